@@ -147,6 +147,40 @@ def test_columns_say_what_a_table_is(tmp_path):
         samesense.doctor(path)
 
 
+@pytest.mark.parametrize("cells", [
+    [f"0.{1357 + 97 * i}" for i in range(49)] + ["n/a"], [f"0,{1357 + 97 * i}" for i in range(50)],
+])  # fmt: skip
+def test_a_label_that_is_no_number_or_has_a_comma_makes_no_texts_of_a_column(tmp_path, cells):
+    path = tmp_path / "t.csv"
+    path.write_text("left;right;gold\n" + "".join(f"a {i};b {i};{cell}\n" for i, cell in enumerate(cells)))
+    report = samesense.doctor(path, columns="left,right,gold", drop_bad_rows=True)
+    assert (report.rows, "labelled pairs" in report.read_as) == (len(cells) - ("n/a" in cells), True)
+
+
+def test_others_are_read_by_their_own_columns(tmp_path):
+    qa, other = tmp_path / "qa.csv", tmp_path / "other.csv"
+    qa.write_text("question,answer\n" + "".join(f"what is {i},it is {i}\n" for i in range(9)))
+    other.write_text("question,answer,note\nwhat is 3,it is 3,far\nwhat is 30,it is 3,near\n")
+    for columns in (None, "question,answer"):
+        assert samesense.doctor(qa, against=qa, columns=columns).overlaps == {str(qa): 9}
+    assert samesense.doctor(qa, against=other, columns="question,answer").overlaps == {str(other): 1}
+    texts, titled = tmp_path / "a.csv", tmp_path / "b.csv"
+    texts.write_text("body\nit is red\nit is blue\n")
+    titled.write_text("title,body\none thing,it is red\nanother thing,it is green\n")
+    assert samesense.doctor(texts, columns="body", against=titled).overlaps == {str(titled): 1}
+    classes = tmp_path / "c.csv"
+    classes.write_text("body,topic\n" + "".join(f"it is {i},{'ab'[i % 2]}\n" for i in range(9)))
+    assert samesense.doctor(classes, columns="body,topic", against=classes).overlaps == {str(classes): 9}
+
+
+def test_what_is_in_memory_is_told_apart_by_numbers(tmp_path):
+    frame = pytest.importorskip("pandas").DataFrame
+    train = frame({"sentence1": ["a b", "c d"], "sentence2": ["e f", "g h"], "score": [0.1, 0.9], "name": ["x", "y"]})
+    dev, test = train[:1], frame({"sentence1": ["new"], "sentence2": ["newer"], "score": [0.5]})
+    found = samesense.doctor(train, against=[dev, test]).overlaps
+    assert found == {"DataFrame in memory": 1, "DataFrame in memory 2": 0}
+
+
 def test_the_command_on_several_files_with_bad_rows(tmp_path, capsys):
     bad = tmp_path / "bad.tsv"
     bad.write_text("text1\ttext2\tscore\n" + "".join(f"a {i}\t\t{i}\n" for i in range(7)) + "a\tb\t0\nc\td\t5\n")

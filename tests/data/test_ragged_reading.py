@@ -48,6 +48,11 @@ def test_nli_rows_are_grouped_by_premise(tmp_path):
     assert again.sha256 == data.sha256
 
 
+def test_classes_may_be_initials(tmp_path):
+    path = nli(tmp_path / "nli.jsonl", [(a, b, label[0]) for a, b, label in NLI])
+    assert sides(read_tuples(path)) == WANTED
+
+
 def test_integer_classes_need_their_order(tmp_path):
     codes = {"entailment": 0, "neutral": 1, "contradiction": 2, "-": -1}
     path = nli(tmp_path / "nli.jsonl", [(a, b, codes[label]) for a, b, label in NLI])

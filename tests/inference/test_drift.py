@@ -62,6 +62,7 @@ def test_a_threshold_moves_to_where_the_precision_is_the_same():
     for cut, wrong in ((1.5, pairs), (np.cos(0.45), samesense.read([("a", "x4", 0), ("a", "x8", 1)]))):
         found = drift(model_of(old), model_of(new), list(rows), top=3, pairs=wrong, threshold=min(cut, 1.0))
         assert (found.threshold.new, found.threshold.precision) == (float("inf"), 0.0)
+        assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["threshold"]["new"] is None
     # without labels: as many of the pairs of neighbours
     found = drift(model_of(old), model_of(new), list(rows), top=3, threshold=np.cos(0.15))
     assert found.threshold.of == "share"

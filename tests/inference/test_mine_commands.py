@@ -59,6 +59,7 @@ def test_pairs_and_groups_of_a_file_and_of_standard_input(run, tmp_path):
         (("dedup", "-", "--threshold", "2"), "A threshold is a cosine"),
         (("dedup", "-", "--output", "a.doc"), "An output ends in .txt, .tsv, .csv, .jsonl, .parquet; received 'a.doc'"),
         (("dedup", "-", "--removed", "a.csv", "--groups", "a.csv"), "Each output is a file of its own"),
+        (("dedup", "-", "--output", "a.csv", "--removed", "./a.csv"), "Each output is a file of its own"),
         (
             ("dedup", "-", "--threshold", "0.5", "--min-precision", "0.9"),
             "received --threshold 0.5 and --min-precision",
@@ -215,6 +216,22 @@ def test_parquet_loses_no_column_and_is_whole_without_rows(run, tmp_path):
     (tmp_path / "u.txt").write_bytes(b"other\n")
     assert run("match", tmp_path / "t.txt", tmp_path / "u.txt", "--output", tmp_path / "m.parquet")[0] == 0
     assert pq.read_table(tmp_path / "m.parquet").num_rows == 0
+
+
+def test_parquet_keeps_the_types_of_its_source_and_takes_what_comes_late(run, tmp_path):
+    schema = pa.schema([("body", pa.string()), ("none", pa.int32()), ("late", pa.int64())])
+    rows = [{"body": f"text {i}", "none": None, "late": None if i < 8500 else i} for i in range(9000)]
+    source = tmp_path / "t.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), source)
+    write_rows(rows, str(tmp_path / "o.parquet"), ".parquet", str(source))
+    assert pq.read_table(tmp_path / "o.parquet") == pq.read_table(source)
+    write_rows(rows, str(tmp_path / "p.parquet"), ".parquet")  # of a source without types
+    late = pq.read_table(tmp_path / "p.parquet")["late"].to_pylist()
+    assert late == [None] * 8500 + [str(i) for i in range(8500, 9000)]
+    few = tmp_path / "few.parquet"
+    pq.write_table(pa.Table.from_pylist(rows[:3], schema=schema), few)
+    assert run("dedup", few, "--columns", "body", "--output", tmp_path / "kept.parquet")[0] == 0
+    assert pq.read_schema(tmp_path / "kept.parquet").types == schema.types
 
 
 def test_lines_of_an_address_are_rows_of_one_text(run):

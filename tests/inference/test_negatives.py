@@ -109,6 +109,15 @@ def test_what_the_command_writes_is_trained_on_as_it_is(capsys, tmp_path, monkey
     assert (train.anchors, train.negatives) == ([anchor for anchor, *_ in ROWS], expected)
 
 
+def test_anchors_without_any_text_are_not_written(capsys, tmp_path, monkeypatch, model):
+    monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **how: model)
+    nli, output = tmp_path / "nli.tsv", tmp_path / "out.jsonl"
+    nli.write_text("premise\thypothesis\tlabel\na\tb\tentailment\nc\td\tentailment\ne\tf\tneutral\n")
+    code, _, err = run_command(capsys, "mine-negatives", nli, "--min-score", "2", "--output", output)
+    assert (code, "left out: 1 anchors with neither positives nor negatives" in err) == (0, True)
+    assert samesense.doctor(output).counts["anchors"] == 2
+
+
 def test_labels_say_what_is_a_positive(model):
     binary = [("a", "b", 1), ("a", "x", 0), ("c", "d", 1)]
     found = samesense.mine_negatives(binary, model=model, relative_margin=None)

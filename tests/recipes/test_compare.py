@@ -4,6 +4,7 @@ import re
 import numpy as np
 import pytest
 
+import samesense
 from samesense.data import read_pairs
 from samesense.encoder.assembly.cross import remember_scores
 from samesense.encoder.saving.storage import save
@@ -241,12 +242,30 @@ def test_what_cannot_end_well_stops_before_the_first_model(toy, changes, error, 
     assert lines == []
 
 
+def test_functions_are_compared_on_data_in_memory():
+    def first(texts):
+        return np.array([[len(text), text.count(" "), 1.0] for text in texts], dtype=np.float32)
+
+    def second(texts):
+        return first([text[::-1] + "x" for text in texts])
+
+    data = [
+        [{"sentence1": "a" * (i + 1), "sentence2": "b c" * (at + 1), "score": i / 9} for i in range(10)]
+        for at in (0, 1)
+    ]
+    report = samesense.compare({"x": first, "y": second}, [samesense.read(rows) for rows in data])
+    assert sorted({row.dataset for row in report.results}) == ["Rows in memory", "Rows in memory 2"]
+
+
 def test_topics_are_parted_by_empty_lines(tmp_path):
     path = tmp_path / "topics.txt"
     path.write_text("\none\n two \n\n\nthree\n", encoding="utf-8")
     assert read_topics(path).groups == [["one", "two"], ["three"]]
     path.write_text("one\n\n")
-    with pytest.raises(DataError, match="two sentences or more"):
+    with pytest.raises(DataError, match="2 to 40 sentences, one a line; received 1"):
+        read_topics(path)
+    path.write_text("a sentence\n" * 41)
+    with pytest.raises(DataError, match="2 to 40 sentences, one a line; received 41"):
         read_topics(path)
     with pytest.raises(DataError, match="There is no file"):
         read_topics(tmp_path / "absent.txt")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import check_choice
-from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, rereadable
+from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered, rereadable
 from samesense.data.kinds import MEANINGS, Told, tell
 from samesense.errors import ConfigError, DataError
 
@@ -133,14 +133,16 @@ def doctor(
     from samesense.data.doctor import report_on
 
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    others = {_name(other): rereadable(other) for other in ([] if against is None else as_sources(against))}
+    given = [] if against is None else as_sources(against)
+    others = dict(zip(numbered([_name(other) for other in given]), map(rereadable, given), strict=True))
     limit = sys.maxsize if all_rows else 5
     reports = [report_on(one, others, limit_reported=limit, **how) for one in as_sources(data)]
     return reports[0] if len(reports) == 1 else reports
 
 
 def _name(source: Source) -> str:
-    return getattr(source, "name", "") or name_of(source) if in_memory(source) else str(source)
+    name = getattr(source, "name", None)  # a frame's may be a column
+    return (name if isinstance(name, str) and name else name_of(source)) if in_memory(source) else str(source)
 
 
 def mine_negatives(  # noqa: PLR0913 - the flags of the command

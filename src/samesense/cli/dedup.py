@@ -74,7 +74,7 @@ def dedup(
     )  # fmt: skip
     contents = [_kept, *([_removed] if removed is not None else []), *([_groups] if groups is not None else [])]
     for (name, form), content in zip(outputs, contents, strict=True):
-        write_rows(content(rows_of(source, read, form), read, found), name, form)
+        write_rows(content(rows_of(source, read, form), read, found), name, form, source)
     logger.info(str(found))
 
 
@@ -85,7 +85,7 @@ def check_outputs(names: list[str], inputs: Sequence[str | None]) -> None:
     """
     from samesense.places import check_place
 
-    if len(set(names)) < len(names):
+    if len({name if name == "-" else str(Path(name).expanduser().resolve()) for name in names}) < len(names):
         raise ConfigError(f"Each output is a file of its own; received {', '.join(names)}.")
     for name in names:
         if name != "-":

@@ -79,11 +79,11 @@ def match(
         one_to_one=one_to_one, search=search, work=work, precision=precision,
     )  # fmt: skip
     matches = _pairs(rows_of(source, ours, form), rows_of(target, theirs, form), found, ours.places, theirs.places)
-    write_rows(matches, output, form)
+    write_rows(matches, output, form, source)
     if unmatched is not None and rest is not None:
         left = set(found.unmatched.tolist())
         rows = enumerate(rows_of(source, ours, rest))
-        write_rows((cells for row, cells in rows if row in left), unmatched, rest)
+        write_rows((cells for row, cells in rows if row in left), unmatched, rest, source)
     logger.info(str(found))
 
 

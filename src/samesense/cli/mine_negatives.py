@@ -87,11 +87,15 @@ def mine_negatives(
     write_rows(_lists(found) if format == "lists" else _triplets(found), output, form)
     for line in found.summary():
         logger.info(line)
+    alone = sum(not own and not other for own, other in zip(found.positives, found.negatives, strict=True))
+    if alone:
+        logger.info(f"left out: {alone} anchors with neither positives nor negatives")
 
 
 def _lists(data: TupleData) -> Iterator[dict[str, Any]]:
     for anchor, positives, negatives in zip(data.anchors, data.positives, data.negatives, strict=True):
-        yield {"anchor": anchor, "positives": positives, "negatives": negatives}
+        if positives or negatives:
+            yield {"anchor": anchor, "positives": positives, "negatives": negatives}
 
 
 def _triplets(data: TupleData) -> Iterator[dict[str, Any]]:

@@ -141,4 +141,4 @@ def put_row(*cells: object) -> None:
 def put_json(values: Iterable[dict[str, Any]]) -> None:
     """Write one JSON object a line."""
     for value in values:
-        put(json.dumps(value, ensure_ascii=False))
+        put(json.dumps(value, ensure_ascii=False, allow_nan=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
 from samesense.data.documents import running_documents
 from samesense.data.examples import Conflict, conflict_lines
+from samesense.data.formats.columns import plain, spelled_names
 from samesense.data.formats.memory import Source, name_of, rereadable, short_name
 from samesense.data.formats.sources import load_rows
-from samesense.data.formats.text_columns import SEEN
-from samesense.data.kinds import DataKind, hold_lists, holds_lines, holds_text_files, tell
+from samesense.data.formats.text_columns import SEEN, names_in
+from samesense.data.kinds import DataKind, Told, hold_lists, holds_lines, holds_text_files, tell
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
 from samesense.data.pairs.keys import plain_pair, plain_text, sentences_of
@@ -120,14 +121,15 @@ def _examined(
         pairs = source if isinstance(source, PairData) else read_pairs(source, limit_reported=limit_reported, **how)
         return examine(pairs, against={name: _pairs_in(other, given) for name, other in against.items()})
     if kind == "tuples":
-        return _on_tuples(_tuples(source, limit_reported, how), against)
+        return _on_tuples(_tuples(source, limit_reported, how), against, columns)
     if kind == "classes":
         drop = {"drop_bad_rows": how.get("drop_bad_rows", False), "limit_reported": limit_reported}
         read = source if isinstance(source, LabelledSentences) else read_sentences(source, columns=columns, **drop)
-        return _on_classes(read, short_name(source), against)
+        return _on_classes(read, short_name(source), against, columns)
     if kind == "documents":
         return _on_documents(str(source), against)
-    return _on_texts(source if isinstance(source, Sentences) else read_unlabelled(source, columns=columns), against)
+    texts = source if isinstance(source, Sentences) else read_unlabelled(source, columns=columns)
+    return _on_texts(texts, against, columns)
 
 
 def _tuples(source: Source, limit_reported: int, how: Mapping[str, Any]) -> TupleData:
@@ -144,17 +146,18 @@ def _tuples(source: Source, limit_reported: int, how: Mapping[str, Any]) -> Tupl
     )
 
 
-def _on_tuples(data: TupleData, against: Mapping[str, Source]) -> KindReport:
+def _on_tuples(data: TupleData, against: Mapping[str, Source], columns: str | None) -> KindReport:
     sides = {"positives": data.positives, "negatives": data.negatives, "neutrals": data.neutrals}
     counts = {name: sum(map(len, partners)) for name, partners in sides.items()}
     texts = [*data.anchors, *(text for partners in sides.values() for own in partners for text in own)]
     without = sum(not own for own in data.positives)
     own = {plain_pair(*pair) for pair in _pairs_of(data)}
+    others = {name: {plain_pair(*pair) for pair in _pairs_in(other, columns)} for name, other in against.items()}
     return _report(
         "pairs",
         texts,
-        _shared(own, against, _plain_pairs),
-        shared_sentences=_shared(sentences_of(own), against, lambda other: sentences_of(_plain_pairs(other))),
+        {name: len(own & pairs) for name, pairs in others.items()},
+        shared_sentences={name: len(sentences_of(own) & sentences_of(pairs)) for name, pairs in others.items()},
         name=data.name,
         kind="tuples",
         counts={"anchors": len(data), **{name: count for name, count in counts.items() if count}},
@@ -164,7 +167,7 @@ def _on_tuples(data: TupleData, against: Mapping[str, Source]) -> KindReport:
     )
 
 
-def _on_classes(data: LabelledSentences, name: str, against: Mapping[str, Source]) -> KindReport:
+def _on_classes(data: LabelledSentences, name: str, against: Mapping[str, Source], columns: str | None) -> KindReport:
     places: defaultdict[str, list[int]] = defaultdict(list)
     for place, text in enumerate(data.texts):
         places[text].append(place)
@@ -173,7 +176,7 @@ def _on_classes(data: LabelledSentences, name: str, against: Mapping[str, Source
     return _report(
         "texts",
         data.texts,
-        _shared(set(map(plain_text, data.texts)), against, _plain_texts),
+        _shared(data.texts, against, columns),
         name=name,
         kind="classes",
         counts={
@@ -191,12 +194,12 @@ def _on_classes(data: LabelledSentences, name: str, against: Mapping[str, Source
     )
 
 
-def _on_texts(data: Sentences, against: Mapping[str, Source]) -> KindReport:
+def _on_texts(data: Sentences, against: Mapping[str, Source], columns: str | None) -> KindReport:
     repeated = data.left_out.get("repeated", 0)
     return _report(
         "texts",
         data.texts,
-        _shared(set(map(plain_text, data.texts)), against, _plain_texts),
+        _shared(data.texts, against, columns),
         name=data.name,
         kind="texts",
         counts={"texts": len(data)},
@@ -214,7 +217,7 @@ def _on_documents(source: str, against: Mapping[str, Source]) -> KindReport:
     return _report(
         "sentences",
         sentences,
-        _shared(set(map(plain_text, sentences)), against, _plain_texts),
+        _shared(sentences, against, None),
         name=short_name(source),
         kind="documents",
         counts={"documents": len(documents), "sections": sum(map(len, documents)), "sentences": len(sentences)},
@@ -251,23 +254,33 @@ def _repeated(repeated: int, rows: int) -> list[str]:
     return [f"{repeated} of {rows} texts repeat an earlier one"] if repeated > 0.2 * rows else []
 
 
-def _shared(own: set[Any], against: Mapping[str, Source], keys: Callable[[Source], set[Any]]) -> dict[str, int]:
-    return {name: len(own & keys(other)) for name, other in against.items()}
-
-
-def _plain_pairs(source: Source) -> set[Pair]:
-    return {plain_pair(*pair) for pair in _pairs_in(source, None)}
+def _shared(texts: Iterable[str], against: Mapping[str, Source], columns: str | None) -> dict[str, int]:
+    """Return how many of some texts are in each of other sources."""
+    own = set(map(plain_text, texts))
+    return {name: len(own & _plain_texts(other, columns)) for name, other in against.items()}
 
 
 def _pairs_in(source: Source, columns: str | None) -> list[Pair]:
-    """Return the pairs of a source, with labels that can be read or not."""
+    """Return the pairs of a source, with labels that can be read or not; ``columns`` count where it has them."""
     if isinstance(source, PairData):
         return source.pairs()
     if not isinstance(source, TupleData):
-        if columns is not None or not _has_lists(source):
-            return read_bare_pairs(source, columns=columns)
-        source = read_tuples([source], drop_bad_rows=True)
+        told, named = None, _named(source, columns)
+        if named is not None:  # two texts that belong together are a tuple
+            told = Told("tuples" if named.count(",") < 2 or _has_lists(source) else "pairs", "", columns=named)
+        told = told or tell(source)
+        if told.kind != "tuples":
+            return read_bare_pairs(source, columns=told.columns if told.kind == "pairs" else None)
+        source = read_tuples([source], columns=told.columns, drop_bad_rows=True)
     return list(_pairs_of(source))
+
+
+def _named(source: Source, columns: str | None) -> str | None:
+    """Return the columns that are named if another source has them all."""
+    if columns is None:
+        return None
+    spelled = spelled_names(names_in(list(islice(load_rows(source), SEEN))))
+    return columns if all(plain(name) in spelled for name in columns.split(",")) else None
 
 
 def _has_lists(source: Source) -> bool:
@@ -279,14 +292,19 @@ def _pairs_of(data: TupleData) -> Iterator[Pair]:
         yield from ((anchor, text) for own in partners for text in own)
 
 
-def _plain_texts(source: Source) -> set[str]:
-    """Return the texts of a source of any kind."""
+def _plain_texts(source: Source, columns: str | None) -> set[str]:
+    """Return the texts of a source of any kind; the first of ``columns`` counts where it has them."""
     if isinstance(source, Sentences | LabelledSentences):
         texts: Iterable[str] = source.texts
     elif holds_text_files(source):
         texts = (text for document in running_documents(source) for section in document for text in section)
     elif isinstance(source, PairData | TupleData) or (not holds_lines(source) and _has_lists(source)):
         texts = chain.from_iterable(_pairs_in(source, None))
-    else:
+    elif holds_lines(source):
         texts = all_texts(source)
+    else:
+        named = _named(source, columns and columns.split(",")[0])
+        told = tell(source) if named is None else Told("texts", "", columns=named)
+        first = told.columns.split(",")[0] if told.columns and told.kind in ("texts", "classes") else None
+        texts = all_texts(source, first)
     return {plain_text(text) for text in texts if text.strip()}

@@ -14,7 +14,7 @@ from samesense.data.benchmarks.catalogue import BENCHMARKS
 from samesense.data.benchmarks.comparability import text_variant
 from samesense.data.benchmarks.find import INSIDE, Part, file_part, find_parts, hub_parts
 from samesense.data.documents import holds_documents
-from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
+from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation import argument, binary, geometry, probes, ranking, sections, sts, transfer
 from samesense.evaluation.suite import BenchmarkSplits, Suite
@@ -192,10 +192,10 @@ def _benchmark_tasks(suite: Suite, splits: BenchmarkSplits) -> tuple[list[Task],
 def _pair_tasks(suite: Suite, own: Sequence[PairData]) -> tuple[list[Task], list[str]]:
     """Return the tasks of a suite on a user's own pairs, and why other own pairs do not fit it."""
     count = Counter(data.name for data in own)
+    names = numbered([data.name if count[data.name] == 1 else data.source for data in own])
     tasks: list[Task] = []
     refused = []
-    for data in own if suite.takes_pairs else ():
-        name = data.name if count[data.name] == 1 else data.source
+    for data, name in zip(own, names, strict=True) if suite.takes_pairs else ():
         note = f"{text_variant(data.sentences1)}, {len(data)} rows"
         try:
             tasks.append(suite.task(data, dataset=name, note=note))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
@@ -84,8 +85,10 @@ class Drift:
         return 1 - self.overlap
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types."""
+        """Return it as plain JSON types; a threshold above or below all scores is ``None``."""
         threshold = None if self.threshold is None else self.threshold._asdict()
+        for name in ("old", "new") if threshold else ():
+            threshold[name] = threshold[name] if math.isfinite(threshold[name]) else None
         changed = [one._asdict() for one in self.changed]
         return {"drift": self.drift, **asdict(self), "threshold": threshold, "changed": changed}
 

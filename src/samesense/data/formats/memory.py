@@ -56,6 +56,11 @@ def short_name(source: Source) -> str:
     return Path(source).name if named else name_of(source)
 
 
+def numbered(names: Sequence[str]) -> list[str]:
+    """Return names of which none is that of another: the second of one name has a 2 behind it, and so on."""
+    return [f"{name} {names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)]
+
+
 class Rows(list[Any]):
     """Plain rows that are one source; a plain list may also be several sources."""
 

@@ -18,7 +18,7 @@ from samesense.data.formats.columns import (
     spelled_names,
 )
 from samesense.data.formats.files import Row
-from samesense.data.formats.label_values import is_number, to_number
+from samesense.data.formats.label_values import is_number, to_number, with_points
 from samesense.errors import ConfigError, DataError
 
 SEEN = 1000
@@ -56,8 +56,9 @@ def holding_texts(rows: Sequence[Row]) -> list[str]:
 def _are_texts(values: Iterable[object]) -> bool:
     filled = [value for value in values if value not in (None, "")]
     texts = [value.strip() for value in filled if isinstance(value, str)]
-    codes = sum(to_number(text) is not None or _CODES.fullmatch(text) is not None for text in texts)
-    return len(texts) == len(filled) and codes < len(texts)
+    codes = [is_number(str(text)) or _CODES.fullmatch(str(text)) is not None for text in with_points(texts)]
+    words = any(not code and to_number(text) is None for code, text in zip(codes, texts, strict=True))
+    return len(texts) == len(filled) and words and 2 * sum(codes) <= len(texts)
 
 
 def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:

@@ -18,6 +18,7 @@ from samesense.data.formats.columns import (
     spelled_names,
 )
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
+from samesense.data.formats.label_values import INITIALS
 from samesense.data.formats.labels import UNLABELLED, parse_labels
 from samesense.data.formats.memory import Source, as_sources, name_of, short_name
 from samesense.data.formats.sources import load_rows
@@ -164,10 +165,11 @@ class _Reader:
             return None, ""
         if text not in self.classes:
             columns = Columns(layout.anchor, layout.partners[0][0], layout.label)
-            parsed = parse_labels([cell], columns, self.source, self.label_order)
-            known = parsed.kind == "nli" and parsed.values[0] is not None
+            initials = ["e", "c"] if text in INITIALS else []  # a lone n would be no
+            parsed = parse_labels([*initials, cell], columns, self.source, self.label_order)
+            known = parsed.kind == "nli" and parsed.values[-1] is not None
             said = f"label {cell!r} is not entailment, neutral or contradiction"
-            self.classes[text] = (SIDES[parsed.values[0] or 0.0], "") if known else (None, said)
+            self.classes[text] = (SIDES[parsed.values[-1] or 0.0], "") if known else (None, said)
         return self.classes[text]
 
 

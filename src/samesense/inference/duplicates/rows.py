@@ -6,16 +6,20 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
 from samesense.files import one_line, replacing
 from samesense.inference.stream import Usable, is_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Cells = Mapping[str, Any]
 
@@ -64,11 +68,11 @@ def beside(cells: Cells, more: Cells) -> dict[str, Any]:
     return row
 
 
-def write_rows(rows: Iterable[Cells], output: str, form: str) -> None:
+def write_rows(rows: Iterable[Cells], output: str, form: str, source: str = "") -> None:
     """Write rows to a file, or to standard output for ``"-"``, as they come; text files have the column ``text`` alone.
 
-    A file is there whole or not at all. DataError if rows do not fit into a table; OutputError if the file cannot be
-    written.
+    Columns of Parquet have the types of the ``source`` if that is Parquet, else those of the first rows. A file is
+    there whole or not at all. DataError if rows do not fit into a table; OutputError if the file cannot be written.
     """
     with _opened(output) as stream:
         if form == ".txt":
@@ -76,7 +80,7 @@ def write_rows(rows: Iterable[Cells], output: str, form: str) -> None:
         elif form == ".jsonl":
             _lines((json.dumps(row, ensure_ascii=False, default=str) for row in rows), stream)
         else:
-            {".tsv": _tsv, ".csv": _csv, ".parquet": _parquet}[form](rows, stream)
+            {".tsv": _tsv, ".csv": _csv, ".parquet": partial(_parquet, source=source)}[form](rows, stream)
 
 
 @contextmanager
@@ -133,22 +137,37 @@ def _table(rows: Iterable[Cells]) -> Iterator[list[Any]]:
         yield [row.get(name) for name in names]
 
 
-def _parquet(rows: Iterable[Cells], stream: IO[bytes]) -> None:
-    """Write the columns of :func:`_table`, by the types in the first rows; one that is empty there holds texts."""
+def _is_parquet(source: str) -> bool:
+    return source.lower().endswith(".parquet") and Path(source).expanduser().is_file()
+
+
+def _field(known: pa.Schema, name: str, values: Sequence[Any]) -> pa.Field:
+    import pyarrow as pa
+
+    return pa.field(name, known.field(name).type if name in known.names else pa.infer_type(values))
+
+
+def _parquet(rows: Iterable[Cells], stream: IO[bytes], source: str) -> None:
+    """Write the columns of :func:`_table`, by the types in the source or the first rows.
+
+    A column that is empty there holds texts, and whatever comes later as a text.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    source, writer = _table(rows), None
-    names = next(source, [])
+    known = pq.read_schema(source) if _is_parquet(source) else pa.schema([])
+    cells, writer = _table(rows), None
+    names, empty = next(cells, []), set[str]()
     try:
-        while (batch := list(islice(source, BATCH))) or writer is None:  # a file of no rows is a whole file too
-            cells = [dict(zip(names, row, strict=True)) for row in batch]
-            table = pa.Table.from_pylist(cells, schema=writer.schema if writer else None)
+        while (batch := list(islice(cells, BATCH))) or writer is None:  # a file of no rows is a whole file too
+            columns = dict(zip(names, zip(*batch, strict=True), strict=True)) if batch else dict.fromkeys(names, ())
+            columns |= {name: [None if one is None else _cell(one) for one in columns[name]] for name in empty}
             if writer is None:
-                types = [pa.string() if pa.types.is_null(field.type) else field.type for field in table.schema]
-                table = table.cast(pa.schema(zip(table.column_names, types, strict=True)))
-                writer = pq.ParquetWriter(stream, table.schema)
-            writer.write_table(table)
+                schema = pa.schema([_field(known, name, values) for name, values in columns.items()])
+                empty = {name for name in names if pa.types.is_null(schema.field(name).type)}
+                types = [pa.string() if field.name in empty else field.type for field in schema]
+                writer = pq.ParquetWriter(stream, pa.schema(zip(names, types, strict=True)))
+            writer.write_table(pa.table(columns, schema=writer.schema))
     except (pa.ArrowException, TypeError) as error:
         raise DataError(f"A column of Parquet holds values of one type: {error}. Write .jsonl.") from error
     finally:

@@ -10,6 +10,7 @@ from typing import Any
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.files import read_json
 from samesense.inference.models.load import load
+from samesense.inference.models.model import Model
 from samesense.inference.names import place_of
 from samesense.types import Precision, Scorer
 
@@ -43,10 +44,16 @@ def open_models(
     return [
         (
             spec if isinstance(spec, str) else name,
-            load(spec, name=name, precision=precision, fit_texts=fit_texts, cache=cache or True, seed=seed),
+            load(spec, name=name, precision=precision, fit_texts=fit_texts, cache=_kept(spec, cache), seed=seed),
         )
         for (name, spec), seed in zip(names, seeds, strict=True)
     ]
+
+
+def _kept(spec: Any, cache: Path | None) -> Path | bool:
+    """Return where embeddings are kept: in memory alone those of a function, which may change between runs."""
+    told_apart = isinstance(spec, str | Model) or hasattr(spec, "state_dict")
+    return cache if cache is not None and told_apart else True
 
 
 def places_of(models: Models) -> list[str]:

@@ -11,6 +11,7 @@ from samesense.data.formats.lines import read_lines
 from samesense.data.pairs.data import PairData
 from samesense.errors import DataError
 from samesense.evaluation.task import Task
+from samesense.reports.figures.heatmap import MOST
 from samesense.types import Pair
 
 PAIRS = 6
@@ -71,6 +72,7 @@ def read_topics(path: Path) -> Sentences:
         elif topics[-1]:
             topics.append([])
     topics = [topic for topic in topics if topic]
-    if sum(map(len, topics)) < 2:
-        raise DataError(f"{path}: a heatmap needs two sentences or more, one a line.")
+    count = sum(map(len, topics))
+    if not 2 <= count <= MOST:
+        raise DataError(f"{path}: a heatmap shows 2 to {MOST} sentences, one a line; received {count}.")
     return Sentences(topics, f"sentences of {path.name}, by topic")
