@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from samesense.data.tuples.augment import augmented
 from samesense.data.tuples.completion import Completion, key_of, near, same
+from samesense.data.tuples.convert import tuples_of_classes
 from samesense.data.tuples.data import Group, tuple_data
 from samesense.errors import DataError
 
@@ -50,6 +52,25 @@ def test_a_padded_tuple(rows, positives, negatives, epoch, false_negative_filter
             assert fold(text) not in taken | {fold(text) for text in genuine}
             assert any(text in near_ + far for at, (_, near_, far) in enumerate(rows) if at != row)
         assert (left, right) == complete(row, epoch)
+
+
+def test_no_negative_of_an_anchor_is_of_its_class():
+    texts, labels = [f"text {i}" for i in range(60)], [f"{i % 3}" for i in range(60)]
+    data = tuples_of_classes(texts, labels, source="made", name="made")
+    complete = Completion(data=data, positives=1, negatives=3)
+    complete.check()
+    for row, anchor in enumerate(data.anchors):
+        assert {data.classes[text] for text in complete(row)[1]} <= {0, 1, 2} - {data.classes[anchor]}
+    few = tuples_of_classes([*texts[::3], "other"], ["a"] * 20 + ["b"], source="made", name="made")
+    with pytest.raises(DataError, match="3 negatives must be drawn from the texts of other anchors for 'text "):
+        Completion(data=few, positives=1, negatives=3).check()
+
+
+def test_what_augmentation_makes_of_a_class_is_of_it():
+    data = tuples_of_classes(["a b", "c d", "e f"], ["x", "x", "y"], source="made", name="made")
+    more = augmented(data, lambda wanted: [f"{text} new {number}" for text, number in wanted], 3)
+    assert {more.classes[text] for text in more.positives[0]} == {data.classes["a b"]}
+    assert {more.classes[text] for text in more.positives[2]} == {data.classes["e f"]}
 
 
 @settings(max_examples=50, deadline=None)

@@ -218,8 +218,9 @@ def test_merge_is_refused_where_there_is_nothing_to_choose_by_or_to_go_back_to(f
     settings = {**GOOD, "merge": True, "model": str(tiny_trunk)}
     with pytest.raises(ConfigError, match="on dev, and there is none"):
         train(files["train"], dev=None, output=tmp_path / "run", **settings)
-    with pytest.raises(ConfigError, match="a cross-encoder with a new head is none"):
-        train(files["train"], dev=files["dev"], output=tmp_path / "run", **{**settings, "encoder": "cross"})
+    for more in ({"encoder": "cross"}, {"method": "simcse", "head": "kept"}):
+        with pytest.raises(ConfigError, match="a model with a new head is none"):
+            train(files["train"], dev=files["dev"], output=tmp_path / "run", **{**settings, **more})
     assert not (tmp_path / "run").exists()
 
 

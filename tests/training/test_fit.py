@@ -201,6 +201,27 @@ def test_early_stopping(start):
     assert not outcome.interrupted
 
 
+def test_a_resumed_run_stops_where_an_uninterrupted_one_does(start):
+    frozen = SETTINGS.model_copy(update={"learning_rate": 1e-12, "early_stopping_patience": 3})
+    _, whole, curve = start("whole", frozen)
+    with pytest.raises(Killed):
+        start("run", frozen, callbacks=[At(16, killed)])
+    _, outcome, again = start("run", frozen, resume=True)
+    assert (outcome.steps, again) == (whole.steps, curve)
+    assert whole.steps == 20
+
+
+def test_seconds_of_a_resumed_run_are_those_of_it_all(start, tmp_path):
+    with pytest.raises(Killed):
+        start("run", SHORT, callbacks=[At(9, killed)])
+    kept = tmp_path / "run" / "checkpoints" / "checkpoint-8" / "times.json"
+    before = json.loads(kept.read_text())
+    assert before["training"] > 0
+    kept.write_text(json.dumps(before | {"training": 1000.0}))
+    _, outcome, _ = start("run", SHORT, resume=True)
+    assert outcome.spent["training"] > 1000 and outcome.seconds > 1000
+
+
 def test_without_a_dev_set(start):
     _, outcome, curve = start("run", SETTINGS.model_copy(update={"max_steps": 6}), selecting=False)
     assert (outcome.steps, outcome.start_dev_spearman, outcome.best_dev_spearman, curve) == (6, None, None, [])

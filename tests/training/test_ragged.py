@@ -16,10 +16,17 @@ from samesense.errors import DataError
 from samesense.losses import batch_hard, multi_positive, sup_con, triplet
 from samesense.training.fit import fit
 from samesense.training.losses.check import check_dataset
-from samesense.training.losses.tuple_batches import TupleBatchTriplet, TupleMultiPositive, TupleSupCon, TupleTriplet
+from samesense.training.losses.tuple_batches import (
+    TupleBatchTriplet,
+    TupleMultiPositive,
+    TupleSupCon,
+    TupleTriplet,
+    classified,
+    unfolded,
+)
 from samesense.training.losses.tuples import MultiPositive
 from samesense.training.settings import TrainingSettings
-from samesense.training.tuple_batches import LogSavings, SetEpoch, TupleBatches, has_dropout
+from samesense.training.tuple_batches import EMPTY, LogSavings, SetEpoch, TupleBatches, has_dropout
 from tests.messages import listen
 
 ANCHORS = 9
@@ -40,8 +47,9 @@ def data(sentences):
 
 def batches_of(model, data, *, places=(3, 2), padded=True, false_negative_filter="same", **how):
     complete = Completion(data=data, positives=places[0], negatives=places[1], padded=padded)
+    key = key_of(false_negative_filter)
     return TupleBatches(
-        data.anchors, complete, model.preprocess, places=places, key=key_of(false_negative_filter), **how
+        data.anchors, complete, model.preprocess, places=places, key=key, positives=data.positives, **how
     )
 
 
@@ -69,12 +77,15 @@ def result(model, objective, batch):
 def test_a_batch_lists_each_text_once(tiny, data):
     batches = batches_of(tiny, data)
     labels = batches(examples())["label"]
-    assert labels.shape == (ANCHORS, 2, 6)
+    assert labels.shape == (ANCHORS, 3, 6)
+    for row, own in enumerate(data.positives):
+        further = {key for key in labels[row, 2].tolist() if key != EMPTY}
+        assert further == ({key_of("same")(text) for text in own} if len(own) > 3 else set())
     texts = {}
     for row in range(ANCHORS):
         positives, negatives = batches.complete(row, 0)
         for place, text in enumerate([data.anchors[row], *positives, *negatives]):
-            number, key = labels[row, :, place].tolist()
+            number, key = labels[row, :2, place].tolist()
             own_copy = 0 < place <= 3 and text == data.anchors[row]
             assert texts.setdefault(("own", row, place) if own_copy else text, number) == number
             assert key == key_of("same")(text)
@@ -139,10 +150,8 @@ def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, false_n
     for row in range(ANCHORS):
         positives, negatives = batches.complete(row, 0)
         near, far, owner = near + positives, far + negatives, owner + [row] * len(positives)
-    own = [
-        {key(data.anchors[row]), *(key(t) for t, o in zip(near, owner, strict=True) if o == row)}
-        for row in range(ANCHORS)
-    ]
+    own = [{key(data.anchors[row]), *map(key, data.positives[row])} for row in range(ANCHORS)]
+    assert any(len(some) > 3 for some in data.positives)  # one is not drawn
     exclude = torch.tensor([[key(text) in known for text in near + far] for known in own])
     assert exclude.sum() > len(near)  # more than the own positives
     vectors = [torch.from_numpy(tiny.encode(texts)) for texts in (data.anchors, near, far)]
@@ -155,6 +164,17 @@ def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, false_n
     assert not torch.isclose(off, found)
 
 
+def test_lists_that_name_each_other_are_one_class(tiny):
+    pairs = [("a b", "b c"), ("b c", "a b"), ("x y", "y z"), ("y z", "x y")]
+    data = tuple_data([Group(one, [other], [], []) for one, other in pairs], source="x", name="x")
+    labels = batches_of(tiny, data, places=(1, 0), padded=False)(examples(range(4)))["label"]
+    vectors = torch.eye(2)[[0, 0, 1, 1]]  # of the texts in their order: of one pair the same
+    assert classified(unfolded(vectors, labels, 1))[1].unique().numel() == 2
+    found = TupleBatchTriplet(tiny, positives=1)
+    texts, classes = classified(unfolded(vectors, labels, 1))
+    assert found.loss(texts, classes) == pytest.approx(0.0, abs=1e-6)
+
+
 def test_other_losses_see_the_same_tuples(tiny, data):
     tiny.eval()
     batches = batches_of(tiny, data, places=(1, 1))
@@ -164,26 +184,29 @@ def test_other_losses_see_the_same_tuples(tiny, data):
     torch.testing.assert_close(
         found.detach(), triplet(*vectors, distance="euclidean", margin=2.0), atol=1e-5, rtol=1e-4
     )
-    batches = batches_of(tiny, data, padded=False)
+    batches = batches_of(tiny, data, places=(1, 2), padded=False)
     key = key_of("same")
-    own = {}
-    for row in range(ANCHORS):
-        for text in [data.anchors[row], *batches.complete(row, 0)[0]]:
-            own.setdefault(text, []).append(key(data.anchors[row]))
+    groups = [{data.anchors[row], *batches.complete(row, 0)[0]} for row in range(ANCHORS)]
+    joined = []
+    for group in groups:  # anchors that share a text are one class
+        apart = [other for other in joined if not other & group]
+        joined = [*apart, group.union(*(other for other in joined if other & group))]
+    assert 1 < len(joined) < ANCHORS
+    class_of = {text: number for number, group in enumerate(joined) for text in group}
     texts, classes, equal = [], [], 0
     for row in range(ANCHORS):
         positives, negatives = batches.complete(row, 0)
         texts += [data.anchors[row], *positives, *negatives]
-        classes += [key(data.anchors[row])] * (1 + len(positives))
-        classes += [min(own.get(text, [key(text)])) for text in negatives]
-        equal += sum(text in own and text not in data.anchors for text in negatives)
+        classes += [class_of[text] for text in (data.anchors[row], *positives)]
+        classes += [class_of.get(text, key(text)) for text in negatives]
+        equal += sum(text in class_of and text not in data.anchors for text in negatives)
     assert equal  # a negative here and a positive there is of one class
     vectors = torch.from_numpy(tiny.encode(texts))
     numbers = torch.tensor([sorted(set(classes)).index(name) for name in classes])
     batch = columns_of(batches(examples()))
-    found = TupleSupCon(tiny, positives=3, temperature=0.05)(*batch)
+    found = TupleSupCon(tiny, positives=1, temperature=0.05)(*batch)
     torch.testing.assert_close(found.detach(), sup_con(vectors, numbers, temperature=0.05), atol=1e-5, rtol=1e-4)
-    found = TupleBatchTriplet(tiny, positives=3)(*batch)
+    found = TupleBatchTriplet(tiny, positives=1)(*batch)
     torch.testing.assert_close(found.detach(), batch_hard(vectors, numbers), atol=1e-5, rtol=1e-4)
 
 
@@ -228,7 +251,7 @@ def test_dropout_is_seen_wherever_it_is(share):
 
 def test_misuse(tiny, data):
     batch = columns_of(batches_of(tiny, data)(examples()))
-    with pytest.raises(ValueError, match=r"labels \(batch, 2, places\) with more than 3 places; received shape \(9,\)"):
+    with pytest.raises(ValueError, match=r"labels \(batch, 3, places\) with more than 3 places; received shape \(9,\)"):
         TupleMultiPositive(tiny, positives=3)(batch[0], batch[1][:, 0, 0])
     with pytest.raises(ValueError, match=r"received none\. Take TupleBatches as the trainer's data_collator"):
         TupleMultiPositive(tiny)(batch[0])

@@ -54,6 +54,8 @@ def estimate(
             seconds["teachers"] = _timed(inputs.before_training) * len(job.data) / len(few.data)
         several = isinstance(inputs.dataset, dict)  # of which the steps are known
         examples = len(inputs.dataset) if few.data is job.data and not several else len(job.data)
+        if inputs.batches == "label-aware":  # which take fewer
+            examples = settings.examples(job.data)
         steps, every = settings.steps(examples), settings.steps_between_evaluations(examples)
         step, saving = _step(few, model, inputs, choice.precision)
         score = adapter.score(model, choice.precision)

@@ -66,8 +66,10 @@ class PairEncoder:
 
 
 def has_new_head(settings: EncoderSettings) -> bool:
-    """Return whether training begins with a head whose weights are random."""
-    return isinstance(adapter_of(settings), PairEncoder) and not has_one_logit(settings.model)
+    """Return whether training begins with a head whose weights are random, and keeps it."""
+    if isinstance(adapter_of(settings), PairEncoder):
+        return not has_one_logit(settings.model)
+    return getattr(settings, "head", None) == "kept"
 
 
 def start_settings(settings: EncoderSettings) -> EncoderSettings:

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import TrainerCallback, TrainerState
+from transformers import EarlyStoppingCallback, TrainerCallback, TrainerState
 
 from samesense.execution.progress import Laps, progress_bar
-from samesense.files import replacing, write_json_lines
+from samesense.files import read_json, replacing, write_json, write_json_lines
 
 DEV_METRIC = "dev_spearman"
 
@@ -20,6 +20,15 @@ LATEST = 0.1
 
 LOSS_WEIGHTS = "loss.pt"
 """File in a checkpoint with what the loss itself learns, such as the classifier of softmax; no part of the model."""
+
+
+TIMES = "times.json"
+"""File in a checkpoint with the seconds that the run had taken."""
+
+
+def _checkpoint(args: Any, state: TrainerState) -> Path:
+    """Return the checkpoint that was just saved."""
+    return Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
 
 
 class Progress(TrainerCallback):
@@ -109,16 +118,42 @@ def _counting(what: str) -> Callable[..., None]:
 
 
 class Times(TrainerCallback):
-    """Adds up the seconds in which it steps, evaluates and saves: each from the event before it."""
+    """Adds up the seconds in which it steps, evaluates and saves: each from the event before it.
 
-    def __init__(self) -> None:
+    They are kept in checkpoints; a run that goes on from ``checkpoint`` adds to those of it.
+    """
+
+    def __init__(self, checkpoint: Path | None = None) -> None:
         self.laps = Laps()
+        if checkpoint is not None and (checkpoint / TIMES).exists():
+            self.laps.add(read_json(checkpoint / TIMES))
 
     on_train_begin = _counting("loading")
     on_step_end = _counting("training")  # the making of the batch among it
     on_evaluate = _counting("evaluation")
-    on_save = _counting("saving")
+
+    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Count it, and keep all seconds in the checkpoint that was just saved."""
+        self.laps.count("saving")
+        if state.is_world_process_zero:
+            write_json(_checkpoint(args, state) / TIMES, self.laps.seconds)
+
     on_train_end = _counting("loading")  # of the best checkpoint
+
+
+class Patience(EarlyStoppingCallback):  # type: ignore[misc]
+    """Early stopping that goes on counting in a resumed run, where transformers' begins anew."""
+
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Count the evaluations since the best one in the history, of which the start is none."""
+        super().on_train_begin(args, state, control, **kwargs)
+        best = None
+        for log in state.log_history:
+            score = log.get(args.metric_for_best_model) if log["step"] else None
+            if score is not None and (best is None or (score > best if args.greater_is_better else score < best)):
+                best, self.early_stopping_patience_counter = score, 0
+            elif score is not None:
+                self.early_stopping_patience_counter += 1
 
 
 class History(TrainerCallback):
@@ -143,8 +178,7 @@ class SaveLossWeights(TrainerCallback):
         """Write them into the checkpoint that was just saved, whole or not at all."""
         own = loss_weights(self.loss)
         if own and state.is_world_process_zero:
-            folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
-            with replacing(folder / LOSS_WEIGHTS) as beside:
+            with replacing(_checkpoint(args, state) / LOSS_WEIGHTS) as beside:
                 torch.save(own, beside)
 
 

@@ -17,7 +17,7 @@ from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.cross_encoder import CrossEncoderTrainer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from torch import nn
-from transformers import EarlyStoppingCallback, TrainerCallback, set_seed
+from transformers import TrainerCallback, set_seed
 
 from samesense.data.examples import label_aware_examples
 from samesense.encoder.forward.dropout import use_cheap_dropout
@@ -33,6 +33,7 @@ from samesense.training.callbacks import (
     DEV_METRIC,
     LOSS_WEIGHTS,
     History,
+    Patience,
     Progress,
     SaveLossWeights,
     Times,
@@ -146,8 +147,9 @@ def fit(  # noqa: PLR0913 - what a run may be told
             use_cheap_dropout(model)
         # sentence-transformers would copy training sentences into the card of the model, which is made to be shared
         model.model_card_data.set_widget_examples = lambda dataset: None
-        checkpoints, stop, times = folder / "checkpoints", StopOnInterrupt(), Times()
+        checkpoints, stop = folder / "checkpoints", StopOnInterrupt()
         resume_from = _resumed(loss, checkpoints, [] if adapters is None else [WEIGHTS]) if resume else None
+        times = Times(resume_from)
         texts = TrainingTexts(model, max_length)
         counts = collator is None  # another one has callbacks that count its texts
         if isinstance(loss, CrossEncoderLoss):
@@ -174,7 +176,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
                 Progress(loss),
                 History(folder / "history.jsonl"),
                 SaveLossWeights(loss),
-                *([] if patience is None else [EarlyStoppingCallback(patience)]),
+                *([] if patience is None else [Patience(patience)]),
                 times,
                 *([LogCut(texts)] if counts else []),
                 *callbacks,

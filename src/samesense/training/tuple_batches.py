@@ -23,9 +23,10 @@ EMPTY = -1
 class TupleBatches:
     """Collator of examples that are row numbers: forms the tuples, and lists each text once.
 
-    A batch is one text column ``texts`` and labels ``(batch, 2, 1 + positives + negatives)``, a tuple a row with the
-    anchor first: in the first layer which of the texts stands in each place, in the second a number that texts share
-    if they count as the same; ``EMPTY`` where there is none.
+    A batch is one text column ``texts`` and labels ``(batch, 3, places)``, of ``1 + positives + negatives`` places or
+    more, a tuple a row with the anchor first: in the first layer which of the texts stands in each place, in the second
+    a number that texts share if they count as the same, in the third, from its first place on, the numbers of the
+    anchor's further positives; ``EMPTY`` where there is none.
 
     A copy of the anchor among its own positives is a text of its own where dropout is on, because its mask is all in
     which it differs. All other equal texts of a batch share one.
@@ -37,6 +38,7 @@ class TupleBatches:
             of this name, which leaves out its default prompt.
         places: how many positives and how many negatives a tuple has at most.
         key: gives texts that count as the same one number from 0.
+        positives: all that each row has, also those that are not drawn.
         once: encode equal texts once; otherwise each text is encoded for itself.
         apart: copies of an anchor are encoded apart; see :func:`has_dropout`.
 
@@ -54,23 +56,26 @@ class TupleBatches:
         *,
         places: tuple[int, int],
         key: Callable[[str], int],
+        positives: Sequence[Sequence[str]],
         once: bool = True,
         apart: bool = True,
     ) -> None:
         self.anchors, self.complete, self.preprocess = anchors, complete, preprocess
-        self.places, self.key, self.once, self.apart = places, key, once, apart
+        self.places, self.key, self.positives, self.once, self.apart = places, key, positives, once, apart
         self.epoch = 0
         self.given = self.encoded = 0
         self.valid_label_columns = ["label"]  # asked for by the trainer
 
     def __call__(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the batch of some examples, of each of which the ``label`` is the number of its row."""
-        width = 1 + sum(self.places)
-        labels = np.full((len(examples), 2, width), EMPTY, dtype=np.int64)
+        further = [self._further(int(example["label"])) for example in examples]
+        width = max(1 + sum(self.places), *map(len, further))
+        labels = np.full((len(examples), 3, width), EMPTY, dtype=np.int64)
         texts: list[str] = []
         shared: dict[str, int] = {}
         for at, example in enumerate(examples):
             row = int(example["label"])
+            labels[at, 2, : len(further[at])] = further[at]
             for place, text in self._tuple(row):
                 own_copy = self.apart and 0 < place <= self.places[0] and text == self.anchors[row]
                 number = shared.get(text) if self.once and not own_copy else None
@@ -79,11 +84,16 @@ class TupleBatches:
                     texts.append(text)
                     if not own_copy:
                         shared[text] = number
-                labels[at, :, place] = number, self.key(text)
+                labels[at, :2, place] = number, self.key(text)
         self.given += int((labels[:, 0] != EMPTY).sum())
         self.encoded += len(texts)
         features = {f"texts_{name}": value for name, value in self.preprocess(texts).items()}
         return {**features, "label": torch.from_numpy(labels)}
+
+    def _further(self, row: int) -> list[int]:
+        """Return the keys of the positives of a row, where it may have more than are drawn."""
+        own = self.positives[row]
+        return list(dict.fromkeys(map(self.key, own))) if len(own) > self.places[0] else []
 
     def _tuple(self, row: int) -> Iterable[tuple[int, str]]:
         """Return the texts of a tuple with their places."""

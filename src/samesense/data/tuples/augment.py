@@ -120,18 +120,21 @@ def wordnet() -> Synonyms:
 def augmented(data: TupleData, augment: Augment, places: int) -> TupleData:
     """Return the data with further positives, made out of each anchor's own in turn until there are ``places``.
 
-    An anchor without a positive lends its own text. What cannot be changed is not added, so that fewer may come.
+    An anchor without a positive lends its own text. What cannot be changed is not added, so that fewer may come. What
+    is made of a text of a class is of that class, unless it is a text of another.
     """
     wanted: list[Variant] = []
     for anchor, own in zip(data.anchors, data.positives, strict=True):
         source = own or [anchor]
         wanted += [(source[at % len(source)], at // len(source)) for at in range(places - len(own))]
     made = iter(augment(wanted))
-    positives = []
-    for own in data.positives:
+    positives, classes = [], None if data.classes is None else dict(data.classes)
+    for anchor, own in zip(data.anchors, data.positives, strict=True):
         new = [text for text in islice(made, max(0, places - len(own))) if text is not None]
         positives.append([*own, *new])
-    return replace(data, positives=positives)
+        for text in new if classes is not None else ():
+            classes.setdefault(text, classes[anchor])
+    return replace(data, positives=positives, classes=classes)
 
 
 def examples(data: TupleData, augment: Augment, count: int = 5) -> list[tuple[str, str | None]]:

@@ -93,24 +93,26 @@ class Completion:
 
     def check(self) -> None:
         """Raise now if some tuple could not be filled later; quick where there are many different texts."""
-        rows = range(len(self.data)) if self.padded and self.negatives else range(0)
+        rows: Sequence[int] = range(len(self.data)) if self.padded and self.negatives else ()
+        if self.data.classes is not None:  # the anchors of a class have the same texts to draw from
+            rows = list({self.data.classes.get(self.data.anchors[row], -1 - row): row for row in rows}.values())
         most = max((len(self.data.positives[row]) for row in rows), default=0)
         different: set[int] = set()
         for text in self._pool:
             different.add(key_of(self.false_negative_filter)(text))
-            if len(different) > most + self.negatives:
+            if len(different) > most + self.negatives and self.data.classes is None:
                 return
         for row in rows:
             self(row)
 
     def _sampled(self, count: int, taken: Sequence[str], random: np.random.Generator, anchor: str) -> list[str]:
-        """Return texts of other anchors, of which no two are the same, nor one the same as those taken."""
-        key = key_of(self.false_negative_filter)
-        known = {key(text) for text in taken}
+        """Return texts of other anchors, and classes, of which no two are the same, nor one the same as those taken."""
+        key, classes = key_of(self.false_negative_filter), self.data.classes or {}
+        known, own = {key(text) for text in taken}, classes.get(anchor)
         found: list[str] = []
         for place in _draws(len(self._pool), 4 * count, random):
             text = self._pool[place]
-            if key(text) not in known:
+            if key(text) not in known and (own is None or classes.get(text) != own):
                 known.add(key(text))
                 found.append(text)
                 if len(found) == count:

@@ -54,6 +54,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         texts,
         places=settings.places,
         key=_key(rows, settings),
+        positives=rows.positives,
         once=settings.encode_once,
         apart=has_dropout(model),
     )
@@ -83,7 +84,8 @@ def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings:
     """Show what the augmentation does, and have the tuples made with what it gives."""
     for line in ("augmented positives, such as:", *shown(rows, augment)):
         logger.info(line)
-    batches.complete = completion(augmented(rows, augment, settings.places[0]), settings)
+    more = augmented(rows, augment, settings.places[0])
+    batches.complete, batches.positives, batches.key = completion(more, settings), more.positives, _key(more, settings)
 
 
 def completion(rows: TupleData, settings: SupmpnSettings) -> Completion:

@@ -29,31 +29,33 @@ class UnfoldedBatch:
 
     # embeddings of the anchors, of all positives, and of all negatives, in the order of their anchors
     columns: list[Tensor]
-    counts: Tensor  # (anchors, 2) numbers of positives and negatives
+    counts: Tensor  # (anchors, 3) numbers of positives, of negatives, and of positives that may not be there
     keys: Tensor  # one number a text, in the order of the embeddings; texts that count as the same share it
+    further: Tensor  # the numbers of positives that may not be there, in the order of their anchors
 
 
 def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> UnfoldedBatch:
     """Return the tuples of a batch.
 
-    Texts are ``(texts, dim)`` embeddings, each once, labels ``(batch, 2, places)``; see
+    Texts are ``(texts, dim)`` embeddings, each once, labels ``(batch, 3, places)``; see
     :class:`~samesense.training.tuple_batches.TupleBatches`.
     """
-    if labels is None or labels.ndim != 3 or labels.shape[1] != 2 or labels.shape[2] <= positives:
+    if labels is None or labels.ndim != 3 or labels.shape[1] != 3 or labels.shape[2] <= positives:
         received = "none" if labels is None else f"shape {tuple(labels.shape)}"
         raise ValueError(
-            f"Tuples need labels (batch, 2, places) with more than {positives} places; received {received}. Take "
+            f"Tuples need labels (batch, 3, places) with more than {positives} places; received {received}. Take "
             "TupleBatches as the trainer's data_collator."
         )
-    numbers, keys = labels.unbind(dim=1)
+    numbers, keys, further = labels.unbind(dim=1)
     if int(numbers.max()) >= len(texts):
         raise ValueError(f"The labels name text {int(numbers.max())}, and the batch has {len(texts)} texts.")
     parts = [slice(0, 1), slice(1, 1 + positives), slice(1 + positives, None)]
     stands = [numbers[:, part] != EMPTY for part in parts]
     columns = [texts[numbers[:, part][there]] for part, there in zip(parts, stands, strict=True)]
-    counts = torch.stack([there.sum(dim=1) for there in stands[1:]], dim=1)
+    more = further != EMPTY
+    counts = torch.stack([there.sum(dim=1) for there in (*stands[1:], more)], dim=1)
     own = torch.cat([keys[:, part][there] for part, there in zip(parts, stands, strict=True)])
-    return UnfoldedBatch(columns, counts, own)
+    return UnfoldedBatch(columns, counts, own, further[more])
 
 
 class TupleMultiPositive(MultiPositive):
@@ -77,7 +79,7 @@ class TupleMultiPositive(MultiPositive):
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return the tuples as :meth:`MultiPositive.loss` takes them."""
         found = unfolded(embeddings[0], labels, self.settings["positives"])
-        keys = torch.split(found.keys, [len(column) for column in found.columns])
+        keys = [*torch.split(found.keys, [len(column) for column in found.columns]), found.further]
         return [*found.columns, *(keys if self.settings["false_negative_filter"] != "off" else ())], found.counts
 
 
@@ -116,11 +118,23 @@ class TupleBatchTriplet(_OnTuples, BatchTriplet):
 def classified(found: UnfoldedBatch) -> tuple[list[Tensor], Tensor]:
     """Return the embeddings of all texts in one column, and the class of each: a positive has that of its anchor.
 
-    A negative with the text of an anchor or a positive of any process has the class of that; of several, the lowest.
+    Anchors that share a text, as anchor or positive in any process, are one class. A negative with such a text is of
+    its class, and any other of its own.
     """
-    anchors, positives, negatives = torch.split(found.keys, [len(column) for column in found.columns])
-    own = torch.cat([anchors, anchors.repeat_interleave(found.counts[:, 0])])
-    texts, classes = gather(torch.cat([anchors, positives])), gather(own)
-    none = torch.iinfo(classes.dtype).max
-    lowest = torch.where(negatives[:, None] == texts, classes, none).amin(dim=1)
-    return [torch.cat(found.columns)], torch.cat([own, torch.where(lowest == none, negatives, lowest)])
+    anchors, positives, _ = torch.split(found.keys, [len(column) for column in found.columns])
+    texts = gather(torch.cat([anchors, positives]))
+    owners = gather(torch.cat([anchors, anchors.repeat_interleave(found.counts[:, 0])]))
+    numbers, places = torch.unique(torch.cat([texts, owners, found.keys]), return_inverse=True)
+    text, owner, each = torch.split(places, [len(texts), len(owners), len(found.keys)])
+    return [torch.cat(found.columns)], numbers[_lowest_linked(text, owner, len(numbers))[each]]
+
+
+def _lowest_linked(first: Tensor, second: Tensor, count: int) -> Tensor:
+    """Return for each of ``count`` numbers the lowest one that links, ``(links,)`` of either end, lead to from it."""
+    lowest = torch.arange(count, device=first.device)
+    while True:
+        least = torch.minimum(lowest[first], lowest[second])
+        lower = lowest.scatter_reduce(0, first, least, "amin").scatter_reduce(0, second, least, "amin")
+        if torch.equal(lower, lowest):
+            return lowest
+        lowest = lower

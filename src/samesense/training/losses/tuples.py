@@ -129,9 +129,9 @@ class MultiPositive(EmbeddingLoss):
 
         Args:
             tensors: embeddings of the anchors, of all positives, and of all negatives, in the order of their anchors;
-                then, for each of the three, one whole number a text, if some count as the same: none of these counts
-                against an anchor that it is the same as, or a positive of which it is.
-            labels: ``(anchors, 2)`` numbers of positives and negatives.
+                then, for each of the three, one whole number a text, if some count as the same, and those of further
+                positives: none of these counts against an anchor that it is the same as, or a positive of which it is.
+            labels: ``(anchors, 2)`` numbers of positives and negatives, ``(anchors, 3)`` with those of further ones.
         """
         anchors, positives, negatives, *keys = tensors
         owners = torch.arange(len(anchors), device=anchors.device)
@@ -142,22 +142,22 @@ class MultiPositive(EmbeddingLoss):
             negatives,
             positive_owner=positive_owner,
             temperature=self.settings["temperature"],
-            exclude=_excluded(keys, positive_owner) if keys else None,
+            exclude=_excluded(keys, positive_owner, owners.repeat_interleave(labels[:, 2])) if keys else None,
         )
 
 
-def _excluded(keys: list[Tensor], positive_owner: Tensor) -> Tensor:
+def _excluded(keys: list[Tensor], positive_owner: Tensor, further_owner: Tensor) -> Tensor:
     """Return ``(anchors, positives + negatives)``: candidates that count as the same as the anchor or a positive of it.
 
     Texts of one key are numbered through, so that each anchor has a row of the few texts that it may not be pushed
     from, however many positives it has.
     """
-    anchors, positives, negatives = keys
-    numbers = torch.unique(torch.cat([anchors, positives, negatives]), return_inverse=True)[1]
-    own, near, far = torch.split(numbers, [len(anchors), len(positives), len(negatives)])
-    known = torch.zeros(len(anchors), int(numbers.max()) + 1, dtype=torch.bool, device=numbers.device)
-    known[torch.arange(len(anchors), device=numbers.device), own] = True
+    numbers = torch.unique(torch.cat(keys), return_inverse=True)[1]
+    own, near, far, further = torch.split(numbers, [len(column) for column in keys])
+    known = torch.zeros(len(own), int(numbers.max()) + 1, dtype=torch.bool, device=numbers.device)
+    known[torch.arange(len(own), device=numbers.device), own] = True
     known[positive_owner, near] = True
+    known[further_owner, further] = True
     return known[:, torch.cat([near, far])]
 
 
