@@ -55,6 +55,7 @@ def steps_of(args: argparse.Namespace, ways: list[str]) -> tuple[dict[str, Calla
             complete,
             model.preprocess,
             places=(5, 5),
+            positives=data.positives,
             key=key_of("same"),
             once=once,
             apart=has_dropout(model),

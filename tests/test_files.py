@@ -115,6 +115,15 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path):
     assert names(place) == ["two"] and names(place.parent) == ["model"]
 
 
+@pytest.mark.parametrize("name", [".", "../here"])
+def test_the_current_folder_is_not_replaced(tmp_path, monkeypatch, name):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(OutputError, match="the current one cannot be"), files.replacing_folder(Path(name)):
+        pytest.fail("begun")
+    assert names(tmp_path) == ["here"]
+
+
 def test_json_and_arrays_come_back(tmp_path):
     files.write_json(tmp_path / "a.json", {"é": [1, None]})
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == '{\n  "é": [\n    1,\n    null\n  ]\n}\n'

@@ -53,6 +53,12 @@ def test_every_format_is_looked_up_by_text(form, tmp_path):
     assert found.dtype == np.float32
 
 
+def test_the_mark_at_the_begin_of_a_text_file_is_no_part_of_its_first_text(tmp_path):
+    place = as_npy(tmp_path)
+    (tmp_path / "v.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8-sig")
+    np.testing.assert_array_equal(read_vectors(place)(TEXTS), ROWS)
+
+
 @pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:40] + bytes(30) + data[70:]])
 def test_a_damaged_gzip_file_is_refused(tmp_path, damage):
     vectors = as_zipped(tmp_path)

@@ -2,6 +2,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import unicodedata
 
 import numpy as np
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.collection import store, writer
 from samesense.inference.collection.collection import Collection, Entry
+from samesense.inference.collection.embedder import embedder_of
 from samesense.inference.collection.migrate import check_vectors, migrate
+from samesense.inference.models.functions import FunctionEncoder
+from samesense.inference.models.model import Model
 from tests.inference.made_vectors import cosines, embedder, encode, vector
 
 TEXTS = [f"sentence {i % 150}" for i in range(200)]  # fifty of them come twice
@@ -170,11 +174,52 @@ def test_conditions(tmp_path, where, expected):
     "where",
     ["", "topic", "topic =", "= 1", "topic = 'open", "topic = a year = b", "topic = a) OR (topic = b", "TRUE",
      "topic = a; DROP TABLE text", "topic = a AND", "1 IN (SELECT 1)", "topic IN ()", "topic = a -- b",
-     "(" * 5000 + "topic = a" + ")" * 5000, " OR ".join(["topic = a"] * 3000)],
+     "(" * 5000 + "topic = a" + ")" * 5000, " OR ".join(["topic = a"] * 3000), "(" * 90 + "topic = a" + ")" * 90,
+     *(" OR ".join(["topic = a"] * count) for count in range(985, 1001)), f"topic LIKE '{'a' * 60_000}'"],
 )  # fmt: skip
 def test_conditions_that_cannot_be_read_are_refused(folder, where):
     with pytest.raises(ConfigError, match="A condition is like topic = 'sport'"):
         Collection.open(folder).query(["x"], embedder(), where=where)
+
+
+@pytest.mark.parametrize(
+    "where", [{"year": float("nan")}, {"year": float("inf")}, {"year": 10**400}, f"year = {'9' * 400}"]
+)
+def test_numbers_that_are_not_finite_are_refused(folder, where):
+    with pytest.raises(ConfigError, match="A condition compares with finite numbers"):
+        Collection.open(folder).query(["x"], embedder(), where=where)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [("x >= .5", [0, 1, 2]), ("x >= 0.5", [0, 1, 2]), ("x = .7", [1]), ("x > +.7", [0, 2]), ("x < 1.", [1, 2]),
+     ("x = NaN", [3]), ("x < +1", [1, 2])],
+)  # fmt: skip
+def test_numbers_may_begin_or_end_with_a_point(tmp_path, where, expected):
+    rows = [Entry("same", metadata={"x": x}) for x in (1, 0.7, "0.9", "NaN")]
+    collection = Collection.build(tmp_path / "made", rows, embedder())
+    assert [one.id for one in collection.query(["same"], embedder(), where=where)[0]] == expected
+
+
+def test_words_are_found_however_their_accents_are_written(tmp_path):
+    words = ["résumé", "Präsident"]
+    forms = [unicodedata.normalize(form, word) for form in ("NFC", "NFD") for word in words]
+    collection = Collection.build(tmp_path / "made", [Entry(form) for form in forms], embedder())
+    for at, form in enumerate(forms):
+        assert {one.id for one in collection.text_search([form])[0]} == {at % 2, at % 2 + 2}
+
+
+def test_a_text_that_has_just_been_given_an_id_is_not_replaced(folder):
+    collection = Collection.open(folder)
+    for given in (
+        [Entry("no id"), Entry("explicit", 200)],
+        [Entry("no id"), Entry("other", 5), Entry("explicit", 200)],
+    ):
+        with pytest.raises(DataError, match="200 was given to a text before it that brings none"):
+            collection.add(given, embedder(), upsert=True)
+        assert len(collection) == 200
+    assert collection.add([Entry("explicit", 201), Entry("no id"), Entry("other", 5)], embedder(), upsert=True) == 3
+    assert [one.id for one in collection.query(["no id"], embedder(), top=1)[0]] == [202]
 
 
 def test_hybrid_is_the_sum_of_reciprocal_ranks_of_both(folder):
@@ -266,8 +311,16 @@ def test_another_model_is_refused(folder):
         collection.add([Entry("x")], wide)
     with pytest.raises(ModelError, match="a matrix of 24 columns"):
         collection.search(np.ones((1, 5), dtype=np.float32))
+    with pytest.raises(ModelError, match="holds the vectors of another model by now, 'hashed' in"):
+        collection.search(other.unit(["x"]), identity=other.identity)
     with pytest.raises(ModelError, match="with an identity"):
         Collection.build(folder, [Entry("x")], embedder(""), overwrite=True)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_arithmetic_of_a_model_with_a_map_is_that_of_the_model(precision):
+    model = Model(FunctionEncoder(encode, f"cosine, in {precision}, first 2 dimensions", lambda: "identity"))
+    assert embedder_of(model, "m+dim:2").precision == precision
 
 
 def test_no_torch_is_imported_where_vectors_are_given():

@@ -201,6 +201,7 @@ def test_a_full_disk_is_a_message_and_changes_nothing(tmp_path):
 
 @pytest.mark.posix
 def test_a_folder_that_may_only_be_read_is_read_and_not_written(folder):
+    read, written = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
         code = 1
@@ -211,6 +212,9 @@ def test_a_folder_that_may_only_be_read_is_read_and_not_written(folder):
                 os.setuid(65534)
             collection = Collection.open(folder)
             assert collection.query(["sentence 7"], embedder(), top=1)[0][0].id == 7
+            os.write(read[1], b"open")
+            os.read(written[0], 1)
+            assert collection.query(["quite new"], embedder(), top=1)[0][0].id == 200
             for act in (
                 lambda: collection.delete([0]),
                 lambda: Collection.build(folder / "new", entries(), embedder()),
@@ -220,6 +224,9 @@ def test_a_folder_that_may_only_be_read_is_read_and_not_written(folder):
             code = 0
         finally:
             os._exit(code)
+    if os.read(read[0], 4) == b"open" and os.getuid() == 0:  # who may write adds a text
+        Collection.open(folder).add([Entry("quite new")], embedder())
+    os.write(written[1], b"x")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     for path in folder.parents[:-2]:
         path.chmod(0o755)

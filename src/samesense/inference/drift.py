@@ -86,9 +86,10 @@ class Drift:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types; a threshold above or below all scores is ``None``."""
-        threshold = None if self.threshold is None else self.threshold._asdict()
-        for name in ("old", "new") if threshold else ():
-            threshold[name] = threshold[name] if math.isfinite(threshold[name]) else None
+        threshold = None
+        if self.threshold is not None:
+            old, new = (value if math.isfinite(value) else None for value in self.threshold[:2])
+            threshold = {**self.threshold._asdict(), "old": old, "new": new}
         changed = [one._asdict() for one in self.changed]
         return {"drift": self.drift, **asdict(self), "threshold": threshold, "changed": changed}
 

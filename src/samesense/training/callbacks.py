@@ -141,12 +141,12 @@ class Times(TrainerCallback):
     on_train_end = _counting("loading")  # of the best checkpoint
 
 
-class Patience(EarlyStoppingCallback):  # type: ignore[misc]
+class Patience(EarlyStoppingCallback):
     """Early stopping that goes on counting in a resumed run, where transformers' begins anew."""
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Count the evaluations since the best one in the history, of which the start is none."""
-        super().on_train_begin(args, state, control, **kwargs)
+        super().on_train_begin(args, state, control, **kwargs)  # type: ignore[no-untyped-call]
         best = None
         for log in state.log_history:
             score = log.get(args.metric_for_best_model) if log["step"] else None

@@ -7,6 +7,9 @@ from samesense.errors import ConfigError
 from samesense.inference.collection.collection import Collection
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry
+from samesense.inference.models.functions import FunctionEncoder
+from samesense.inference.models.model import Model
+from samesense.inference.serve import opening
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.opening import read_keys
 from tests.inference.serve.toy import DIM, STORE, Toy, calibrated, running, served, vector
@@ -265,6 +268,34 @@ def test_search_in_a_collection_that_grows_meanwhile(tmp_path):
         assert server.post("/search", {"query": "x", "where": "kind ="})[0] == 400
         hits = server.post("/search", {"query": "x", "where": "kind != old"})[1]["data"][0]["hits"]
         assert [hit["text"] for hit in hits] == ["A new text."]
+
+
+def test_a_collection_built_anew_with_another_model_is_not_searched(tmp_path, monkeypatch):
+    embedder = Embedder(Toy(), identity="toy")
+    Collection.build(tmp_path / "store", [Entry(text) for text in STORE], embedder)
+    model = Model(FunctionEncoder(Toy(), "toy", lambda: "toy"), name="toy")
+    search, place = opening._open_search(tmp_path / "store", [model])
+    assert place == 0
+    with running(served(search=search)) as server:
+        assert server.post("/search", {"query": STORE[1], "hybrid": True})[0] == 200
+        other = Embedder(lambda texts: Toy()(texts)[:, ::-1].copy(), identity="other")
+        Collection.build(tmp_path / "store", [Entry(text) for text in STORE], other, overwrite=True)
+        status, answer, _ = server.post("/search", {"query": STORE[1]})
+        assert (status, answer["error"]["code"]) == (503, "other_model")
+        assert server.post("/search", {"query": STORE[1], "words": True})[0] == 200
+
+
+def test_pairs_that_are_too_long_are_cut_and_counted_or_refused():
+    asked = {"query": "word " * 7, "documents": ["short", "word " * 8]}
+    with running(served(score=lambda pairs: np.ones(len(pairs)))) as server:
+        assert server.post("/v1/rerank", asked)[0] == 200
+        assert 'samesense_cut_texts_total{model="toy"} 1.0' in server.call("GET", "/metrics", parsed=False)[1]
+    with running(served(score=lambda pairs: np.ones(len(pairs)), long="refuse")) as server:
+        status, answer, _ = server.post("/v1/rerank", asked)
+    assert (status, answer["error"]["message"]) == (
+        413,
+        "The model reads 12 tokens; pair 1 of 'documents' has 15. Split it.",
+    )
 
 
 def test_hybrid_search_and_search_by_words(tmp_path):

@@ -128,13 +128,13 @@ def augmented(data: TupleData, augment: Augment, places: int) -> TupleData:
         source = own or [anchor]
         wanted += [(source[at % len(source)], at // len(source)) for at in range(places - len(own))]
     made = iter(augment(wanted))
-    positives, classes = [], None if data.classes is None else dict(data.classes)
+    positives, classes = [], dict(data.classes or {})
     for anchor, own in zip(data.anchors, data.positives, strict=True):
         new = [text for text in islice(made, max(0, places - len(own))) if text is not None]
         positives.append([*own, *new])
-        for text in new if classes is not None else ():
+        for text in new if data.classes else ():
             classes.setdefault(text, classes[anchor])
-    return replace(data, positives=positives, classes=classes)
+    return replace(data, positives=positives, classes=classes if data.classes else None)
 
 
 def examples(data: TupleData, augment: Augment, count: int = 5) -> list[tuple[str, str | None]]:

@@ -75,7 +75,7 @@ def _npy(path: Path) -> tuple[list[str], Embeddings]:
     beside = path.with_suffix(".txt")
     if not beside.is_file():
         raise ModelError(f"{path} holds no texts, and there is no {beside}. Put them there, one a line, in order.")
-    texts = beside.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    texts = beside.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     return texts, stored_rows(path)
 
 
@@ -204,7 +204,7 @@ def read_words(path: Path, *, sif: bool = False) -> WordVectors:
         if not matrix.is_file() or not names.is_file():
             raise ModelError(f"A folder of word vectors holds vectors.npy and words.txt; {path} does not.")
         try:
-            words = names.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+            words = names.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
             array = np.load(matrix, mmap_mode="r", allow_pickle=False)
         except DAMAGED as error:
             raise ModelError(f"{path} holds damaged word vectors ({error}). Write them again.") from error

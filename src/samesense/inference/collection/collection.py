@@ -233,7 +233,8 @@ class Collection:
         if not texts:
             return []
         words = texts if hybrid else None
-        return self.search(model.unit(list(texts)), top=top, where=where, exact=exact, words=words)
+        rows = model.unit(list(texts))
+        return self.search(rows, top=top, where=where, exact=exact, words=words, identity=model.identity)
 
     def text_search(self, texts: Sequence[str], *, top: int = 10, where: Where = None) -> list[list[Found]]:
         """Return for each text the ``top`` texts with its words, by BM25; see :meth:`query`."""
@@ -250,14 +251,20 @@ class Collection:
         where: Where = None,
         exact: bool = False,
         words: Sequence[str] | None = None,
+        identity: str | None = None,
     ) -> list[list[Found]]:
         """Answer queries given as vectors ``(queries, dim)``, hybrid if ``words``, their texts, are given.
 
-        See :meth:`query`.
+        See :meth:`query`. ModelError if the collection holds vectors of another model than that of ``identity`` by now.
         """
         _check_queries(words or (), top)
         chosen, depth = condition(where), top if words is None else max(top, DEPTH)
         with self._reader.state(with_graph=not exact and not chosen.names) as about:
+            if identity not in (None, about.identity):
+                raise ModelError(
+                    f"{self.folder} holds the vectors of another model by now, {about.model!r} in {about.precision}. "
+                    "Open it again with that model."
+                )
             if vectors.ndim != 2 or vectors.shape[1] != about.dim:
                 raise ModelError(
                     f"Queries must be a matrix of {about.dim} columns, as the collection's vectors; received the shape "

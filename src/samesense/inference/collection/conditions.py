@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,12 @@ from samesense.failures import shortened
 
 Where = str | Mapping[str, Any] | None
 """A condition, or values by name (a list means any of them), or nothing."""
+
+MOST_LIKE = 50_000
+"""Bytes of a pattern that SQLite takes."""
+
+_DECIMAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?|\+\d+", re.ASCII)
+"""Numbers that JSON spells otherwise."""
 
 _VALUE = r"(?:'(?:[^']|'')*'|[^\s()'\",<>=!]+)"
 _PART = re.compile(
@@ -58,7 +65,8 @@ def condition(where: Where) -> Condition:
     """Return a condition as SQL; ConfigError if it cannot be parsed."""
     if isinstance(where, str):
         return _parsed(where)
-    return _joined([_equal(name, _alternatives(value)) for name, value in (where or {}).items()], " AND ")
+    parts = [_equal(name, _alternatives(value)) for name, value in (where or {}).items()]
+    return _checked(_joined(parts, " AND "), str(where)) if parts else Condition()
 
 
 def among(ids: Sequence[int], column: Literal["id", "position"] = "id") -> Condition:
@@ -77,13 +85,25 @@ def _parsed(text: str) -> Condition:
         place = found.end()
     if place < len(text) or not parts:
         raise _wrong(text, f"it cannot be read from {text[place : place + 20]!r} on")
-    whole = _joined(parts, " ")
     shape = " ".join("TRUE" if one.names else one.sql for one in parts)  # no name, no value: AND, OR, NOT, (, )
     try:
         with closing(sqlite3.connect(":memory:")) as parser:
             parser.execute(f"SELECT CASE WHEN {shape} THEN 1 END")
     except sqlite3.Error as error:
         raise _wrong(text, "its comparisons, AND, OR, NOT and parentheses do not fit together") from error
+    return _checked(_joined(parts, " "), text)
+
+
+def _checked(whole: Condition, text: str) -> Condition:
+    """Return a condition that SQLite takes; ConfigError for one that is too long or too deep for it."""
+    try:
+        with closing(sqlite3.connect(":memory:")) as parser:
+            parser.execute("CREATE TABLE field (id, name, type, value)")
+            parser.execute("CREATE TABLE text (id)")
+            inner = f"SELECT id FROM text WHERE {whole.sql}"
+            parser.execute(f"EXPLAIN SELECT 1 FROM text WHERE TRUE AND id IN ({inner})", whole.values)
+    except sqlite3.Error as error:
+        raise _wrong(text, f"it is too long, or nested too deeply ({error})") from error
     return whole
 
 
@@ -107,6 +127,8 @@ def _comparison(found: re.Match[str]) -> Condition:
         text = "type = 'text' AND CASE WHEN json_valid(value) THEN json_type(value) IN ('integer', 'real') END"
         sql = f"(type IN ('integer', 'real') OR {text}) AND CAST(value AS NUMERIC) {sign} ?"
         return _has(name, sql, values[-1][1])
+    if sign == "LIKE" and len(values[0][1].encode()) > MOST_LIKE:
+        raise _wrong(found.string, f"a pattern of LIKE has at most {MOST_LIKE} bytes")
     return _has(name, f"type = 'text' AND value {sign} ?", values[0][1])
 
 
@@ -139,10 +161,25 @@ def _meant(value: str) -> list[tuple[str, Any]]:
     """Return what a value means: a text in quotes, or else a text or the number, true, false or null that it spells."""
     if value.startswith("'"):
         return _stored(value[1:-1].replace("''", "'"))
+    if _DECIMAL.fullmatch(value):
+        return [("text", value), *_stored(float(value))]
     try:
-        return [("text", value), *_stored(json.loads(value))]
+        return [("text", value), *_stored(json.loads(value, parse_constant=_no_number))]
     except ValueError:
         return _stored(value)
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is a text here")
+
+
+def _real(value: int | float) -> float:
+    try:
+        if math.isfinite(value):
+            return float(value)
+    except OverflowError:
+        pass
+    raise ConfigError(f"A condition compares with finite numbers; received {str(value)[:60]}.")
 
 
 def _stored(value: Any) -> list[tuple[str, Any]]:
@@ -150,7 +187,7 @@ def _stored(value: Any) -> list[tuple[str, Any]]:
     if value is None or isinstance(value, bool):
         return [(json.dumps(value), "" if value is None else int(value))]
     if isinstance(value, (int, float)):
-        number = value if abs(value) < 2**63 else float(value)
+        number = value if abs(value) < 2**63 else _real(value)
         return [("integer", number), ("real", number)]
     if isinstance(value, date | time):
         return [("text", value.isoformat())]

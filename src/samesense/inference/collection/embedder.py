@@ -69,6 +69,5 @@ def open_embedder(name: str, precision: str = "auto", *, identity: str | None = 
 
 def embedder_of(model: Model, name: str) -> Embedder:
     """Return a loaded model as what a collection needs of it; ModelError for a cross-encoder."""
-    return Embedder(
-        model.encode, model.identity, name, model.backend.removeprefix("torch-") or "float32", model.windows
-    )
+    said = "bfloat16" if "bfloat16" in model.protocol else "float32"  # a map has no backend, and says it in words
+    return Embedder(model.encode, model.identity, name, model.backend.removeprefix("torch-") or said, model.windows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import unicodedata
 import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -40,12 +41,16 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = threading.RLock()
-        self._version = -1
-        with store.saying(folder):
-            self.db = store.connect(folder)
-        weakref.finalize(self, self.db.close)
+        self._connect()
         with self.state():
             pass  # says what is wrong
+
+    def _connect(self) -> None:
+        with store.saying(self.folder):
+            self._frozen = store.frozen(self.folder)
+            self.db = store.connect(self.folder)
+        self._closes = weakref.finalize(self, self.db.close)
+        self._version = -1
 
     @contextmanager
     def state(self, *, with_graph: bool = False) -> Iterator[store.About]:
@@ -69,6 +74,9 @@ class Reader:
 
     def _begin(self, with_graph: bool) -> None:
         """Begin to read, and again if a writer has removed a file meanwhile."""
+        if self._frozen is not None and self._frozen != store.frozen(self.folder):
+            self._closes()  # a database that is taken for unchangeable is never read again
+            self._connect()
         gone = ""
         while True:
             self.db.execute("BEGIN")
@@ -110,7 +118,7 @@ class Reader:
     def by_words(self, text: str, top: int, chosen: Condition) -> Hits:
         """Return the ``top`` texts with the words of a text, by BM25."""
         store.check_names(self.db, chosen)
-        words = list(dict.fromkeys(re.findall(r"\w+", text)))[:MOST_WORDS]
+        words = list(dict.fromkeys(re.findall(r"\w+", unicodedata.normalize("NFC", text))))[:MOST_WORDS]
         meets = f"AND rowid IN (SELECT id FROM text WHERE {chosen.sql})" if chosen.names else ""
         query = f"SELECT rowid, -rank FROM words WHERE words MATCH ? {meets} ORDER BY rank, rowid LIMIT ?"
         quoted = " OR ".join(f'"{word}"' for word in words)

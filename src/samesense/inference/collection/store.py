@@ -177,6 +177,15 @@ def connect(folder: Path, *, write: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(where, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
 
 
+def frozen(folder: Path) -> tuple[int, ...] | None:
+    """Return what tells states of the database apart where a reader may not write; ``None`` where SQLite tells them."""
+    path = folder / DATABASE
+    if os.access(folder, os.W_OK) or not path.is_file():
+        return None
+    known = path.stat()
+    return known.st_ino, known.st_mtime_ns, known.st_size, (folder / f"{DATABASE}-wal").exists()
+
+
 def no_collection(folder: Path) -> DataError:
     """Return what is said of a folder without a collection."""
     return DataError(f"{folder} holds no collection. Build one: samesense index build {folder} texts.txt")

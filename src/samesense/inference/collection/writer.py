@@ -84,7 +84,10 @@ class Writer:
     ) -> int:
         """Add texts; return how many."""
         about, before, source = self.about, self.about.rows, iter(entries)
+        given: set[int] = set()
         while block := list(islice(source, BLOCK_TEXTS)):
+            if upsert:
+                given |= self._given(block, given)
             rows = [self._row(entry, about.rows + number, before) for number, entry in enumerate(block)]
             if not upsert:
                 self._check_new([row[0] for row in rows])
@@ -155,6 +158,21 @@ class Writer:
             raise DataError(f"Ids must leave room for the next one; received {number}.")
         self.about.next_id = max(self.about.next_id, number + 1)
         return number, entry.text, metadata, position
+
+    def _given(self, block: Iterable[Entry], before: set[int]) -> set[int]:
+        """Return the ids that texts without one will have; DataError if a later text brings such an id."""
+        given, following = set[int](), self.about.next_id
+        for entry in block:
+            number = following if entry.id is None else entry.id
+            if entry.id is None:
+                given.add(number)
+            elif number in given or number in before:
+                raise DataError(
+                    f"Every text has an id of its own; {number} was given to a text before it that brings none. Give "
+                    "all texts ids, or none."
+                )
+            following = max(following, number + 1)
+        return given
 
     def _there(self, ids: list[int]) -> set[int]:
         chosen = among(ids)

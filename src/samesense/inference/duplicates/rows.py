@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -80,7 +80,10 @@ def write_rows(rows: Iterable[Cells], output: str, form: str, source: str = "") 
         elif form == ".jsonl":
             _lines((json.dumps(row, ensure_ascii=False, default=str) for row in rows), stream)
         else:
-            {".tsv": _tsv, ".csv": _csv, ".parquet": partial(_parquet, source=source)}[form](rows, stream)
+            writers: dict[str, Callable[[Iterable[Cells], IO[bytes]], None]] = {
+                ".tsv": _tsv, ".csv": _csv, ".parquet": partial(_parquet, source=source),
+            }  # fmt: skip
+            writers[form](rows, stream)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,15 @@ import numpy as np
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.calibration.storage import home_of, read, read_of
-from samesense.inference.collection.collection import Collection
+from samesense.inference.collection.collection import Collection, Found
 from samesense.inference.collection.embedder import embedder_of
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
+from samesense.inference.names import split_maps
 from samesense.inference.serve.service import Serving
 from samesense.inference.serve.tokens import served_tokens
-from samesense.types import Precision
+from samesense.types import Embeddings, Precision
 
 KEY_VARIABLE = "SAMESENSE_API_KEY"
 
@@ -58,6 +59,12 @@ def open_models(
             "its model's folder, where it is found, and say --threshold calibrated."
         )
     placed = [_named(one) for one in models]
+    for _, given in placed:
+        if split_maps(given)[1] and not Path(given).expanduser().exists():
+            raise ConfigError(
+                f"A model is served as it stands, without a map behind its name; received {given!r}. With --shorten "
+                "callers may ask for fewer 'dimensions'."
+            )
     fitted = [open_calibration(place, calibration) for _, place in placed]
     if threshold == "calibrated" and not any(fitted):
         read_of(placed[0][1], calibration)  # says what is missing
@@ -78,10 +85,25 @@ def open_models(
 def _named(given: str) -> tuple[str, str]:
     """Return name and place of a model; a place that is there may hold an equals sign."""
     name, equals, place = given.partition("=")
-    return (name, place) if equals and not Path(given).exists() else (Path(given).name, given)
+    path = Path(given).expanduser()
+    return (name, place) if equals and not path.exists() else (path.name or path.resolve().name, given)
 
 
-def _open_search(folder: Path, models: Sequence[Model]) -> tuple[Collection, int]:
+@dataclass(frozen=True)
+class _Searched:
+    """A collection that is searched with the vectors of one model alone: it may be built anew with another."""
+
+    collection: Collection
+    identity: str
+
+    def search(self, vectors: Embeddings, **how: Any) -> Sequence[Sequence[Found]]:
+        return self.collection.search(vectors, **how, identity=self.identity)
+
+    def text_search(self, texts: Sequence[str], **how: Any) -> Sequence[Sequence[Found]]:
+        return self.collection.text_search(texts, **how)
+
+
+def _open_search(folder: Path, models: Sequence[Model]) -> tuple[_Searched, int]:
     """Return a collection and which of the models it was built with."""
     collection = Collection.open(folder)
     collection.search(np.eye(1, collection.about()["dim"]), top=1)  # says now if a file or usearch is missing
@@ -89,9 +111,9 @@ def _open_search(folder: Path, models: Sequence[Model]) -> tuple[Collection, int
     for place in others:
         with suppress(ModelError):
             collection.check_model(embedder_of(models[place], models[place].name))
-            return collection, place
+            return _Searched(collection, models[place].identity), place
     collection.check_model(embedder_of(models[last], models[last].name))
-    return collection, last
+    return _Searched(collection, models[last].identity), last
 
 
 def open_calibration(model: str, file: Path | None) -> Calibration | None:

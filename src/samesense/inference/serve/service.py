@@ -143,11 +143,15 @@ class Service(ABC, Generic[Item]):
     async def _sizes(self, texts: Sequence[str], param: str) -> list[int]:
         """Return the tokens of each text that the model reads."""
         self.limits.check_texts(texts, param)
-        sizes, longest = await asyncio.to_thread(self.serving.tokens.count, texts), self.serving.tokens.longest
+        return self._read(await asyncio.to_thread(self.serving.tokens.count, texts), "text", param)
+
+    def _read(self, sizes: Sequence[int], what: str, param: str) -> list[int]:
+        """Return how many tokens are read of texts, or pairs, of so many; RequestError if none may be cut."""
+        longest = self.serving.tokens.longest
         long = [place for place, size in enumerate(sizes) if size > longest]
         if long and self.serving.long == "refuse":
             raise invalid(
-                f"The model reads {longest} tokens; text {long[0]} of '{param}' has {sizes[long[0]]}. Split it.",
+                f"The model reads {longest} tokens; {what} {long[0]} of '{param}' has {sizes[long[0]]}. Split it.",
                 param=param, status=413,
             )  # fmt: skip
         read = [min(size, longest) for size in sizes]
@@ -168,8 +172,9 @@ class CrossEncoderService(Service[Pair]):
     async def similarities(self, pairs: Sequence[Pair], param: str = "pairs") -> tuple[Scores, int]:
         """Return the model's score of each pair, and the tokens read."""
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        size_of = dict(zip(texts, await self._sizes(texts, param), strict=True))
-        sizes = [min(self.serving.tokens.longest, size_of[one] + size_of[other]) for one, other in pairs]
+        self.limits.check_texts(texts, param)
+        size_of = dict(zip(texts, await asyncio.to_thread(self.serving.tokens.count, texts), strict=True))
+        sizes = self._read([size_of[one] + size_of[other] for one, other in pairs], "pair", param)
         scores = await self.batcher.submit(pairs, sizes)
         if scores.ndim != 1 or not np.isfinite(scores).all():
             raise ModelError(f"A cross-encoder must give one finite score a pair; it gave {scores.tolist()[:5]}.")
@@ -235,6 +240,8 @@ class EmbeddingService(Service[str]):
                 hits += await loop.run_in_executor(self.executor, find, queries[part], rows[part])
         except (ConfigError, DataError) as error:
             raise invalid(str(error), param="where") from error
+        except ModelError as error:  # the collection was built anew while it is served
+            raise RequestError(503, str(error), code="other_model") from error
         return hits, tokens
 
     def shortened(self, rows: Embeddings, dimensions: int | None) -> Embeddings:
