@@ -265,10 +265,11 @@ def _pairs_in(source: Source, columns: str | None) -> list[Pair]:
     if isinstance(source, PairData):
         return source.pairs()
     if not isinstance(source, TupleData):
-        told, named = None, _named(source, columns)
-        if named is not None:  # two texts that belong together are a tuple
+        named = _named(source, columns)
+        if named is None:
+            told = tell(source)
+        else:  # two texts that belong together are a tuple
             told = Told("tuples" if named.count(",") < 2 or _has_lists(source) else "pairs", "", columns=named)
-        told = told or tell(source)
         if told.kind != "tuples":
             return read_bare_pairs(source, columns=told.columns if told.kind == "pairs" else None)
         source = read_tuples([source], columns=told.columns, drop_bad_rows=True)

@@ -58,7 +58,14 @@ def short_name(source: Source) -> str:
 
 def numbered(names: Sequence[str]) -> list[str]:
     """Return names of which none is that of another: the second of one name has a 2 behind it, and so on."""
-    return [f"{name} {names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)]
+    found: list[str] = []
+    for name in names:
+        other, number = name, 1
+        while other in found:
+            number += 1
+            other = f"{name} {number}"
+        found.append(other)
+    return found
 
 
 class Rows(list[Any]):
