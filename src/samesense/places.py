@@ -11,6 +11,9 @@ from samesense.failures import writing
 from samesense.files import temporary
 from samesense.urls import local
 
+JOINT = " + "
+"""Between the names of sources that are read as one."""
+
 
 def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
     """Make the folder of a file, and raise OutputError, before long work, if the file could not be written there.
@@ -52,9 +55,11 @@ def _check_parents(target: Path) -> Path:
 
 
 def _there(inputs: Iterable[str | Path]) -> Iterator[Path]:
-    """Yield the files and folders among names of anything."""
+    """Yield the files and folders among names of anything, also of several sources that were joined."""
     for given in inputs:
-        for name in (str(given), str(given).rpartition(":")[0]):  # a folder may be followed by the name of a split
+        joined = [str(given), *str(given).split(JOINT)]
+        # a folder may be followed by the name of a split
+        for name in (name for one in joined for name in (one, one.rpartition(":")[0])):
             with suppress(OSError, ValueError, RuntimeError):  # a name that no file can have
                 path = Path(local(name)).expanduser()
                 if name and path.exists():

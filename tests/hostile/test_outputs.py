@@ -80,6 +80,10 @@ def test_a_page_may_lie_in_the_folder_of_a_run_but_no_vectors_in_that_of_a_model
     check_place(here / "run" / "page.html", [here / "run" / "model"])
     with pytest.raises(OutputError, match="would be written over"):
         check_place(here / "run" / "model" / "weights.npy", [here / "run" / "model"])
+    write_text(here / "run" / "dev.tsv", "pairs")
+    for joined in (f"more.tsv + {here / 'run' / 'dev.tsv'}", f"{here / 'run' / 'dev.tsv'} + more.tsv"):
+        with pytest.raises(OutputError, match="would be written over"):
+            check_place(here / "run" / "dev.tsv", [joined])
     check_place(here / "run" / "other.npy", ["no/such-model", "\0", "x" * 5000, here / "run"])
 
 

@@ -133,6 +133,16 @@ def test_a_fold_killed_before_a_checkpoint_is_trained_anew_and_nothing_old_is_le
     assert not list(output.glob("fold-*/model"))
 
 
+def test_the_start_is_not_removed_by_overwriting(data, settings, tmp_path):
+    output = tmp_path / "f"
+    start = shutil.copytree(settings.model, output / "model")
+    (output / "manifest.json").write_text('{"method": "folds"}')
+    own = settings.model_copy(update={"model": str(output)})
+    with pytest.raises(OutputError, match="would be written over"):
+        folds.cross_validate(METHODS["cosent"], data, own, output, "2", overwrite=True)
+    assert (start / "config.json").exists()
+
+
 def test_what_cannot_be_dealt_is_refused_at_once(data, settings, tmp_path):
     for given, error, words in (
         ("ten", ConfigError, "a number of random folds, or by-topic"),

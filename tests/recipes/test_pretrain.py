@@ -157,6 +157,15 @@ def test_a_run_lowers_the_loss_and_leaves_an_encoder_with_its_head(tiny_trunk, d
     assert next(running_documents(documents))[0][0] not in card
 
 
+def test_patience_stops_it_and_a_budget_of_tokens_is_refused(tiny_trunk, documents, tmp_path):
+    how = {**HOW, "max_steps": 12, "eval_steps": 2, "learning_rate": 1e-12, "early_stopping_patience": 2}
+    samesense.pretrain(documents, model=str(tiny_trunk), output=tmp_path / "run", **how)
+    steps = json.loads((tmp_path / "run" / "manifest.json").read_text())["outcome"]["steps"]
+    assert steps == 6  # the first look, then two that are no better
+    with pytest.raises(ConfigError, match="`mini_batch_num_tokens` is for texts of different lengths"):
+        samesense.pretrain(documents, model=str(tiny_trunk), output=tmp_path / "b", **HOW, mini_batch_num_tokens=99)
+
+
 def test_fewer_layers(tiny_trunk, documents, tmp_path):
     made = run([documents], PretrainSettings(model=str(tiny_trunk), layers=1, **HOW), tmp_path / "run")
     assert build(str(made.model))[0].model.config.num_hidden_layers == 1

@@ -11,7 +11,8 @@ from scipy.stats import spearmanr
 
 import samesense
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
-from samesense.recipes.race import cells, clock, end, entrants, run
+from samesense.files import write_json
+from samesense.recipes.race import cells, clock, end, entrants, forms, run
 from samesense.recipes.race.board import Line, RaceResult, cpu_of, quality_of
 from samesense.recipes.race.clock import Clock, Costs, rungs, seconds_of, that_fit
 from samesense.recipes.race.entrants import Entrant, Start
@@ -270,6 +271,40 @@ def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp
 
 
 SPEEDS = (("fast", 20_000.0), ("small", 2000.0), ("large", 300.0))
+
+
+def test_a_form_that_cannot_be_made_is_noted_and_the_others_are(monkeypatch, tmp_path):
+    module = run
+
+    def fails(*_):
+        raise ModelError("no vocabulary")
+
+    notes = []
+    best = SimpleNamespace(place="p", name="best", speed=1.0)
+    state = SimpleNamespace(board=lambda: [], note=notes.append, lines=[], save=lambda: None)
+    cells = SimpleNamespace(state=state, asked=SimpleNamespace(output=tmp_path, seed=1), clock=None, save=lambda: None)
+    monkeypatch.setattr(module, "FORMS", {"static": fails, "int8": lambda *_: "int8: no time"})
+    for name, value in (("quality_of", best), ("shape_of", (2, 32)), ("_texts", []), ("_sample", [])):
+        monkeypatch.setattr(module, name, lambda *_, value=value: value)
+    module._make_forms(cells)
+    assert notes == ["not made: static: no vocabulary", "not made: int8: no time"]
+
+
+def test_a_form_that_was_begun_goes_on_as_it_was(monkeypatch, tmp_path):
+
+    seen = []
+    monkeypatch.setattr(forms, "run_or_resume", lambda folder, run: seen.append(run.args[0]))
+    winner = forms.Winner(
+        place="p", name="w", speed=1e6, depth=2, width=32, texts=[f"text {i}" for i in range(9000)], sample=[], seed=1
+    )
+    for seconds in (100.0, 50.0):
+        assert forms._distilled("static:32", winner, tmp_path / "form", seconds, step=0.1) is None
+        job = seen[-1]
+        known = {"settings": job.settings.model_dump(), "data": {"train": {"rows": len(job.data)}}}
+        (tmp_path / "form").mkdir(exist_ok=True)
+        write_json(tmp_path / "form" / "manifest.json", known)
+    first, again = seen
+    assert (again.data.texts, again.settings) == (first.data.texts, first.settings)
 
 
 @pytest.mark.slow

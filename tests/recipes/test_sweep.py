@@ -12,6 +12,7 @@ from sklearn.covariance import LedoitWolf
 from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.errors import ConfigError, DataError, OutputError
+from samesense.files import read_json, write_json
 from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep.cell import read_record, status_of, write_scores
 from samesense.recipes.sweep.file import SweepFile, read_sweep
@@ -309,7 +310,11 @@ def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     assert status_of(folder) == "interrupted"
     assert "## Not run\n\n- toy, base, seed 1: not run yet" in write_report(tmp_path / "cut")[0]
     monkeypatch.setattr(runner, "fit", real)
+    taken = read_json(folder / "cell.json")
+    assert taken["seconds"] > 0
+    write_json(folder / "cell.json", taken | {"seconds": 1000.0})
     assert run(whole, tmp_path / "cut").finished == 1
+    assert read_json(folder / "cell.json")["seconds"] > 1000  # of all calls
     assert len(json.loads((folder / "manifest.json").read_text())["resumed"]) == 1
     one, other = (rows(gather(tmp_path / name))[0] for name in ("whole", "cut"))
     assert one["spearman"] == pytest.approx(other["spearman"], abs=1e-9)

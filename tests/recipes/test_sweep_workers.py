@@ -42,6 +42,35 @@ def test_ctrl_c_is_passed_on_but_on_windows_where_a_signal_would_kill(monkeypatc
     assert sent == [("posix", 7, signal.SIGINT)]
 
 
+@pytest.mark.parametrize("when", ["the next is made ready", "the last one ends"])
+def test_ctrl_c_ends_a_sweep_though_no_cell_was_stopped_by_it(monkeypatch, when):
+    class Ended:
+        sentinel, exitcode, pid = None, 0, None
+
+        def is_alive(self):
+            return False
+
+    def cells_of():
+        yield SimpleNamespace(cell=SimpleNamespace(name="one"), folder=None)
+        if when == "the next is made ready":
+            raise KeyboardInterrupt
+        yield SimpleNamespace(cell=SimpleNamespace(name="two"), folder=None)
+
+    def waited(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workers, "status_of", lambda folder: "finished")
+    monkeypatch.setattr(workers, "_begun", lambda job, threads: Ended())
+    monkeypatch.setattr(workers, "_outcome", lambda *_: "finished")
+    if when == "the last one ends":
+        monkeypatch.setattr(workers, "wait", waited)
+    places = SimpleNamespace(count=2 if when == "the next is made ready" else 1, asked=2, learn=lambda *_: None)
+    found = workers.run_cells(cells_of(), places, lambda running: None)
+    assert next(found)[1] == "finished"
+    with pytest.raises(KeyboardInterrupt):
+        next(found)
+
+
 @pytest.mark.long
 def test_cells_in_processes_give_the_same_figures_and_all_models_are_kept_on_request(toy, tmp_path, monkeypatch):
     said, seen = listen(), []

@@ -57,7 +57,7 @@ def test_the_untouched_start_is_drawn_and_is_nobodys_best():
     falling, rising = Curve("a", (0, 10, 20), (0.6, 0.4, 0.5)), Curve("b", (0, 10, 20), (0.6, 0.3, 0.7))
     assert (falling.best, rising.best) == ((20, 0.5), (20, 0.7))
     found = {one.baseline: one for one in steps_to_scores({"a": {1: falling}, "b": {1: rising}})}
-    assert (found["a"].level, found["a"].variant_steps) == (0.5, (0,))
+    assert (found["a"].level, found["a"].variant_steps) == (0.5, (20,))  # the start is nobody's arrival
     assert not steps_to_scores({"a": {1: Curve("a", (0,), (0.6,))}, "b": {1: Curve("b", (0,), (0.6,))}})
 
 

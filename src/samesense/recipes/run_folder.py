@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from itertools import chain
@@ -63,21 +63,21 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
     if not resume:
         if is_main():
             check_free(output, overwrite=overwrite)
-            _check_inputs(output, record)
+            check_inputs(output, record, (*FOLDERS, HISTORY, RESULTS, REPORT, *DEV, manifest.FILE))
         return {}
     if (output / MODEL).exists() and manifest.read(output)["status"] == "finished":
         raise OutputError(f"The run in {output} is finished: its model is there. Overwrite it to train anew.")
     return manifest.check_same_run(output, record)
 
 
-def _check_inputs(output: Path, record: dict[str, Any]) -> None:
-    """Raise OutputError if what :func:`begin` removes is read by this run."""
+def check_inputs(output: Path, record: dict[str, Any], removed: Iterable[str]) -> None:
+    """Raise OutputError if what is removed in a folder is read by this run."""
     if not output.is_dir():
         return
     settings = record["settings"]
     inputs = [part["source"] for part in record["data"].values()]
     inputs += map(str, (settings.get("model", ""), *settings.get("teacher", ())))
-    for name in (*FOLDERS, HISTORY, RESULTS, REPORT, *DEV, manifest.FILE):
+    for name in removed:
         check_folder(output / name, map(place_of, inputs))
 
 

@@ -47,11 +47,12 @@ class StepsToScore:
 
 
 def steps_to_reach(curve: Curve, level: float) -> float | None:
-    """Return the first step at which ``level`` or more was seen, ``None`` if it never was.
+    """Return the first step after the start at which ``level`` or more was seen, ``None`` if it never was.
 
     The answer is as fine as the evaluations: with one every 25 steps it is a multiple of 25.
     """
-    return next((step for step, value in zip(curve.steps, curve.values, strict=True) if value >= level), None)
+    seen = zip(curve.steps, curve.values, strict=True)
+    return next((step for step, value in seen if step > 0 and value >= level), None)
 
 
 def steps_to_scores(curves: Curves) -> list[StepsToScore]:

@@ -20,12 +20,11 @@ from samesense.data.mapped import columns_of, in_order, is_mapped, rows_of
 from samesense.data.pairs.keys import Groups, components, pair_key, pair_keys, plain_keys, same
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import json_hash, rows_hash
+from samesense.places import JOINT
 from samesense.types import Pair
 
 TEXTS = ("sentence1", "sentence2", "subset")
 """Columns of a table of pairs."""
-
-_JOINT = " + "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +70,8 @@ class PairData:
     @property
     def name(self) -> str:
         """Short name for people: the file name of a file, else the source itself."""
-        parts = self.source.split(_JOINT)
-        return _JOINT.join(Path(part).name if split_suffix(part)[0] else part for part in parts)
+        parts = self.source.split(JOINT)
+        return JOINT.join(Path(part).name if split_suffix(part)[0] else part for part in parts)
 
     @property
     def graded(self) -> bool:
@@ -184,8 +183,8 @@ def concat(parts: Sequence[PairData]) -> PairData:
         subsets=texts[2] if with_subsets else None,
         kind=first.kind,
         scale=first.scale,
-        source=_JOINT.join(part.source for part in parts),
-        label_column=_JOINT.join(dict.fromkeys(part.label_column for part in parts)),
+        source=JOINT.join(part.source for part in parts),
+        label_column=JOINT.join(dict.fromkeys(part.label_column for part in parts)),
         dropped=sum(part.dropped for part in parts),
         dropped_unlabelled=sum(part.dropped_unlabelled for part in parts),
         own_scale=any(part.own_scale for part in parts),

@@ -10,6 +10,7 @@ from samesense.data.examples import Examples
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError
 from samesense.hashes import json_hash
+from samesense.places import JOINT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +46,12 @@ class Mixture:
     @property
     def source(self) -> str:
         """The sources as the user gave them."""
-        return " + ".join(part.data.source for part in self.parts)
+        return JOINT.join(part.data.source for part in self.parts)
 
     @property
     def name(self) -> str:
         """Short name for people."""
-        return " + ".join(part.data.name for part in self.parts)
+        return JOINT.join(part.data.name for part in self.parts)
 
     @property
     def sha256(self) -> str:

@@ -41,7 +41,7 @@ from samesense.recipes.pretrain.settings import PretrainSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.results import Results
 from samesense.training import manifest
-from samesense.training.callbacks import History, Progress
+from samesense.training.callbacks import History, Patience, Progress
 from samesense.training.fit import TrainOutput
 from samesense.training.losses.mlm import transformer_source
 from samesense.training.masked_lm import (
@@ -208,7 +208,12 @@ def _trainer(
         train_dataset=Masked(learnt, make, steps * settings.batch_size, (settings.seed, 1)),
         eval_dataset=Masked(held, make, len(held), (settings.seed, 2), shuffled=False),
         data_collator=make.batch,
-        callbacks=[Progress(loss), History(output / run_folder.HISTORY), *callbacks],
+        callbacks=[
+            Progress(loss),
+            History(output / run_folder.HISTORY),
+            *([] if settings.early_stopping_patience is None else [Patience(settings.early_stopping_patience)]),
+            *callbacks,
+        ],
     )
     trainer.remove_callback(PrinterCallback)
     return trainer

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from samesense.data.documents import Language, Paragraphs
+from samesense.errors import ConfigError
 from samesense.training.settings import TrainerSettings
 
 
@@ -27,3 +28,12 @@ class PretrainSettings(TrainerSettings):
     )
     batch_size: int = Field(32, ge=1, description="blocks in a step")
     epochs: float = Field(1.0, gt=0, description="passes over the text")
+
+    @model_validator(mode="after")
+    def _of_one_length(self) -> PretrainSettings:
+        if self.mini_batch_num_tokens is not None:
+            raise ConfigError(
+                "`mini_batch_num_tokens` is for texts of different lengths, and pretraining reads blocks of one. Take "
+                "a smaller `batch_size`, or leave it out."
+            )
+        return self

@@ -21,6 +21,7 @@ from samesense.recipes.race.clock import FEW_STEPS, Clock
 from samesense.recipes.race.starts import measured, speed
 from samesense.recipes.run_folder import run_or_resume
 from samesense.recipes.runner import run as run_job
+from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +116,9 @@ def _distilled(student: str, winner: Winner, folder: Path, seconds: float, *, st
     form = student.partition(":")[0]
     count = min(len(winner.texts), int(0.3 * seconds * winner.speed))
     steps = min(int(0.45 * seconds / step), PASSES * count // BATCH)
+    if (folder / manifest.FILE).is_file():  # begun by an earlier call, which had other time left
+        begun = manifest.read(folder)
+        count, steps = begun["data"]["train"]["rows"], begun["settings"]["max_steps"]
     if count < LEAST_TEXTS or steps < FEW_STEPS:
         return f"{form}: no time was left, or there are too few texts"
     texts = [winner.texts[at * len(winner.texts) // count] for at in range(count)]

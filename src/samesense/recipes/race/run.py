@@ -20,7 +20,7 @@ import logging
 from dataclasses import asdict
 
 from samesense.data.examples import spread_over
-from samesense.errors import ConfigError, ModelError
+from samesense.errors import ConfigError, ModelError, SamesenseError
 from samesense.files import only_writer
 from samesense.places import check_folder
 from samesense.recipes.dev_part import texts_of
@@ -217,7 +217,11 @@ def _make_forms(cells: Cells) -> None:
     for form, make in FORMS.items():
         if not any(line["form"] == form for line in state.lines):
             logger.info(f"smaller form of the best: {form}")
-            _take(cells, make(winner, cells.asked.output / "forms" / form, cells.clock))
+            try:
+                found = make(winner, cells.asked.output / "forms" / form, cells.clock)
+            except SamesenseError as error:  # such as of a model without vocabulary
+                found = f"{form}: {error}"
+            _take(cells, found)
 
 
 def _take(cells: Cells, found: Form | str | None) -> None:

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from samesense.data.documents import Triplet, running_documents, section_triplets
 from samesense.hashes import text_hash
+from samesense.places import JOINT
 from samesense.recipes.settings import EncoderSettings
 
 NAMES = ("anchor", "positive", "negative")
@@ -70,6 +71,6 @@ def read_triplets(sources: Sequence[str], settings: SectionsSettings) -> Section
     return SectionTriplets(
         triplets=section_triplets(documents, settings.per_document, settings.triplets_seed),
         documents=len(documents),
-        source=" + ".join(sources),
-        name=" + ".join(Path(source).name for source in sources),
+        source=JOINT.join(sources),
+        name=JOINT.join(Path(source).name for source in sources),
     )

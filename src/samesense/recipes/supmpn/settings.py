@@ -14,6 +14,7 @@ from samesense.data.tuples.convert import tuples_of_classes
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
+from samesense.places import JOINT
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.losses.registry import TUPLE_LOSSES, Filter, PlacesSettings
 from samesense.training.losses.spec import LossSpec
@@ -134,8 +135,8 @@ def read_for_supmpn(sources: Sequence[Source], settings: SupmpnSettings) -> Tupl
         return tuples_of_classes(
             [text for part in read for text in part.texts],
             [label for part in read for label in part.labels],
-            source=" + ".join(map(name_of, sources)),
-            name=" + ".join(map(short_name, sources)),
+            source=JOINT.join(map(name_of, sources)),
+            name=JOINT.join(map(short_name, sources)),
         )
     return read_tuples(
         sources,

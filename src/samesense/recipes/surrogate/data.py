@@ -24,7 +24,7 @@ from samesense.data.pairs.keys import pair_key
 from samesense.errors import ConfigError, DataError
 from samesense.files import read_json
 from samesense.hashes import content_hash, rows_hash
-from samesense.places import check_inside
+from samesense.places import JOINT, check_inside
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.training import manifest
 
@@ -92,7 +92,7 @@ def read_harvest(sources: Sequence[str], settings: SurrogateSettings) -> Harvest
     import pyarrow as pa
 
     table = pa.concat_tables([_shards(source) for source in sources])
-    name = " + ".join(Path(source).name for source in sources)
+    name = JOINT.join(Path(source).name for source in sources)
     if _by_sentences(sources, settings):
         teaches, parts = _sentences(sources, table, settings)
     else:
@@ -102,7 +102,7 @@ def read_harvest(sources: Sequence[str], settings: SurrogateSettings) -> Harvest
         dev=_held_out(table, np.flatnonzero(parts == 1), f"{name}.dev", settings),
         held=_held_out(table, np.flatnonzero(parts == 2), f"{name}.held", settings),
         kinds={row["values"]: row["counts"] for row in table["kind"].value_counts().to_pylist()},
-        source=" + ".join(map(str, sources)),
+        source=JOINT.join(map(str, sources)),
         name=name,
         sha256=_digest_of(teaches),
     )

@@ -49,7 +49,8 @@ def run_cell(job: CellJob) -> str:
 
     What it raises is written into its record, and the caller goes on. After Ctrl-C it can be resumed.
     """
-    started, cell = time.perf_counter(), job.cell
+    cell = job.cell
+    started = time.perf_counter() - read_record(job.folder).get("seconds", 0.0)
     record(job, "running")
     try:
         if cell.seed is None:
@@ -59,17 +60,17 @@ def run_cell(job: CellJob) -> str:
                 job.folder / "model", name=cell.variant, precision=job.test_precision, seed=cell.seed, cache=True
             )
         else:
-            return record(job, "interrupted")
+            return record(job, "interrupted", started)
         results, scores = evaluate(candidate, job.splits)
         write_scores(job.folder / SCORES, scores)
         (job.folder / RESULTS).unlink(missing_ok=True)
         append_results(job.folder / RESULTS, results)
     except KeyboardInterrupt:
-        return record(job, "interrupted")
+        return record(job, "interrupted", started)
     except Exception as error:  # recorded; one failing cell must not end the sweep
         text = str(error) if isinstance(error, SamesenseError) else "".join(traceback.format_exception(error))
-        return record(job, "failed", error=text.strip())
-    return record(job, "finished", seconds=round(time.perf_counter() - started, 1))
+        return record(job, "failed", started, error=text.strip())
+    return record(job, "finished", started)
 
 
 def status_of(folder: Path) -> str:
@@ -85,9 +86,16 @@ def read_record(folder: Path) -> dict[str, Any]:
     return read_json(path, f"Delete the folder {folder} to run this cell anew.")
 
 
-def record(job: CellJob, status: str, **more: Any) -> str:
-    """Write the record of the cell; returns ``status``."""
+def record(job: CellJob, status: str, started: float | None = None, **more: Any) -> str:
+    """Write the record of the cell, with the seconds that it took in all calls; returns ``status``.
+
+    ``started`` is the time less that of the calls before; without it they stay as they were.
+    """
     cell = job.cell
+    if started is None:
+        seconds = read_record(job.folder).get("seconds", 0.0)
+    else:
+        seconds = round(time.perf_counter() - started, 1)
     content = {
         "status": status,
         "variant": cell.variant,
@@ -98,6 +106,7 @@ def record(job: CellJob, status: str, **more: Any) -> str:
         "layers": cell.layers,
         "rows": _rows(job.splits),
         "identity": cell.identity,
+        "seconds": seconds,
         **more,
     }
     write_json(job.folder / RECORD, content, sync=True)

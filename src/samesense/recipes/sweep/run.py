@@ -136,14 +136,17 @@ def _run_cells(plan: Plan, every: Sequence[Cell], datasets: set[str], output: Pa
     clock = _Clock(len(waiting))
     cell_jobs = _jobs(waiting, plan, output)
     interrupted = False
-    with progress_bar("sweep", "cell", len(cells), initial=len(cells) - len(waiting)) as bar:
-        for job, status in run_cells(cell_jobs, places, lambda running: bar.set_postfix(_how_far(running))):
-            if status == "interrupted":
-                interrupted = True
-                continue
-            bar.update()
-            clock.tell(job, status)
-            _forget(plan, output, job.cell.dataset)
+    try:
+        with progress_bar("sweep", "cell", len(cells), initial=len(cells) - len(waiting)) as bar:
+            for job, status in run_cells(cell_jobs, places, lambda running: bar.set_postfix(_how_far(running))):
+                if status == "interrupted":
+                    interrupted = True
+                    continue
+                bar.update()
+                clock.tell(job, status)
+                _forget(plan, output, job.cell.dataset)
+    except KeyboardInterrupt:
+        interrupted = True
     return interrupted
 
 

@@ -108,8 +108,8 @@ def _kind_of(cell: Cell) -> str:
 def run_cells(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) -> Iterator[tuple[CellJob, str]]:
     """Run cells, in this process if one at a time was asked for; yields those that have ended, with their status.
 
-    After Ctrl-C none is begun, and those that run write a checkpoint. A cell in this process shows itself how far it
-    is; of those in processes of their own ``watch`` is told.
+    After Ctrl-C none is begun, those that run write a checkpoint, and KeyboardInterrupt ends it. A cell in this process
+    shows itself how far it is; of those in processes of their own ``watch`` is told.
     """
     return _one_by_one(cell_jobs) if places.asked == 1 else _in_processes(cell_jobs, places, watch)
 
@@ -134,6 +134,8 @@ def _in_processes(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) ->
                     logger.info(job.cell.name)
                     beside = places.count if status_of(job.folder) == "absent" else 0
                     running[_begun(job, max(1, cores() // places.count))] = job, beside
+                if not running and stopping:
+                    break
                 if not running:
                     return
                 if not wait([process.sentinel for process in running], LOOK):
@@ -152,6 +154,7 @@ def _in_processes(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) ->
                 yield job, status
     finally:
         _interrupt(running)
+    raise KeyboardInterrupt
 
 
 def _begun(job: CellJob, threads: int) -> BaseProcess:
