@@ -54,6 +54,7 @@ def test_readings_equal_one_forward_a_window(reader, bank):
     [
         ("Rain stops play", "Rain stops play."), ("It rains.", "It rains."), ("Does it? ", "Does it?"),
         ('He said "no."', 'He said "no."'), ('He said "no"', 'He said "no".'), ("first,", "first."), ("No…", "No…"),
+        ("यह पानी है।", "यह पानी है।"), ("هل هذا ماء؟", "هل هذا ماء؟"), ("これは水です｡", "これは水です｡"),
         ("(as it was)", "(as it was)."), ("雨停了", "雨停了。"), ("雨停了。", "雨停了。"), ("雨停了，", "雨停了。"),
     ],
 )  # fmt: skip

@@ -40,6 +40,21 @@ def log_p(model, ids):
     return [scores[at, token] - np.log(np.exp(scores[at]).sum()) for at, token in enumerate(ids[1:])]
 
 
+def test_a_model_without_a_head_or_that_reads_both_ways_is_refused(causal, tiny_trunk, tmp_path):
+    from transformers import AutoTokenizer, BertConfig, BertLMHeadModel, LlamaModel
+
+    LlamaModel.from_pretrained(causal).save_pretrained(tmp_path / "headless")
+    AutoTokenizer.from_pretrained(causal).save_pretrained(tmp_path / "headless")
+    with pytest.raises(ModelError, match=r"has no output head \(lm_head"):
+        open_language_model(str(tmp_path / "headless"))
+    tokenizer = AutoTokenizer.from_pretrained(tiny_trunk)
+    sizes = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48}
+    livened(BertLMHeadModel(BertConfig(vocab_size=len(tokenizer), **sizes))).save_pretrained(tmp_path / "both")
+    tokenizer.save_pretrained(tmp_path / "both")
+    with pytest.raises(ModelError, match="reads in both directions, and is no causal language model"):
+        open_language_model(str(tmp_path / "both"))
+
+
 def test_causal_probabilities_are_bayes_rule_over_the_running_text(causal):
     generator = open_language_model(str(causal))
     sentences, windows = some_sentences(3), some_windows(3)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoTokenizer, XLMRobertaConfig, XLMRobertaModel
 
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.build_cross import build_cross
@@ -77,6 +77,20 @@ def test_chat_template_of_a_language_model_is_not_applied(tiny_trunk, tmp_path):
 def test_input_is_never_longer_than_the_table_of_positions(tiny_trunk):
     assert build(str(tiny_trunk), max_seq_length=500, device="cpu").max_seq_length == 64
     assert build(str(tiny_trunk), max_seq_length=20, device="cpu").max_seq_length == 20
+
+
+def test_texts_are_cut_to_the_positions_of_a_tokenizer_without_a_limit(tiny_trunk, tmp_path):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_trunk)
+    config = XLMRobertaConfig(
+        vocab_size=len(tokenizer), num_hidden_layers=1, hidden_size=32, num_attention_heads=4, intermediate_size=48,
+        max_position_embeddings=66, pad_token_id=1,
+    )  # fmt: skip
+    XLMRobertaModel(config).save_pretrained(tmp_path)
+    tokenizer.model_max_length = 10**30
+    tokenizer.save_pretrained(tmp_path)
+    model = build(str(tmp_path), device="cpu")
+    assert model.max_seq_length == 64
+    assert np.isfinite(model.encode(["a dog " * 200])).all()
 
 
 @pytest.mark.parametrize("pooling", ["cls", "first-last"])

@@ -3,9 +3,11 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from samesense.encoder import each_once
+from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.saving.storage import save
 from samesense.errors import ModelError, OutputError
+from tests.context.worlds import small_causal
 
 
 def test_rows_stay_with_their_texts_and_repeats_are_computed_once(tiny, sentences):
@@ -68,6 +70,14 @@ def test_forwards_are_bounded_and_without_padding(tiny, sentences, monkeypatch):
 def test_size_of_the_forwards_changes_nothing(tiny, sentences, batch_tokens):
     found = encode(tiny, sentences, precision="float32", batch_tokens=batch_tokens)
     np.testing.assert_allclose(found, encode(tiny, sentences, precision="float32"), atol=1e-5)
+
+
+def test_a_text_without_tokens_is_zeros_whatever_stands_beside_it(tmp_path):
+    model = build(str(small_causal(tmp_path)), device="cpu")
+    assert not model.tokenizer("")["input_ids"]
+    alone, (first, blank, second) = encode(model, [""]), encode(model, ["a b c", "", "d e"])
+    assert not alone.any() and not blank.any()
+    np.testing.assert_allclose([first, second], encode(model, ["a b c", "d e"]), atol=1e-6)
 
 
 def test_truncated_dimensions(tiny, sentences):

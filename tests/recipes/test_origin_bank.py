@@ -131,6 +131,9 @@ def test_another_weight_reads_nothing_again_and_another_bank_asks(documents, mod
     monkeypatch.undo()
     with pytest.raises(OutputError, match=r"stage bank .* windows was 6 and is 7"):
         make(documents, model, folder, windows=7)
+    open_origin(folder)([PAIR])  # which keeps what it has read
+    make(documents, model, folder, tokens=3, overwrite=True)
+    assert np.isfinite(open_origin(folder)([PAIR])).all()
 
 
 def test_texts_of_the_user_say_what_is_usual(documents, model, made, tmp_path):

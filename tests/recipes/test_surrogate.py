@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -195,6 +196,16 @@ def test_pairs_teach_where_sentences_cannot_or_shall_not(of_bank, folder):
         SurrogateSettings(learn_from="sentences", encoder="cross", most_pairs=5)
     with pytest.raises(DataError, match=r"sentences are left to learn from.*smaller share"):
         read_harvest([of_bank[0]], settings(held_out_share=0.4999))
+
+
+def test_vectors_of_different_origins_are_not_one_space(of_bank, tmp_path):
+    other = shutil.copytree(of_bank[0], tmp_path / "other")
+    manifest = other / "vectors" / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"origin": {"identity": "another"}}))
+    assert not read_harvest([of_bank[0], str(other)], settings()).by_sentences
+    with pytest.raises(ConfigError, match="harvests of different Origins, whose vectors have nothing in common"):
+        read_harvest([of_bank[0], str(other)], settings(learn_from="sentences"))
+    assert read_harvest([str(other)], settings()).by_sentences
 
 
 def test_epochs_left_to_the_data_are_more_of_sentences(of_bank, folder):

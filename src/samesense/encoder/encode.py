@@ -36,8 +36,8 @@ def encode(
 
     Equal texts are computed once; the model's own maximum length, prompt and pooling apply. ``precision`` ``"auto"`` is
     bfloat16 where the processor computes in it. ``batch_tokens`` are those of one forward, padding included; they
-    change speed and memory, not the order. ``on_progress`` is called with the number of texts just finished. ModelError
-    if a text is not a string.
+    change speed and memory, not the order. ``on_progress`` is called with the number of texts just finished. A text of
+    which the tokenizer makes no token has the vector of zeros. ModelError if a text is not a string.
     """
     with without_dropout(model):
         return each_once(
@@ -56,7 +56,14 @@ def _embed(model: SentenceTransformer, texts: list[str], precision: Precision, b
     arithmetic = inference_precision(precision, device)
     with torch.inference_mode(), autocast(device, arithmetic), fast_linear(device):
         features = batch_to_device(tokenised(model, texts), device)
-        embeddings = embed_columns(model, [features], mini_batch_num_tokens=budget)[0].float()
+        mask = features.get("attention_mask")
+        read = torch.ones(len(texts), dtype=torch.bool) if mask is None else mask.any(dim=1).cpu()
+        if not read.all():  # a tokenizer without special tokens makes none of an empty text
+            features = {key: value[read] if isinstance(value, Tensor) else value for key, value in features.items()}
+        embeddings = torch.zeros(len(texts), model.get_embedding_dimension() or 0, device=device)
+        if read.any():
+            found = embed_columns(model, [features], mini_batch_num_tokens=budget)[0].float()
+            embeddings = found if read.all() else embeddings.index_copy(0, read.nonzero()[:, 0].to(device), found)
     return embeddings[:, : model.get_embedding_dimension()]
 
 

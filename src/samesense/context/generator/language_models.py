@@ -226,18 +226,43 @@ class InfillGenerator(PretrainedGenerator):
 def open_language_model(
     name: str, *, precision: Literal["float32", "bfloat16"] = "float32", max_tokens: int = 128, device: str = "cpu"
 ) -> Generator:
-    """Open a language model by folder or hub name; what it is, its configuration says."""
+    """Open a language model by folder or hub name; what it is, its configuration says.
+
+    Raises:
+        ModelError: if it cannot be opened, has no output head, or is neither causal nor sequence-to-sequence.
+    """
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
     try:
         together = AutoConfig.from_pretrained(name).is_encoder_decoder
         kind: Any = AutoModelForSeq2SeqLM if together else AutoModelForCausalLM
-        model = kind.from_pretrained(name, dtype=dtype).to(device)
+        model, info = kind.from_pretrained(name, dtype=dtype, output_loading_info=True)
+        model.to(device)
         tokenizer = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
         raise ModelError(
             f"{name!r} cannot be opened as a causal or sequence-to-sequence language model: {error}. Name a folder, or "
             "a model of the hub, that is one."
         ) from error
+    new = sorted(one for one in info["missing_keys"] if not one.startswith(f"{model.base_model_prefix}."))
+    if new:
+        raise ModelError(
+            f"{name!r} has no output head ({', '.join(new[:3])}), so that it cannot say which word comes next. Name a "
+            "language model with its head."
+        )
+    if not together and not _is_causal(model):
+        raise ModelError(
+            f"{name!r} reads in both directions, and is no causal language model: a token changes what it says before "
+            "it. Name one that is causal."
+        )
     return (InfillGenerator if together else CausalGenerator)(model, tokenizer, max_tokens=max_tokens)
+
+
+@torch.no_grad()
+def _is_causal(model: Any) -> bool:
+    """Return whether a token changes nothing that is said before it."""
+    ids = torch.arange(1, 4, device=model.device)[None] % model.config.get_text_config().vocab_size
+    alone, followed = (model.eval()(input_ids=part).logits[:, 0].float() for part in (ids[:, :1], ids))
+    off = 1e-3 if model.dtype == torch.float32 else 0.1
+    return bool((alone - followed).abs().max() < off * alone.std())

@@ -67,7 +67,8 @@ class BankOrigin:
         self.corpus, self.bank, self.reader, self.blocks = corpus, bank, reader, list(blocks)
         self._form, self._note = cells, note
         self._tails = content_keys([json.dumps(tail.tolist()) for tail in bank.tails])
-        self._cells = CellCache(folder, json.dumps([reader.identity, "cells"]), bank.tails.shape[1])
+        width = bank.tails.shape[1]
+        self._cells = CellCache(folder, json.dumps([reader.identity, "cells", width]), width)
         self._own = CellCache(folder, json.dumps([reader.identity, "layer", reader.layer]), reader.width)
 
     @classmethod

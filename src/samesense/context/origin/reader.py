@@ -30,7 +30,7 @@ ACCELERATOR_POSITIONS = 16384
 ROWS = 64
 """Rows of the vocabulary's width that are held in float32 at once."""
 
-_MARKS, _CLOSING, _PAUSES = ".!?…。！？", "\"'”’»)]」』）】》", ",;:，；："
+_MARKS, _CLOSING, _PAUSES = ".!?…。！？｡．।॥؟۔։።", "\"'”’»)]」』）】》", ",;:，；："
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Reader:
         self.generator, self.width, self.vocabulary = generator, int(config.hidden_size), int(config.vocab_size)
         self.layer = layer
         self.precision = generator.precision
-        self.identity = json.dumps([generator.identity, generator.start, "reading 2"])
+        self.identity = json.dumps([generator.identity, generator.start, "reading 3"])
         self._model: Any = generator.model
         self._most = CPU_POSITIONS if self._model.device.type == "cpu" else ACCELERATOR_POSITIONS
 

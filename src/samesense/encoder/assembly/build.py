@@ -77,8 +77,9 @@ def build(
         ) from error
     if pooling is not None:
         set_pooling(model, pooling, first)
-    if max_seq_length is not None:
-        set_length(model, max_seq_length)
+    longest = model.max_seq_length if max_seq_length is None else max_seq_length
+    if isinstance(longest, int):  # where the tokenizer has no limit, sentence-transformers takes all rows of the table
+        set_length(model, longest)
     freeze_layer_weights(model)
     return model
 

@@ -23,7 +23,7 @@ from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import pair_key
 from samesense.errors import ConfigError, DataError
 from samesense.files import read_json
-from samesense.hashes import content_hash, rows_hash
+from samesense.hashes import content_hash, json_hash, rows_hash
 from samesense.places import JOINT, check_inside
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.training import manifest
@@ -113,7 +113,8 @@ def read_harvest(sources: Sequence[str], settings: SurrogateSettings) -> Harvest
 
 
 def _by_sentences(sources: Sequence[str], settings: SurrogateSettings) -> bool:
-    """Return whether sentences teach; ConfigError if they are asked for and a harvest has no vectors of them."""
+    """Return whether sentences teach; ConfigError if they are asked for and harvests have no vectors in one space."""
+    from samesense.execution.sharded import MANIFEST
     from samesense.recipes.harvest.bank import VECTORS
 
     without = [source for source in sources if not (Path(source).expanduser() / VECTORS).is_dir()]
@@ -122,7 +123,15 @@ def _by_sentences(sources: Sequence[str], settings: SurrogateSettings) -> bool:
             f"{without[0]} holds scores of pairs and no vectors of sentences: it was harvested from an Origin without "
             "a bank. Leave learn_from out, or give a harvest by a bank."
         )
-    return settings.sentences_fit() and not without
+    if without:
+        return False
+    spaces = {json_hash(read_json(Path(source).expanduser() / VECTORS / MANIFEST).get("origin")) for source in sources}
+    if settings.learn_from == "sentences" and len(spaces) > 1:
+        raise ConfigError(
+            f"{', '.join(map(str, sources))} are harvests of different Origins, whose vectors have nothing in common. "
+            "Leave learn_from out, so that pairs teach, or give harvests of one Origin."
+        )
+    return settings.sentences_fit() and len(spaces) == 1
 
 
 def _pairs(table: pa.Table, settings: SurrogateSettings) -> tuple[pa.Table, npt.NDArray[np.int64]]:
