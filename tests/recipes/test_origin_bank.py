@@ -1,5 +1,6 @@
 import gzip
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from safetensors.torch import load_file, save_file
 
 from samesense.context.generator.language_models import open_language_model
 from samesense.context.origin.banked import BankOrigin
@@ -134,6 +136,18 @@ def test_another_weight_reads_nothing_again_and_another_bank_asks(documents, mod
     open_origin(folder)([PAIR])  # which keeps what it has read
     make(documents, model, folder, tokens=3, overwrite=True)
     assert np.isfinite(open_origin(folder)([PAIR])).all()
+
+
+def test_a_language_model_that_was_trained_further_is_told(documents, model, tmp_path):
+    own = shutil.copytree(model, tmp_path / "lm")
+    make(documents, str(own), tmp_path / "o")
+    said = listen()
+    open_origin(tmp_path / "o")
+    assert not any("was made with" in line for line in said)
+    weights = load_file(own / "model.safetensors")
+    save_file({name: weight + 0.01 for name, weight in weights.items()}, own / "model.safetensors", {"format": "pt"})
+    open_origin(tmp_path / "o")
+    assert any("is not the language model that" in line and "make the Origin anew" in line for line in said)
 
 
 def test_texts_of_the_user_say_what_is_usual(documents, model, made, tmp_path):

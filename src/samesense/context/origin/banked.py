@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,9 @@ CELLS, OWN = "bank", "own"
 
 BLOCK = 64
 """Sentences read, and written, at a time: what a killed run may lose."""
+
+
+logger = logging.getLogger(__name__)
 
 
 class BankOrigin:
@@ -76,6 +80,11 @@ class BankOrigin:
         """Open a folder that the recipe has made; ``content`` is that of its ``origin.json``."""
         generator = open_language_model(content["language_model"], precision=content["precision"], device=device)
         reader, bank = Reader(generator, content["layer"]), Bank.read(folder / BANK)
+        if reader.identity != content["reader"]:  # also with a release of transformers that names a setting otherwise
+            logger.warning(
+                f"{content['language_model']} is not the language model that {folder} was made with, or a library "
+                "describes it otherwise now. If it was trained further, scores mean nothing: make the Origin anew."
+            )
         if bank.tails.size and not 0 <= bank.tails.min() <= bank.tails.max() < reader.vocabulary:
             raise DataError(
                 f"{folder / BANK} holds tokens that the language model does not have. Make the Origin anew."

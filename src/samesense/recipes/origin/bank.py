@@ -81,7 +81,7 @@ class BankMaker:
         stages.run("whitening", {**read, "cells": settings.cells, "own": settings.own}, [WHITENING, FILE], whiten)
         return {
             "language_model": self._name, "precision": self._precision, "layer": self._reader.layer,
-            "cells": settings.cells, "note": note,
+            "reader": self._reader.identity, "cells": settings.cells, "note": note,
         }  # fmt: skip
 
     def _drawn(self, corpus: Corpus) -> dict[str, Any]:
