@@ -273,6 +273,7 @@ PAGES = {
         "ragged": whole("ragged", figures),
         "tableA1": whole("augment", figures, average),
         "tuned": whole("tuned", figures, average, convergence),
+        "anchors": whole("anchors", figures, average, convergence),
     },
     "context": {
         "table2": whole("further", figures, only=STS),

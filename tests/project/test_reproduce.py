@@ -189,6 +189,9 @@ def test_every_variant_of_supmpn_has_settings():
             if path.name == "tuned.toml":
                 assert (settings.batch_size, settings.tuples, settings.max_steps) == (88, "ragged", None), name
                 assert settings.epochs == (7 if name.endswith("7 epochs") else 3)
+            elif path.name == "anchors.toml":
+                assert (settings.batch_size, settings.epochs, settings.max_steps) == (88, 3, None), name
+                assert settings.tuples == ("padded" if "softmax" in name else "ragged"), name
             elif path.parent.name == "scaled":
                 assert (settings.sentences_per_step, settings.max_steps, settings.dropout) == (264, 60, None), name
             elif name.partition(": ")[2] not in OTHERWISE:

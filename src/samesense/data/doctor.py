@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, islice
 from typing import Any
 
 from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
 from samesense.data.documents import running_documents
 from samesense.data.examples import Conflict, conflict_lines
-from samesense.data.formats.columns import plain, spelled_names
 from samesense.data.formats.memory import Source, name_of, rereadable, short_name
-from samesense.data.formats.sources import load_rows
-from samesense.data.formats.text_columns import SEEN, names_in
-from samesense.data.kinds import DataKind, Told, hold_lists, holds_lines, holds_text_files, tell
+from samesense.data.kinds import DataKind, tell
+from samesense.data.others import pairs_in, pairs_of, plain_texts
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
 from samesense.data.pairs.keys import plain_pair, plain_text, sentences_of
-from samesense.data.pairs.read import read_bare_pairs, read_pairs
-from samesense.data.sentences import Sentences, all_texts, read_unlabelled
+from samesense.data.pairs.read import read_pairs
+from samesense.data.sentences import Sentences, read_unlabelled
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
-from samesense.types import Pair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +115,7 @@ def _examined(
     columns = how["columns"]
     if kind == "pairs":
         pairs = source if isinstance(source, PairData) else read_pairs(source, limit_reported=limit_reported, **how)
-        return examine(pairs, against={name: _pairs_in(other, given) for name, other in against.items()})
+        return examine(pairs, against={name: pairs_in(other, given) for name, other in against.items()})
     if kind == "tuples":
         return _on_tuples(_tuples(source, limit_reported, how), against, columns)
     if kind == "classes":
@@ -151,8 +147,8 @@ def _on_tuples(data: TupleData, against: Mapping[str, Source], columns: str | No
     counts = {name: sum(map(len, partners)) for name, partners in sides.items()}
     texts = [*data.anchors, *(text for partners in sides.values() for own in partners for text in own)]
     without = sum(not own for own in data.positives)
-    own = {plain_pair(*pair) for pair in _pairs_of(data)}
-    others = {name: {plain_pair(*pair) for pair in _pairs_in(other, columns)} for name, other in against.items()}
+    own = {plain_pair(*pair) for pair in pairs_of(data)}
+    others = {name: {plain_pair(*pair) for pair in pairs_in(other, columns)} for name, other in against.items()}
     return _report(
         "pairs",
         texts,
@@ -257,55 +253,4 @@ def _repeated(repeated: int, rows: int) -> list[str]:
 def _shared(texts: Iterable[str], against: Mapping[str, Source], columns: str | None) -> dict[str, int]:
     """Return how many of some texts are in each of other sources."""
     own = set(map(plain_text, texts))
-    return {name: len(own & _plain_texts(other, columns)) for name, other in against.items()}
-
-
-def _pairs_in(source: Source, columns: str | None) -> list[Pair]:
-    """Return the pairs of a source, with labels that can be read or not; ``columns`` count where it has them."""
-    if isinstance(source, PairData):
-        return source.pairs()
-    if not isinstance(source, TupleData):
-        named = _named(source, columns)
-        if named is None:
-            told = tell(source)
-        else:  # two texts that belong together are a tuple
-            told = Told("tuples" if named.count(",") < 2 or _has_lists(source) else "pairs", "", columns=named)
-        if told.kind != "tuples":
-            return read_bare_pairs(source, columns=told.columns if told.kind == "pairs" else None)
-        source = read_tuples([source], columns=told.columns, drop_bad_rows=True)
-    return list(_pairs_of(source))
-
-
-def _named(source: Source, columns: str | None) -> str | None:
-    """Return the columns that are named if another source has them all."""
-    if columns is None:
-        return None
-    spelled = spelled_names(names_in(list(islice(load_rows(source), SEEN))))
-    return columns if all(plain(name) in spelled for name in columns.split(",")) else None
-
-
-def _has_lists(source: Source) -> bool:
-    return hold_lists(list(islice(load_rows(source), SEEN)), name_of(source))
-
-
-def _pairs_of(data: TupleData) -> Iterator[Pair]:
-    for anchor, *partners in zip(data.anchors, data.positives, data.negatives, data.neutrals, strict=True):
-        yield from ((anchor, text) for own in partners for text in own)
-
-
-def _plain_texts(source: Source, columns: str | None) -> set[str]:
-    """Return the texts of a source of any kind; the first of ``columns`` counts where it has them."""
-    if isinstance(source, Sentences | LabelledSentences):
-        texts: Iterable[str] = source.texts
-    elif holds_text_files(source):
-        texts = (text for document in running_documents(source) for section in document for text in section)
-    elif isinstance(source, PairData | TupleData) or (not holds_lines(source) and _has_lists(source)):
-        texts = chain.from_iterable(_pairs_in(source, None))
-    elif holds_lines(source):
-        texts = all_texts(source)
-    else:
-        named = _named(source, columns and columns.split(",")[0])
-        told = tell(source) if named is None else Told("texts", "", columns=named)
-        first = told.columns.split(",")[0] if told.columns and told.kind in ("texts", "classes") else None
-        texts = all_texts(source, first)
-    return {plain_text(text) for text in texts if text.strip()}
+    return {name: len(own & plain_texts(other, columns)) for name, other in against.items()}

@@ -93,6 +93,11 @@ def sampler_of(batches: Batches) -> type[DefaultBatchSampler] | BatchSamplers:
     return BatchSamplers.NO_DUPLICATES if batches == "no-duplicates" else BatchSamplers.BATCH_SAMPLER
 
 
+def examples_of_epoch(dataset: Any, batches: object, batch_size: int) -> int:
+    """Return how many examples of a dataset an epoch takes."""
+    return label_aware_examples(dataset["label"][:], batch_size) if batches == "label-aware" else len(dataset)
+
+
 def share_without_comparison(labels: Sequence[float], batch_size: int) -> float:
     """Return the probability that a random batch has one label only, so that CoSENT learns nothing from it.
 

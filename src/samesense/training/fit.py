@@ -19,7 +19,6 @@ from sentence_transformers.sentence_transformer.data_collator import SentenceTra
 from torch import nn
 from transformers import TrainerCallback, set_seed
 
-from samesense.data.examples import label_aware_examples
 from samesense.encoder.forward.dropout import use_cheap_dropout
 from samesense.encoder.forward.packing import packing
 from samesense.encoder.forward.precision import Choice, inference_precision, training_precision
@@ -28,7 +27,7 @@ from samesense.execution.progress import stage
 from samesense.execution.ranks import world_size
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
-from samesense.training.batches import Batches, sampler_of
+from samesense.training.batches import Batches, examples_of_epoch, sampler_of
 from samesense.training.callbacks import (
     DEV_METRIC,
     LOSS_WEIGHTS,
@@ -161,7 +160,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
             model=model,
             args=_arguments(
                 settings,
-                _examples(loss, dataset, settings, batches),
+                sum(examples_of_epoch(own, batches, settings.batch_size) for _, own in _each(loss, dataset)),
                 checkpoints,
                 model,
                 batches,
@@ -215,13 +214,6 @@ def _each(loss: nn.Module, dataset: Any) -> list[tuple[nn.Module, Dataset]]:
     if isinstance(loss, nn.ModuleDict):
         return [(one, dataset[name]) for name, one in loss.items()]
     return [(loss, dataset)]
-
-
-def _examples(loss: nn.Module, dataset: Any, settings: TrainingSettings, batches: Batches | Mix) -> int:
-    """Return how many examples an epoch has."""
-    if batches == "label-aware":
-        return label_aware_examples(dataset["label"][:], settings.batch_size)
-    return sum(len(own) for _, own in _each(loss, dataset))
 
 
 def _check_losses(loss: nn.Module, dataset: Any, settings: TrainingSettings, model: Any) -> None:

@@ -1,0 +1,73 @@
+"""What stands in other sources, whatever their kind, so that texts and pairs of one are found in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+
+from samesense.data.benchmarks.sentences import LabelledSentences
+from samesense.data.documents import running_documents
+from samesense.data.formats.columns import plain, spelled_names
+from samesense.data.formats.memory import Source, name_of
+from samesense.data.formats.sources import load_rows
+from samesense.data.formats.text_columns import SEEN, names_in
+from samesense.data.kinds import Told, hold_lists, holds_lines, holds_text_files, tell
+from samesense.data.pairs.data import PairData
+from samesense.data.pairs.keys import plain_text
+from samesense.data.pairs.read import read_bare_pairs
+from samesense.data.sentences import Sentences, all_texts
+from samesense.data.tuples.data import TupleData
+from samesense.data.tuples.read import read_tuples
+from samesense.types import Pair
+
+
+def pairs_in(source: Source, columns: str | None) -> list[Pair]:
+    """Return the pairs of a source, with labels that can be read or not; ``columns`` count where it has them."""
+    if isinstance(source, PairData):
+        return source.pairs()
+    if not isinstance(source, TupleData):
+        named = _named(source, columns)
+        if named is None:
+            told = tell(source)
+        else:  # two texts that belong together are a tuple
+            told = Told("tuples" if named.count(",") < 2 or _has_lists(source) else "pairs", "", columns=named)
+        if told.kind != "tuples":
+            return read_bare_pairs(source, columns=told.columns if told.kind == "pairs" else None)
+        source = read_tuples([source], columns=told.columns, drop_bad_rows=True)
+    return list(pairs_of(source))
+
+
+def _named(source: Source, columns: str | None) -> str | None:
+    """Return the columns that are named if another source has them all."""
+    if columns is None:
+        return None
+    spelled = spelled_names(names_in(list(islice(load_rows(source), SEEN))))
+    return columns if all(plain(name) in spelled for name in columns.split(",")) else None
+
+
+def _has_lists(source: Source) -> bool:
+    return hold_lists(list(islice(load_rows(source), SEEN)), name_of(source))
+
+
+def pairs_of(data: TupleData) -> Iterator[Pair]:
+    """Yield each anchor with each text that is listed for it."""
+    for anchor, *partners in zip(data.anchors, data.positives, data.negatives, data.neutrals, strict=True):
+        yield from ((anchor, text) for own in partners for text in own)
+
+
+def plain_texts(source: Source, columns: str | None) -> set[str]:
+    """Return the texts of a source of any kind; the first of ``columns`` counts where it has them."""
+    if isinstance(source, Sentences | LabelledSentences):
+        texts: Iterable[str] = source.texts
+    elif holds_text_files(source):
+        texts = (text for document in running_documents(source) for section in document for text in section)
+    elif isinstance(source, PairData | TupleData) or (not holds_lines(source) and _has_lists(source)):
+        texts = chain.from_iterable(pairs_in(source, None))
+    elif holds_lines(source):
+        texts = all_texts(source)
+    else:
+        named = _named(source, columns and columns.split(",")[0])
+        told = tell(source) if named is None else Told("texts", "", columns=named)
+        first = told.columns.split(",")[0] if told.columns and told.kind in ("texts", "classes") else None
+        texts = all_texts(source, first)
+    return {plain_text(text) for text in texts if text.strip()}
