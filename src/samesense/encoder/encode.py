@@ -57,13 +57,13 @@ def _embed(model: SentenceTransformer, texts: list[str], precision: Precision, b
     with torch.inference_mode(), autocast(device, arithmetic), fast_linear(device):
         features = batch_to_device(tokenised(model, texts), device)
         mask = features.get("attention_mask")
-        read = torch.ones(len(texts), dtype=torch.bool) if mask is None else mask.any(dim=1).cpu()
-        if not read.all():  # a tokenizer without special tokens makes none of an empty text
-            features = {key: value[read] if isinstance(value, Tensor) else value for key, value in features.items()}
-        embeddings = torch.zeros(len(texts), model.get_embedding_dimension() or 0, device=device)
-        if read.any():
-            found = embed_columns(model, [features], mini_batch_num_tokens=budget)[0].float()
-            embeddings = found if read.all() else embeddings.index_copy(0, read.nonzero()[:, 0].to(device), found)
+        if mask is None or (read := mask.any(dim=1)).all():
+            embeddings = embed_columns(model, [features], mini_batch_num_tokens=budget)[0].float()
+        else:  # a tokenizer without special tokens makes none of an empty text
+            embeddings = torch.zeros(len(texts), model.get_embedding_dimension() or 0, device=device)
+            some = {key: value[read] if isinstance(value, Tensor) else value for key, value in features.items()}
+            if read.any():
+                embeddings[read] = embed_columns(model, [some], mini_batch_num_tokens=budget)[0].float()
     return embeddings[:, : model.get_embedding_dimension()]
 
 

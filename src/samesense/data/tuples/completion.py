@@ -93,14 +93,18 @@ class Completion:
 
     def check(self) -> None:
         """Raise now if some tuple could not be filled later; quick where there are many different texts."""
-        rows: Sequence[int] = range(len(self.data)) if self.padded and self.negatives else ()
-        if self.data.classes is not None:  # the anchors of a class have the same texts to draw from
-            rows = list({self.data.classes.get(self.data.anchors[row], -1 - row): row for row in rows}.values())
-        most = max((len(self.data.positives[row]) for row in rows), default=0)
+        if not (self.padded and self.negatives):
+            return
+        rows, classes = range(len(self.data)), self.data.classes
+        if classes is not None:  # the anchors of a class have the same texts to draw from
+            for row in {classes.get(self.data.anchors[row], -1 - row): row for row in rows}.values():
+                self(row)
+            return
+        most, key = max(map(len, self.data.positives), default=0), key_of(self.false_negative_filter)
         different: set[int] = set()
         for text in self._pool:
-            different.add(key_of(self.false_negative_filter)(text))
-            if len(different) > most + self.negatives and self.data.classes is None:
+            different.add(key(text))
+            if len(different) > most + self.negatives:
                 return
         for row in rows:
             self(row)

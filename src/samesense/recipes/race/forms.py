@@ -10,7 +10,6 @@ from pathlib import Path
 
 from samesense.data.sentences import Sentences
 from samesense.encoder.assembly.build import build
-from samesense.errors import SamesenseError
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.inference.onnx.export import export
@@ -69,7 +68,7 @@ class Form:
 
 
 Make = Callable[[Winner, Path, Clock], Form | str | None]
-"""Makes a form in a folder; returns why not, in words, or None if it was interrupted."""
+"""Makes a form in a folder; returns why not, in words, or None if it was interrupted; may raise SamesenseError."""
 
 
 def shape_of(place: str) -> tuple[int, int]:
@@ -84,10 +83,7 @@ def int8(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
     if not (folder / "modules.json").is_file():
         if clock.for_forms < EXPORT_SECONDS:
             return "int8: no time was left"
-        try:
-            export(winner.place, folder, int8=True, weights=False)
-        except SamesenseError as error:
-            return f"int8: {error}"
+        export(winner.place, folder, int8=True, weights=False)
     model = load(folder, backend="onnx-int8")
     size = sum(path.stat().st_size for path in folder.rglob("*int8*.onnx")) / 1e6
     return Form(
