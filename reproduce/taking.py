@@ -22,17 +22,21 @@ def take(results: Path, sweep: str, folder: Path) -> None:
     """
     if not (folder / "results.jsonl").is_file():
         raise SystemExit(f"{folder} has no results.jsonl: the sweep writes it when it ends. Run it to its end.")
-    words = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(words, capture_output=True, text=True, cwd=Path(__file__).parent)
-    rows = [{**row, "commit": commit.stdout.strip()} for row in _rows(folder / "results.jsonl")]
+    rows = [{**row, "commit": commit()} for row in _rows(folder / "results.jsonl")]
     rows = [row | _more(results.parent.name, sweep, row, folder) for row in rows]
     results.mkdir(parents=True, exist_ok=True)
     plan = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
     order = list(dict.fromkeys(entry["dataset"] for entry in [*plan["tuning"], *plan["cells"]]))
     tests = {row["test"] for row in rows}
-    _write(results / f"{sweep}.jsonl", _merged(results / f"{sweep}.jsonl", "test", rows, tests, order))
+    write_rows(results / f"{sweep}.jsonl", _merged(results / f"{sweep}.jsonl", "test", rows, tests, order))
     path = results / f"{sweep}.comparisons.jsonl"
-    _write(path, _adjusted(_merged(path, "dataset", _rows(folder / "comparisons.jsonl"), tests, order)))
+    write_rows(path, adjusted(_merged(path, "dataset", _rows(folder / "comparisons.jsonl"), tests, order)))
+
+
+def commit() -> str:
+    """Return the commit at which results are taken over."""
+    words = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(words, capture_output=True, text=True, cwd=Path(__file__).parent).stdout.strip()
 
 
 def _merged(path: Path, key: str, taken: list[dict], tests: set[str], order: list[str]) -> list[dict]:
@@ -42,11 +46,12 @@ def _merged(path: Path, key: str, taken: list[dict], tests: set[str], order: lis
     return [row for _, row in sorted(placed, key=lambda one: one[0])]
 
 
-def _write(path: Path, rows: list[dict]) -> None:
+def write_rows(path: Path, rows: list[dict]) -> None:
+    """Write one row a line."""
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
-def _adjusted(rows: list[dict]) -> list[dict]:
+def adjusted(rows: list[dict]) -> list[dict]:
     """Return comparisons, each adjusted over all of its task and metric."""
     found = []
     for family in dict.fromkeys((row["task"], row["metric"]) for row in rows):

@@ -1,0 +1,78 @@
+"""Evaluate the models that a sweep has kept on transfer tasks, into the results of a paper.
+
+python reproduce/transfer.py supmpn sweeps/supmpn-anchors --start START --data FOLDER --variants triplet softmax
+
+``results/transfer.jsonl`` gets a line for each run and task and for each run's mean of the tasks, and
+``results/transfer.comparisons.jsonl`` the comparisons with the first variant. ``tables.py`` writes them into the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+from taking import adjusted, commit, write_rows
+
+import samesense
+from samesense.reports.report import Report
+
+
+def models_of(folder: Path, variants: list[str], start: str) -> list[str]:
+    """Return the start point and the runs of these variants, those of one variant under one name: its seeds."""
+    plan = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
+    found = [(cell["variant"], folder / "runs" / cell["folder"]) for cell in plan["cells"]]
+    if missing := set(variants) - {name for name, _ in found}:
+        raise SystemExit(f"{folder} has no variant {', '.join(sorted(missing))}.")
+    return [f"start={start}", *(f"{name}={place}" for name in variants for own, place in found if own == name)]
+
+
+def rows_of(report: Report, start: str) -> list[dict]:
+    """Return a row for each run and task, and one for each run's mean of the tasks."""
+    behind = {"commit": commit(), "start": Path(start).name, "protocol": report.environment}
+    rows = [
+        {"variant": row.model, "test": row.dataset, "seed": row.seed, "n": row.n, "accuracy": row.value, **behind}
+        for row in report.results
+        if row.metric == "accuracy" and row.subset == "all"
+    ]
+    runs = dict.fromkeys((row["variant"], row["seed"]) for row in rows)
+    means = []
+    for run in runs:
+        own = [row for row in rows if (row["variant"], row["seed"]) == run]
+        figure, n = float(np.mean([row["accuracy"] for row in own])), sum(row["n"] for row in own)
+        means.append({**own[0], "test": f"mean of {len(own)}", "n": n, "accuracy": figure})
+    return [*rows, *means]
+
+
+def main() -> None:
+    """Evaluate, and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paper")
+    parser.add_argument("sweep", type=Path)
+    parser.add_argument("--start", required=True, help="the untouched start point")
+    parser.add_argument("--data", required=True, help="folder of the transfer sets")
+    parser.add_argument("--cache", help="folder in which embeddings are kept, to go on after an interruption")
+    parser.add_argument("--variants", nargs="+", required=True, help="of the sweep; the first is the reference")
+    given = parser.parse_args()
+    report = samesense.compare(
+        models_of(given.sweep, given.variants, given.start),
+        given.data,
+        suites=["transfer"],
+        against=given.variants[0],
+        cache=given.cache,
+        speed=False,
+        precision="bfloat16",
+    )
+    if report.ranking is None:
+        raise SystemExit(f"Some runs have no figure on some tasks: {'; '.join(report.notes)}")
+    name = f"mean of {len(report.ranking.datasets)}"
+    means = [replace(one, dataset=name) for one in report.ranking.against_reference.values()]
+    results = Path(__file__).parent / given.paper / "results"
+    write_rows(results / "transfer.jsonl", rows_of(report, given.start))
+    write_rows(results / "transfer.comparisons.jsonl", adjusted([asdict(one) for one in [*report.comparisons, *means]]))
+
+
+if __name__ == "__main__":
+    main()
