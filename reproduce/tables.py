@@ -255,6 +255,7 @@ PAGES = {
         "tuned": whole("tuned", figures, convergence),
         "tuned-softmax": whole("tuned-softmax", figures, convergence),
         "tuned-bq": whole("tuned-bq", figures, convergence),
+        "tuned-nli": whole("tuned-nli", figures, average, convergence),
         "bq": whole("bq", figures, cosines),
     },
     "rankcse": {
