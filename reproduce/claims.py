@@ -25,13 +25,14 @@ def claims() -> list[dict[str, str]]:
 def compared(claim: dict[str, str]) -> Comparison:
     """Return the comparison that speaks of a claim, after its difference and seeds are computed anew from the runs."""
     paper = claim["page"].partition("/")[0]
-    wanted = claim["data"], claim["model"], claim["reference"]
-    found = {(one.dataset, one.model, one.reference): one for one in comparisons_of(paper, claim["sweep"])}
+    wanted, metric = (claim["data"], claim["model"], claim["reference"]), claim.get("metric", "spearman")
+    known = comparisons_of(paper, claim["sweep"], metric=metric)
+    found = {(one.dataset, one.model, one.reference): one for one in known}
     if wanted not in found:
         raise DataError(f"claims.toml: {paper}/results/{claim['sweep']}.comparisons.jsonl has no comparison {wanted}.")
     one, rows = found[wanted], rows_of(paper, claim["sweep"])
     runs = {
-        name: [row["spearman"] for row in rows if (row["variant"], row["test"]) == (name, one.dataset)]
+        name: [row[metric] for row in rows if (row["variant"], row["test"]) == (name, one.dataset)]
         for name in (one.model, one.reference)
     }
     difference = np.mean(runs[one.model]) - np.mean(runs[one.reference])

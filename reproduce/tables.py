@@ -89,24 +89,23 @@ def check_same_data(rows: Rows) -> None:
             raise DataError(f"{row['test']}: {row['variant']} was judged on other pairs. Run the sweep as a whole.")
 
 
-def comparisons_of(paper: str, sweep: str) -> list[Comparison]:
-    """Return the comparisons of a sweep by Spearman; none if it was not run."""
+def comparisons_of(paper: str, sweep: str, *, metric: str = "spearman") -> list[Comparison]:
+    """Return the comparisons of a sweep by one figure; none if it was not run."""
     path = HOME / paper / "results" / f"{sweep}.comparisons.jsonl"
     found = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         content = json.loads(line)
         content.pop("significant")
-        if content["metric"] == "spearman":
+        if content["metric"] == metric:
             found.append(Comparison(**content))
     return found
 
 
-def differences(paper: str, sweep: str) -> str:
-    """Return the comparisons of a sweep, with what they mean; nothing if there are none."""
-    found = comparisons_of(paper, sweep)
+def differences(found: list[Comparison], *, examples: str = "test pairs") -> str:
+    """Lay comparisons out, with what they mean; nothing if there are none."""
     if not found:
         return ""
-    return f"\n\nTested over seeds and test pairs together; p adjusted by Holm.\n\n{difference_table(found)}"
+    return f"\n\nTested over seeds and {examples} together; p adjusted by Holm.\n\n{difference_table(found)}"
 
 
 def convergence(rows: Rows) -> str:
@@ -227,7 +226,9 @@ class Whole:
             return f"Not run yet: no results of `scaled/{self.sweep}.toml`."
         check_same_data(rows)
         shown = "\n\n".join(part(rows) for part in self.parts)
-        tested = differences(paper, self.sweep) if self.parts[0] is figures and not self.variants else ""
+        tested = ""
+        if self.parts[0] is figures and not self.variants:
+            tested = differences(comparisons_of(paper, self.sweep))
         return f"{origin(rows)}\n\n{shown}{tested}"
 
 
@@ -236,12 +237,30 @@ def whole(sweep: str, *parts: Part, only: tuple[str, ...] = (), variants: str = 
     return Whole(sweep, parts, only, variants)
 
 
+@dataclass(frozen=True)
+class Transfer:
+    """A page's part about transfer tasks: what ``transfer.py`` has left."""
+
+    sweep: str = "transfer"
+
+    def write(self, paper: str) -> str:
+        """Return the text between the marks of the page."""
+        rows = rows_of(paper, self.sweep)
+        if not rows:
+            return "Not run yet: no results of `transfer.py`."
+        seeds = ", ".join(map(str, sorted({row["seed"] for row in rows if row["seed"] is not None})))
+        said = f"Accuracy x100. Start point: {rows[0]['start']}; seeds {seeds}; commit {rows[0]['commit']}."
+        tested = differences(comparisons_of(paper, self.sweep, metric="accuracy"), examples="test sentences")
+        return f"{said}\n\n{figures(rows, metric='accuracy')}{tested}"
+
+
 STS = tuple(f"nli/{name}" for name in ("sts12", "sts13", "sts14", "sts15", "stsb", "sickr"))
 PAGES = {
     "cosent": {
         "table1": whole("epsilon", figures),
         "table3": whole("nli", figures, only=STS),
         "table4": whole("losses", figures),
+        "table5": Transfer(),
         "table7": whole("interaction", figures),
         "table7-en": whole("interaction-en", figures, convergence),
         "table7-bq": whole("interaction-bq", figures, convergence),
@@ -270,6 +289,7 @@ PAGES = {
     },
     "supmpn": {
         "table2": whole("losses", figures, average),
+        "table3": Transfer(),
         "places": whole("places", average, figures),
         "ragged": whole("ragged", figures),
         "tableA1": whole("augment", figures, average),
@@ -285,7 +305,7 @@ PAGES = {
         "section56": whole("structure", figures, average, kept),
     },
 }
-"""For each paper the page that each entry writes. CoSENT's Table VI shares the sweep of Table IV, and V has none."""
+"""For each paper the page that each entry writes. CoSENT's Table VI shares the sweep of Table IV."""
 
 
 def filled(text: str, part: str) -> str:

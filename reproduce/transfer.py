@@ -31,7 +31,7 @@ def models_of(folder: Path, variants: list[str], start: str) -> list[str]:
 
 def rows_of(report: Report, start: str) -> list[dict]:
     """Return a row for each run and task, and one for each run's mean of the tasks."""
-    behind = {"commit": commit(), "start": Path(start).name, "protocol": report.environment}
+    behind = {"commit": commit(), "start": Path(start).name, "made in": report.environment}
     rows = [
         {"variant": row.model, "test": row.dataset, "seed": row.seed, "n": row.n, "accuracy": row.value, **behind}
         for row in report.results
@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("sweep", type=Path)
     parser.add_argument("--start", required=True, help="the untouched start point")
     parser.add_argument("--data", required=True, help="folder of the transfer sets")
+    parser.add_argument("--fast", action="store_true", help="5 folds instead of 10")
     parser.add_argument("--cache", help="folder in which embeddings are kept, to go on after an interruption")
     parser.add_argument("--variants", nargs="+", required=True, help="of the sweep; the first is the reference")
     given = parser.parse_args()
@@ -61,6 +62,7 @@ def main() -> None:
         given.data,
         suites=["transfer"],
         against=given.variants[0],
+        fast=given.fast,
         cache=given.cache,
         speed=False,
         precision="bfloat16",

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from samesense.errors import DataError
+from tests.conftest import WORDS
 from tests.project.test_reproduce import HOME, PAPERS, ROOT
 
 
@@ -35,7 +36,7 @@ def test_claims_are_what_the_runs_show(tables, monkeypatch):
     assert claims.outcome({**claim, "says": "above"}, replace(one, seeds=5)) == "opposite"
     assert claims.outcome(claim, replace(one, adjusted=0.06)) == "not shown"
     monkeypatch.setattr(
-        claims, "comparisons_of", lambda *_: [replace(one, **dict(zip(NAMED, named(claim), strict=True)))]
+        claims, "comparisons_of", lambda *_, **__: [replace(one, **dict(zip(NAMED, named(claim), strict=True)))]
     )
     with pytest.raises(DataError, match="does not agree with the runs"):
         claims.compared(claim)
@@ -152,3 +153,42 @@ def test_pairs_stand_in_their_order(tables):
     one = row("a", 4, 0.5, scores=scores, labels=[1.0] * 12, threshold=0.5)
     lines = tables.verdicts([one]).splitlines()[2:]
     assert [line.split("|")[1].strip() for line in lines] == [str(at) for at in range(1, 13)]
+
+
+def test_transfer_tasks_of_a_sweep_become_rows_and_comparisons(tables, monkeypatch, tmp_path, tiny_trunk):
+    pytest.importorskip("matplotlib")
+    transfer = importlib.import_module("transfer")
+    from samesense.encoder.assembly.build import build
+
+    cells = [("start", None), ("mse", 2), ("mse", 1), ("cosent", 1), ("cosent", 2), ("left out", 1)]
+    for variant, seed in cells[1:5]:
+        folder = tmp_path / "sweep" / "runs" / f"{variant}-{seed}"
+        model = build(str(tiny_trunk), device="cpu")
+        model[0].model.embeddings.word_embeddings.weight.data.add_(seed / 10)
+        model.save(str(folder))
+        (folder / "manifest.json").write_text(json.dumps({"settings": {"seed": seed}}))
+    plan = {"cells": [{"variant": name, "seed": seed, "folder": f"{name}-{seed}"} for name, seed in cells]}
+    (tmp_path / "sweep" / "sweep.json").write_text(json.dumps(plan))
+    words = [("the cat sleeps", 1), ("a small dog sings", 0)] * 40
+    for name in ("mr", "subj"):
+        rows = [f"{label}\t{text} {WORDS[at % 40]} {WORDS[at // 2]}\n" for at, (text, label) in enumerate(words)]
+        (tmp_path / f"{name}.tsv").write_text("label\tsentence\n" + "".join(rows))
+    (tmp_path / "transfer" / "results").mkdir(parents=True)
+    monkeypatch.setattr(transfer, "__file__", str(tmp_path / "transfer.py"))
+    words = ["transfer.py", "transfer", tmp_path / "sweep", "--start", tiny_trunk, "--data", tmp_path, "--fast"]
+    monkeypatch.setattr("sys.argv", [*map(str, words), "--variants", "cosent", "mse"])
+    transfer.main()
+    monkeypatch.setattr(tables, "HOME", tmp_path)
+    rows = tables.rows_of("transfer", "transfer")
+    assert {(row["variant"], row["seed"]) for row in rows} == {*cells[:5]}
+    assert {row["test"] for row in rows} == {"mr", "subj", "mean of 2"}
+    one = {row["test"]: row["accuracy"] for row in rows if (row["variant"], row["seed"]) == ("mse", 2)}
+    assert one["mean of 2"] == pytest.approx((one["mr"] + one["subj"]) / 2)
+    compared = tables.comparisons_of("transfer", "transfer", metric="accuracy")
+    assert {(c.dataset, c.model, c.reference, c.seeds) for c in compared} == {
+        (data, model, "cosent", 2) for data in ("mr", "subj", "mean of 2") for model in ("start", "mse")
+    }
+    assert "| mean of 2 (160) |" in tables.PAGES["supmpn"]["table3"].write("transfer")
+    monkeypatch.setattr("sys.argv", [*map(str, words), "--variants", "cosent", "other"])
+    with pytest.raises(SystemExit, match="has no variant other"):
+        transfer.main()
