@@ -255,7 +255,7 @@ class Transfer:
 
 
 STS = tuple(f"nli/{name}" for name in ("sts12", "sts13", "sts14", "sts15", "stsb", "sickr"))
-PAGES = {
+PAGES: dict[str, dict[str, Whole | Transfer]] = {
     "cosent": {
         "table1": whole("epsilon", figures),
         "table3": whole("nli", figures, only=STS),

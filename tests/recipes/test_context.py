@@ -16,7 +16,7 @@ from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes import run_folder
 from samesense.recipes.context import recipe as context
-from samesense.recipes.context.documents import read_documents
+from samesense.recipes.context.documents import name_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.origin import paper
@@ -54,7 +54,7 @@ def given(tiny_trunk):
 
 def make(documents, output, given, **how):
     settings, lines = ContextSettings(**given), listen()
-    trained = METHODS["context"].run(read_documents([documents]), settings, output, **how)
+    trained = METHODS["context"].run(name_documents([documents], settings), settings, output, **how)
     return trained, lines
 
 

@@ -18,7 +18,7 @@ from samesense.context.origin.reader import Reader
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
 from samesense.inference.models.load import load
 from samesense.recipes.context import estimate
-from samesense.recipes.context.documents import read_documents
+from samesense.recipes.context.documents import name_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.harvest import recipe as recipe_of_harvest
 from samesense.recipes.harvest.recipe import harvest
@@ -169,7 +169,7 @@ def test_an_estimate_counts_the_reading_of_the_sentences_that_are_harvested(docu
         model=str(tiny_trunk), precision="float32", batch_size=8, max_seq_length=32,
         origin={**SMALL, "language_model": model, "reference": 100}, harvest={"sentences": 80, "pairs": 2000},
     )  # fmt: skip
-    given = Job(method="context", data=read_documents([documents]), settings=settings, output=Path())
+    given = Job(method="context", data=name_documents([documents], settings), settings=settings, output=Path())
     estimate.estimate(given)
     # the little reads 50 sentences; 100 are to be read for the whitening, and 80 by the harvest
     assert seen["harvest"] >= 0.8 * seen["reference"] > 0

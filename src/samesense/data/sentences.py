@@ -37,6 +37,7 @@ from samesense.data.formats.text_columns import SEEN, named_column, text_column
 from samesense.data.mapped import gathered, rows_of
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
+from samesense.places import JOINT
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +121,7 @@ def read_unlabelled(
                 left_out["too short or too long" if length else "empty"] += 1
 
     kept = gathered(fitting(), once=not keep_repeated)
-    source = " + ".join(map(name_of, given))
+    source = JOINT.join(map(name_of, given))
     if not kept:
         raise DataError(
             f"{source or 'No source'}: no sentence is left of {left_out.total()}, {left_out['empty']} of them empty. "
@@ -129,7 +130,7 @@ def read_unlabelled(
     return Sentences(
         texts=kept,
         source=source,
-        name=" + ".join(map(short_name, given)),
+        name=JOINT.join(map(short_name, given)),
         left_out={
             "empty": left_out["empty"],
             "too short or too long": left_out["too short or too long"],

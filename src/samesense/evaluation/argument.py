@@ -18,8 +18,8 @@ from samesense.types import Scorer, TaskResult
 Mode = Literal["mixed", "by-topic"]
 """Folds of random pairs from all topics, or each topic a fold."""
 
-Indices = npt.NDArray[np.intp]
-Fold = tuple[Indices, Indices]
+Rows = npt.NDArray[np.intp]
+Fold = tuple[Rows, Rows]
 """Rows to train on, and rows held out; both ascending."""
 
 
@@ -96,7 +96,7 @@ def shared_sentences(data: PairData, folds: list[Fold]) -> int:
     return count
 
 
-def _random_folds(data: PairData, k: int, seed: int) -> list[Indices]:
+def _random_folds(data: PairData, k: int, seed: int) -> list[Rows]:
     if not 2 <= k <= MOST_SUBSETS:
         raise ConfigError(f"There can be 2 to {MOST_SUBSETS} folds, got {k}.")
     if seed < 0:
@@ -107,7 +107,7 @@ def _random_folds(data: PairData, k: int, seed: int) -> list[Indices]:
     return [np.sort(part) for part in np.array_split(dealt, k)]
 
 
-def _topics(data: PairData) -> list[Indices]:
+def _topics(data: PairData) -> list[Rows]:
     topics = list(subset_members(data.subsets).values())
     if sum(map(len, topics)) != len(data):
         raise DataError(

@@ -12,12 +12,12 @@ import numpy as np
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.model import Model
-from samesense.inference.search.exact import Best, Ids, nearest, unit_rows
+from samesense.inference.search.exact import Best, nearest, unit_rows
 from samesense.inference.search.lists import blocks
 from samesense.inference.search.mining import check_threshold, cosines_of
 from samesense.inference.stream import encode_with_bar
 from samesense.metrics.classification import best_threshold, check_binary, precision_at, threshold_at
-from samesense.types import Embeddings, Floats
+from samesense.types import Embeddings, Floats, Indices
 
 SHOWN = 10
 """Texts that changed most."""
@@ -173,7 +173,7 @@ def check_drift(top: int, queries: int, pairs: PairData | None, threshold: float
         check_binary(pairs.labels)
 
 
-def _nearest(vectors: Embeddings, sample: Ids, top: int) -> list[Ids]:
+def _nearest(vectors: Embeddings, sample: Indices, top: int) -> list[Indices]:
     """Return for each sampled row its nearest others, the nearest first."""
     best = [Best(top + 1) for _ in sample]
     nearest(vectors[sample], lambda: blocks(vectors), best, top + 1)

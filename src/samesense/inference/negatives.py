@@ -29,10 +29,10 @@ from samesense.evaluation.task import checked_scores
 from samesense.execution.progress import progress_bar
 from samesense.files import map_array
 from samesense.inference.models.model import Model
-from samesense.inference.search.exact import Best, Ids, nearest
+from samesense.inference.search.exact import Best, nearest
 from samesense.inference.search.lists import blocks
 from samesense.inference.stream import write_unit_vectors
-from samesense.types import Embeddings, Pair, Score, Scores
+from samesense.types import Embeddings, Indices, Pair, Score, Scores
 
 Sampling = Literal["top", "random"]
 
@@ -92,7 +92,7 @@ class Choice:
             tops.append(lowest - self.relative_margin * abs(lowest))
         return min(tops)
 
-    def chosen(self, scores: Scores, ceiling: float, row: int) -> Ids:
+    def chosen(self, scores: Scores, ceiling: float, row: int) -> Indices:
         """Return the places of the negatives among candidates with these scores ``(candidates,)``, highest first."""
         order = np.argsort(-scores, kind="stable")
         floor = -np.inf if self.min_score is None else self.min_score

@@ -18,7 +18,7 @@ from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
-from samesense.recipes.context.documents import Documents, read_documents
+from samesense.recipes.context.documents import Documents, name_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.cosent.settings import CosentSettings, choose
 from samesense.recipes.mixed.data import Mixture, refuse
@@ -254,7 +254,7 @@ METHODS: dict[str, Method] = {
             takes="running documents",
             settings=ContextSettings,
             data=(Documents,),
-            reader=read_documents,
+            reader=name_documents,
             pipeline="samesense.recipes.context.recipe:run",
             estimator="samesense.recipes.context.estimate:estimate",
             from_files=True,

@@ -15,6 +15,7 @@ from samesense.data.formats.files import read_rows
 from samesense.data.pairs.data import PairData, concat
 from samesense.data.pairs.read import read_pairs
 from samesense.errors import DataError
+from samesense.places import JOINT
 
 INSIDE = ("", "en", "zh", "downstream", "data/downstream", "senteval_cn")
 """Folders looked into, inside the one that was named."""
@@ -108,7 +109,7 @@ def _joined(benchmark: Benchmark, sources: tuple[str, ...]) -> Loaded:
     if pairs:
         return concat(pairs)
     texts = [text for data in sentences for text in data.texts]
-    return labelled_sentences(texts, [label for data in sentences for label in data.labels], " + ".join(sources))
+    return labelled_sentences(texts, [label for data in sentences for label in data.labels], JOINT.join(sources))
 
 
 _ROWS_LOOKED_AT = 40

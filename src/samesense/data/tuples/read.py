@@ -25,6 +25,7 @@ from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import named_column
 from samesense.data.tuples.data import Side, Statement, TupleData, grouped, tuple_data
 from samesense.errors import ConfigError, DataError
+from samesense.places import JOINT
 
 SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}
 """What a hypothesis of each class is to its premise."""
@@ -82,8 +83,8 @@ def read_tuples(
     limit = None if drop_bad_rows else limit_reported
     said = (reader.statements(source, limit) for reader, source in zip(readers, named, strict=True))
     groups = grouped(chain.from_iterable(said))
-    source = " + ".join(map(name_of, named))
-    data = tuple_data(groups, source=source, name=" + ".join(map(short_name, named)), left_out=left_out)
+    source = JOINT.join(map(name_of, named))
+    data = tuple_data(groups, source=source, name=JOINT.join(map(short_name, named)), left_out=left_out)
     if not any(data.positives):
         raise DataError(
             f"{source}: no anchor has a positive among {len(data)}. Give NLI data with entailments, or columns of "

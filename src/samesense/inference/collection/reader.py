@@ -18,9 +18,9 @@ from samesense.encoder.cosine import row_cosines
 from samesense.errors import DataError
 from samesense.inference.collection import store
 from samesense.inference.collection.conditions import Condition, among
-from samesense.inference.search.exact import Best, Ids, nearest
+from samesense.inference.search.exact import Best, nearest
 from samesense.inference.search.hnsw import Graph
-from samesense.types import Embeddings
+from samesense.types import Embeddings, Indices
 
 MOST_WORDS = 1000
 """Different words of a query that are looked for; the time grows with their square."""
@@ -97,7 +97,7 @@ class Reader:
         if version != self._version:
             self.about = store.read_about(self.folder, self.db)
             self.vectors = self.about.map_vectors(self.folder)
-            self._known: dict[Condition, tuple[Ids, Ids]] = {}
+            self._known: dict[Condition, tuple[Indices, Indices]] = {}
             self.graph: Graph | None = None
             self._version = version
         if with_graph and self.about.graph and self.graph is None:
@@ -146,7 +146,7 @@ class Reader:
         kind = "iif(typeof(value) = 'real', 'real', type)"  # a whole number beyond 64 bits is kept as a real
         yield from self.db.execute(f"SELECT DISTINCT name, {kind} FROM field ORDER BY 1, 2")
 
-    def _places(self, chosen: Condition) -> tuple[Ids, Ids]:
+    def _places(self, chosen: Condition) -> tuple[Indices, Indices]:
         """Return ids and positions of the texts that meet a condition; some are remembered while nothing changes."""
         if chosen not in self._known:
             if len(self._known) == REMEMBERED:

@@ -23,8 +23,9 @@ import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
 from samesense.inference.collection.conditions import Condition
-from samesense.inference.search.exact import BLOCK_ROWS, Block, Ids
+from samesense.inference.search.exact import BLOCK_ROWS, Block
 from samesense.places import check_folder
+from samesense.types import Indices
 
 DATABASE = "collection.sqlite"
 APPLICATION = 0x53614D65
@@ -254,7 +255,7 @@ def derive(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-def places(db: sqlite3.Connection, chosen: Condition, rows: int) -> tuple[Ids, Ids]:
+def places(db: sqlite3.Connection, chosen: Condition, rows: int) -> tuple[Indices, Indices]:
     """Return ids and positions, ascending, of the texts that meet a condition, both (texts,); ``rows``: all vectors."""
     if chosen == Condition():  # as long as ids are counted on and nothing is deleted, no row need be fetched
         least, most, texts = db.execute("SELECT min(id - position), max(id - position), count(*) FROM text").fetchone()
@@ -265,7 +266,7 @@ def places(db: sqlite3.Connection, chosen: Condition, rows: int) -> tuple[Ids, I
     return ids, positions
 
 
-def blocks(ids: Ids, positions: Ids, vectors: npt.NDArray[np.floating]) -> Iterator[Block]:
+def blocks(ids: Indices, positions: Indices, vectors: npt.NDArray[np.floating]) -> Iterator[Block]:
     """Yield ids and vectors of the rows at ``positions``, ascending, at most ``BLOCK_ROWS`` at a time."""
     for start in range(0, len(ids), BLOCK_ROWS):
         part = positions[start : start + BLOCK_ROWS]

@@ -13,9 +13,8 @@ from samesense.inference.duplicates.groups import linked, represented
 from samesense.inference.duplicates.links import Links, approximate_links, exact_links, share_found
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
-from samesense.inference.search.exact import Ids
 from samesense.inference.search.mining import check_threshold
-from samesense.types import Scores
+from samesense.types import Indices, Scores
 
 By = Literal["representative", "linked"]
 Keep = Literal["first", "longest", "central"]
@@ -68,9 +67,9 @@ class Distinct:
     """
 
     texts: list[str]
-    of_row: Ids
-    first_row: Ids
-    copies: Ids
+    of_row: Indices
+    first_row: Indices
+    copies: Indices
 
 
 def distinct(texts: Sequence[str]) -> Distinct:
@@ -96,14 +95,14 @@ class Deduplicated:
     """
 
     threshold: float
-    kept_by: Ids
+    kept_by: Indices
     scores: Scores
     recall: float | None
     sampled: int
     anew: Callable[[float], Deduplicated]
 
     @property
-    def kept(self) -> Ids:
+    def kept(self) -> Indices:
         """Places of the rows that are kept, ascending."""
         return np.flatnonzero(self.kept_by == np.arange(len(self.kept_by)))
 
@@ -192,7 +191,7 @@ def dedup(
     return at(threshold)
 
 
-def _order(once: Distinct, links: Links, threshold: float, keep: Keep) -> Ids:
+def _order(once: Distinct, links: Links, threshold: float, keep: Keep) -> Indices:
     """Return the texts in the order in which they may stay; of equal ones the first goes first."""
     if keep == "longest":
         return np.argsort([-len(text) for text in once.texts], kind="stable")

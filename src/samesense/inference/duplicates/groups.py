@@ -8,9 +8,9 @@ import numpy as np
 
 from samesense.encoder.cosine import row_cosines
 from samesense.inference.duplicates.links import Links
-from samesense.inference.search.exact import Ids, margin, unit_rows
+from samesense.inference.search.exact import margin, unit_rows
 from samesense.inference.search.mining import Near, cosines_of, near_pairs, pair_cosines, parts
-from samesense.types import Embeddings, Scores
+from samesense.types import Embeddings, Indices, Scores
 
 
 class Kept(NamedTuple):
@@ -21,11 +21,11 @@ class Kept(NamedTuple):
         scores: cosine of each row with that row, 1 where it is kept ``(rows,)``.
     """
 
-    kept_by: Ids
+    kept_by: Indices
     scores: Scores
 
 
-def represented(vectors: Embeddings, links: Links, threshold: float, order: Ids) -> Kept:
+def represented(vectors: Embeddings, links: Links, threshold: float, order: Indices) -> Kept:
     """Go through the rows in ``order``: keep one unless a row that is kept already is at the threshold or closer.
 
     A row that is not kept belongs to the closest of these, among the links that were found. No two rows that are kept
@@ -77,7 +77,7 @@ class _Crowd:
         return row, 1.0
 
 
-def _lists(links: Links, threshold: float, rows: int) -> tuple[Ids, Ids, Scores]:
+def _lists(links: Links, threshold: float, rows: int) -> tuple[Indices, Indices, Scores]:
     """Return the links at a threshold by row: those of row i are from ``starts[i]`` to ``starts[i + 1]``."""
     kept = links.scores >= threshold
     first, second, scores = links.first[kept], links.second[kept], links.scores[kept]
@@ -87,7 +87,7 @@ def _lists(links: Links, threshold: float, rows: int) -> tuple[Ids, Ids, Scores]
     return starts, others[order], np.concatenate([scores, scores])[order]
 
 
-def linked(vectors: Embeddings, links: Links, threshold: float, order: Ids) -> Kept:
+def linked(vectors: Embeddings, links: Links, threshold: float, order: Indices) -> Kept:
     """Keep of each connected component, whose edges are the links at the threshold, the row that is first in ``order``.
 
     It is single-linkage clustering, cut at the threshold: ends of a chain need not be close. Links that were left out
@@ -110,7 +110,7 @@ def linked(vectors: Embeddings, links: Links, threshold: float, order: Ids) -> K
     return Kept(kept_by, scores)
 
 
-def _linked(labels: Ids, vectors: Embeddings, near: Near, threshold: float) -> Ids:
+def _linked(labels: Indices, vectors: Embeddings, near: Near, threshold: float) -> Indices:
     """Return the labels, each the lowest row of its component, after linking pairs that reach the threshold."""
     near = near.take(labels[near.first] != labels[near.second])
     sure = near.scores >= threshold + margin(vectors.shape[1])
@@ -123,7 +123,7 @@ def _linked(labels: Ids, vectors: Embeddings, near: Near, threshold: float) -> I
     return labels
 
 
-def _joined(labels: Ids, first: Ids, second: Ids) -> Ids:
+def _joined(labels: Indices, first: Indices, second: Indices) -> Indices:
     """Return the labels after joining the components of the linked rows."""
     if not len(first):
         return labels

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from samesense.inference.search.exact import Ids, margin
+from samesense.inference.search.exact import margin
 from samesense.inference.search.lists import make_lists, near_in_lists
 from samesense.inference.search.mining import Near, near_pairs, pair_cosines, parts
-from samesense.types import Embeddings, Scores
+from samesense.types import Embeddings, Indices, Scores
 
 MOST = 32
 """Links kept of a row: its closest. A link is kept if it is among these of either end."""
@@ -41,8 +41,8 @@ class Links:
         sampled: how many links these were.
     """
 
-    first: Ids
-    second: Ids
+    first: Indices
+    second: Indices
     scores: Scores
     beyond: Scores
     floor: float
@@ -65,7 +65,7 @@ class _Closest:
     def __init__(self, rows: int, most: int) -> None:
         self._most = most
         nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-        self._pool: list[tuple[Ids, Ids, npt.NDArray[np.floating]]] = [nothing]
+        self._pool: list[tuple[Indices, Indices, npt.NDArray[np.floating]]] = [nothing]
         self._waiting = 0
         self._least = np.full(rows, -np.inf)  # a link at or below it is not among the closest of a row
         self.beyond = np.full(rows, -np.inf)
@@ -105,7 +105,7 @@ class _Closest:
             np.maximum.at(self.beyond, ends, near.scores + slack)
 
 
-def _among_closest(links: Near, most: int) -> tuple[npt.NDArray[np.bool_], Ids, Scores]:
+def _among_closest(links: Near, most: int) -> tuple[npt.NDArray[np.bool_], Indices, Scores]:
     """Return which links are among the ``most`` closest of either end, and the rows that have so many, with the last.
 
     Of links that tie, those to lower rows come first.

@@ -18,10 +18,10 @@ from samesense.inference.duplicates.dedup import ROOM, Distinct, Search, approxi
 from samesense.inference.duplicates.links import MOST, Links, share_found
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
-from samesense.inference.search.exact import Best, Ids, nearest, unit_rows
+from samesense.inference.search.exact import Best, nearest, unit_rows
 from samesense.inference.search.lists import blocks, make_lists, near_in_lists
 from samesense.inference.search.mining import check_threshold, parts
-from samesense.types import Embeddings
+from samesense.types import Embeddings, Indices
 
 
 class Match(NamedTuple):
@@ -59,7 +59,7 @@ class Matched:
     anew: Callable[[float], Matched]
 
     @property
-    def unmatched(self) -> Ids:
+    def unmatched(self) -> Indices:
         """Places of the rows of the first list that have no match, ascending."""
         return np.setdiff1d(np.arange(self.rows), [pair.row for pair in self.pairs])
 
@@ -205,6 +205,6 @@ def _at(links: Links, threshold: float) -> Iterator[tuple[int, int, float]]:
     yield from zip(*(part[close].tolist() for part in (links.first, links.second, links.scores)), strict=True)
 
 
-def _rows(texts: Distinct) -> list[Ids]:
+def _rows(texts: Distinct) -> list[Indices]:
     """Return of each text the rows that have it, ascending."""
     return np.split(np.argsort(texts.of_row, kind="stable"), np.cumsum(texts.copies)[:-1])

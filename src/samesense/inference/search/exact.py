@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ModelError
-from samesense.types import Embeddings, Scores
+from samesense.types import Embeddings, Indices, Scores
 
-Ids = npt.NDArray[np.int64]
-Block = tuple[Ids, npt.NDArray[np.floating]]
+Block = tuple[Indices, npt.NDArray[np.floating]]
 """Ids ``(rows,)`` and vectors ``(rows, dim)``, of unit length where they are float32."""
 
 BLOCK_ROWS = 4096
@@ -58,7 +57,7 @@ class Best:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self.ids: Ids = np.zeros(0, dtype=np.int64)
+        self.ids: Indices = np.zeros(0, dtype=np.int64)
         self.scores: Scores = np.zeros(0, dtype=np.float64)
 
     @property
@@ -66,7 +65,7 @@ class Best:
         """Score below which nothing can enter any more."""
         return float(self.scores[-1]) if len(self.scores) == self._count else -np.inf
 
-    def offer(self, ids: Ids, scores: Scores) -> None:
+    def offer(self, ids: Indices, scores: Scores) -> None:
         """Let ``ids`` with ``scores``, both ``(rows,)``, compete."""
         ids, scores = np.concatenate([self.ids, ids]), np.concatenate([self.scores, scores])
         order = np.lexsort((ids, -scores))[: self._count]

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.execution.progress import progress_bar
-from samesense.inference.search.exact import BLOCK_ROWS, Best, Block, Ids, margin, nearest, unit_rows
+from samesense.inference.search.exact import BLOCK_ROWS, Best, Block, margin, nearest, unit_rows
 from samesense.inference.search.mining import Near
-from samesense.types import Embeddings
+from samesense.types import Embeddings, Indices
 
 PROBES = (4, 8, 16, 32)
 """Lists a row is looked for in; the first that reaches the recall wanted is taken."""
@@ -130,7 +130,7 @@ def blocks(vectors: Embeddings) -> Iterator[Block]:
         yield np.arange(start, start + len(rows)), rows
 
 
-def _parts(rows: Ids) -> Iterator[Ids]:
+def _parts(rows: Indices) -> Iterator[Indices]:
     for start in range(0, len(rows), BLOCK_ROWS):
         yield rows[start : start + BLOCK_ROWS]
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError, ModelError
-from samesense.inference.search.exact import Ids, margin, unit_rows
-from samesense.types import Scores
+from samesense.inference.search.exact import margin, unit_rows
+from samesense.types import Indices, Scores
 
 BLOCK_ROWS = 1024
 """Rows of a block; two blocks are compared at once."""
@@ -40,8 +40,8 @@ class MinedPair(NamedTuple):
 class Near(NamedTuple):
     """Pairs of rows that a float32 product puts at a floor or above it: numbers and scores, all ``(pairs,)``."""
 
-    first: Ids
-    second: Ids
+    first: Indices
+    second: Indices
     scores: npt.NDArray[np.floating]
 
     def take(self, chosen: npt.NDArray[Any] | slice) -> Near:
@@ -112,7 +112,7 @@ def pair_cosines(vectors: npt.NDArray[np.floating], near: Near) -> Scores:
     return row_cosines(vectors[near.first], vectors[near.second])
 
 
-def cosines_of(vectors: npt.NDArray[np.floating], first: Ids, second: Ids) -> Scores:
+def cosines_of(vectors: npt.NDArray[np.floating], first: Indices, second: Indices) -> Scores:
     """Return the exact cosine of each pair of rows, ``(pairs,)``, :data:`BLOCK_PAIRS` at a time."""
     blocks = [slice(start, start + BLOCK_PAIRS) for start in range(0, len(first), BLOCK_PAIRS)]
     found = (row_cosines(vectors[first[block]], vectors[second[block]]) for block in blocks)

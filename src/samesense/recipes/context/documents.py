@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from samesense.errors import ConfigError
+from samesense.places import JOINT
 from samesense.recipes.origin.stages import fingerprint
 
 
@@ -16,7 +17,7 @@ class Documents:
     """Sources of running documents."""
 
     sources: tuple[str, ...]  # files, folders or names, see :func:`~samesense.data.documents.running_documents`
-    prints: dict[str, str]  # fingerprint of the content of each
+    fingerprints: dict[str, str]  # fingerprint of the content of each
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -24,17 +25,17 @@ class Documents:
     @property
     def source(self) -> str:
         """The sources as the user gave them."""
-        return " + ".join(self.sources)
+        return JOINT.join(self.sources)
 
     @property
     def name(self) -> str:
         """Short name for people."""
-        return " + ".join(Path(source).name for source in self.sources)
+        return JOINT.join(Path(source).name for source in self.sources)
 
     @property
     def sha256(self) -> str:
         """Fingerprints of the sources, in their order."""
-        return " ".join(self.prints.values())
+        return " ".join(self.fingerprints.values())
 
     @property
     def summary(self) -> str:
@@ -46,7 +47,7 @@ class Documents:
         raise ConfigError("Documents are cut by their number of words: corpus_words of the Origin.")
 
 
-def read_documents(sources: Sequence[str], settings: object = None) -> Documents:
+def name_documents(sources: Sequence[str], settings: object) -> Documents:
     """Return the sources with their fingerprints; whether they hold documents is seen when they are read."""
     named = tuple(map(str, sources))
-    return Documents(sources=named, prints={source: fingerprint(source) for source in named})
+    return Documents(sources=named, fingerprints={source: fingerprint(source) for source in named})

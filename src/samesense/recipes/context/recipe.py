@@ -55,7 +55,7 @@ def run(job: Job[Documents, ContextSettings], *, resume: bool = False, overwrite
     settings, output = job.settings, job.output
     check_settings(settings)  # which is needed last
     pairs = data_identity({"dev": job.dev, "test": job.test, **{f"guard {one.name}": one for one in job.guards}})
-    data = {"documents": job.data.prints, **pairs}
+    data = {"documents": job.data.fingerprints, **pairs}
     stages = Stages(output, manifest.describe("context", settings.model_dump(), data), overwrite=overwrite)
     later = _Later(job)
     with only_writer(output):
