@@ -7,7 +7,15 @@ import pytest
 import scipy.stats
 
 from samesense.errors import ConfigError, DataError
-from samesense.metrics import mean_interval, paired_mean, paired_permutation, pearson, resampling, spearman
+from samesense.metrics import (
+    mean_interval,
+    paired_bootstrap,
+    paired_mean,
+    paired_permutation,
+    pearson,
+    resampling,
+    spearman,
+)
 from samesense.metrics.resampling import resamples
 
 CORRELATIONS = {"spearman": spearman, "pearson": pearson}
@@ -44,6 +52,20 @@ def test_mean_interval_is_that_of_scipy():
     assert found == pytest.approx(tuple(expected.confidence_interval), abs=0.003)
     wide = mean_interval(values, level=0.99)
     assert wide[0] < found[0] < values.mean() < found[1] < wide[1]
+
+
+@pytest.mark.parametrize("n", [5, 55])
+def test_what_is_always_right_has_the_exact_interval_of_a_share(n):
+    always = scipy.stats.binomtest(n, n).proportion_ci(0.95, method="exact")
+    assert mean_interval([1.0] * n) == pytest.approx((always.low, always.high))
+    assert mean_interval([0.0] * n) == pytest.approx((1 - always.high, 1 - always.low))
+    assert mean_interval([0.5] * n) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(("n", "least"), [(3, 1 / 3), (4, 1 / 12)])
+def test_a_few_pairs_in_order_are_no_proof(n, least):
+    up = [float(at) for at in range(n)]
+    assert paired_bootstrap(up, up[::-1], up, "spearman").p_value == pytest.approx(least)
 
 
 def test_a_clear_difference_of_means_and_its_mirror():

@@ -33,8 +33,9 @@ def by_hand(first, second, labels, correlate, *, same_seeds, samples):
         for rows in drawn:
             again.append([[correlate(run[rows], labels[rows]) for run in side] for side in (first, second)])
     differences = [np.mean(a) - np.mean(b) for a, b in again]
-    variance = np.var(differences, ddof=1)
-    spread = variance**2 / (samples - 1)
+    n = len(labels)
+    variance = np.var(differences, ddof=1) * n / (n - 1)  # a bootstrap divides by n
+    spread = variance**2 / (n - 1)
     if same_seeds:
         sides = [
             (
@@ -107,6 +108,16 @@ def test_runs_that_are_all_alike_do_not_differ():
     assert always.p_value == 2**-19
     found = paired_seeds(same, [scores[::-1]], labels)
     assert found.p_value < 1e-6
+
+
+@pytest.mark.parametrize("n", [6, 12])
+def test_equal_methods_seldom_differ_on_few_examples(n):
+    rng = np.random.default_rng(n)
+    found = []
+    for _ in range(300):
+        sides = [list(rng.normal(size=(3, n)) + 0.5 * rng.normal(size=n)) for _ in range(2)]
+        found.append(paired_seeds(*sides, samples=200).p_value)
+    assert np.mean(np.array(found) <= 0.05) <= 0.08
 
 
 @pytest.mark.parametrize(

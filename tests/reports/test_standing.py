@@ -35,12 +35,56 @@ def test_on_one_set_the_verdict_is_that_of_the_tables():
     assert (ranking.places[0].low, ranking.places[0].high) == pytest.approx((low, high), abs=1e-12)
 
 
-def test_the_second_is_chosen_by_its_figure_and_pays_for_it():
+def test_the_best_is_chosen_by_its_figure_and_pays_for_it():
     results, behind = scored(300)
     ranking = rank(behind, results, against="c")
     [direct], _ = paired_comparisons(behind[:2], results[:2], against="b")
-    assert ranking.best_second == replace(direct, adjusted=min(1.0, 3 * direct.p_value))
-    assert rank(behind, results).best_second is None  # a is the reference
+    assert ranking.best_others == (replace(direct, adjusted=min(1.0, 3 * direct.p_value)),)
+    assert rank(behind, results).best_others == ()  # a is the reference
+
+
+def rights(share, n, seed=0):
+    """Outcomes of which a share is right."""
+    return (np.random.default_rng(seed).random(n) < share).astype(float)
+
+
+def of_outcomes(**outcomes):
+    """Results and evidence of models by their outcomes."""
+    behind = [evidence(name, one, metric="accuracy", task="sections") for name, one in outcomes.items()]
+    rows = [result(one.model, one.values.mean(), metric="accuracy", task="sections") for one in behind]
+    return behind, rows
+
+
+def test_the_best_of_many_models_can_be_shown():
+    worse = {f"m{at}": rights(0.4, 300, seed=at) for at in range(11)}
+    first, lead = verdict(rank(*of_outcomes(**worse, best=rights(0.97, 300, seed=20))))
+    assert first.startswith("best is the best of 12 models"), (first, lead)
+
+
+def test_a_third_from_which_the_best_cannot_be_told_apart_is_named():
+    best = rights(0.7, 300)
+    second = best.copy()
+    second[np.flatnonzero(best)[:12]] = 0  # errs where the best does, and a little more
+    third = np.random.default_rng(5).permutation(np.arange(300) < best.sum() - 18).astype(float)
+    ranking = rank(*of_outcomes(best=best, second=second, third=third))
+    assert [one.model for one in ranking.places] == ["best", "second", "third"]
+    first, lead = verdict(ranking)
+    assert first.startswith("best has the highest score of 3 models")
+    assert " above second (" in lead
+    assert "cannot be told apart from third (" in lead
+    more = {f"more {at}": third for at in range(3)}
+    assert lead.count("cannot be told") == 1
+    assert " or 2 more." in verdict(rank(*of_outcomes(best=best, second=second, third=third, **more)))[1]
+
+
+def test_a_model_of_which_one_run_has_failed_is_not_ranked():
+    labels = np.arange(30.0) % 5
+    behind = [evidence("base", labels, labels)]
+    behind += [evidence("m", labels[::-1], labels, seed=seed) for seed in (1, 2)]
+    rows = [result(one.model, 0.5, seed=one.seed) for one in behind]
+    made = [EvaluatedModel(name="m", spec="m", protocol="", seed=seed) for seed in (1, 2, 3)]
+    assert rank(behind, rows, [model("base"), *made]).unranked == ("m",)
+    assert rank(behind, rows, [model("base"), *made[:2]]).unranked == ()
 
 
 def test_the_mean_of_several_sets_is_resampled_set_by_set():
@@ -134,7 +178,9 @@ def test_differences_are_read_without_signs():
     spearman = measure_of("spearman")
     assert direction(0.179, spearman, 1) == "17.9 above"
     assert direction(-0.179, spearman) == "17.90 below"
-    assert direction(0.00001, spearman, 1) == "equal to"
+    assert direction(0.00001, spearman, 1) == "less than 0.1 above"
+    assert direction(-0.00001, spearman) == "less than 0.01 below"
+    assert direction(0.0, spearman, 1) == "equal to"
     assert span(-0.206, -0.153, spearman, 1) == "15.3 to 20.6 below"
     assert span(-0.004, 0.01, spearman, 1) == "0.4 below to 1.0 above"
     assert [p_text(p) for p in (0.0004, 0.24, 1.0)] == ["p < 0.001", "p = 0.24", "p = 1"]

@@ -58,6 +58,14 @@ def suite_averages(results: Sequence[Result], evidence: Sequence[Evidence] = ())
     return rows
 
 
+_OVER = "figures x100, each rounded to 2 decimals: "
+
+
+def members_of(average: Result) -> str:
+    """Return the names of the data sets that an average is over."""
+    return average.protocol.partition(_OVER)[2].partition(";")[0]
+
+
 def _members(suite: str, average: Average, results: Sequence[Result]) -> dict[str, Result]:
     """Return the rows of the members that are present, in the order of the average."""
     found: dict[str, Result] = {}
@@ -78,7 +86,7 @@ def _row(average: Average, members: Mapping[str, Result], evidence: Sequence[Evi
     missing = [name for name in average.members if name not in members]
     rounded = [round(100 * row.value, 2) for row in members.values()]
     doubtful = [name for name, row in members.items() if why_not_comparable(row.protocol)]
-    parts = [f"mean of {len(members)} figures x100, each rounded to 2 decimals: {', '.join(members)}"]
+    parts = [f"mean of {len(members)} {_OVER}{', '.join(members)}"]
     if missing:
         parts.append(f"without {', '.join(missing)}")
     if missing or doubtful:

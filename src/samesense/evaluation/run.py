@@ -52,6 +52,7 @@ class Failure:
     task: str
     dataset: str
     reason: str
+    seed: int | None = None  # of the training run, where known
 
 
 @dataclass
@@ -116,9 +117,8 @@ def _evaluate_model(
             with stage(f"{candidate.name} on {task.suite} {task.dataset}"):
                 outcome = task.evaluate(candidate)
         except (DataError, ModelError) as error:
-            found.failures.append(
-                Failure(model=candidate.name, task=task.suite, dataset=task.dataset, reason=str(error))
-            )
+            of_run = {"model": candidate.name, "seed": candidate.seed}
+            found.failures.append(Failure(task=task.suite, dataset=task.dataset, reason=str(error), **of_run))
         else:
             found.results += outcome.results
             found.evidence += outcome.evidence

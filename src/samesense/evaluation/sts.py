@@ -50,7 +50,7 @@ class StsTask(Task):
         pairs = self.data.pairs()
         scores, seconds = timed_scores(candidate, pairs)
         build, labels = self.builder(candidate, seconds), np.asarray(self.data.labels, dtype=np.float64)
-        results = correlation_results(build, scores, labels, self.data.subsets, intervals=self.intervals)
+        results = correlation_results(build, scores, labels, self.data.subsets)
         return TaskResult(results, [build.evidence("spearman", scores, pairs, labels)])
 
 
@@ -63,18 +63,16 @@ def evaluate_pairs(model: Scorer, data: PairData, *, intervals: bool = True) -> 
     return Results(StsTask(data, intervals=intervals).evaluate(model).results)
 
 
-def correlation_results(
-    build: ResultBuilder, scores: Scores, labels: Scores, subsets: Sequence[str] | None, *, intervals: bool = True
-) -> Results:
+def correlation_results(build: ResultBuilder, scores: Scores, labels: Scores, subsets: Sequence[str] | None) -> Results:
     """Return the rows that :class:`StsTask` describes; scores and labels are ``(n,)``."""
     parts = subset_members(subsets)
     results = Results()
     for metric in CORRELATIONS:
-        results.append(_correlation(build, metric, "all", scores, labels, intervals))
+        results.append(_correlation(build, metric, "all", scores, labels))
         defined: list[Result] = []
         for name, members in parts.items():
             try:
-                defined.append(_correlation(build, metric, name, scores[members], labels[members], intervals))
+                defined.append(_correlation(build, metric, name, scores[members], labels[members]))
             except DataError:
                 continue  # undefined here: absent, and the protocol of the means says so
         results += defined
@@ -87,18 +85,19 @@ def correlation_results(
     return results
 
 
-def _correlation(
-    build: ResultBuilder, metric: Statistic, subset: str, scores: Scores, labels: Scores, intervals: bool
-) -> Result:
+def _correlation(build: ResultBuilder, metric: Statistic, subset: str, scores: Scores, labels: Scores) -> Result:
     """Return one correlation, with its interval where that exists."""
     value = CORRELATIONS[metric](scores, labels)
     how = "all pairs" if subset == "all" else "pairs of the subset"
     interval: tuple[float, float] | None = None
-    if intervals:
+    if build.intervals:
         try:
             interval = bootstrap_interval(scores, labels, metric, samples=SAMPLES)
         except DataError:
             how += "; too few pairs for an interval"
+        else:
+            if interval[0] == interval[1]:
+                interval, how = None, f"{how}; no interval, as all resamples give the same"
     return build.result(metric, value, len(labels), how, interval, subset)
 
 

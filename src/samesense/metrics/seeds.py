@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from samesense.metrics.significance import (
     check_statistic,
     compared,
     defined,
+    least_of_correlations,
     least_of_means,
     percentile_interval,
     resampled_correlations,
@@ -83,11 +84,12 @@ class Resampled:
 
     figures: Floats  # one a run (runs,)
     drawn: Floats  # on each resample (runs, samples), NaN where undefined
-    least: float = 0.0  # p-value that a comparison of so few examples can reach
+    least: float  # p-value that a comparison of so few examples can reach
+    examples: int  # of the data set, or of the smallest of several
 
     def part(self, start: int, end: int) -> Resampled:
         """Return some of the runs."""
-        return Resampled(self.figures[start:end], self.drawn[start:end], self.least)
+        return replace(self, figures=self.figures[start:end], drawn=self.drawn[start:end])
 
 
 def resampled_figures(
@@ -101,19 +103,21 @@ def resampled_figures(
         outcomes = [finite_vector(run, "runs") for run in runs]
         _check_sizes(outcomes)
         stacked = np.stack(outcomes)
-        return Resampled(
-            stacked.mean(axis=1), resampled_means(stacked, samples, seed), least_of_means(stacked.shape[1])
-        )
+        n = stacked.shape[1]
+        return Resampled(stacked.mean(axis=1), resampled_means(stacked, samples, seed), least_of_means(n), n)
     checked = [check_correlates(run, labels) for run in runs]
     sides, right = [left for left, _ in checked], checked[0][1]
     figures = np.array([CORRELATIONS[statistic](left, right) for left in sides])
-    return Resampled(figures, resampled_correlations(sides, right, statistic, samples, seed))
+    n = len(right)
+    return Resampled(
+        figures, resampled_correlations(sides, right, statistic, samples, seed), least_of_correlations(n), n
+    )
 
 
 def mean_of_sets(sets: Sequence[Resampled]) -> Resampled:
     """Return the mean figure of each run over several data sets, drawn independently of each other."""
     figures, drawn = np.mean([one.figures for one in sets], axis=0), np.mean([one.drawn for one in sets], axis=0)
-    return Resampled(figures, drawn, math.prod(one.least for one in sets))
+    return Resampled(figures, drawn, math.prod(one.least for one in sets), min(one.examples for one in sets))
 
 
 def interval_of_runs(one: Resampled) -> tuple[float, float]:
@@ -122,7 +126,7 @@ def interval_of_runs(one: Resampled) -> tuple[float, float]:
     if len(one.figures) == 1:
         return percentile_interval(drawn[0], 0.95)
     mean = float(one.figures.mean())
-    found = _tested(mean, float(np.var(drawn.mean(axis=0), ddof=1)), drawn.shape[1], [(one.figures, drawn)])
+    found = _tested(mean, float(np.var(drawn.mean(axis=0), ddof=1)), one.examples, [(one.figures, drawn)])
     return found.low, found.high
 
 
@@ -138,14 +142,18 @@ def compare_resampled(one: Resampled, other: Resampled, *, same_seeds: bool = Fa
     if same_seeds:
         sides = [(one.figures - other.figures, first - second)]
     of_examples = float(np.var(first.mean(axis=0) - second.mean(axis=0), ddof=1))
-    return at_least(one.least, _tested(difference, of_examples, drawn.shape[1], sides))
+    return at_least(one.least, _tested(difference, of_examples, one.examples, sides))
 
 
 def _tested(
-    difference: float, of_examples: float, samples: int, sides: Sequence[tuple[Floats, Floats]]
+    difference: float, of_resamples: float, examples: int, sides: Sequence[tuple[Floats, Floats]]
 ) -> PairedDifference:
-    """Add the variance of each side's seeds to that of the examples ``of_examples``, and test the difference."""
-    variance, spread = of_examples, of_examples**2 / (samples - 1)
+    """Add the variance of each side's seeds to that over the examples, and test the difference.
+
+    ``of_resamples`` is the variance of the difference over resamples, which is that over examples but for its divisor.
+    """
+    of_examples = of_resamples * examples / (examples - 1)
+    variance, spread = of_examples, of_examples**2 / (examples - 1)
     for figures, drawn in sides:
         count = len(figures)
         if count < 2:

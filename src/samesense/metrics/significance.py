@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -103,7 +104,7 @@ def paired_bootstrap(
     check_sampling(samples, 0.95, seed)
     difference, first, second, right = paired_sides(scores_a, scores_b, labels, statistic)
     both = resampled_correlations([first, second], right, statistic, samples, seed)
-    return compared(difference, defined(both[0] - both[1]))
+    return at_least(least_of_correlations(len(right)), compared(difference, defined(both[0] - both[1])))
 
 
 def mean_interval(values: Numbers, *, samples: int = 1000, level: float = 0.95, seed: int = 0) -> tuple[float, float]:
@@ -118,14 +119,19 @@ def mean_interval(values: Numbers, *, samples: int = 1000, level: float = 0.95, 
         seed: of the resampling.
 
     Returns:
-        Lower and upper end.
+        Lower and upper end; where all outcomes are 0, or all are 1, which no resample changes, the exact end for a
+        share (Clopper and Pearson, 1934, "The use of confidence or fiducial limits").
 
     Raises:
         DataError: if there are fewer than 2 examples, or one is not finite.
         ConfigError: if a setting is out of range.
     """
     check_sampling(samples, level, seed)
-    return percentile_interval(resampled_means(_outcomes(values, "values"), samples, seed), level)
+    outcomes = _outcomes(values, "values")
+    if np.all(outcomes == outcomes[0]) and outcomes[0] in (0, 1):
+        reach = ((1 - level) / 2) ** (1 / len(outcomes))
+        return (reach, 1.0) if outcomes[0] else (0.0, 1 - reach)
+    return percentile_interval(resampled_means(outcomes, samples, seed), level)
 
 
 def paired_mean(values_a: Numbers, values_b: Numbers, *, samples: int = 1000, seed: int = 0) -> PairedDifference:
@@ -157,6 +163,11 @@ def least_of_means(examples: int) -> float:
     different.
     """
     return 2.0 ** (1 - examples)
+
+
+def least_of_correlations(examples: int) -> float:
+    """Return the least p-value that a comparison of correlations may have: that of one order among all, both ways."""
+    return min(1.0, 2.0 / math.factorial(min(examples, 20)))
 
 
 def at_least(p_value: float, found: PairedDifference) -> PairedDifference:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from samesense.evaluation.averages import members_of
 from samesense.evaluation.run import Failure
 from samesense.evaluation.suites import SUITES
 from samesense.reports.headline import Seeds, headlines, is_headline
@@ -25,6 +26,7 @@ class Cell:
     values: tuple[float, ...] = ()  # in the natural unit, one a seed; none where there is no figure
     interval: tuple[float, float] | None = None  # ends of the 95 % interval, for one seed
     undefined: str = ""  # why there is no figure, where that is known
+    failed: int = 0  # training runs without a figure, beside those with one
     comparison: Comparison | None = None  # with the reference, where one was made
     best: bool = False  # whether this is the best figure of the column
 
@@ -47,13 +49,13 @@ class Cell:
         return self.comparison is not None and not self.comparison.significant
 
     def text(self, measure: Measure) -> str:
-        """Return mean, or mean ± sd over seeds, or that there is none."""
+        """Return mean, or mean ± sd over seeds, and how many there are if some failed, or that there is none."""
         if not self.values:
             return "undefined" if self.undefined else ABSENT
         shown = measure.text(self.mean)
         if len(self.values) > 1:
             shown += f" ± {measure.factor * np.std(self.values, ddof=1):.{measure.digits}f}"
-        return shown
+        return shown + (f" ({len(self.values)} of {len(self.values) + self.failed} runs)" if self.failed else "")
 
     def interval_text(self, measure: Measure) -> str:
         """Return the interval, or nothing."""
@@ -69,6 +71,7 @@ class Column:
     label: str
     measure: Measure
     average: bool = False
+    mixed: bool = False  # whether the average is over other data sets for one model than for another
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ def grids(
         if metric:
             columns += _averages(suite, metric, given, found)
         title = f"{suite}: {measure_of(metric).label}" if metric else suite
-        cells = [_marked(by_model, column.measure) for column, by_model in columns]
+        cells = [_marked(by_model, column) for column, by_model in columns]
         rows = {model: [by_model.get(model, Cell()) for by_model in cells] for model in models}
         made.append(Grid(suite, title, [column for column, _ in columns], rows))
     return made
@@ -133,8 +136,9 @@ def _annotate(
         if (one.task, one.dataset, one.metric) == (suite, dataset, metric) and one.model in cells:
             cells[one.model] = replace(cells[one.model], comparison=one)
     for failed in failures:
-        if (failed.task, failed.dataset) == (suite, dataset) and failed.model not in cells:
-            cells[failed.model] = Cell(undefined=failed.reason)
+        if (failed.task, failed.dataset) == (suite, dataset):
+            cell = cells.get(failed.model, Cell(undefined=failed.reason))
+            cells[failed.model] = replace(cell, failed=cell.failed + 1) if cell.values else cell
 
 
 def _averages(
@@ -143,7 +147,7 @@ def _averages(
     """Return the columns of averages of a table."""
     own = [(name, runs) for (task, name, kind), runs in given.items() if (task, kind) == (suite, metric)]
     if own:
-        return [(Column(name, measure_of(metric), average=True), _cells(runs)) for name, runs in own]
+        return [(_average(name, measure_of(metric), runs), _cells(runs)) for name, runs in own]
     sets = [runs for (task, _, kind), runs in found.items() if (task, kind) == (suite, metric)]
     if len(sets) < 2:
         return []
@@ -155,10 +159,16 @@ def _averages(
     return [(Column(f"mean of {len(sets)}", measure_of(metric), average=True), cells)]
 
 
-def _marked(cells: dict[str, Cell], measure: Measure) -> dict[str, Cell]:
-    """Mark the best of a column of two models or more."""
+def _average(name: str, measure: Measure, runs: Seeds) -> Column:
+    """Return the column of an average, and say where models lack different data sets."""
+    mixed = len({members_of(row) for row in runs.values()}) > 1
+    return Column(f"{name}, not the same" if mixed else name, measure, average=True, mixed=mixed)
+
+
+def _marked(cells: dict[str, Cell], column: Column) -> dict[str, Cell]:
+    """Mark the best of a column of two models or more, whose figures can be compared."""
     means = {model: cell.mean for model, cell in cells.items() if cell.values}
-    if len(means) < 2 or not measure.better:
+    if len(means) < 2 or not column.measure.better or column.mixed:
         return cells
-    top = max(means.values()) if measure.better == "higher" else min(means.values())
+    top = max(means.values()) if column.measure.better == "higher" else min(means.values())
     return {model: replace(cell, best=means.get(model) == top) for model, cell in cells.items()}

@@ -161,7 +161,12 @@ def _compared(own: Sequence[Evidence], other: Sequence[Evidence], samples: int) 
 
 def in_seed_order(runs: Sequence[Evidence]) -> list[Evidence]:
     """Return the runs of one model in the order of their seeds, so that equal ones can be compared."""
-    return sorted(runs, key=lambda run: -1 if run.seed is None else run.seed)
+    return sorted(runs, key=lambda run: seed_order(run.seed))
+
+
+def seed_order(seed: int | None) -> int:
+    """Return the place of a run among those of its model: one without a seed comes first."""
+    return -1 if seed is None else seed
 
 
 def aligned(runs: Sequence[Evidence]) -> tuple[list[Scores], Scores]:

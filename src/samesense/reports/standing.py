@@ -11,7 +11,7 @@ from samesense.evaluation.suites import SUITES
 from samesense.metrics import holm
 from samesense.metrics.seeds import Resampled, compare_resampled, interval_of_runs, mean_of_sets, resampled_figures
 from samesense.reports.headline import headlines
-from samesense.reports.significance import SAMPLES, Comparison, aligned, in_seed_order, runs_behind
+from samesense.reports.significance import SAMPLES, Comparison, aligned, in_seed_order, runs_behind, seed_order
 from samesense.results import measure_of
 from samesense.types import Evidence, Result
 
@@ -43,7 +43,7 @@ class Ranking:
     unranked: tuple[str, ...]  # models of which a run lacks a figure on one of the data sets
     against_reference: Mapping[str, Comparison]  # by model, of every ranked one but the reference
     reference: str
-    best_second: Comparison | None  # of the two best; None where there is one model, or one of the two is the reference
+    best_others: tuple[Comparison, ...]  # of the best, if it is not the reference, with each model but that
 
     @property
     def on(self) -> str:
@@ -62,19 +62,21 @@ def rank(
 
     The best is the highest mean over all data sets of the suite and over the seeds of a model. Data sets are resampled
     independently of each other, models on the same examples. Each model is compared with the reference, the first or
-    ``against``, p-values adjusted by Holm; the best with the second, which are chosen by their figures, so that the
-    p-value is multiplied by the number of pairs of models. DataError if no model has a figure on every data set, or
-    models were evaluated on different examples.
+    ``against``, p-values adjusted by Holm; the best, which is chosen by its figure, with each of the others, so that
+    these p-values are multiplied by the number of pairs of models. A model of which a run has failed on a data set is
+    not ranked. DataError if no model has a figure on every data set, or models were evaluated on different examples.
 
     Source: Davison and Hinkley (1997), "Bootstrap Methods and their Application", section 3.2, for several samples;
-        Holm (1979); Bonferroni for the second.
+        Holm (1979); Bonferroni for the best.
     """
     found = _first_suite(evidence, results)
     if found is None:
         return None
     suite, metric, sets = found
-    names = list(dict.fromkeys(row.model for row in results))
+    names = list(dict.fromkeys([one.name for one in models] + [row.model for row in results]))
     seeds = {name: {_seeds(behind, name) for behind in sets.values()} for name in names}
+    for name in {one.name for one in models}:  # a run that failed on every data set is seen in none of them
+        seeds[name].add(tuple(sorted({one.seed for one in models if one.name == name}, key=seed_order)))
     everywhere = [name for name in names if len(seeds[name]) == 1 and () not in seeds[name]]
     if not everywhere:
         raise DataError(f"no model has a figure on each of {', '.join(sets)}, and means of different sets say nothing.")
@@ -85,14 +87,14 @@ def rank(
     places.sort(key=lambda one: -one.score)
     context = _Context(suite, metric, tuple(sets), examples, drawn, {name: seeds[name].pop() for name in everywhere})
     against_reference = _against(context, everywhere, reference)
-    best_second = None
-    if reference not in [one.model for one in places[:2]] and len(places) > 1:
-        raw = context.compare(places[0].model, places[1].model)
-        best_second = replace(raw, adjusted=min(1.0, len(places) * (len(places) - 1) / 2 * raw.p_value))
+    best, pairs = places[0].model, len(places) * (len(places) - 1) / 2
+    others = [one.model for one in places[1:] if best != reference and one.model != reference]
+    compared = [context.compare(best, name) for name in others]
+    best_others = tuple(replace(one, adjusted=min(1.0, pairs * one.p_value)) for one in compared)
     return Ranking(
         suite=suite, metric=metric, datasets=tuple(sets), n=examples, places=tuple(places),
         unranked=tuple(name for name in names if name not in everywhere), against_reference=against_reference,
-        reference=reference, best_second=best_second,
+        reference=reference, best_others=best_others,
     )  # fmt: skip
 
 
@@ -122,7 +124,8 @@ def _resampled(sets: Sets, names: Sequence[str]) -> tuple[dict[str, Resampled], 
         runs = [run for own in ordered.values() for run in own]
         values, labels = aligned(runs)
         truth = None if runs[0].statistic == "mean" else labels
-        drawn = resampled_figures(values, truth, samples=max(SAMPLES, 50 * (len(names) - 1)), seed=number)
+        pairs = len(names) * (len(names) - 1) // 2  # by which the p-values of the best are multiplied
+        drawn = resampled_figures(values, truth, samples=max(SAMPLES, 50 * pairs), seed=number)
         at = 0
         for name, own in ordered.items():
             found[name].append(drawn.part(at, at + len(own)))

@@ -8,6 +8,9 @@ from samesense.reports.significance import MIN_SEEDS, Comparison, p_text
 from samesense.reports.standing import Ranking, Standing
 from samesense.results import Measure, measure_of
 
+NAMED = 2
+"""Most models that are named of those from which the best cannot be told apart."""
+
 
 def verdict(ranking: Ranking) -> list[str]:
     """Return two or three sentences: the best model, its lead over the reference and the second, speed and size."""
@@ -29,13 +32,18 @@ def verdict_notes(ranking: Ranking) -> list[str]:
 
 
 def compared_best(ranking: Ranking) -> list[Comparison]:
-    """Return the comparisons of the best with the reference and with the second, seen from the best."""
+    """Return the comparisons of the best that a reader is told of, seen from the best.
+
+    They are those with the reference and with the second, and with every other from which it cannot be told apart.
+    """
     best, *others = (place.model for place in ranking.places)
     if best == ranking.reference:
-        found = [ranking.against_reference[others[0]].turned()] if others else []
+        found = [ranking.against_reference[name].turned() for name in others]
     else:
         found = [ranking.against_reference[best]] if best in ranking.against_reference else []
-    return found + ([ranking.best_second] if ranking.best_second is not None else [])
+        found += ranking.best_others
+    told = {ranking.reference, *others[:1]}
+    return [one for one in found if one.reference in told or not one.significant]
 
 
 def _first(ranking: Ranking, *, sure: bool) -> str:
@@ -53,7 +61,9 @@ def _first(ranking: Ranking, *, sure: bool) -> str:
 def _lead(made: Sequence[Comparison], measure: Measure) -> str:
     """Return how far the best is above the models that it is compared with."""
     sure = [f"{_above(one, measure)}" for one in made if one.significant]
-    unsure = [f"{one.reference} ({_above(one, measure, short=True)})" for one in made if not one.significant]
+    close = sorted((one for one in made if not one.significant), key=lambda one: one.difference)
+    unsure = [f"{one.reference} ({_above(one, measure, short=True)})" for one in close[:NAMED]]
+    unsure += [f"{len(close) - NAMED} more"] if len(close) > NAMED else []
     clauses = [f"is {' and '.join(sure)}"] if sure else []
     clauses += [f"cannot be told apart from {' or '.join(unsure)}"] if unsure else []
     return f"It {' and '.join(clauses)}."
@@ -91,10 +101,12 @@ def short(value: float, measure: Measure) -> str:
 
 
 def direction(difference: float, measure: Measure, digits: int | None = None) -> str:
-    """Return a difference as people read it: ``17.9 above``, ``0.3 below``, ``equal to``."""
-    shown = f"{measure.factor * abs(difference):.{measure.digits if digits is None else digits}f}"
-    if not float(shown):
+    """Return a difference as people read it: ``17.9 above``, ``less than 0.1 below``, ``equal to``."""
+    if not difference:
         return "equal to"
+    places = measure.digits if digits is None else digits
+    shown = f"{measure.factor * abs(difference):.{places}f}"
+    shown = shown if float(shown) else f"less than {10**-places:.{places}f}"
     return f"{shown} {'above' if difference > 0 else 'below'}"
 
 

@@ -77,6 +77,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
         names = [candidate.name for _, candidate in opened]
         if against is not None and against not in names:
             raise ConfigError(f"The reference (against) must be one of {', '.join(names)}; received {against!r}.")
+        reference = against or names[0]
         logger.info(f"{len(tasks)} tasks: {', '.join(f'{task.suite} {task.dataset}' for task in tasks)}")
         found = evaluate_candidates(
             opened,
@@ -87,10 +88,10 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
         )
     logger.info("comparing")
     with stage("comparing the models"):
-        comparisons, problems = paired_comparisons(found.evidence, found.results, against=against)
+        comparisons, problems = paired_comparisons(found.evidence, found.results, against=reference)
         means, styles = averages(found.results), model_styles(names)
         try:
-            ranking = rank(found.evidence, found.results, found.models, against=against)
+            ranking = rank(found.evidence, found.results, found.models, against=reference)
         except DataError as error:
             ranking = None
             problems.append(f"No model is named the best: {error}")
