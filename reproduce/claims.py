@@ -16,7 +16,6 @@ from samesense.errors import DataError
 from samesense.reports.significance import Comparison
 from samesense.reports.tables import markdown
 
-
 NEAR = {"spearman": 1e-9, "accuracy": 1e-5}
 """How near a comparison comes to the figures: accuracies are means over folds, and their test is over sentences."""
 

@@ -86,19 +86,19 @@ def test_means_over_many_queries_equal_plain_loops():
     data = pair_data(many(), subsets=["x", "y"] * 120)
     rng = np.random.default_rng(3)
     table = {pair: rng.integers(0, 9) for pair in data.pairs()}
-    task = RankingTask(data, dataset="toy.dev", gain="exponential")
+    task = RankingTask(data, dataset="toy.dev")
     kcc, ndcg = task.evaluate(candidate(lambda a, b: table[a, b])).results
     taus, gains = [], []
     for start in range(0, 240, 6):
         scores = [table[pair] for pair in data.pairs()[start : start + 6]]
         labels = data.labels[start : start + 6]
         taus.append(reference.kendall(scores, labels))
-        gains.append(reference.ndcg_over_all_orders(scores, labels, "exponential"))
+        gains.append(reference.ndcg_over_all_orders(scores, labels, "linear"))
     assert kcc.value == pytest.approx(np.mean(taus), abs=1e-12)
     assert ndcg.value == pytest.approx(np.mean(gains), abs=1e-12)
     assert (kcc.low, kcc.high) == pytest.approx(mean_interval(taus))
     assert kcc.protocol.endswith("95 % bootstrap, 1000 samples")
-    assert "exponential gain" in ndcg.protocol
+    assert "linear gain" in ndcg.protocol
     assert (kcc.dataset, kcc.split) == ("toy.dev", "dev")
 
 

@@ -325,6 +325,15 @@ def test_documents_give_section_triplets(tmp_path):
         find_tasks(path, ["sts"])
 
 
+def test_documents_of_one_name_are_told_apart(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        sections = [{"sentences": [f"Section {s} of {name} says {i}." for i in range(4)]} for s in range(3)]
+        (tmp_path / name / "docs.jsonl").write_text(json.dumps({"sections": sections}))
+    first, second = find_tasks([tmp_path / "a" / "docs.jsonl", tmp_path / "b" / "docs.jsonl"], ["sections"]).tasks
+    assert (first.dataset, second.dataset) == (str(tmp_path / "a" / "docs.jsonl"), str(tmp_path / "b" / "docs.jsonl"))
+
+
 def test_sections_without_documents(folder):
     with pytest.raises(DataError, match="Suite 'sections' needs documents"):
         find_tasks(folder, ["sections"])

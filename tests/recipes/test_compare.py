@@ -3,6 +3,7 @@ import re
 
 import numpy as np
 import pytest
+import torch
 
 import samesense
 from samesense.data import read_pairs
@@ -15,7 +16,7 @@ from samesense.inference.explain import explain
 from samesense.inference.models.load import apply_maps, load
 from samesense.recipes.compare import cost as cost_module
 from samesense.recipes.compare.cost import measure_cost
-from samesense.recipes.compare.models import open_models
+from samesense.recipes.compare.models import _names, _seed, open_models
 from samesense.recipes.compare.recipe import compare
 from samesense.recipes.compare.sentences import PAIRS, SHORT, own_sentences, read_topics
 from samesense.reports import read_results
@@ -382,3 +383,41 @@ def test_parameters_and_size_are_read_from_the_files(tiny, tmp_path):
     assert cost.parameters == sum(one.numel() for one in tiny.state_dict().values())
     assert cost.megabytes == (tmp_path / "model" / "model.safetensors").stat().st_size / 1e6
     assert cost.computed.startswith("in float32 on ")
+
+
+def test_models_have_the_shortest_names_that_tell_them_apart(tmp_path):
+    for run, seed in (("a-1", 1), ("a-2", 2), ("other", 1)):
+        (tmp_path / "runs" / run / "model").mkdir(parents=True)
+        (tmp_path / "runs" / run / "manifest.json").write_text(json.dumps({"settings": {"seed": seed}}))
+    (tmp_path / "old" / "other").mkdir(parents=True)
+    runs = tmp_path / "runs"
+    given = [f"{runs}/a-1/model", f"{runs}/a-2/model+whiten", f"{runs}/other", f"{tmp_path}/old/other", "default"]
+    assert [name for name, _ in _names(given)] == ["a-1", "a-2+whiten", "runs/other", "old/other", "default"]
+    assert [_seed(spec) for spec in given] == [1, 2, 1, None, None]
+    assert _seed(f"{runs}/a-2?cls") == 2
+    assert [name for name, _ in _names([f"{runs}/other"] * 2)] == [f"{runs}/other"] * 2  # refused later
+    objects = [torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.nn.ReLU()]
+    assert [name for name, _ in _names(objects)] == ["Linear", "Linear 2", "ReLU"]
+
+
+def test_what_was_evaluated_before_a_model_that_stops_is_kept(toy, tmp_path):
+    def stops(texts):
+        raise KeyboardInterrupt
+
+    def lengths(texts):
+        return np.array([[len(text), 1.0] for text in texts])
+
+    with pytest.raises(KeyboardInterrupt):
+        samesense.compare({"first": lengths, "second": stops}, toy["data"], results=tmp_path / "r.jsonl", speed=False)
+    assert {row.model for row in read_results(tmp_path / "r.jsonl")} == {"first"}
+
+
+def test_the_first_model_is_the_reference_even_if_it_has_no_figure(toy):
+    models = {
+        "flat": lambda texts: np.ones((len(texts), 2)),
+        "lengths": lambda texts: np.array([[len(t), 1.0] for t in texts]),
+    }
+    report = samesense.compare(models, toy["data"], speed=False)
+    assert report.comparisons == []
+    assert report.ranking.reference == "flat"
+    assert report.ranking.unranked == ("flat",)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from samesense.inference.calibration.fit import Best, Calibrated, Shape
     from samesense.reports.report import Report
     from samesense.results import Results
-    from samesense.types import Precision
+    from samesense.types import Precision, Result
 
 logger = logging.getLogger(__name__)
 
@@ -137,6 +137,11 @@ def compare(  # noqa: PLR0913 - the flags of the command
         check_place(output, inputs)
     if results is not None:
         check_results(results, [*inputs, *names_among(output)])
+
+    def keep(rows: Sequence[Result]) -> None:
+        if results is not None and rows:
+            append_results(Path(results), rows)
+
     report = run(
         models,
         data,
@@ -151,9 +156,9 @@ def compare(  # noqa: PLR0913 - the flags of the command
         sentences=None if sentences is None else read_topics(Path(sentences)),
         speed=speed,
         reading=how,
+        keep=keep,
     )
-    if results is not None:
-        append_results(Path(results), [*report.results, *report.averages])
+    keep(report.averages)
     if output is not None:
         with stage("writing the page"):
             report.save(output, kind="html")

@@ -16,6 +16,9 @@ from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
 from samesense.metrics.geometry import unit_rows
 from samesense.types import Scorer, TaskResult
 
+POSITIVE_ABOVE = 4.0
+"""Pairs with a label above this, on the published scale, are positives."""
+
 PUBLISHED_SCALE = 5.0
 """Top of the 0 to 5 scale in whose terms the cut of positives is given."""
 
@@ -34,8 +37,8 @@ class GeometryTask(Task):
     suite = "geometry"
     embeds = True
 
-    def __init__(self, data: PairData, *, dataset: str = "", note: str = "", positive_above: float = 4.0) -> None:
-        """Choose positives, above ``positive_above`` on a scale of 0 to 5, and population.
+    def __init__(self, data: PairData, *, dataset: str = "", note: str = "") -> None:
+        """Choose positives and population.
 
         DataError if the scale of the labels is unknown, or there is no positive.
         """
@@ -45,7 +48,7 @@ class GeometryTask(Task):
                 "Give it when reading: label_range=(0, 5)."
             )
         low, high = data.scale
-        cut = low + positive_above * (high - low) / PUBLISHED_SCALE
+        cut = low + POSITIVE_ABOVE * (high - low) / PUBLISHED_SCALE
         self.dataset = dataset or data.name
         distinct = dict.fromkeys(text for pair in data.pairs() for text in pair)
         self._place = {text: row for row, text in enumerate(distinct)}
@@ -57,7 +60,7 @@ class GeometryTask(Task):
         if not self._positives:
             raise DataError(
                 f"{data.source}: alignment needs positive pairs, and no label of {len(data)} is above {cut:g} on the "
-                f"scale of {low:g} to {high:g}. Choose a lower positive_above, or other data."
+                f"scale of {low:g} to {high:g}. Give data with such pairs."
             )
         taken = f"{len(self._positives)} positives: label above {cut:g} on {low:g}-{high:g}"
         self.note = in_words(note, "unit length", taken)

@@ -14,7 +14,6 @@ from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import ResultBuilder, Task, in_words, timed_scores
 from samesense.metrics import kendall, mean_interval, ndcg
 from samesense.metrics.inputs import is_constant
-from samesense.metrics.ranking import Gain
 from samesense.types import Pair, Result, Scorer, Scores, TaskResult
 
 FEWEST_PAIRS = 4
@@ -43,16 +42,15 @@ class RankingTask(Task):
 
     Source: RankCSE (Liu et al. 2023), Appendix G.
     Differs: the paper leaves unsaid what is done with equal pairs and undefined lists, and which gain is used; linear
-        gain, the default, fits its figures.
+        gain fits its figures.
     """
 
     suite = "ranking"
 
-    def __init__(self, data: PairData, *, dataset: str = "", note: str = "", gain: Gain = "linear") -> None:
+    def __init__(self, data: PairData, *, dataset: str = "", note: str = "") -> None:
         """Find the queries; DataError if a label is negative, or no query has labels that differ."""
         self.dataset = dataset or data.name
         self.note = in_words(note, QUERIES)
-        self.gain: Gain = gain
         self.lists = ranked_lists(data)
         self.graded = [item for item in self.lists if len(item.partners) > 1 and item.labels.any()]
         self.ranked = [item for item in self.graded if not is_constant(item.labels)]
@@ -87,11 +85,11 @@ class RankingTask(Task):
                 f"{len(self.ranked)} queries. A model that tells no two sentences apart cannot be ranked."
             )
         taus = np.array([kendall(by_query[item.query], item.labels) for item in defined])
-        gains = np.array([ndcg(by_query[item.query], item.labels, self.gain) for item in self.graded])
+        gains = np.array([ndcg(by_query[item.query], item.labels) for item in self.graded])
         constant = len(self.ranked) - len(defined)
         results = [
             self._mean(build, "kcc", taus, "Kendall's tau-b", f"equal labels, {constant} with constant scores"),
-            self._mean(build, "ndcg", gains, f"{self.gain} gain", "one partner or labels of 0"),
+            self._mean(build, "ndcg", gains, "linear gain", "one partner or labels of 0"),
         ]
         evidence = [build.evidence("ndcg", gains, [item.query for item in self.graded])]
         if not constant:

@@ -11,7 +11,7 @@ from samesense.errors import DataError, ModelError
 from samesense.evaluation.task import Task
 from samesense.execution.progress import progress_bar, stage
 from samesense.results import Results
-from samesense.types import Evidence, Pair, Scorer, Scores
+from samesense.types import Evidence, Pair, Result, Scorer, Scores
 
 logger = logging.getLogger(__name__)
 
@@ -74,14 +74,14 @@ def evaluate_candidates(
     *,
     sentences: Sequence[str] = (),
     cost: MeasureCost | None = None,
-    then: Callable[[Scorer, Sequence[Evidence]], None] | None = None,
+    then: Callable[[Scorer, Sequence[Result], Sequence[Evidence]], None] | None = None,
 ) -> Evaluations:
     """Evaluate every model on every task that it can do.
 
     A task that a model fails (a NaN, constant scores) is recorded with its reason and has no figure. A model is dropped
     once it is evaluated, so that its memory is free for the next. ``opened`` holds what the user gave and the model it
     names, and is emptied. ``cost`` is measured after a model is evaluated, so that it disturbs no figure. ``then`` is
-    called with a model and its evidence before it is dropped.
+    called with a model, its results and its evidence before it is dropped.
     """
     found = Evaluations()
     pairs = [(first, second) for first in sentences for second in sentences]
@@ -89,10 +89,10 @@ def evaluate_candidates(
     while opened:
         spec, candidate = opened.pop(0)
         logger.info(f"model {count - len(opened)} of {count}: {candidate.name}")
-        before = len(found.evidence)
+        before = len(found.results), len(found.evidence)
         _evaluate_model(spec, candidate, tasks, pairs, found, cost)
         if then is not None:
-            then(candidate, found.evidence[before:])
+            then(candidate, found.results[before[0] :], found.evidence[before[1] :])
     return found
 
 

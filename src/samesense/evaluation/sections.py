@@ -67,10 +67,10 @@ PER_DOCUMENT, TRIPLET_SEED = 10, 0
 """Triplets drawn from a document, and the seed of the draws."""
 
 
-def _from_documents(source: str | Path) -> SectionTask:
+def _from_documents(source: Path, dataset: str) -> SectionTask:
     triplets = section_triplets(read_documents(source), PER_DOCUMENT, TRIPLET_SEED)
     note = f"at most {PER_DOCUMENT} triplets a document, drawn with seed {TRIPLET_SEED}"
-    return SectionTask(triplets, Path(source).name, note=note)
+    return SectionTask(triplets, dataset, note=note)
 
 
 SUITE = Suite(

@@ -82,7 +82,7 @@ class Suite:
     split: str = "test"  # of a benchmark, the split that it evaluates on
     # makes the task of a benchmark where one split of pairs is not all it needs
     from_benchmark: Callable[[BenchmarkSplits, Benchmark], Task | None] | None = None
-    from_documents: Callable[[str | Path], Task] | None = None  # makes the task of a file of documents
+    from_documents: Callable[[Path, str], Task] | None = None  # makes the task of a file of documents, and names it
     own_tasks: Callable[[], list[Task]] | None = None  # makes its tasks where it needs no data
 
     @property

@@ -104,7 +104,8 @@ def _suite_tasks(
         return suite.own_tasks(), [], []
     made, absent, refused = _benchmark_tasks(suite, splits)
     added, more = _pair_tasks(suite, own)
-    of_documents = [suite.from_documents(path) for path in documents] if suite.from_documents else []
+    named = zip(documents, _told_apart([(path.name, str(path)) for path in documents]), strict=True)
+    of_documents = [suite.from_documents(path, name) for path, name in named] if suite.from_documents else []
     return [*made, *of_documents, *added], absent, [*refused, *more]
 
 
@@ -189,10 +190,15 @@ def _benchmark_tasks(suite: Suite, splits: BenchmarkSplits) -> tuple[list[Task],
     return tasks, missing, refused
 
 
+def _told_apart(names: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the short names of sources, of a short and a long one each; the long ones of those that share a short."""
+    count = Counter(short for short, _ in names)
+    return numbered([short if count[short] == 1 else source for short, source in names])
+
+
 def _pair_tasks(suite: Suite, own: Sequence[PairData]) -> tuple[list[Task], list[str]]:
     """Return the tasks of a suite on a user's own pairs, and why other own pairs do not fit it."""
-    count = Counter(data.name for data in own)
-    names = numbered([data.name if count[data.name] == 1 else data.source for data in own])
+    names = _told_apart([(data.name, data.source) for data in own])
     tasks: list[Task] = []
     refused = []
     for data, name in zip(own, names, strict=True) if suite.takes_pairs else ():

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from samesense.data.formats.memory import numbered
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.files import read_json
 from samesense.inference.models.load import load
@@ -68,31 +69,51 @@ def _names(models: Models) -> list[tuple[str, Any]]:
     if isinstance(models, Mapping):
         return list(zip(models, specs, strict=True))
     named: list[tuple[str, Any]] = []
-    short = [_short(spec) for spec in specs]
-    for spec, last in zip(specs, short, strict=True):
+    for spec, last in zip(specs, _short_names(specs), strict=True):
         match = _NAMED.fullmatch(spec) if isinstance(spec, str) else None
         if match is not None and not Path(spec).exists():
             named.append((match["name"].strip(), match["spec"]))
         else:
-            named.append((last if short.count(last) == 1 else str(spec), spec))
+            named.append((last, spec))
     return named
 
 
-def _short(spec: Any) -> str:
-    """Return a specification whose path, if there is such a file or folder, is cut to its last part."""
+def _short_names(specs: Sequence[Any]) -> list[str]:
+    """Return a name for each specification: of a path as many of its last parts as tell it from the others."""
+    found = [_parts(spec) for spec in specs]
+    deepest = max((len(parts) for _, parts, _ in found), default=1)
+    names = [""] * len(found)
+    for depth in range(1, deepest + 1):
+        short = [f"{before}{'/'.join(parts[-depth:])}{after}" for before, parts, after in found]
+        names = [name if short.count(name) == 1 and names[at] == "" else names[at] for at, name in enumerate(short)]
+    alike = [spec for spec, name in zip(specs, names, strict=True) if not name and not isinstance(spec, str)]
+    told = iter(numbered([_parts(spec)[1][-1] for spec in alike]))
+    return [name or (spec if isinstance(spec, str) else next(told)) for spec, name in zip(specs, names, strict=True)]
+
+
+def _parts(spec: Any) -> tuple[str, list[str], str]:
+    """Return what stands before the path of a specification, the parts of the path, and what stands behind it.
+
+    What is no file or folder is one part. A model in a run folder has the name of the run.
+    """
     if not isinstance(spec, str):
-        return str(getattr(spec, "name", "") or getattr(spec, "__qualname__", type(spec).__name__))
+        return "", [str(getattr(spec, "name", "") or getattr(spec, "__qualname__", type(spec).__name__))], ""
     match = _PATH.fullmatch(spec)
     if match is None or not Path(match["path"]).expanduser().exists():
-        return spec
-    return f"{match['kind'] or ''}{Path(match['path']).expanduser().resolve().name}{match['rest']}"
+        return "", [spec], ""
+    return match["kind"] or "", list(_run_of(Path(match["path"]).expanduser().resolve()).parts), match["rest"]
+
+
+def _run_of(place: Path) -> Path:
+    """Return the run folder whose model a path is, else the path itself."""
+    return place.parent if place.name == "model" and (place.parent / "manifest.json").is_file() else place
 
 
 def _seed(spec: Any) -> int | None:
     """Return the seed of the training run in the folder that a specification names, if there is one."""
     if not isinstance(spec, str):
         return getattr(spec, "seed", None)
-    manifest = Path(spec.partition("+")[0]).expanduser() / "manifest.json"
+    manifest = _run_of(Path(place_of(spec)).expanduser()) / "manifest.json"
     if not manifest.is_file():
         return None
     try:

@@ -6,7 +6,7 @@ samesense compare default runs/first --data en zh --suite sts,transfer --output 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,7 +35,7 @@ from samesense.reports.report import Report
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import rank
 from samesense.reports.store import Run, read_run
-from samesense.types import Evidence, Marked, Pair, Precision, Scorer
+from samesense.types import Evidence, Marked, Pair, Precision, Result, Scorer
 
 logger = logging.getLogger(__name__)
 
@@ -55,12 +55,14 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     runs: Sequence[str] = (),
     sweep: str | None = None,
     reading: Mapping[str, Any] = MappingProxyType({}),
+    keep: Callable[[Sequence[Result]], None] = lambda results: None,
 ) -> Report:
     """Evaluate models on the same tasks, test the differences, and draw figures; see :func:`samesense.compare`.
 
     ``models`` are those of :func:`samesense.recipes.compare.models.open_models`, ``data`` those of
     :func:`samesense.evaluation.suites.find_tasks`, read as ``reading`` says; ``sentences`` are for the heatmap, by
-    default some of the evaluated pairs. ConfigError, DataError, ModelError and MissingExtraError come before the first
+    default some of the evaluated pairs. ``keep`` is given the results of each model at once, so that a later one that
+    stops does not lose them. ConfigError, DataError, ModelError and MissingExtraError come before the first
     model runs, where a report could not be made.
     """
     need_matplotlib()
@@ -78,13 +80,18 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
         if against is not None and against not in names:
             raise ConfigError(f"The reference (against) must be one of {', '.join(names)}; received {against!r}.")
         reference = against or names[0]
+
+        def after(model: Scorer, results: Sequence[Result], evidence: Sequence[Evidence]) -> None:
+            keep(results)
+            shades.add(model, evidence)
+
         logger.info(f"{len(tasks)} tasks: {', '.join(f'{task.suite} {task.dataset}' for task in tasks)}")
         found = evaluate_candidates(
             opened,
             tasks,
             sentences=[one for group in shown.groups for one in group],
             cost=measure_cost if speed else None,
-            then=shades.add,
+            then=after,
         )
     logger.info("comparing")
     with stage("comparing the models"):
