@@ -150,7 +150,9 @@ def test_models_are_named_by_the_end_of_their_path_or_as_asked(tmp_path):
     (tmp_path / "sub").mkdir()
     again = vectors(tmp_path / "sub", "two")
     assert [model.name for _, model in open_models([one, two])] == ["vectors:one.jsonl", "vectors:two.jsonl"]
-    assert [model.name for _, model in open_models([two, again])] == [two, again]
+    assert [model.name for _, model in open_models([two, again])] == [
+        f"vectors:{tmp_path.name}/two.jsonl", "vectors:sub/two.jsonl",
+    ]  # fmt: skip
     assert [model.name for _, model in open_models([f"mine={one}", two])] == ["mine", "vectors:two.jsonl"]
     assert [spec for spec, _ in open_models([f"mine={one}"])] == [one]
 
@@ -400,12 +402,13 @@ def test_models_have_the_shortest_names_that_tell_them_apart(tmp_path):
     assert [name for name, _ in _names(objects)] == ["Linear", "Linear 2", "ReLU"]
 
 
+def lengths(texts):
+    return np.array([[len(text), 1.0] for text in texts])
+
+
 def test_what_was_evaluated_before_a_model_that_stops_is_kept(toy, tmp_path):
     def stops(texts):
         raise KeyboardInterrupt
-
-    def lengths(texts):
-        return np.array([[len(text), 1.0] for text in texts])
 
     with pytest.raises(KeyboardInterrupt):
         samesense.compare({"first": lengths, "second": stops}, toy["data"], results=tmp_path / "r.jsonl", speed=False)
@@ -413,10 +416,7 @@ def test_what_was_evaluated_before_a_model_that_stops_is_kept(toy, tmp_path):
 
 
 def test_the_first_model_is_the_reference_even_if_it_has_no_figure(toy):
-    models = {
-        "flat": lambda texts: np.ones((len(texts), 2)),
-        "lengths": lambda texts: np.array([[len(t), 1.0] for t in texts]),
-    }
+    models = {"flat": lambda texts: np.ones((len(texts), 2)), "lengths": lengths}
     report = samesense.compare(models, toy["data"], speed=False)
     assert report.comparisons == []
     assert report.ranking.reference == "flat"

@@ -117,8 +117,10 @@ def _evaluate_model(
             with stage(f"{candidate.name} on {task.suite} {task.dataset}"):
                 outcome = task.evaluate(candidate)
         except (DataError, ModelError) as error:
-            of_run = {"model": candidate.name, "seed": candidate.seed}
-            found.failures.append(Failure(task=task.suite, dataset=task.dataset, reason=str(error), **of_run))
+            reason, seed = str(error), candidate.seed
+            found.failures.append(
+                Failure(model=candidate.name, task=task.suite, dataset=task.dataset, reason=reason, seed=seed)
+            )
         else:
             found.results += outcome.results
             found.evidence += outcome.evidence
