@@ -46,11 +46,11 @@ ORIGIN, HARVEST, SURROGATE, MODEL = "origin", "harvest", "surrogate", "model"
 RESULTS, REPORT = "results.jsonl", "report.md"
 
 
-def run(job: Job[Documents, ContextSettings], *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
+def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> TrainingRun:
     """Make what is not made yet, up to the report.
 
-    Without a dev set, pairs that are held out of the harvest select. ``resume`` has no effect: the same call always
-    goes on. Returned are how the training of the Surrogate ended, and the results on test and on what was held out.
+    Without a dev set, pairs that are held out of the harvest select. The same call always goes on. Returned are how the
+    training of the Surrogate ended, and the results on test and on what was held out.
     """
     settings, output = job.settings, job.output
     check_settings(settings)  # which is needed last
