@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from samesense.context.origin.origin import FILE as ORIGIN_FILE
+from samesense.execution.sharded import SHARDS
 from samesense.files import only_writer, read_json, replacing_folder
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.report import COMPARED, VERDICT, evaluate, speed, write_report
@@ -31,7 +32,7 @@ from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
 from samesense.recipes.run_folder import data_identity, run_or_resume
 from samesense.recipes.runner import run as run_job
-from samesense.recipes.surrogate.data import SHARDS, read_harvest
+from samesense.recipes.surrogate.data import read_harvest
 from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
