@@ -24,13 +24,13 @@ from samesense.context.origin.origin import FILE as ORIGIN_FILE
 from samesense.execution.sharded import SHARDS
 from samesense.files import only_writer, read_json, replacing_folder
 from samesense.recipes.context.documents import Documents
-from samesense.recipes.context.report import COMPARED, VERDICT, evaluate, speed, write_report
+from samesense.recipes.context.report import COMPARED, REPORT, SURROGATE, VERDICT, evaluate, speed, write_report
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.job import Job
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
-from samesense.recipes.run_folder import data_identity, run_or_resume
+from samesense.recipes.run_folder import MODEL, RESULTS, data_identity, run_or_resume
 from samesense.recipes.runner import run as run_job
 from samesense.recipes.surrogate.data import read_harvest
 from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
@@ -43,8 +43,7 @@ from samesense.training.fit import TrainOutput, check_settings
 
 logger = logging.getLogger(__name__)
 
-ORIGIN, HARVEST, SURROGATE, MODEL = "origin", "harvest", "surrogate", "model"
-RESULTS, REPORT = "results.jsonl", "report.md"
+ORIGIN, HARVEST = "origin", "harvest"
 
 
 def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> TrainingRun:
