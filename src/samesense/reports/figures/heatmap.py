@@ -20,7 +20,7 @@ Groups = Sequence[Sequence[str]]
 MOST = 40
 """With more sentences, the numbers in the cells can no longer be read."""
 
-SHOWN = 46
+SHOWN_CHARS = 46
 """Characters of a sentence that are shown."""
 
 
@@ -98,4 +98,4 @@ def _label(axes: Axes, sentences: Sequence[str], groups: Groups, *, full: bool) 
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= SHOWN else line[: SHOWN - 3] + "..."
+    return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 3] + "..."
