@@ -11,7 +11,7 @@ from samesense.data.formats.lines import read_lines
 from samesense.data.pairs.data import PairData
 from samesense.errors import DataError
 from samesense.evaluation.task import Task
-from samesense.reports.figures.heatmap import MOST, SHOWN_CHARS
+from samesense.reports.figures.heatmap import MOST_SENTENCES, SHOWN_CHARS
 from samesense.types import Pair
 
 PAIRS = 6
@@ -70,6 +70,6 @@ def read_topics(path: Path) -> Sentences:
             topics.append([])
     topics = [topic for topic in topics if topic]
     count = sum(map(len, topics))
-    if not 2 <= count <= MOST:
-        raise DataError(f"{path}: a heatmap shows 2 to {MOST} sentences, one a line; received {count}.")
+    if not 2 <= count <= MOST_SENTENCES:
+        raise DataError(f"{path}: a heatmap shows 2 to {MOST_SENTENCES} sentences, one a line; received {count}.")
     return Sentences(topics, f"sentences of {path.name}, by topic")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Groups = Sequence[Sequence[str]]
 
-MOST = 40
+MOST_SENTENCES = 40
 """With more sentences, the numbers in the cells can no longer be read."""
 
 SHOWN_CHARS = 46
@@ -59,9 +59,10 @@ def heatmap(
 
 
 def _check(similarities: Mapping[str, npt.NDArray[np.float64]], size: int) -> None:
-    if not similarities or not 2 <= size <= MOST:
+    if not similarities or not 2 <= size <= MOST_SENTENCES:
         raise DataError(
-            f"A heatmap needs one model or more and 2 to {MOST} sentences; got {len(similarities)} and {size}."
+            f"A heatmap needs one model or more and 2 to {MOST_SENTENCES} sentences; got {len(similarities)} "
+            f"and {size}."
         )
 
 
