@@ -63,7 +63,7 @@ def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> Tra
             manifest.write(output, stages.record)
         sources, started = list(job.data.sources), time.perf_counter()
         if not origin_recipe.run(sources, settings.origin_settings(), output / ORIGIN, overwrite=overwrite):
-            return TrainingRun(output, TrainOutput(0, 0.0, "", None, None, None, interrupted=True), Results())
+            return TrainingRun(output, TrainOutput(steps=0, seconds=0.0, precision="", interrupted=True), Results())
         stages.spent[ORIGIN] = time.perf_counter() - started
         try:
             stages.run("harvest", later.harvest_inputs(), [HARVEST], later.harvest)

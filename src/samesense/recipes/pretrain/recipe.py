@@ -131,8 +131,8 @@ def run(
         laps.count("training")
         best = trainer.state.best_metric
         trained = TrainOutput(
-            trainer.state.global_step, laps.seconds["training"], settings.precision, None, None,
-            trainer.state.best_global_step, interrupted,
+            steps=trainer.state.global_step, seconds=laps.seconds["training"], precision=settings.precision,
+            best_step=trainer.state.best_global_step, interrupted=interrupted,
         )  # fmt: skip
         if not interrupted and best is not None:
             record[PERPLEXITY] = {"before": math.exp(start), "after": math.exp(best)}
