@@ -294,6 +294,6 @@ def is_empty(folder: Path) -> bool:
     return all(path.name == LOCK or is_temporary(path.name) for path in folder.iterdir())
 
 
-def one_line(text: str) -> str:
+def without_breaks(text: str) -> str:
     """Return a text with spaces for tabs and ends of lines, which would part a row of TSV or a line of text."""
     return re.sub(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", text)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from samesense.errors import DataError, OutputError
 from samesense.failures import writing
-from samesense.files import temporary
+from samesense.files import temporary, write_text
+from samesense.hashes import text_hash
 from samesense.urls import local
 
 JOINT = " + "
@@ -91,3 +92,16 @@ def check_inside(folder: Path, *names: str | Path) -> None:
                 f"The files of a folder lie in it; {path} leads out of it, to {path.resolve()}. Copy the file there, "
                 "if you trust it."
             )
+
+
+def identity_folder(folder: Path, identity: str) -> Path:
+    """Return the folder in ``folder`` for what only one identity, such as a model, gives; it is made if absent.
+
+    It is named by the hash of the identity, so that what another one gave is never taken up; a file says it in full.
+    """
+    home = folder / text_hash(identity)[:32]
+    home.mkdir(parents=True, exist_ok=True)
+    note = home / "identity.txt"
+    if not note.exists():
+        write_text(note, identity + "\n")
+    return home

@@ -89,7 +89,7 @@ def test_the_cross_encoder_is_trained_by_the_same_method(run, binary, tmp_path, 
 
     def fake(job, prepare, *, resume, overwrite):
         seen.append((len(job.data), job.settings.encoder, job.settings.loss, job.output, job.dev, resume, overwrite))
-        return TrainingRun(job.output, TrainOutput(1, 1.0, "float32", None, None, None, False), [])
+        return TrainingRun(job.output, TrainOutput(steps=1, seconds=1.0, precision="float32"), [])
 
     monkeypatch.setattr(runner, "run", fake)
     code, _, err = run(binary, "-o", tmp_path / "run", "--encoder", "cross", "--loss", "cross-entropy", "--dev", "none")

@@ -41,7 +41,7 @@ def test_folder_without_a_model(tmp_path):
         resolve(str(tmp_path))
     assert str(error.value) == f"A model folder holds modules.json or config.json; {tmp_path} has neither."
     (tmp_path / "checkpoints").mkdir()
-    with pytest.raises(ModelError, match=r"training run that is unfinished\. Go on with it: .* --resume"):
+    with pytest.raises(ModelError, match=r"training run that is unfinished\. Go on with it: .* `resume`"):
         build(str(tmp_path))
 
 

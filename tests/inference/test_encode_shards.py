@@ -231,7 +231,7 @@ def test_on_a_cluster_workers_take_the_gpu_and_the_driver_does_not(place, tmp_pa
 @pytest.mark.parametrize(("device", "why"), [("kuda", "Expected one of cpu"), ("cuda:99", "CUDA")])
 def test_a_device_is_one_that_is_there(tiny_trunk, device, why):
     with pytest.raises(ConfigError, match=f"device is one that torch can compute on.*'{device}': .*{why}"):
-        recipe.open_embedder(str(tiny_trunk), ShardSettings(device=device))
+        recipe.open_on_one_thread(str(tiny_trunk), ShardSettings(device=device))
 
 
 @pytest.mark.posix

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from samesense.data.formats.files import read_rows
-from samesense.inference.duplicates.rows import write_rows
+from samesense.inference.tables import write_rows
 from tests.command import run_command
 from tests.inference.made_vectors import encode
 

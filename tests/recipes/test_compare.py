@@ -18,9 +18,10 @@ from samesense.recipes.compare import cost as cost_module
 from samesense.recipes.compare.cost import measure_cost
 from samesense.recipes.compare.models import _names, _seed, open_models
 from samesense.recipes.compare.recipe import compare
-from samesense.recipes.compare.sentences import PAIRS, SHORT, own_sentences, read_topics
+from samesense.recipes.compare.sentences import PAIRS, own_sentences, read_topics
 from samesense.reports import read_results
 from samesense.reports.details import against_gold
+from samesense.reports.figures.heatmap import SHOWN_CHARS
 from samesense.reports.page import html_page
 from samesense.types import TaskResult
 from tests.conftest import WORDS
@@ -337,7 +338,7 @@ def test_sentences_of_the_heatmap_are_evaluated_pairs_from_the_most_to_the_least
     assert len(set(texts)) == 2 * PAIRS
     assert own_sentences([Overlap()]).groups == ()
     long = rows(labels)
-    long.sentences1[:] = [text * SHORT for text in long.sentences1]
+    long.sentences1[:] = [text * SHOWN_CHARS for text in long.sentences1]
     assert len(own_sentences([StsTask(long)]).groups) == PAIRS  # none is short: the data are shown all the same
 
 

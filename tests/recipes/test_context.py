@@ -226,7 +226,7 @@ def test_a_surrogate_killed_before_a_checkpoint_or_at_its_very_end_is_trained_an
 def test_an_origin_that_was_interrupted_says_so(documents, given, tmp_path, monkeypatch):
     monkeypatch.setattr(context.origin_recipe, "run", lambda *args, **rest: False)
     trained, _ = make(documents, tmp_path / "made", given)
-    assert trained.output == TrainOutput(0, 0.0, "", None, None, None, True) and not trained.results
+    assert trained.output == TrainOutput(steps=0, seconds=0.0, precision="", interrupted=True) and not trained.results
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from samesense.errors import ConfigError
 from samesense.recipes.methods import METHODS
 from tests.messages import listen
 
-METHODS_OF_TEXT = ["simcse", "rankcse", "supmpn", "surrogate", "cosent", "sections"]
 QUICK = {"max_steps": 2, "eval_steps": 2, "batch_size": 4, "precision": "float32"}
 
 

@@ -64,5 +64,5 @@ def test_a_run_shows_itself(tiny_trunk, toy_pairs, tmp_path):
     assert run.model == tmp_path / "run" / "model" and run.model.is_dir()
     assert "trained 2 steps in" in str(run) and "Spearman" in str(run) and str(tmp_path) in str(run)
     assert run._repr_html_().startswith("<p>trained 2 steps") and "<table>" in run._repr_html_()
-    stopped = TrainingRun(tmp_path, TrainOutput(1, 0.0, "float32", None, None, None, interrupted=True), Results())
+    stopped = TrainingRun(tmp_path, TrainOutput(steps=1, seconds=0.0, precision="float32", interrupted=True), Results())
     assert str(stopped) == "interrupted at step 1; everything is kept, and resume goes on"

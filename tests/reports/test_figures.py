@@ -35,7 +35,7 @@ def all_kinds():
         plane([ModelPoint("a", 0.2, -2.0, "81.0"), ModelPoint("b", 0.2, -2.01)], styles=LOOKS, dataset="stsb.dev"),
         heatmap({"a": matrix(4), "b": matrix(4, 1)}, [["p", "q"], ["r", "s"]]),
         learning_curves([Curve("one", (1, 2, 3), (0.1, 0.5, 0.4)), Curve("two", (1, 2), (0.2, 0.3))]),
-        sweep({"dev": {0.05: [80.0, 81.0], 1.0: [79.0]}}, setting="temperature", metric="Spearman"),
+        sweep({"dev": {0.05: [80.0, 81.0], 1.0: [79.0]}}, setting="temperature"),
     ]
 
 
@@ -209,10 +209,10 @@ def test_seeds_become_a_mean_and_a_band():
 
 
 def test_wide_sweeps_are_logarithmic_and_ordered():
-    axes = sweep({"dev": {1.0: [1.0], 0.01: [3.0], 0.1: [2.0]}}, setting="t", metric="m").figure.axes[0]
+    axes = sweep({"dev": {1.0: [1.0], 0.01: [3.0], 0.1: [2.0]}}, setting="t").figure.axes[0]
     assert axes.get_xscale() == "log"
     assert axes.lines[0].get_xydata().tolist() == [[0.01, 3.0], [0.1, 2.0], [1.0, 1.0]]
-    assert sweep({"dev": {5: [1.0], 40: [3.0]}}, setting="t", metric="m").figure.axes[0].get_xscale() == "linear"
+    assert sweep({"dev": {5: [1.0], 40: [3.0]}}, setting="t").figure.axes[0].get_xscale() == "linear"
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_wide_sweeps_are_logarithmic_and_ordered():
         (lambda: learning_curves([]), "one step or more"),
         (lambda: learning_curves([Curve("a", (), ())]), "one step or more"),
         (lambda: learning_curves([Curve("a", (1,), (0.1,)), Curve("a", (2,), (0.1,))]), "'a' were never evaluated"),
-        (lambda: sweep({"dev": {1.0: [1.0]}}, setting="t", metric="m"), "two values of 't'"),
+        (lambda: sweep({"dev": {1.0: [1.0]}}, setting="t"), "two values of 't'"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(draw, message):

@@ -13,8 +13,8 @@ from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
     from samesense.inference.duplicates.dedup import Deduplicated
-    from samesense.inference.duplicates.rows import Cells
     from samesense.inference.stream import Usable
+    from samesense.inference.tables import Cells
 
 
 def dedup(
@@ -61,9 +61,9 @@ def dedup(
         work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
     """
     import samesense
-    from samesense.inference.duplicates.rows import format_of, rows_of, write_rows
     from samesense.inference.names import place_of
     from samesense.inference.stream import read_usable
+    from samesense.inference.tables import format_of, rows_of, write_rows
 
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
     check_outputs([name for name, _ in outputs], [source, place_of(model), pairs])
@@ -99,7 +99,7 @@ def _kept(rows: Iterator[Cells], _: Usable, found: Deduplicated) -> Iterator[Cel
 
 
 def _removed(rows: Iterator[Cells], read: Usable, found: Deduplicated) -> Iterator[Cells]:
-    from samesense.inference.duplicates.rows import beside
+    from samesense.inference.tables import beside
 
     for row, (cells, kept) in enumerate(zip(rows, found.kept_by.tolist(), strict=False)):
         if kept != row:
@@ -108,7 +108,7 @@ def _removed(rows: Iterator[Cells], read: Usable, found: Deduplicated) -> Iterat
 
 
 def _groups(rows: Iterator[Cells], read: Usable, found: Deduplicated) -> Iterator[Cells]:
-    from samesense.inference.duplicates.rows import beside
+    from samesense.inference.tables import beside
 
     groups = found.groups
     members = {row for group in groups for row in group.rows}

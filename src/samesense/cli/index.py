@@ -202,12 +202,12 @@ def migrate(folder: Path, /, *, model: str, precision: PrecisionFlag = "auto", j
         model: the new model.
         json: print what the collection is as JSON.
     """
-    from samesense.inference.collection.migrate import migrate as encode_anew
+    from samesense.inference.collection.migrate import migrate as migrate_collection
 
     collection = _open(folder)
     embedder = _embedder(model, precision)
     with progress_bar("index", "text", len(collection)) as bar:
-        count = encode_anew(folder, embedder, on_progress=bar.update)
+        count = migrate_collection(folder, embedder, on_progress=bar.update)
     logger.info(f"{count} texts encoded anew")
     _tell(collection, json)
 

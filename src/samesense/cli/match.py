@@ -14,7 +14,7 @@ from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
     from samesense.inference.duplicates.match import Matched
-    from samesense.inference.duplicates.rows import Cells
+    from samesense.inference.tables import Cells
 
 
 def match(
@@ -60,9 +60,9 @@ def match(
         work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
     """
     import samesense
-    from samesense.inference.duplicates.rows import format_of, rows_of, write_rows
     from samesense.inference.names import place_of
     from samesense.inference.stream import read_usable
+    from samesense.inference.tables import format_of, rows_of, write_rows
 
     form = ".tsv" if output == "-" else format_of(output, source)
     if form == ".txt":
@@ -90,7 +90,7 @@ def match(
 def _pairs(
     rows: Iterator[Cells], others: Iterator[Cells], found: Matched, places: list[int], their_places: list[int]
 ) -> Iterator[Cells]:
-    from samesense.inference.duplicates.rows import beside
+    from samesense.inference.tables import beside
 
     wanted = {pair.match for pair in found.pairs}
     theirs = {row: cells for row, cells in enumerate(others) if row in wanted}

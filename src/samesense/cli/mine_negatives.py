@@ -70,8 +70,8 @@ def mine_negatives(
     """
     import samesense
     from samesense.cli.dedup import check_outputs
-    from samesense.inference.duplicates.rows import FORMATS, write_rows
     from samesense.inference.names import place_of
+    from samesense.inference.tables import FORMATS, write_rows
 
     form = ".jsonl" if output == "-" else next((end for end in FORMATS if output.lower().endswith(end)), "")
     if form in ("", ".txt"):

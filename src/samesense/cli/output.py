@@ -19,7 +19,7 @@ from samesense.data.formats.memory import Name
 from samesense.errors import ConfigError
 from samesense.execution.progress import heard
 from samesense.execution.ranks import is_main
-from samesense.files import one_line
+from samesense.files import without_breaks
 from samesense.types import Precision
 
 Columns = Annotated[
@@ -135,7 +135,7 @@ def put(line: str) -> None:
 
 def put_row(*cells: object) -> None:
     """Write cells with a tab between; tabs and ends of lines within them become spaces, so that a row stays one."""
-    put("\t".join(one_line(str(cell)) for cell in cells))
+    put("\t".join(without_breaks(str(cell)) for cell in cells))
 
 
 def put_json(values: Iterable[dict[str, Any]]) -> None:

@@ -32,7 +32,7 @@ from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
 from samesense.data.formats.sources import list_rows
 from samesense.data.formats.text_columns import (
-    SEEN,
+    SNIFFED_ROWS,
     example,
     guessed_pairs,
     holding_texts,
@@ -115,7 +115,7 @@ def tell(source: Source, columns: str | None = None) -> Told:
     if holds_lines(source):
         _refuse_table(source)
         return Told("texts", "one text a line", columns=columns)
-    rows = list_rows(source, SEEN)
+    rows = list_rows(source, SNIFFED_ROWS)
     if columns is not None:
         return Told(_kind_of_named(rows, columns, name_of(source)), f"the columns {columns}", columns=columns)
     return _told_by_rows(rows, name_of(source))
@@ -143,7 +143,7 @@ def _refuse_table(source: Source) -> None:
         return
     if not leads_to(source, Path.is_file):
         raise missing_file(str(source))
-    read = islice(read_lines(Path(source).expanduser()), SEEN)
+    read = islice(read_lines(Path(source).expanduser()), SNIFFED_ROWS)
     lines = [line.strip("\r\n") for _, line in read if line.strip()]
     told = _form_of_table(lines)
     if told is not None:

@@ -10,7 +10,7 @@ from samesense.data.documents import running_documents
 from samesense.data.formats.columns import plain, spelled_names
 from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.sources import load_rows
-from samesense.data.formats.text_columns import SEEN, names_in
+from samesense.data.formats.text_columns import SNIFFED_ROWS, names_in
 from samesense.data.kinds import Told, hold_lists, holds_lines, holds_text_files, tell
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import plain_text
@@ -41,12 +41,12 @@ def _named(source: Source, columns: str | None) -> str | None:
     """Return the columns that are named if another source has them all."""
     if columns is None:
         return None
-    spelled = spelled_names(names_in(list(islice(load_rows(source), SEEN))))
+    spelled = spelled_names(names_in(list(islice(load_rows(source), SNIFFED_ROWS))))
     return columns if all(plain(name) in spelled for name in columns.split(",")) else None
 
 
 def _has_lists(source: Source) -> bool:
-    return hold_lists(list(islice(load_rows(source), SEEN)), name_of(source))
+    return hold_lists(list(islice(load_rows(source), SNIFFED_ROWS)), name_of(source))
 
 
 def pairs_of(data: TupleData) -> Iterator[Pair]:

@@ -33,7 +33,7 @@ from samesense.data.formats.left_out import say_left_out
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
 from samesense.data.formats.sources import list_rows, load_rows
-from samesense.data.formats.text_columns import SEEN, named_column, text_column
+from samesense.data.formats.text_columns import SNIFFED_ROWS, named_column, text_column
 from samesense.data.mapped import gathered, rows_of
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
@@ -225,7 +225,7 @@ def _sentences(path: Path) -> Iterator[str]:
 
 def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[str]:
     layouts: dict[tuple[str, ...], list[str]] = {}  # rows of JSON need not all have the same
-    seen = list(islice(rows, SEEN))
+    seen = list(islice(rows, SNIFFED_ROWS))
     for number, cells in chain(seen, rows):
         names = tuple(cells)
         if names not in layouts:

@@ -16,8 +16,9 @@ import numpy.typing as npt
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import ModelError
 from samesense.failures import DAMAGED
-from samesense.files import write_array, write_text
-from samesense.hashes import content_hash, text_digest, text_hash
+from samesense.files import write_array
+from samesense.hashes import content_hash, text_digest
+from samesense.places import identity_folder
 from samesense.types import Embeddings, Encode
 
 
@@ -25,10 +26,7 @@ class Blocks:
     """The blocks of one model, in a folder of their own that is named by the hash of its identity."""
 
     def __init__(self, folder: Path, identity: str) -> None:
-        self._folder = folder / text_hash(identity)[:32]
-        self._folder.mkdir(parents=True, exist_ok=True)
-        if not (self._folder / "identity.txt").exists():
-            write_text(self._folder / "identity.txt", identity + "\n")
+        self._folder = identity_folder(folder, identity)
         self._home: dict[bytes, tuple[Path, int]] = {}
         self._read: set[Path] = set()
         self._look()

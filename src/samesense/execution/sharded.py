@@ -22,7 +22,7 @@ from samesense.errors import OutputError, SamesenseError
 from samesense.execution.folders import folder_at
 from samesense.execution.progress import progress_bar
 from samesense.execution.tasks import Executor, Failed, Work
-from samesense.execution.versions import environment
+from samesense.execution.versions import changes, environment
 from samesense.hashes import content_hash
 
 logger = logging.getLogger(__name__)
@@ -91,10 +91,10 @@ class ShardedJob:
             raise OutputError(
                 f"{self.folder.path(MANIFEST)} is damaged: it has no {part}. Choose another output folder."
             )
-        changes = _changes(self._manifest[part], content)
-        if changes:
+        changed = changes(self._manifest[part], content, ignored=_FOR_PEOPLE)
+        if changed:
             raise OutputError(
-                f"{self.folder.name} holds shards with another {part}: {'; '.join(changes)}. Give the same to resume, "
+                f"{self.folder.name} holds shards with another {part}: {'; '.join(changed)}. Give the same to resume, "
                 "or choose another output folder."
             )
 
@@ -164,9 +164,9 @@ class ShardedJob:
         """Say so, and note it in the manifest, if shards are now made with other libraries than before."""
         others = self._manifest.get("other_versions", [])
         now = environment()
-        changes = _changes((others or [self._manifest])[-1]["versions"], now["versions"])
-        if changes:
-            logger.warning(f"{'; '.join(changes)}: new shards may differ from the others in their last bits")
+        changed = changes((others or [self._manifest])[-1]["versions"], now["versions"])
+        if changed:
+            logger.warning(f"{'; '.join(changed)}: new shards may differ from the others in their last bits")
             self._write({**self._manifest, "other_versions": [*others, now]})
 
     def _write(self, manifest: dict[str, Any]) -> None:
@@ -199,11 +199,6 @@ def _is_whole(line: Mapping[str, Any]) -> bool:
     """Return whether a line of the history is as it was written."""
     numbers = [value for name, value in line.items() if name != "sha256"]
     return {"shard", "sha256"} <= line.keys() and all(isinstance(value, int | float) for value in numbers)
-
-
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-    return [f"{key} was {old.get(key)!r} and is {new.get(key)!r}" for key in keys if key not in _FOR_PEOPLE]
 
 
 def _sums(lines: Iterable[Mapping[str, Any]]) -> dict[str, float]:

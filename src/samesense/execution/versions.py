@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -34,3 +34,9 @@ def environment() -> dict[str, Any]:
         "machine": {"system": platform.system(), "machine": platform.machine(), "cores": os.cpu_count()},
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any], *, ignored: Collection[str] = ()) -> list[str]:
+    """Return in words what differs between two records, by the name of its key; ``None`` stands for what is absent."""
+    keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+    return [f"{key} was {old.get(key)!r} and is {new.get(key)!r}" for key in keys if key not in ignored]

@@ -10,7 +10,7 @@ import numpy as np
 
 from samesense.data.documents import split_paragraphs, split_sentences
 from samesense.errors import ConfigError, DataError
-from samesense.files import one_line
+from samesense.files import without_breaks
 from samesense.inference.models.model import Model
 from samesense.types import Pair, Scores
 
@@ -47,7 +47,10 @@ class SentenceMatches:
         lines = [f"{self.score:.4f}  by the best matches of sentences"]
         for title, matches in (("first text", self.first), ("second text", self.second)):
             lines += ["", f"{title}, mean {np.mean([match.score for match in matches]):.4f}"]
-            lines += [f"{match.score:+.4f}  {one_line(match.text)}  =  {one_line(match.best)}" for match in matches]
+            lines += [
+                f"{match.score:+.4f}  {without_breaks(match.text)}  =  {without_breaks(match.best)}"
+                for match in matches
+            ]
         return "\n".join(lines)
 
     __str__ = table

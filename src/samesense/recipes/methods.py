@@ -122,7 +122,7 @@ class Method:
             concludes=concludes, begun=begun,
         )  # fmt: skip
         if self.pipeline:
-            made: TrainingRun = means(job, resume=resume, overwrite=overwrite)
+            made: TrainingRun = means(job, overwrite=overwrite)  # which always goes on
             return made
         return run(job, means, resume=resume, overwrite=overwrite)
 

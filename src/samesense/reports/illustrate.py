@@ -111,7 +111,7 @@ def run_figures(runs: Sequence[Run], setting: str | None = None) -> list[Plot]:
     curves: list[Curve] = [run.curve for run in runs if run.curve is not None]
     plots = [learning_curves(curves)] if curves else []
     if setting is not None:
-        plots.append(sweep(sweep_points(runs, setting), setting=setting, metric="Spearman (x100)"))
+        plots.append(sweep(sweep_points(runs, setting), setting=setting))
     return plots
 
 

@@ -140,7 +140,7 @@ def setting_figures(runs: Mapping[str, Sequence[Run]], settings: Sequence[str]) 
             points = sweep_points(fitting, setting) if fitting else {}
             if any(len(values) > 1 for values in points.values()):
                 name = stem("sweep", setting, dataset)
-                plots.append(sweep(points, setting=setting, metric="Spearman (x100)", name=name))
+                plots.append(sweep(points, setting=setting, name=name))
     return plots
 
 

@@ -59,10 +59,10 @@ class TrainOutput:
     steps: int
     seconds: float  # of it all
     precision: str
-    start_dev_spearman: float | None  # of the untouched start
-    best_dev_spearman: float | None  # of the state that was kept, which the dev set selected
-    best_step: int | None
-    interrupted: bool
+    start_dev_spearman: float | None = None  # of the untouched start
+    best_dev_spearman: float | None = None  # of the state that was kept, which the dev set selected
+    best_step: int | None = None
+    interrupted: bool = False
     # seconds of its parts: loading of what was kept, training, evaluation on dev, saving of checkpoints
     spent: dict[str, float] = field(default_factory=dict)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from samesense.errors import ConfigError
 from samesense.execution.ranks import world_size
-from samesense.execution.versions import environment
+from samesense.execution.versions import changes, environment
 from samesense.files import read_json, write_json
 
 _IDENTITY = ("method", "settings", "data", "processes")
@@ -40,8 +40,7 @@ def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     differences = []
     for part in _IDENTITY:
         old, new = _flat(part, before.get(part)), _flat(part, json.loads(json.dumps(manifest[part])))
-        keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-        differences += [f"{key} was {old.get(key)!r} and is {new.get(key)!r}" for key in keys]
+        differences += changes(old, new)
     if differences:
         raise ConfigError(
             f"resume continues the run in {folder} as it was begun, but {'; '.join(differences)}. "

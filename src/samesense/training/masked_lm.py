@@ -26,7 +26,7 @@ from transformers import (
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import without_bars
 from samesense.failures import first_line
-from samesense.training.losses.mlm import IGNORED, Given
+from samesense.training.losses.mlm import IGNORED, StatesAsGiven
 from samesense.types import Indices
 
 FEW_DOCUMENTS = 10
@@ -92,7 +92,7 @@ class MaskedLoss(nn.Module):
         if is_decoder(model.config):
             states, labels = states[:, :-1], labels[:, 1:]
         masked = labels != IGNORED
-        setattr(model, name, Given())  # every architecture has a head of its own form, behind its trunk
+        setattr(model, name, StatesAsGiven())  # every architecture has a head of its own form, behind its trunk
         try:
             scores = model(inputs_embeds=states[masked].unsqueeze(0)).logits.squeeze(0)
         finally:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from samesense.errors import ModelError
 from samesense.inference.serve.batching import Batcher
-from samesense.inference.serve.exception_handlers import RequestError
+from samesense.inference.serve.errors import RequestError
 
 
 def with_batcher(use, run, **settings):

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from samesense.errors import DataError
 from samesense.failures import DAMAGED
-from samesense.files import write_array, write_text
+from samesense.files import write_array
 from samesense.hashes import content_hash, text_digest, text_hash
+from samesense.places import identity_folder
 
 Keys = npt.NDArray[np.uint64]
 """Matrix of 128-bit keys, ``(n, 2)``."""
@@ -44,7 +45,7 @@ class CellCache:
     def __init__(self, folder: Path | None, identity: str, width: int = 1) -> None:
         self.width = width
         self._dtype = np.dtype([("first", "<u8"), ("second", "<u8"), ("values", "<f4", (width,))])
-        self._folder = None if folder is None else _home(folder, identity)
+        self._folder = None if folder is None else identity_folder(folder, identity)
         blocks = [] if self._folder is None else sorted(self._folder.glob("*.npy"))
         self._runs = [self._checked(path) for path in blocks]
         self._merge(most=1)
@@ -88,7 +89,7 @@ class ArrayCache:
     """An array of numbers for each text."""
 
     def __init__(self, folder: Path | None, identity: str) -> None:
-        self._folder = None if folder is None else _home(folder, identity)
+        self._folder = None if folder is None else identity_folder(folder, identity)
         self._memory: dict[str, npt.NDArray[np.int64]] = {}
 
     def find(self, text: str) -> npt.NDArray[np.int64] | None:
@@ -113,15 +114,6 @@ class ArrayCache:
     def _path(folder: Path, text: str) -> Path:
         name = text_hash(text)[:40]
         return folder / name[:2] / f"{name}.npy"
-
-
-def _home(folder: Path, identity: str) -> Path:
-    home = folder / text_hash(identity)[:32]
-    home.mkdir(parents=True, exist_ok=True)
-    note = home / "identity.txt"
-    if not note.exists():
-        write_text(note, identity + "\n")
-    return home
 
 
 def _load(path: Path) -> npt.NDArray[Any]:

@@ -21,7 +21,7 @@ from samesense.data.formats.files import Row
 from samesense.data.formats.label_values import is_number, to_number, with_points
 from samesense.errors import ConfigError, DataError
 
-SEEN = 1000
+SNIFFED_ROWS = 1000
 """Rows of a table by which its columns are told."""
 
 MOST_WORDS = 4
@@ -45,7 +45,7 @@ def names_in(rows: Iterable[Row]) -> list[str]:
 
 def holding_texts(rows: Sequence[Row]) -> list[str]:
     """Return the columns that hold texts: not numbers, nor labels, identifiers or parts by their names."""
-    seen = rows[:SEEN]
+    seen = rows[:SNIFFED_ROWS]
     return [
         name
         for name in names_in(seen)
@@ -87,7 +87,7 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
 
 def refuse_text(name: str, source: str, rows: Sequence[Row], otherwise: str = "") -> None:
     """Raise DataError if the name of a column seems to be a text, which stands in a file without a header line."""
-    lengths = sorted(len(str(cells.get(name)).split()) for _, cells in rows[:SEEN])
+    lengths = sorted(len(str(cells.get(name)).split()) for _, cells in rows[:SNIFFED_ROWS])
     words = len(name.split())
     if _seems_text(name) or (lengths and words == MOST_WORDS >= lengths[len(lengths) // 2]):
         raise DataError(
@@ -115,7 +115,7 @@ def named_column(names: Sequence[str], columns: str, source: str) -> str:
 
 def example(rows: Sequence[Row]) -> str:
     """Return a guess at ``columns`` for an error, first,second,label, or two texts if nothing may be a label."""
-    names, texts = names_in(rows[:SEEN]), holding_texts(rows)
+    names, texts = names_in(rows[:SNIFFED_ROWS]), holding_texts(rows)
     if any(is_number(name) or _seems_text(name) for name in names):
         return ""  # the header is a row of data
     spelled = spelled_names(names)
@@ -148,10 +148,10 @@ def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
     texts = holding_texts(rows)
     spelled = spelled_names(texts)
     title, text = first_of(_TITLES, spelled), first_of(_TITLED, spelled)
-    label = first_of(("label", "labels", "class"), spelled_names(names_in(rows[:SEEN])))
+    label = first_of(("label", "labels", "class"), spelled_names(names_in(rows[:SNIFFED_ROWS])))
     if len(texts) != 2 or title is None or text is None or label is None:
         return None
-    numbers = (to_number(cells.get(label)) for _, cells in rows[:SEEN])
+    numbers = (to_number(cells.get(label)) for _, cells in rows[:SNIFFED_ROWS])
     return None if any(number is not None and not number.is_integer() for number in numbers) else (title, text, label)
 
 
@@ -162,14 +162,14 @@ def saying(names: Sequence[str], texts: Sequence[str]) -> list[str]:
 
 def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]) -> str | None:
     """Return the column beside a pair that may be a label: by its name, or the first that varies and holds no texts."""
-    others = saying(names_in(rows[:SEEN]), pair)
+    others = saying(names_in(rows[:SNIFFED_ROWS]), pair)
     named = first_of((*CLASS_NAMES, *LABEL_NAMES), spelled_names(others))
     return named or next((name for name in others if name not in texts and _vary(rows, name)), None)
 
 
 def _vary(rows: Sequence[Row], name: str) -> bool:
     """Return whether a column holds values, and no integers that number the rows."""
-    values = [cells.get(name) for _, cells in rows[:SEEN] if cells.get(name) not in (None, "")]
+    values = [cells.get(name) for _, cells in rows[:SNIFFED_ROWS] if cells.get(name) not in (None, "")]
     numbers = [to_number(value) for value in values]
     whole = all(number is not None and number.is_integer() for number in numbers)
     return bool(values) and not (whole and len(numbers) > 3 and len(set(numbers)) == len(numbers))

@@ -14,7 +14,7 @@ from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_probl
 from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels
 from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.sources import list_rows, load_rows, no_rows
-from samesense.data.formats.text_columns import SEEN, example, guessed_pairs, names_in
+from samesense.data.formats.text_columns import SNIFFED_ROWS, example, guessed_pairs, names_in
 from samesense.data.mapped import BLOCK, columns_of, rows_of
 from samesense.data.pairs.data import TEXTS, PairData, numbers, one_label
 from samesense.errors import ConfigError, DataError
@@ -127,7 +127,7 @@ def holds_scores(source: Source, columns: str | None = None) -> bool:
 
     The first rows decide. Arguments and errors are those of :func:`read_pairs`.
     """
-    rows = list(islice(load_rows(source), SEEN))
+    rows = list(islice(load_rows(source), SNIFFED_ROWS))
     return bool(rows) and _columns(rows, columns, name_of(source)).holds_scores
 
 

@@ -15,7 +15,7 @@ from samesense.data.formats.files import Row, leads_to, missing_file
 from samesense.data.formats.left_out import say_left_out
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.sources import load_rows
-from samesense.data.formats.text_columns import SEEN, text_column
+from samesense.data.formats.text_columns import SNIFFED_ROWS, text_column
 from samesense.errors import ConfigError, DataError
 from samesense.inference.collection.conditions import json_text
 
@@ -122,7 +122,7 @@ def _of_line(text: str, place: str) -> Entry:
 
 def _of_rows(source: str, columns: str | None) -> Iterator[_Made]:
     rows = load_rows(source)
-    seen = list(islice(rows, SEEN))
+    seen = list(islice(rows, SNIFFED_ROWS))
     if seen:
         text = text_column(seen, columns, source)
         if columns is None:

@@ -153,8 +153,8 @@ def dedup(
 ) -> Deduplicated:
     """Find which texts say the same as another at a threshold, and keep one of them.
 
-    Memory grows with the texts and their links, :data:`~samesense.inference.duplicates.links.MOST` of each at most;
-    vectors are mapped from a file.
+    Memory grows with the texts and their links, of each :data:`~samesense.inference.duplicates.links.LINKS_PER_ROW` at
+    most; vectors are mapped from a file.
 
     Args:
         texts: one a row.

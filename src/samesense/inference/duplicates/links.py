@@ -16,7 +16,7 @@ from samesense.inference.search.lists import make_lists, near_in_lists
 from samesense.inference.search.mining import Near, near_pairs, pair_cosines, parts
 from samesense.types import Embeddings, Indices, Scores
 
-MOST = 32
+LINKS_PER_ROW = 32
 """Links kept of a row: its closest. A link is kept if it is among these of either end."""
 
 POOL = 2_000_000
@@ -27,7 +27,7 @@ POOL = 2_000_000
 class Links:
     """Pairs of rows with a cosine at the floor or above, each once.
 
-    Of a row the closest :data:`MOST` are there for certain, if the search was exact.
+    Of a row the closest :data:`LINKS_PER_ROW` are there for certain, if the search was exact.
 
     Attributes:
         first: rows ``(links,)``; between two lists, of the first one.
@@ -122,12 +122,12 @@ def _among_closest(links: Near, most: int) -> tuple[npt.NDArray[np.bool_], Indic
     return chosen, ends[last], scores[last]
 
 
-def exact_links(vectors: Embeddings, floor: float, *, most: int = MOST) -> Links:
+def exact_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW) -> Links:
     """Compare every row ``(rows, dim)`` with every other; ModelError for one that is not finite or all zeros."""
     return _links(near_pairs(vectors, lambda: floor), vectors, floor, most)
 
 
-def approximate_links(vectors: Embeddings, floor: float, *, most: int = MOST) -> Links:
+def approximate_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW) -> Links:
     """Compare each unit row ``(rows, dim)`` with those of the lists closest to it; the recall is measured."""
     lists = make_lists(vectors, vectors, floor, most)
     found = _links(near_in_lists(lists, floor), vectors, floor, most)

@@ -15,7 +15,7 @@ import numpy as np
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError
 from samesense.inference.duplicates.dedup import ROOM, Distinct, Search, approximately, distinct
-from samesense.inference.duplicates.links import MOST, Links, share_found
+from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, share_found
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest, unit_rows
@@ -97,8 +97,8 @@ def match(
 ) -> Matched:
     """Find for each text of one list the closest of another, at a threshold or above.
 
-    Of each text the :data:`~samesense.inference.duplicates.links.MOST` closest are looked at, or ``top`` if that is
-    more. Rows that tie are in the order of the second list.
+    Of each text the :data:`~samesense.inference.duplicates.links.LINKS_PER_ROW` closest are looked at, or ``top`` if
+    that is more. Rows that tie are in the order of the second list.
 
     Args:
         texts: of the first list, one a row.
@@ -119,7 +119,7 @@ def match(
     check_threshold(threshold)
     check_top(top, one_to_one=one_to_one)
     first, second = distinct(texts), distinct(others)
-    count, approximate = max(MOST, top), approximately(search, len(second.texts))
+    count, approximate = max(LINKS_PER_ROW, top), approximately(search, len(second.texts))
     here = len(first.texts)
     what = f"match, {'approximate' if approximate else 'exact'}, {here} texts, {count} each"
     made = open_work(work, what, model, [*first.texts, *second.texts])

@@ -8,7 +8,7 @@ from typing import Any
 
 from samesense.inference.labelling.file import Labels
 from samesense.inference.models.chat import SCALES, ScaleName
-from samesense.inference.serve.exception_handlers import RequestError, invalid
+from samesense.inference.serve.errors import RequestError, invalid
 from samesense.inference.serve.labels import kept
 from samesense.types import Pair
 

@@ -36,17 +36,17 @@ class FunctionEncoder:
         protocol: str,
         identity: Callable[[], str] | None = None,
         *,
-        anew: Encode | None = None,
+        uncached: Encode | None = None,
         reading: Reading | None = None,
     ) -> None:
         """Take a function, and what tells it from others, if anything does.
 
-        ``anew`` is the function without what it remembers, if it remembers anything; ``reading`` says how much it reads
-        of a text, ``None`` being all.
+        ``uncached`` is the function without what it remembers, if it remembers anything; ``reading`` says how much it
+        reads of a text, ``None`` being all.
         """
         self.reading = reading
         self._function, self.protocol, self._identity = function, protocol, identity
-        self.encode_anew = anew or function
+        self.encode_uncached = uncached or function
 
     @property
     def identity(self) -> str:

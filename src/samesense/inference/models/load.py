@@ -92,8 +92,9 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         return opened
     base, maps = split_maps(f"{model}{narrow}") if isinstance(model, str | Path) else ("", narrow)
     options = _Options(
-        backend, precision, device, pooling, deterministic, None if deterministic else sample, threads, bool(cache),
-        prompt, any(name == "whiten" for name, _ in parse_maps(maps)),
+        backend=backend, precision=precision, device=device, pooling=pooling, deterministic=deterministic,
+        sample=None if deterministic else sample, threads=threads, cache=bool(cache), prompt=prompt,
+        whitened=any(name == "whiten" for name, _ in parse_maps(maps)),
     )  # fmt: skip
     if not isinstance(model, str | Path):
         opened = _from_memory(model, options)
@@ -112,7 +113,7 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     return opened
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Options:
     """How a model shall compute; see :func:`load`."""
 

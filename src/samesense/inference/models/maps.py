@@ -51,7 +51,7 @@ def _narrowed(model: Model, dim: int | None) -> FunctionEncoder:
         lambda texts: first(model.encode(texts)),
         f"{model.protocol}, first {dim} dimensions",
         lambda: f"{model.identity} first {dim} dimensions",
-        anew=lambda texts: first(model.encode_anew(texts)),
+        uncached=lambda texts: first(model.encode_uncached(texts)),
         reading=model.reading,
     )
 
@@ -80,6 +80,6 @@ def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], 
         lambda texts: apply(before(texts)),
         f"{model.protocol}, {words} fitted on {len(fit_texts)} texts",
         identity,
-        anew=lambda texts: apply(model.encode_anew(texts)),
+        uncached=lambda texts: apply(model.encode_uncached(texts)),
         reading=model.reading,
     )

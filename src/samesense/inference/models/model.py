@@ -168,12 +168,12 @@ class Model:
         """Return texts as windows that the model reads whole; see :mod:`samesense.encoder.windows`."""
         return cut_texts(texts, self.reading)
 
-    def encode_anew(self, texts: Sequence[str]) -> Embeddings:
+    def encode_uncached(self, texts: Sequence[str]) -> Embeddings:
         """Encode as :meth:`encode` does, with nothing remembered before or after: what it costs to encode."""
-        encode: Encode = getattr(self._embedder, "encode_anew", self._embedder.encode)
+        encode: Encode = getattr(self._embedder, "encode_uncached", self._embedder.encode)
         return encode(texts)
 
-    def scores_anew(self, pairs: Sequence[Pair]) -> Scores:
+    def scores_uncached(self, pairs: Sequence[Pair]) -> Scores:
         """Score as :meth:`scores` does, with nothing remembered before or after."""
         score: Score = getattr(self._score, "__wrapped__", self._score)
         return score(pairs)

@@ -28,6 +28,9 @@ EXPANSION_BUILD = 128
 EXPANSIONS = (64, 128, 256, 512, 1024)
 """Candidates looked at in a search; the first that reaches the recall wanted is taken."""
 
+QUERIES = 200
+"""Rows by which recall is measured."""
+
 Rows = Callable[[npt.NDArray[np.intp]], npt.NDArray[np.floating]]
 """Row numbers in, vectors out."""
 
@@ -146,13 +149,13 @@ def measure_recall(
 
 
 def tune(
-    graph: Graph, rows: Rows, blocks: Callable[[], Iterable[Block]], total: int, wanted: float, *, queries: int = 200
+    graph: Graph, rows: Rows, blocks: Callable[[], Iterable[Block]], total: int, wanted: float
 ) -> tuple[float, int]:
     """Widen the graph's search until its recall@10 is ``wanted`` or the widest is reached; return recall and queries.
 
-    The queries are sampled from the rows, the same ones for the same number of rows.
+    The queries, at most ``QUERIES``, are sampled from the rows, the same ones for the same number of rows.
     """
-    sample = np.sort(np.random.default_rng(0).choice(total, size=min(queries, total), replace=False))
+    sample = np.sort(np.random.default_rng(0).choice(total, size=min(QUERIES, total), replace=False))
     asked = unit_rows(rows(sample))
     truth = neighbours(asked, blocks, sample)
     recall = 0.0

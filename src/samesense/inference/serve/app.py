@@ -12,7 +12,8 @@ from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
 
 from samesense.inference.explain import occluded
-from samesense.inference.serve.exception_handlers import RequestError, add_exception_handlers
+from samesense.inference.serve.errors import RequestError
+from samesense.inference.serve.exception_handlers import add_exception_handlers
 from samesense.inference.serve.labels import LabelFile, add_labels, shown_scale
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.middleware import RequestMiddleware

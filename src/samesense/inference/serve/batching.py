@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ModelError
-from samesense.inference.serve.exception_handlers import RequestError
+from samesense.inference.serve.errors import RequestError
 
 Item = TypeVar("Item", bound=Hashable)
 Rows = npt.NDArray[Any]

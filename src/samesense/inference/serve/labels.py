@@ -9,7 +9,7 @@ from fastapi import Depends, FastAPI, Request
 
 from samesense.errors import DataError, OutputError
 from samesense.inference.models.chat import SCALES
-from samesense.inference.serve.exception_handlers import RequestError, invalid
+from samesense.inference.serve.errors import RequestError, invalid
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.schemas import LabelRequest
 from samesense.types import Pair

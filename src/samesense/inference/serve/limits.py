@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 from samesense.data.formats.files import holds_half_character
 from samesense.errors import ConfigError
-
-if TYPE_CHECKING:
-    from samesense.inference.serve.exception_handlers import RequestError
+from samesense.inference.serve.errors import RequestError, invalid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +54,6 @@ class Limits:
 
     def check_texts(self, texts: Sequence[str], param: str) -> None:
         """Raise RequestError 400 for empty texts, 413 for too much, naming the first text concerned."""
-        from samesense.inference.serve.exception_handlers import invalid  # imports fastapi, and the help needs none
-
         if not texts:
             raise invalid(f"'{param}' holds no text; give at least one.", param=param)
         if len(texts) > self.max_texts:
@@ -81,8 +76,6 @@ class Limits:
 
     def check_hits(self, queries: int, top: int) -> None:
         """Raise RequestError 413 for too many hits of a query, or of all queries together."""
-        from samesense.inference.serve.exception_handlers import invalid
-
         if top > self.max_top:
             raise invalid(f"'top' may be {self.max_top}; received {top}.", param="top", status=413)
         if queries * top > self.max_hits:
@@ -94,8 +87,6 @@ class Limits:
 
     def late(self) -> RequestError:
         """Return the error of a request that took too long."""
-        from samesense.inference.serve.exception_handlers import RequestError
-
         return RequestError(
             504, f"There was no answer within {self.max_seconds:g} s. Send fewer texts at once, or come again.",
             code="timeout",

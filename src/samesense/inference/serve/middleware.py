@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from samesense.inference.serve.exception_handlers import RequestError, invalid
+from samesense.inference.serve.errors import RequestError, invalid
 from samesense.inference.serve.traffic import Traffic
 
 OPEN = ("/", "/health")

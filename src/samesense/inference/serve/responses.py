@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from samesense.inference.collection.collection import Found
 from samesense.inference.explain import losses, word_spans
-from samesense.inference.serve.exception_handlers import invalid
+from samesense.inference.serve.errors import invalid
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.schemas import RerankRequest, SimilarityRequest
 from samesense.inference.serve.service import Service

@@ -90,7 +90,7 @@ def serve(
     named = (*hosts, *LOOPBACK) if hosts or (not keys and host in LOOPBACK) else ()
     app = build_app(services, keys=keys, hosts=[name.lower() for name in named], labels=labels)
     if host not in LOOPBACK and not keys:
-        logger.info("anyone who reaches this address may use the server; --api-key-file FILE asks for a key")
+        logger.info("anyone who reaches this address may use the server; `api_key_file` asks for a key")
     names = ", ".join(repr(one.serving.name) for one in services.all)
     run_app(app, services, f"serving {names}", host=host, port=port)
 
@@ -98,7 +98,7 @@ def serve(
 def check_port(port: int) -> None:
     """Raise ConfigError for what is no port."""
     if not 0 <= port <= 65535:
-        raise ConfigError(f"A port is 0 to 65535; received {port}. Give another --port.")
+        raise ConfigError(f"A port is 0 to 65535; received {port}. Give another `port`.")
 
 
 def run_app(app: FastAPI, traffic: Traffic, what: str, *, host: str, port: int) -> None:
@@ -110,4 +110,4 @@ def run_app(app: FastAPI, traffic: Traffic, what: str, *, host: str, port: int) 
     try:
         GracefulServer(config, traffic, what).run()
     except SystemExit as error:
-        raise ConfigError(f"Cannot listen on {host}:{port}; is something else there? Give another --port.") from error
+        raise ConfigError(f"Cannot listen on {host}:{port}; is something else there? Give another `port`.") from error

@@ -18,7 +18,7 @@ from samesense.inference.collection.collection import Found
 from samesense.inference.collection.conditions import Where
 from samesense.inference.search.exact import unit_rows
 from samesense.inference.serve.batching import Batcher, Rows
-from samesense.inference.serve.exception_handlers import RequestError, invalid
+from samesense.inference.serve.errors import RequestError, invalid
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.metrics import ModelMetrics
 from samesense.inference.serve.schemas import Ids, SearchRequest

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from samesense.errors import ConfigError
-from samesense.inference.serve.exception_handlers import RequestError, invalid
+from samesense.inference.serve.errors import RequestError, invalid
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.service import CrossEncoderService, EmbeddingService, Service, Serving
 from samesense.inference.serve.traffic import Traffic

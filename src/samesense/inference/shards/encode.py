@@ -86,7 +86,7 @@ Open = Callable[[str, ShardSettings], Embedder]
 """Opens a model to compute on one thread; importable by its name."""
 
 
-def open_embedder(model: str, settings: ShardSettings) -> Embedder:
+def open_on_one_thread(model: str, settings: ShardSettings) -> Embedder:
     """Open a model on its device, on one thread of a processor, since the last bits depend on the number of threads."""
     opened = load(
         model, backend=settings.backend, precision=settings.arithmetic, device=settings.device,
@@ -102,7 +102,7 @@ class EncodeWork:
     model: str  # folder or name
     source: Input  # the texts
     settings: ShardSettings  # of the encoding
-    open: Open = open_embedder  # opens the model
+    open: Open = open_on_one_thread  # opens the model
     expected: str | None = None  # identity that the model must have; None for any
     quantizer: Quantizer | None = None  # how vectors are stored; None for float32
 
@@ -158,7 +158,7 @@ def encode_shards(
     settings: ShardSettings,
     executor: Executor,
     *,
-    open_as: Open = open_embedder,
+    open_as: Open = open_on_one_thread,
 ) -> ShardSummary:
     """Encode files of texts, or resume doing so; shards that are there are not made again.
 

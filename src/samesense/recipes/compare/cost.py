@@ -73,8 +73,8 @@ def _speed(model: Model, texts: Sequence[str]) -> float | None:
 def _reader(model: Model) -> Callable[[Sequence[str]], object]:
     """Return what reads sentences: one by one, or two at a time where only pairs are scored."""
     if model.embeds:
-        return model.encode_anew
-    return lambda texts: model.scores_anew(list(zip(texts[::2], texts[1::2], strict=False)))
+        return model.encode_uncached
+    return lambda texts: model.scores_uncached(list(zip(texts[::2], texts[1::2], strict=False)))
 
 
 def _timed(run: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:

@@ -11,14 +11,11 @@ from samesense.data.formats.lines import read_lines
 from samesense.data.pairs.data import PairData
 from samesense.errors import DataError
 from samesense.evaluation.task import Task
-from samesense.reports.figures.heatmap import MOST
+from samesense.reports.figures.heatmap import MOST_SENTENCES, SHOWN_CHARS
 from samesense.types import Pair
 
 PAIRS = 6
 """Pairs that are taken."""
-
-SHORT = 46
-"""Characters of a sentence that a heatmap has room for; pairs of such sentences come first."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +29,13 @@ class Sentences:
 def own_sentences(tasks: Sequence[Task]) -> Sentences:
     """Return pairs of the first evaluated set of labelled pairs, spread over its labels; none where there is no set.
 
-    No text occurs twice. Equal labels keep the order of the rows.
+    Pairs that a heatmap shows whole come first. No text occurs twice. Equal labels keep the order of the rows.
     """
     data = next((own for task in tasks if isinstance(own := getattr(task, "data", None), PairData)), None)
     if data is None:
         return Sentences((), "")
     pairs = data.pairs()
-    rows = [at for at, pair in enumerate(pairs) if max(map(len, pair)) <= SHORT]
+    rows = [at for at, pair in enumerate(pairs) if max(map(len, pair)) <= SHOWN_CHARS]
     if len(rows) < PAIRS:
         rows = list(range(len(pairs)))
     chosen = _spread(pairs, sorted(rows, key=lambda at: -data.labels[at]))
@@ -73,6 +70,6 @@ def read_topics(path: Path) -> Sentences:
             topics.append([])
     topics = [topic for topic in topics if topic]
     count = sum(map(len, topics))
-    if not 2 <= count <= MOST:
-        raise DataError(f"{path}: a heatmap shows 2 to {MOST} sentences, one a line; received {count}.")
+    if not 2 <= count <= MOST_SENTENCES:
+        raise DataError(f"{path}: a heatmap shows 2 to {MOST_SENTENCES} sentences, one a line; received {count}.")
     return Sentences(topics, f"sentences of {path.name}, by topic")

@@ -21,17 +21,18 @@ from functools import partial
 from typing import Any
 
 from samesense.context.origin.origin import FILE as ORIGIN_FILE
+from samesense.execution.sharded import SHARDS
 from samesense.files import only_writer, read_json, replacing_folder
 from samesense.recipes.context.documents import Documents
-from samesense.recipes.context.report import COMPARED, VERDICT, evaluate, speed, write_report
+from samesense.recipes.context.report import COMPARED, REPORT, SURROGATE, VERDICT, evaluate, speed, write_report
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.job import Job
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
-from samesense.recipes.run_folder import data_identity, run_or_resume
+from samesense.recipes.run_folder import MODEL, RESULTS, data_identity, run_or_resume
 from samesense.recipes.runner import run as run_job
-from samesense.recipes.surrogate.data import SHARDS, read_harvest
+from samesense.recipes.surrogate.data import read_harvest
 from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
@@ -42,15 +43,14 @@ from samesense.training.fit import TrainOutput, check_settings
 
 logger = logging.getLogger(__name__)
 
-ORIGIN, HARVEST, SURROGATE, MODEL = "origin", "harvest", "surrogate", "model"
-RESULTS, REPORT = "results.jsonl", "report.md"
+ORIGIN, HARVEST = "origin", "harvest"
 
 
-def run(job: Job[Documents, ContextSettings], *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
+def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> TrainingRun:
     """Make what is not made yet, up to the report.
 
-    Without a dev set, pairs that are held out of the harvest select. ``resume`` has no effect: the same call always
-    goes on. Returned are how the training of the Surrogate ended, and the results on test and on what was held out.
+    Without a dev set, pairs that are held out of the harvest select. The same call always goes on. Returned are how the
+    training of the Surrogate ended, and the results on test and on what was held out.
     """
     settings, output = job.settings, job.output
     check_settings(settings)  # which is needed last
@@ -63,7 +63,7 @@ def run(job: Job[Documents, ContextSettings], *, resume: bool = False, overwrite
             manifest.write(output, stages.record)
         sources, started = list(job.data.sources), time.perf_counter()
         if not origin_recipe.run(sources, settings.origin_settings(), output / ORIGIN, overwrite=overwrite):
-            return TrainingRun(output, TrainOutput(0, 0.0, "", None, None, None, interrupted=True), Results())
+            return TrainingRun(output, TrainOutput(steps=0, seconds=0.0, precision="", interrupted=True), Results())
         stages.spent[ORIGIN] = time.perf_counter() - started
         try:
             stages.run("harvest", later.harvest_inputs(), [HARVEST], later.harvest)

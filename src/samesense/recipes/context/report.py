@@ -29,6 +29,7 @@ from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.outcome.advice import Seen, advice
 from samesense.recipes.outcome.conclude import write_page
 from samesense.recipes.outcome.measure import NO_START
+from samesense.recipes.run_folder import RESULTS
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
 from samesense.reports.run_page import RunPage
@@ -47,6 +48,8 @@ VERDICT = "verdict.json"
 
 START, WHITENED, SURROGATE = "start", "whitened start", "surrogate"
 """Names of what is compared; the last is also the folder of its run."""
+
+REPORT = "report.md"
 
 HELD_OUT: Final = "held-out sections"
 """Name of the triplets of documents that were held out."""
@@ -71,8 +74,8 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
     the outcome, of which the first say which model to take: by the test pairs, or else by the sections, and by the
     pairs that selected the Surrogate only where there is nothing else.
     """
-    folder, path, settings = output / SURROGATE, output / "results.jsonl", job.settings
-    own = [row for row in read_results(folder / "results.jsonl") if row.task == TASK]
+    folder, path, settings = output / SURROGATE, output / RESULTS, job.settings
+    own = [row for row in read_results(folder / RESULTS) if row.task == TASK]
     sections, said = _sections(job)
     pairs = [None if data is None else StsTask(data, dataset=data.name) for data in (job.test, job.dev)]
     guards = [StsTask(data, dataset=data.name) for data in job.guards]
@@ -179,7 +182,7 @@ def speed(folder: Path, pairs: Sequence[Pair]) -> float:
 def write_report(output: Path) -> None:
     """Write ``report.md``: what was kept of Origin, the figures on labelled pairs, and the stages with their times."""
     kept = manifest.read(output / SURROGATE)[KEPT]
-    results, stages = read_results(output / "results.jsonl"), manifest.read(output)["stages"]
+    results, stages = read_results(output / RESULTS), manifest.read(output)["stages"]
     rows = [row for part in PARTS for row in _stages(part, manifest.read(output / part)["stages"])]
     figures = markdown_table([row for row in results if row.task != TASK and row.subset == "all"])
     compared = (output / COMPARED).read_text(encoding="utf-8").strip()
@@ -193,7 +196,7 @@ def write_report(output: Path) -> None:
         "## Stages",
         markdown(["stage", "seconds", "outcome"], rows, numeric=("seconds",)),
     ]
-    write_text(output / "report.md", "\n\n".join(parts) + "\n")
+    write_text(output / REPORT, "\n\n".join(parts) + "\n")
 
 
 def _stages(part: str, stages: Mapping[str, Any]) -> list[list[str]]:

@@ -25,13 +25,11 @@ from samesense.execution.sharded import Shard, sharded_job
 from samesense.execution.threads import torch_threads
 from samesense.hashes import rows_hash
 from samesense.inference.output import Encoded, write_rows
+from samesense.recipes.harvest.folder import VECTORS
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.types import Embeddings, Indices
 
 logger = logging.getLogger(__name__)
-
-VECTORS = "vectors"
-"""Folder of the vectors of the sentences that take part."""
 
 SHARD = 50
 """Sentences of a shard, and what a kill may cost a worker."""

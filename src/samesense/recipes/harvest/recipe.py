@@ -34,6 +34,7 @@ from samesense.execution.executors import choose_executor
 from samesense.execution.progress import stage
 from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
+from samesense.recipes.harvest.folder import COLUMNS
 from samesense.recipes.harvest.settings import HarvestSettings
 
 logger = logging.getLogger(__name__)
@@ -97,12 +98,13 @@ def _opened(
 def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> bytes:
     """Return a shard as Parquet, with the counts of what was wanted and what it holds in its footer."""
     kept = planned.take(scored.rows)
-    columns = {
-        "sentence1": pa.array(corpus.sentences(kept.first), pa.string()),
-        "sentence2": pa.array(corpus.sentences(kept.second), pa.string()),
-        "score": pa.array(scored.scores, pa.float64()),
-        "kind": pa.array(kept.kinds, pa.string()),
-    }
+    pairs = (
+        pa.array(corpus.sentences(kept.first), pa.string()),
+        pa.array(corpus.sentences(kept.second), pa.string()),
+        pa.array(scored.scores, pa.float64()),
+        pa.array(kept.kinds, pa.string()),
+    )
+    columns = dict(zip(COLUMNS, pairs, strict=True))
     for name, ids in (("1", kept.first), ("2", kept.second)):
         columns |= {
             f"document{name}": pa.array(corpus.documents_of(ids), pa.int64()),

@@ -30,7 +30,7 @@ from samesense.encoder.forward.precision import inference_precision
 from samesense.encoder.maps.whitening import Whitening
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.executors import usual_workers
-from samesense.execution.sharded import Shard, sharded_job
+from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.threads import torch_threads
 from samesense.files import read_json, write_json
 from samesense.hashes import rows_hash
@@ -44,6 +44,9 @@ REFERENCE, TEXTS = "reference", "reference.json"
 
 SHARD = 50
 """Sentences of a shard, and what a kill may cost a worker."""
+
+SUFFIX = ".npz"
+"""Of the file of a shard."""
 
 FEWEST = 50
 """Sentences below which whitening says nothing."""
@@ -168,7 +171,7 @@ def _gather(work: ReadingWork, count: int, settings: OriginSettings) -> list[str
     """Read the reference sentences, or go on."""
     sizes = [min(SHARD, count - start) for start in range(0, count, SHARD)]
     try:
-        with sharded_job(work.folder / REFERENCE, "origin", ".npz") as job:
+        with sharded_job(work.folder / REFERENCE, "origin", SUFFIX) as job:
             job.begin(reader={"identity": work.expected})
             done = job.finished(len(sizes))
             usual = usual_workers(len(sizes) - len(done), work.device)
@@ -197,8 +200,9 @@ def _estimate(work: ReadingWork, shard: int, missing: int, workers: int) -> None
 
 def _gathered(folder: Path, count: int) -> Reading:
     parts: list[tuple[np.ndarray, np.ndarray]] = []
+    job = ShardedJob(folder / REFERENCE, "origin", SUFFIX)
     for shard in range(-(-count // SHARD)):
-        with np.load(folder / REFERENCE / "shards" / f"{shard:05d}.npz", allow_pickle=False) as arrays:
+        with np.load(job.path(shard), allow_pickle=False) as arrays:
             parts.append((arrays["logs"], arrays["own"]))
     logs, own = (np.concatenate(each) for each in zip(*parts, strict=True))
     return Reading(logs, own)

@@ -40,11 +40,11 @@ def advice(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
     if not verdict.harmed and not failed:
         return ()
     task_worse = failed or (verdict.task is not None and verdict.task.word == "worse")
-    found = [*(_of_training(verdict, seen) if task_worse else []), *_of_both(verdict, seen)]
+    found = [*(_of_training(seen) if task_worse else []), *_of_both(verdict, seen)]
     return (*found, *(_of_data(seen) if task_worse else []))
 
 
-def _of_training(verdict: Verdict, seen: Seen) -> Iterator[str]:
+def _of_training(seen: Seen) -> Iterator[str]:
     """Yield what the curve on dev and the cone say of the training."""
     rate = seen.settings.learning_rate
     lower = f"a lower learning rate: --learning-rate {rate / LOWER:.2g} in place of {rate:.2g}"

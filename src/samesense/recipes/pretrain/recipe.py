@@ -107,12 +107,7 @@ def run(
     record = manifest.describe("pretrain", settings.model_dump(), data)
     before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
     settings = settings.model_copy(update={"precision": inference_precision(settings.precision, encoder.device)})
-    documents = [document for own in read.values() for document in own]
-    learnt, held = hold_out(documents, settings.held_out, settings.seed)
-    logger.info(
-        f"data: {len(documents):,} documents, {len(learnt):,} blocks of at most {settings.max_seq_length} tokens, and "
-        f"{len(held):,} held out{', of documents of their own' if _apart(documents, held) else ''}"
-    )
+    learnt, held = _held_out_blocks([document for own in read.values() for document in own], settings)
     if new_head:
         logger.info("the head is new, as the file of the model has none")
     with run_folder.locked(output):
@@ -124,17 +119,10 @@ def run(
         start = trainer.evaluate()["eval_loss"]
         laps.count("evaluation")
         logger.info(f"before: perplexity {math.exp(start):.4g} of the masked tokens held out")
-        stop = StopOnInterrupt()
         newest = newest_checkpoint(output / run_folder.CHECKPOINTS) if resume else None
-        with dropped_cheaply(model):
-            interrupted = run_trainer(trainer, newest, stop) and stop.interrupted
-        laps.count("training")
+        trained = _trained(trainer, model, newest, settings, laps)
         best = trainer.state.best_metric
-        trained = TrainOutput(
-            trainer.state.global_step, laps.seconds["training"], settings.precision, None, None,
-            trainer.state.best_global_step, interrupted,
-        )  # fmt: skip
-        if not interrupted and best is not None:
+        if not trained.interrupted and best is not None:
             record[PERPLEXITY] = {"before": math.exp(start), "after": math.exp(best)}
             encoder[0].model = model
             with stage("saving the model"):
@@ -142,10 +130,36 @@ def run(
         return _ended(output, record, trained, laps)
 
 
+def _held_out_blocks(
+    documents: list[list[list[int]]], settings: PretrainSettings
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the blocks to learn from and those held out, and say how many there are."""
+    learnt, held = hold_out(documents, settings.held_out, settings.seed)
+    logger.info(
+        f"data: {len(documents):,} documents, {len(learnt):,} blocks of at most {settings.max_seq_length} tokens, and "
+        f"{len(held):,} held out{', of documents of their own' if _apart(documents, held) else ''}"
+    )
+    return learnt, held
+
+
 def _apart(documents: Sequence[Sequence[list[int]]], held: Sequence[list[int]]) -> bool:
     """Return whether no document is in part held out."""
     chosen = set(map(id, held))
     return all(len({id(block) in chosen for block in document}) == 1 for document in documents)
+
+
+def _trained(
+    trainer: MaskedLmTrainer, model: Any, newest: Path | None, settings: PretrainSettings, laps: Laps
+) -> TrainOutput:
+    """Train from the newest checkpoint, or from the start, until the end or Ctrl-C; return how that went."""
+    stop = StopOnInterrupt()
+    with dropped_cheaply(model):
+        interrupted = run_trainer(trainer, newest, stop) and stop.interrupted
+    laps.count("training")
+    return TrainOutput(
+        steps=trainer.state.global_step, seconds=laps.seconds["training"], precision=settings.precision,
+        best_step=trainer.state.best_global_step, interrupted=interrupted,
+    )  # fmt: skip
 
 
 def _ended(output: Path, record: dict[str, Any], trained: TrainOutput, laps: Laps) -> Pretraining:

@@ -87,7 +87,7 @@ def int8(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
     model = load(folder, backend="onnx-int8")
     size = sum(path.stat().st_size for path in folder.rglob("*int8*.onnx")) / 1e6
     return Form(
-        form="int8", name=f"{winner.name}, int8", model=model, speed=speed(model.encode_anew, winner.sample),
+        form="int8", name=f"{winner.name}, int8", model=model, speed=speed(model.encode_uncached, winner.sample),
         megabytes=size, steps=0, place=str(folder),
     )  # fmt: skip
 

@@ -22,20 +22,15 @@ from samesense.data.formats.labels import number_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import pair_key
 from samesense.errors import ConfigError, DataError
+from samesense.execution.sharded import MANIFEST, SHARDS
 from samesense.files import read_json
 from samesense.hashes import content_hash, json_hash, rows_hash
 from samesense.places import JOINT, check_inside
+from samesense.recipes.harvest.folder import COLUMNS, VECTORS
 from samesense.recipes.surrogate.settings import SurrogateSettings
-from samesense.training import manifest
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-SHARDS = "shards"
-"""Folder of the Parquet files of a harvest."""
-
-COLUMNS = ("sentence1", "sentence2", "score", "kind")
-"""What is read of them."""
 
 ROUNDING = 1e-6
 """By how much a cosine may lie outside -1 to 1."""
@@ -114,9 +109,6 @@ def read_harvest(sources: Sequence[str], settings: SurrogateSettings) -> Harvest
 
 def _by_sentences(sources: Sequence[str], settings: SurrogateSettings) -> bool:
     """Return whether sentences teach; ConfigError if they are asked for and harvests have no vectors in one space."""
-    from samesense.execution.sharded import MANIFEST
-    from samesense.recipes.harvest.bank import VECTORS
-
     without = [source for source in sources if not (Path(source).expanduser() / VECTORS).is_dir()]
     if settings.learn_from == "sentences" and without:
         raise ConfigError(
@@ -156,8 +148,6 @@ def _sentences(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from samesense.recipes.harvest.bank import VECTORS
-
     folders = [Path(source).expanduser() / VECTORS for source in sources]
     table = pa.concat_tables([pq.read_table(file) for folder in folders for file in _whole(folder)])
     share = math.sqrt(2 * settings.held_out_share)
@@ -185,7 +175,7 @@ def _shards(source: str) -> pa.Table:
 
 def _whole(folder: Path) -> list[Path]:
     """Return the shards in a folder of a harvest; DataError if it is none, or not whole."""
-    files, at = sorted((folder / SHARDS).glob("*.parquet")), folder / manifest.FILE
+    files, at = sorted((folder / SHARDS).glob("*.parquet")), folder / MANIFEST
     check_inside(folder, at, *files)
     record = read_json(at) if files or at.is_file() else {}
     if not files and record.get("method") != "harvest":

@@ -110,19 +110,33 @@ class SweepFile(_Table):
     def _consistent(self) -> SweepFile:
         variants = self.variants()
         names = [*(STARTS[how] for how in self.starts()), *(variant.name for variant in variants)]
+        self._check_names(names)
+        tables = (self.base, self.grid, *(v.tune for v in variants), *self.case, *(e.settings for e in self.data))
+        if any("seed" in table for table in tables):
+            raise ConfigError("Seeds of a sweep stand in its list seeds, as in: seeds = [1, 2, 3]; received seed.")
+        self._check_tuning(variants)
+        untested = next((entry.name for entry in self.data if not entry.tests()), None)
+        if untested is not None:
+            raise ConfigError(f"Each data set needs a test set or more; {untested} has none.")
+        if self.against is not None and self.against not in names:
+            raise ConfigError(f"against names a variant, one of {'; '.join(names)}; received {self.against!r}.")
+        return self
+
+    def _check_names(self, variants: list[str]) -> None:
+        """Raise ConfigError if two things of a kind have one name; those of variants are given."""
         for what, given in (
             ("seeds", list(map(str, self.seeds))),
             ("data sets", [entry.name for entry in self.data]),
-            ("variants", names),
+            ("variants", variants),
             ("test sets", [name for entry in self.data for name in entry.tests()]),
         ):
             twice = next((name for name in given if given.count(name) > 1), None)
             if twice is not None:
                 raise ConfigError(f"The {what} of a sweep must differ; {twice} stands there twice.")
+
+    def _check_tuning(self, variants: list[Variant]) -> None:
+        """Raise ConfigError if a setting that varies has no value, or there is no dev set to choose by."""
         tuned = [variant.tune for variant in variants]
-        tables = (self.base, self.grid, *tuned, *self.case, *(entry.settings for entry in self.data))
-        if any("seed" in table for table in tables):
-            raise ConfigError("Seeds of a sweep stand in its list seeds, as in: seeds = [1, 2, 3]; received seed.")
         for what, grids in (("of the grid", [self.grid]), ("that is tuned", tuned)):
             empty = next((key for grid in grids for key, values in grid.items() if not values), None)
             if empty is not None:
@@ -134,12 +148,6 @@ class SweepFile(_Table):
                 f"What is tuned is chosen on dev; {unselected.name} is run on {min(blind & set(unselected.data))}, "
                 'which has dev = "none".'
             )
-        untested = next((entry.name for entry in self.data if not entry.tests()), None)
-        if untested is not None:
-            raise ConfigError(f"Each data set needs a test set or more; {untested} has none.")
-        if self.against is not None and self.against not in names:
-            raise ConfigError(f"against names a variant, one of {'; '.join(names)}; received {self.against!r}.")
-        return self
 
     def starts(self) -> tuple[Untrained, ...]:
         """Return how each start that is evaluated untrained is standardized."""

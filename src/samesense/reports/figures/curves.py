@@ -16,6 +16,9 @@ from samesense.reports.figures.plot import Plot, Style, new_figure, style_of, st
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+SPEARMAN = "Spearman (x100)"
+"""What a sweep shows."""
+
 RATIO = 15
 """From this ratio of the largest to the smallest setting on, the axis is logarithmic."""
 
@@ -63,21 +66,19 @@ def learning_curves(curves: Sequence[Curve], *, name: str = "learning") -> Plot:
     return plot
 
 
-def sweep(
-    points: Mapping[str, Mapping[float, Sequence[float]]], *, setting: str, metric: str, name: str = "sweep"
-) -> Plot:
-    """Draw a figure against a setting, mean and one deviation over seeds.
+def sweep(points: Mapping[str, Mapping[float, Sequence[float]]], *, setting: str, name: str = "sweep") -> Plot:
+    """Draw Spearman against a setting, mean and one deviation over seeds.
 
-    ``points`` has for each series and each value of the setting one figure a seed, as it is to be shown.
+    ``points`` has for each series and each value of the setting one figure a seed, times 100.
 
     Source: figures of this kind are Fig. 4 of Huang et al. 2024 (CoSENT) and Fig. 3 of Liu et al. 2023 (RankCSE).
     """
     if not any(len(values) > 1 for values in points.values()):
         raise DataError(f"A sweep needs runs with two values of {setting!r} or more. Give more run folders.")
     series = {one: {x: list(values[x]) for x in sorted(values)} for one, values in points.items()}
-    caption = f"{metric} against {setting}; bands are one standard deviation over seeds, where there are several."
+    caption = f"{SPEARMAN} against {setting}; bands are one standard deviation over seeds, where there are several."
     with styled():
-        plot = _draw(series, name, caption, setting, metric, rings=False)
+        plot = _draw(series, name, caption, setting, SPEARMAN, rings=False)
         axes = plot.figure.axes[0]
         settings = sorted({x for values in series.values() for x in values})
         if settings[0] > 0 and settings[-1] / settings[0] >= RATIO:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 Groups = Sequence[Sequence[str]]
 
-MOST = 40
+MOST_SENTENCES = 40
 """With more sentences, the numbers in the cells can no longer be read."""
 
-SHOWN = 46
+SHOWN_CHARS = 46
 """Characters of a sentence that are shown."""
 
 
@@ -59,9 +59,10 @@ def heatmap(
 
 
 def _check(similarities: Mapping[str, npt.NDArray[np.float64]], size: int) -> None:
-    if not similarities or not 2 <= size <= MOST:
+    if not similarities or not 2 <= size <= MOST_SENTENCES:
         raise DataError(
-            f"A heatmap needs one model or more and 2 to {MOST} sentences; got {len(similarities)} and {size}."
+            f"A heatmap needs one model or more and 2 to {MOST_SENTENCES} sentences; got {len(similarities)} "
+            f"and {size}."
         )
 
 
@@ -98,4 +99,4 @@ def _label(axes: Axes, sentences: Sequence[str], groups: Groups, *, full: bool) 
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= SHOWN else line[: SHOWN - 3] + "..."
+    return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 3] + "..."

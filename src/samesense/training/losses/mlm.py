@@ -105,7 +105,7 @@ class _Head(nn.Module):
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        setattr(model, model.base_model_prefix, Given())
+        setattr(model, model.base_model_prefix, StatesAsGiven())
         self.model = model
 
     def forward(self, vectors: Tensor) -> Tensor:
@@ -114,7 +114,7 @@ class _Head(nn.Module):
         return logits.squeeze(0)
 
 
-class Given(nn.Module):
+class StatesAsGiven(nn.Module):
     """Stands for the trunk of a model, and gives the states that it is given: so its head alone can be asked."""
 
     def forward(self, *args: Any, inputs_embeds: Tensor, **kwargs: Any) -> BaseModelOutputWithPast:

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
-from samesense.files import one_line, replacing
+from samesense.files import replacing, without_breaks
 from samesense.inference.stream import Usable, is_table
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _lines(lines: Iterable[str], stream: IO[bytes]) -> None:
 
 
 def _line(value: Any) -> str:
-    return one_line(_cell(value))
+    return without_breaks(_cell(value))
 
 
 def _cell(value: Any) -> str:
