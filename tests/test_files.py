@@ -13,6 +13,7 @@ import pytest
 
 from samesense import files, hashes, places
 from samesense.errors import DataError, OutputError
+from samesense.files import replacing_folder
 from samesense.urls import matching
 
 HOLD = """
@@ -225,3 +226,14 @@ def test_a_killed_writer_leaves_a_folder_that_counts_as_empty(tmp_path):
             os._exit(0)
     os.waitpid(child, 0)
     assert len(names(tmp_path)) == 1 and files.is_empty(tmp_path)
+
+
+@pytest.mark.posix
+def test_a_link_to_a_folder_stays_a_link(tmp_path):
+    (tmp_path / "big disk").mkdir()
+    (tmp_path / "models").symlink_to(tmp_path / "big disk")
+    for content in ("one", "two"):
+        with replacing_folder(tmp_path / "models") as beside:
+            (beside / "file").write_text(content)
+        assert (tmp_path / "models").is_symlink()
+        assert (tmp_path / "big disk" / "file").read_text() == content

@@ -59,10 +59,11 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder that replaces ``path``, file or folder, at the end unless there is an exception.
 
-    Its files get the permissions that new files have. OutputError if it cannot be written, or is the current folder,
-    which other programs are in too.
+    A link stays a link, and what it leads to is replaced. Its files get the permissions that new files have.
+    OutputError if it cannot be written, or is the current folder, which other programs are in too.
     """
-    if path.resolve() == Path.cwd():
+    path = path.resolve()
+    if path == Path.cwd():
         raise OutputError("A folder is replaced as a whole, and the current one cannot be. Name another.")
     beside = temporary(path)
     try:

@@ -44,3 +44,20 @@ def test_whiten_refuses(tiny_trunk, tmp_path, capsys, folder, extra, message):
     assert captured.out == ""
     assert message in captured.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt"]
+
+
+def test_what_cannot_be_whitened_is_refused(tiny, tiny_trunk, toy_pairs, tmp_path, capsys):
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    config = BertConfig.from_pretrained(tiny_trunk, num_labels=1)
+    BertForSequenceClassification(config).save_pretrained(tmp_path / "cross")
+    AutoTokenizer.from_pretrained(tiny_trunk).save_pretrained(tmp_path / "cross")
+    assert run("whiten", tmp_path / "cross", toy_pairs / "dev.tsv", "-o", tmp_path / "out") == 2
+    assert "is a cross-encoder: it scores pairs" in capsys.readouterr().err
+    tiny.truncate_dim = 8
+    save(tiny, tmp_path / "cut")
+    assert run("whiten", tmp_path / "cut", toy_pairs / "dev.tsv", "-o", tmp_path / "out") == 2
+    assert "vectors are cut to their first 8 numbers" in capsys.readouterr().err
+    assert run("whiten", tmp_path / "cut", toy_pairs / "dev.tsv", "-o", tmp_path / "cut" / "white") == 2
+    assert "lies in the folder of the model that is read" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

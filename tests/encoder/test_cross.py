@@ -141,3 +141,9 @@ def test_the_arithmetic_of_training_is_measured_for_a_cross_encoder_too(bare, pa
     monkeypatch.setattr(precision, "has_bfloat16", lambda device: True)
     chosen = precision.training_precision(CrossEncoder(str(bare), device="cpu", num_labels=1), pairs[:4])
     assert "times as fast" in chosen.reason
+
+
+def test_the_protocol_names_the_prompt(bare):
+    model = load(str(bare), device="cpu", precision="float32", prompt="the dog ")
+    assert model.protocol.endswith(", prompt 'the dog '")
+    assert "prompt" not in load(str(bare), device="cpu", precision="float32").protocol

@@ -228,3 +228,14 @@ def test_what_another_has_written_since_is_found(tmp_path):
     first(["one", "three"])
     np.testing.assert_array_equal(second(["three", "one"]), first(["three", "one"]))
     assert calls == [["three", "one"]]
+
+
+def test_what_is_no_text_is_refused():
+    with pytest.raises(ModelError, match="Only strings can be encoded; received 3 of type int"):
+        EmbeddingCache(lambda texts: np.ones((len(texts), 2)))(["a", 3])
+
+
+def test_identity_tells_how_many_numbers_are_kept(tiny):
+    whole = model_identity(tiny, "float32")
+    tiny.truncate_dim = 8
+    assert model_identity(tiny, "float32") != whole

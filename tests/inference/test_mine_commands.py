@@ -255,4 +255,4 @@ def test_matches_of_two_files(run, tmp_path):
     code, out, _ = run("match", "-", tmp_path / "t.csv", "--target-columns", "body", "--one-to-one", stdin=LINES)
     assert [line.split("\t")[-3:-1] for line in out.splitlines()[1:]] == [["1", "1"], ["2", "2"], ["3", "3"]]
     code, out, _ = run("match", "-", tmp_path / "others.txt", stdin=b"nothing\n")
-    assert (code, out) == (0, "")
+    assert (code, out) == (0, "text\ttext_\trow\tmatch_row\tcosine\n")

@@ -42,6 +42,22 @@ def test_two_lists_are_pairs_and_texts_of_two_letters_are_none(model):
         samesense.explain(model, "a dog", None)
 
 
+def test_pairs_may_be_lists_and_rows_of_an_array(model):
+    pairs = list(zip(TEXTS[:2], TEXTS[2:], strict=True))
+    for given in ([list(pair) for pair in pairs], np.array(pairs)):
+        np.testing.assert_array_equal(samesense.similarity(model, given), model.scores(pairs))
+    for wrong in ([None], [("a", None)], [("a", 3)], [{"a": 1, "b": 2}]):
+        with pytest.raises(DataError, match="Pairs are of two texts each"):
+            model.scores(wrong)
+
+
+def test_an_opened_model_computes_as_it_was_opened(model):
+    with pytest.raises(ConfigError, match="computes as it was opened; received `deterministic`"):
+        samesense.encode(model, TEXTS, deterministic=True)
+    with pytest.raises(ConfigError, match="computes as it was opened; received `backend`"):
+        samesense.load(model, backend="onnx")
+
+
 @pytest.mark.parametrize(
     ("call", "name"),
     [

@@ -61,7 +61,7 @@ def similarity(
 
 def _pairs(text1: Any, text2: Any) -> list[Pair]:
     """Return two texts, two lists of texts, or pairs, as pairs."""
-    from samesense.inference.models.model import check_pairs
+    from samesense.inference.models.model import checked_pairs
 
     if isinstance(text1, str) and isinstance(text2, str):
         return [(text1, text2)]
@@ -77,8 +77,7 @@ def _pairs(text1: Any, text2: Any) -> list[Pair]:
                 "with each, take the embeddings: samesense.encode."
             )
         pairs = list(zip(first, second, strict=True))
-    check_pairs(pairs)
-    return pairs
+    return checked_pairs(pairs)
 
 
 def explain(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.api.data import labelled_pairs
 from samesense.choices import check_choice
 from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
-from samesense.errors import ConfigError, DataError
+from samesense.errors import ConfigError, DataError, ModelError
 from samesense.hashes import rows_hash
 
 if TYPE_CHECKING:
@@ -187,9 +187,11 @@ def whiten(
     """
     from samesense.data.sentences import unlabelled_texts
     from samesense.encoder.assembly.build import build
+    from samesense.encoder.assembly.cross import is_cross_encoder
     from samesense.encoder.encode import encode as embed
     from samesense.encoder.maps.sink import leave_out_sink
-    from samesense.encoder.maps.whitening import Whitening, append_whitening
+    from samesense.encoder.maps.whitening import Whitening, append_whitening, check_whole
+    from samesense.encoder.names import resolve
     from samesense.encoder.saving.card import Card, CardData, write_card
     from samesense.encoder.saving.storage import check_free, save
     from samesense.inference.names import place_of
@@ -198,7 +200,10 @@ def whiten(
     if not sentences:
         raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
     check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(texts)])
+    if is_cross_encoder(resolve(model)):
+        raise ModelError(f"{model} is a cross-encoder: it scores pairs and has no embeddings to whiten.")
     encoder = build(model)
+    check_whole(encoder)
     leave_out_sink(encoder)
     whitening = Whitening.fit(embed(encoder, sentences, precision=precision), dim)
     save(append_whitening(encoder, whitening), Path(output), overwrite=overwrite)

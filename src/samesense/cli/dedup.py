@@ -63,7 +63,7 @@ def dedup(
     import samesense
     from samesense.inference.names import place_of
     from samesense.inference.stream import read_usable
-    from samesense.inference.tables import format_of, rows_of, write_rows
+    from samesense.inference.tables import beside, format_of, rows_of, write_rows
 
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
     check_outputs([name for name, _ in outputs], [source, place_of(model), pairs])
@@ -72,9 +72,11 @@ def dedup(
         read.texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, by=by, keep=keep,
         search=search, work=work, precision=precision,
     )  # fmt: skip
-    contents = [_kept, *([_removed] if removed is not None else []), *([_groups] if groups is not None else [])]
-    for (name, form), content in zip(outputs, contents, strict=True):
-        write_rows(content(rows_of(source, read, form), read, found), name, form, source)
+    more = [(_removed, REMOVED)] if removed is not None else []
+    more += [(_groups, GROUPED)] if groups is not None else []
+    for (name, form), (content, names) in zip(outputs, [(_kept, ()), *more], strict=True):
+        header = beside(next(rows_of(source, read, form), {}), dict.fromkeys(names))
+        write_rows(content(rows_of(source, read, form), read, found), name, form, source, header)
     logger.info(str(found))
 
 
@@ -98,13 +100,19 @@ def _kept(rows: Iterator[Cells], _: Usable, found: Deduplicated) -> Iterator[Cel
             yield cells
 
 
+REMOVED = ("row", "kept_row", "kept_text", "cosine")
+GROUPED = ("group", "row", "kept", "cosine")
+"""Columns beside those of the source."""
+
+
 def _removed(rows: Iterator[Cells], read: Usable, found: Deduplicated) -> Iterator[Cells]:
     from samesense.inference.tables import beside
 
     for row, (cells, kept) in enumerate(zip(rows, found.kept_by.tolist(), strict=False)):
         if kept != row:
-            ours = {"row": read.places[row] + 1, "kept_row": read.places[kept] + 1, "kept_text": read.texts[kept]}
-            yield beside(cells, {**ours, "cosine": round(float(found.scores[row]), 6)})
+            score = round(float(found.scores[row]), 6)
+            ours = read.places[row] + 1, read.places[kept] + 1, read.texts[kept], score
+            yield beside(cells, dict(zip(REMOVED, ours, strict=True)))
 
 
 def _groups(rows: Iterator[Cells], read: Usable, found: Deduplicated) -> Iterator[Cells]:
@@ -115,5 +123,5 @@ def _groups(rows: Iterator[Cells], read: Usable, found: Deduplicated) -> Iterato
     cells = {row: its for row, its in enumerate(rows) if row in members}
     for number, group in enumerate(groups, 1):
         for row in group.rows:
-            ours = {"group": number, "row": read.places[row] + 1, "kept": row == group.kept}
-            yield beside(cells[row], {**ours, "cosine": round(float(found.scores[row]), 6)})
+            ours = number, read.places[row] + 1, row == group.kept, round(float(found.scores[row]), 6)
+            yield beside(cells[row], dict(zip(GROUPED, ours, strict=True)))

@@ -62,7 +62,7 @@ def match(
     import samesense
     from samesense.inference.names import place_of
     from samesense.inference.stream import read_usable
-    from samesense.inference.tables import format_of, rows_of, write_rows
+    from samesense.inference.tables import beside, format_of, rows_of, write_rows
 
     form = ".tsv" if output == "-" else format_of(output, source)
     if form == ".txt":
@@ -79,12 +79,17 @@ def match(
         one_to_one=one_to_one, search=search, work=work, precision=precision,
     )  # fmt: skip
     matches = _pairs(rows_of(source, ours, form), rows_of(target, theirs, form), found, ours.places, theirs.places)
-    write_rows(matches, output, form, source)
+    first = [next(rows_of(source, ours, form), {}), next(rows_of(target, theirs, form), {})]
+    write_rows(matches, output, form, source, beside(beside(*first), dict.fromkeys(MATCHED)))
     if unmatched is not None and rest is not None:
         left = set(found.unmatched.tolist())
         rows = enumerate(rows_of(source, ours, rest))
         write_rows((cells for row, cells in rows if row in left), unmatched, rest, source)
     logger.info(str(found))
+
+
+MATCHED = ("row", "match_row", "cosine")
+"""Columns beside those of both sources."""
 
 
 def _pairs(
@@ -99,6 +104,6 @@ def _pairs(
     for row, cells in enumerate(rows):
         while pair is not None and pair.row == row:
             both = beside(cells, theirs[pair.match])
-            numbers = {"row": places[row] + 1, "match_row": their_places[pair.match] + 1}
-            yield beside(both, {**numbers, "cosine": round(pair.score, 6)})
+            numbers = places[row] + 1, their_places[pair.match] + 1, round(pair.score, 6)
+            yield beside(both, dict(zip(MATCHED, numbers, strict=True)))
             pair = next(matches, None)

@@ -109,6 +109,9 @@ class EmbeddingCache:
         number of rows, or one that is not finite.
         """
         wanted = [text for text in dict.fromkeys(texts) if text not in self._place]
+        for text in wanted:
+            if not isinstance(text, str):
+                raise ModelError(f"Only strings can be encoded; received {text!r} of type {type(text).__name__}.")
         if self._blocks is not None and wanted:
             for found, vectors in self._blocks.find(wanted):
                 self._add(found, vectors)

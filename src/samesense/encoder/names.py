@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from huggingface_hub import snapshot_download
@@ -53,10 +54,11 @@ def local_folder(name: str) -> Path | None:
     source = resolve(name)
     if Path(source).is_dir():
         return Path(source)
-    try:
-        return Path(snapshot_download(source, local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):
-        return None
+    # sentence-transformers completes a name without an owner, unless it is one of the first transformers
+    for known in [source] if "/" in source else [source, f"sentence-transformers/{source}"]:
+        with suppress(LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):
+            return Path(snapshot_download(known, local_files_only=True))
+    return None
 
 
 def base_of(folder: Path) -> str | None:

@@ -68,11 +68,12 @@ def beside(cells: Cells, more: Cells) -> dict[str, Any]:
     return row
 
 
-def write_rows(rows: Iterable[Cells], output: str, form: str, source: str = "") -> None:
+def write_rows(rows: Iterable[Cells], output: str, form: str, source: str = "", columns: Iterable[str] = ()) -> None:
     """Write rows to a file, or to standard output for ``"-"``, as they come; text files have the column ``text`` alone.
 
-    Columns of Parquet have the types of the ``source`` if that is Parquet, else those of the first rows. A file is
-    there whole or not at all. DataError if rows do not fit into a table; OutputError if the file cannot be written.
+    A table of no rows has the ``columns`` that are given. Columns of Parquet have the types of the ``source`` if that
+    is Parquet, else those of the first rows. A file is there whole or not at all. DataError if rows do not fit into a
+    table; OutputError if the file cannot be written.
     """
     with _opened(output) as stream:
         if form == ".txt":
@@ -80,10 +81,10 @@ def write_rows(rows: Iterable[Cells], output: str, form: str, source: str = "") 
         elif form == ".jsonl":
             _lines((json.dumps(row, ensure_ascii=False, default=str) for row in rows), stream)
         else:
-            writers: dict[str, Callable[[Iterable[Cells], IO[bytes]], None]] = {
+            writers: dict[str, Callable[[Iterator[list[Any]], IO[bytes]], None]] = {
                 ".tsv": _tsv, ".csv": _csv, ".parquet": partial(_parquet, source=source),
             }  # fmt: skip
-            writers[form](rows, stream)
+            writers[form](_table(rows, list(columns)), stream)
 
 
 @contextmanager
@@ -114,19 +115,22 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def _tsv(rows: Iterable[Cells], stream: IO[bytes]) -> None:
+def _tsv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:
     """Write a header and rows; tabs and ends of lines in a cell become spaces, as the format has no quoting."""
-    _lines(("\t".join(map(_line, cells)) for cells in _table(rows)), stream)
+    _lines(("\t".join(map(_line, cells)) for cells in table), stream)
 
 
-def _csv(rows: Iterable[Cells], stream: IO[bytes]) -> None:
+def _csv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-    csv.writer(text, lineterminator="\n").writerows(map(_cell, cells) for cells in _table(rows))
+    csv.writer(text, lineterminator="\n").writerows(map(_cell, cells) for cells in table)
     text.detach()
 
 
-def _table(rows: Iterable[Cells]) -> Iterator[list[Any]]:
-    """Yield the names of the columns, then the cells of each row; DataError for a column that the first has not."""
+def _table(rows: Iterable[Cells], columns: list[str]) -> Iterator[list[Any]]:
+    """Yield the names of the columns, then the cells of each row; DataError for a column that the first has not.
+
+    Without a row they are ``columns``.
+    """
     names: dict[str, None] | None = None
     for row in rows:
         if names is None:
@@ -138,6 +142,8 @@ def _table(rows: Iterable[Cells]) -> Iterator[list[Any]]:
                 f"{', '.join(row.keys() - names.keys())} in a later one. Write .jsonl."
             )
         yield [row.get(name) for name in names]
+    if names is None and columns:
+        yield columns
 
 
 def _is_parquet(source: str) -> bool:
@@ -150,8 +156,8 @@ def _field(known: pa.Schema, name: str, values: Sequence[Any]) -> pa.Field:
     return pa.field(name, known.field(name).type if name in known.names else pa.infer_type(values))
 
 
-def _parquet(rows: Iterable[Cells], stream: IO[bytes], source: str) -> None:
-    """Write the columns of :func:`_table`, by the types in the source or the first rows.
+def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str) -> None:
+    """Write columns, by the types in the source or the first rows.
 
     A column that is empty there holds texts, and whatever comes later as a text.
     """
@@ -159,7 +165,7 @@ def _parquet(rows: Iterable[Cells], stream: IO[bytes], source: str) -> None:
     import pyarrow.parquet as pq
 
     known = pq.read_schema(source) if _is_parquet(source) else pa.schema([])
-    cells, writer = _table(rows), None
+    writer = None
     names, empty = next(cells, []), set[str]()
     try:
         while (batch := list(islice(cells, BATCH))) or writer is None:  # a file of no rows is a whole file too

@@ -14,6 +14,7 @@ from sentence_transformers import CrossEncoder
 from sentence_transformers.util import load_file_path
 
 from samesense.encoder.assembly.build import check_device
+from samesense.encoder.forward.batching import default_prompt
 from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.errors import ModelError
 from samesense.execution.progress import progress_bar, without_bars
@@ -66,7 +67,9 @@ def describe_cross(model: CrossEncoder, precision: Precision) -> str:
     activation = type(model.activation_fn).__name__
     shown = "the logit" if activation == "Identity" else f"{activation.lower()} of the logit"
     arithmetic = inference_precision(precision, torch.device(model.device))
-    return f"cross-encoder, {shown}, texts in the order given, {arithmetic}, at most {model.max_seq_length} tokens"
+    said = f"cross-encoder, {shown}, texts in the order given, {arithmetic}, at most {model.max_seq_length} tokens"
+    prompt = default_prompt(model)
+    return f"{said}, prompt {prompt!r}" if prompt else said
 
 
 def as_scores(model: CrossEncoder, *, precision: Precision = "float32") -> Score:

@@ -45,6 +45,7 @@ def token_parts(model: SentenceTransformer, text: str) -> TokenParts:
         ids, vectors, behind = _token_vectors(model, text)
         parts, whole = _through(behind, vectors), _through(behind, vectors.mean(dim=0, keepdim=True))[0]
         own = torch.as_tensor(model.encode([text], show_progress_bar=False)[0]).float().cpu()
+    parts, whole = parts[:, : len(own)], whole[: len(own)]  # of a model with truncate_dim the first numbers count
     scaled = whole * (own.norm() / whole.norm())  # the model may scale it to unit length
     sums = (parts.mean(dim=0) - whole).norm() <= CLOSE * whole.norm()
     if not sums or (scaled - own).norm() > CLOSE * own.norm():

@@ -130,6 +130,7 @@ def append_whitening(model: SentenceTransformer, whitening: Whitening) -> Senten
     from sentence_transformers.sentence_transformer.modules import Normalize
 
     d, k = whitening.matrix.shape
+    check_whole(model)
     if model.get_embedding_dimension() != d:
         raise ModelError(
             f"This whitening was fitted on embeddings of {d} dimensions; "
@@ -147,6 +148,15 @@ def append_whitening(model: SentenceTransformer, whitening: Whitening) -> Senten
     if unit:
         model.append(Normalize())
     return model
+
+
+def check_whole(model: SentenceTransformer) -> None:
+    """Raise ModelError if a model's vectors are cut to their first numbers: what is put behind it gets whole ones."""
+    if model.truncate_dim is not None:
+        raise ModelError(
+            f"This model's vectors are cut to their first {model.truncate_dim} numbers, and what is fitted on these "
+            "would be given whole ones. Take truncate_dim out of its config_sentence_transformers.json."
+        )
 
 
 def _moments(embeddings: Embeddings | Iterable[Embeddings]) -> tuple[int, Matrix, Matrix]:

@@ -7,7 +7,8 @@ either stop or, worse, pool differently, so both sets of keys, ``max_seq_length`
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,15 @@ _LEGACY_FLAGS = {
 }
 
 
-_MARKS = ("modules.json", "config.json", "manifest.json", "cell.json")
-"""Files by which a folder is known as a model or a run, cells of sweeps among them, which `overwrite` may replace."""
+_MARKS: dict[str, tuple[str, ...]] = {
+    "modules.json": (),
+    "config.json": ("model_type", "architectures"),
+    "manifest.json": ("method",),
+    "cell.json": (),
+}
+"""Files by which a folder is known as a model or a run, cells of sweeps among them, which `overwrite` may replace.
+
+Other programs have files of some of these names too: one of the keys beside a name must be in such a file."""
 
 
 @without_bars()
@@ -56,19 +64,38 @@ def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = Fa
 def check_free(target: Path, *, overwrite: bool, inputs: Iterable[str | Path] = ()) -> None:
     """Raise OutputError if ``target`` holds something that writing would lose, or cannot be written.
 
-    With ``overwrite``, what it holds may be lost, but for ``inputs``; see :func:`~samesense.places.check_folder`.
+    With ``overwrite``, what it holds may be lost, but for ``inputs``; see :func:`~samesense.places.check_folder`. It
+    may not lie in one of these that is a model either, as what is in its folder counts as part of it.
     """
     check_folder(target)
+    for home in (Path(given).expanduser().resolve() for given in inputs):
+        if home in target.resolve().parents and _is_model(home):
+            raise OutputError(f"{target} lies in the folder of the model that is read, {home}. Name another output.")
     if not target.exists() or (target.is_dir() and is_empty(target)):
         return
     if not overwrite:
         raise OutputError(f"{target} is not empty. Choose another output folder, or pass `overwrite` to replace it.")
-    if not any((target / mark).is_file() for mark in _MARKS):
+    if not _is_model(target):
         raise OutputError(
-            f"{target} is not replaced, as it is neither a model nor a run: it has no {', no '.join(_MARKS)}. Choose "
-            "another output folder, or delete it first."
+            f"{target} is not replaced, as it is neither a model nor a run: it has no {', no '.join(_MARKS)} of one. "
+            "Choose another output folder, or delete it first."
         )
     check_folder(target, inputs)
+
+
+def _is_model(folder: Path) -> bool:
+    """Return whether a folder is known as a model or a run."""
+    return any(_is_marked(folder / name, keys) for name, keys in _MARKS.items())
+
+
+def _is_marked(path: Path, keys: Sequence[str]) -> bool:
+    """Return whether a file is there and, where keys are asked for, holds one of them."""
+    if not path.is_file():
+        return False
+    with suppress(OSError, ValueError):
+        content = _read(path) if keys else {}
+        return not keys or (isinstance(content, dict) and any(key in content for key in keys))
+    return False
 
 
 def make_portable(model: SentenceTransformer, folder: Path) -> None:
@@ -104,11 +131,12 @@ def model_identity(model: SentenceTransformer, precision: str) -> str:
     """Return a text that is the same only for models that give the same vectors.
 
     It holds a hash over every weight, the tokenizer and the settings of every module, and in plain words the
-    precision, the longest input and the prompt. It is taken from the model in memory, so whatever was changed after
-    loading counts.
+    precision, the longest input, the prompt, and the numbers of a vector that are kept, if not all are. It is taken
+    from the model in memory, so whatever was changed after loading counts.
     """
     sha256, prompt = content_hash(_content(model)), default_prompt(model)
-    return json.dumps({"sha256": sha256, "precision": precision, "tokens": model.max_seq_length, "prompt": prompt})
+    known = {"sha256": sha256, "precision": precision, "tokens": model.max_seq_length, "prompt": prompt}
+    return json.dumps(known if model.truncate_dim is None else {**known, "dim": model.truncate_dim})
 
 
 def _content(model: SentenceTransformer) -> Iterator[bytes | memoryview]:

@@ -113,13 +113,12 @@ def _decides(folder: Path, path: Path) -> bool:
 
 
 def _commit(name: str) -> str:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
+    from samesense.encoder.names import local_folder
 
-    try:
-        return Path(snapshot_download(name, local_files_only=True)).name
-    except LocalEntryNotFoundError as error:
-        raise ModelError(f"The model {name!r} is not on this machine yet. Open it once, then calibrate it.") from error
+    folder = local_folder(name)
+    if folder is None:
+        raise ModelError(f"The model {name!r} is not on this machine yet. Open it once, then calibrate it.")
+    return folder.name
 
 
 def store(calibration: Calibration, path: Path) -> None:

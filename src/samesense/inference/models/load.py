@@ -85,6 +85,9 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         if prompt is not None or calibration is not None:
             given = "prompt" if prompt is not None else "calibration"
             raise ConfigError(f"An opened model keeps prompt and calibration; received `{given}`. Open it with them.")
+        if deterministic or backend != "auto":
+            given = "deterministic" if deterministic else "backend"
+            raise ConfigError(f"An opened model computes as it was opened; received `{given}`. Open it with that.")
         opened = apply_maps(model, narrow, None)
         if name is not None or seed is not None:
             opened = copy(opened)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from samesense.encoder.cosine import cosine_score, unit
 from samesense.encoder.embedding_cache import EmbeddingCache
@@ -224,10 +226,8 @@ class Model:
             ModelError: if calibrated values are asked for and there is no calibration.
             DataError: if one of them is no pair.
         """
-        check_pairs(pairs)
-        if calibrated:
-            return self.calibration.apply(self._score(pairs))
-        return self._score(pairs)
+        given = checked_pairs(pairs)
+        return self.calibration.apply(self._score(given)) if calibrated else self._score(given)
 
     def similarity(self, text1: str, text2: str, *, calibrated: bool = False) -> float:
         """Return the score of two texts; see :meth:`scores`, which takes many pairs.
@@ -243,8 +243,13 @@ class Model:
         return float(self.scores([(text1, text2)], calibrated=calibrated)[0])
 
 
-def check_pairs(pairs: Sequence[Pair]) -> None:
-    """Raise DataError if one of ``pairs`` is no two texts: a text of two letters would be taken for such."""
+def checked_pairs(pairs: Sequence[Any]) -> list[Pair]:
+    """Return pairs as tuples, whatever sequences they are.
+
+    DataError if one of them is no two texts: a text of two letters would be taken for such.
+    """
     for at, pair in enumerate(pairs):
-        if isinstance(pair, str) or len(pair) != 2:
+        two = not isinstance(pair, str) and isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
+        if not two or not all(isinstance(text, str) for text in pair):
             raise DataError(f"Pairs are of two texts each, (text, text); received {str(pair)[:60]!r} at place {at}.")
+    return [(str(first), str(second)) for first, second in pairs]

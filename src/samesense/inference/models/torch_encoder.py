@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from samesense.encoder.assembly.pooling import describe_pooling
 from samesense.encoder.each_once import each_once
 from samesense.encoder.encode import encode
-from samesense.encoder.forward.batching import default_prompt
+from samesense.encoder.forward.batching import default_prompt, tokenised
 from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.encoder.saving.storage import model_identity
@@ -54,6 +54,8 @@ class TorchEncoder:
         ]
         if model.default_prompt_name is not None:
             parts.append(f"prompt {model.prompts[model.default_prompt_name]!r}")
+        if model.truncate_dim is not None:
+            parts.append(f"first {model.truncate_dim} dimensions")
         return ", ".join(parts)
 
     @property
@@ -112,11 +114,20 @@ def _encode_alone(
     """
 
     def embed(block: list[str]) -> Embeddings:
+        rows = np.zeros((len(block), model.get_embedding_dimension() or 0), dtype=np.float32)
+        read = [at for at, text in enumerate(block) if _is_read(model, text)]
         with autocast(model.device, inference_precision(precision, model.device)):
-            rows: Embeddings = model.encode(block, batch_size=1, show_progress_bar=False).astype(np.float32)
+            if read:
+                rows[read] = model.encode([block[at] for at in read], batch_size=1, show_progress_bar=False)
         return rows
 
     with without_dropout(model):
         return each_once(
             texts, embed, model.get_embedding_dimension() or 0, normalize=normalize, on_progress=on_progress
         )
+
+
+def _is_read(model: SentenceTransformer, text: str) -> bool:
+    """Return whether a tokenizer makes a token of a text; one without special tokens makes none of an empty one."""
+    mask = tokenised(model, [text]).get("attention_mask")
+    return mask is None or bool(mask.any())
