@@ -7,6 +7,7 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.saving.storage import save
 from samesense.errors import ModelError, OutputError
+from samesense.inference.models.load import load
 from tests.context.worlds import small_causal
 
 
@@ -78,6 +79,8 @@ def test_a_text_without_tokens_is_zeros_whatever_stands_beside_it(tmp_path):
     alone, (first, blank, second) = encode(model, [""]), encode(model, ["a b c", "", "d e"])
     assert not alone.any() and not blank.any()
     np.testing.assert_allclose([first, second], encode(model, ["a b c", "d e"]), atol=1e-6)
+    by_themselves = load(model, deterministic=True, precision="float32").encode(["a b c", ""])
+    np.testing.assert_allclose(by_themselves, encode(model, ["a b c", ""], precision="float32"), atol=1e-6)
 
 
 def test_truncated_dimensions(tiny, sentences):
