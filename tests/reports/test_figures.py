@@ -10,6 +10,7 @@ from samesense.reports.figures import plot as module
 from samesense.reports.figures.curves import Curve, learning_curves, sweep
 from samesense.reports.figures.distribution import distribution, rating_groups
 from samesense.reports.figures.heatmap import heatmap
+from samesense.reports.figures.names import shown_name
 from samesense.reports.figures.overview import NARROW, Place, overview
 from samesense.reports.figures.plane import ModelPoint, plane
 from samesense.reports.figures.plot import inline_svg, save_plots, style_of, svg_text, variables
@@ -247,3 +248,11 @@ def test_the_users_own_style_counts_neither_inside_nor_is_it_changed():
     with mpl.rc_context({"text.color": "#ff0000", "font.size": 30}):
         assert svg_text(plane(place, styles={}, dataset="x")) == usual
         assert mpl.rcParams["font.size"] == 30
+
+
+def test_the_middle_of_a_long_name_is_left_out():
+    long = "/data/teams/search/models/experiments-of-november/runs/first/model"
+    assert shown_name("minilm-l6") == "minilm-l6"
+    assert shown_name(long) == f"{long[:14]}…{long[-28:]}"
+    drawn = overview([Place(long, 75.8, 73.0, 78.4)], styles={}, score="Spearman", name="overview")
+    assert [label.get_text() for label in drawn.figure.axes[0].get_yticklabels()] == [shown_name(long)]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from samesense.data.formats.labels import infer_scale, number_text
 from samesense.errors import DataError
+from samesense.reports.figures.names import shown_name
 from samesense.reports.figures.plot import INK, Plot, Style, new_figure, style_of, styled
 from samesense.types import Evidence, Scores
 
@@ -93,4 +94,4 @@ def _panel(axes: Axes, evidence: Evidence, appearance: Style) -> None:
     axes.set_xticks(range(len(groups)), [f"{label}\n({len(members)})" for label, members in groups])
     axes.tick_params(axis="x", labelsize=8)
     axes.grid(False, axis="x")
-    axes.set_title(evidence.model)
+    axes.set_title(shown_name(evidence.model))

@@ -19,6 +19,9 @@ SIZE = 9.5
 MARK, LINE, LETTER = 5.5, 13.0, 5.7
 """Half the width of a mark, the height of a line, and the width of a letter, in points."""
 
+LONGEST_NAME = 42
+"""Letters of a name that figures show."""
+
 MARGINAL = 0x2E80
 """Signs from here on are as wide as two letters."""
 
@@ -63,6 +66,11 @@ def write_names(axes: Axes, places: Mapping[str, Sequence[Point]], bars: Iterabl
             textcoords="offset points", va="center", ha="right" if leftwards else "left", fontsize=SIZE,
             arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.6} if abs(shift) > LINE else None,
         ).set_in_layout(False)  # fmt: skip
+
+
+def shown_name(name: str) -> str:
+    """Return a name as figures show it: the middle of a long one is left out, since its ends tell it from others."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME // 3]}…{name[-2 * LONGEST_NAME // 3 :]}"
 
 
 def letters(text: str) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from samesense.errors import DataError
-from samesense.reports.figures.names import LETTER, letters, write_names
+from samesense.reports.figures.names import LETTER, letters, shown_name, write_names
 from samesense.reports.figures.plot import INK, MUTED, Plot, Style, new_figure, style_of, styled
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _by_speed(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], 
 def _name(axes: Axes, places: Sequence[Place]) -> None:
     at = {place.model: (place.speed or 1.0, place.score) for place in places}
     bars = [((place.speed or 1.0, place.low), (place.speed or 1.0, place.high)) for place in places]
-    write_names(axes, {model: [point] for model, point in at.items()}, bars)
+    write_names(axes, {shown_name(model): [point] for model, point in at.items()}, bars)
 
 
 def _tick(value: float) -> str:
@@ -146,6 +146,6 @@ def _in_rows(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style]) -
         own = styles.get(place.model, style_of(0))
         axes.plot([place.low, place.high], [row, row], color=own.colour, linewidth=2)
         axes.plot([place.score], [row], own.marker, color=own.colour, markersize=9, markeredgecolor=INK)
-    axes.set_yticks(range(len(places)), [place.model for place in places])
+    axes.set_yticks(range(len(places)), [shown_name(place.model) for place in places])
     axes.set_ylim(len(places) - 0.5, -0.5)
     axes.grid(False, axis="y")

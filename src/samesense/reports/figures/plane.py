@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from samesense.errors import DataError
-from samesense.reports.figures.names import write_names
+from samesense.reports.figures.names import shown_name, write_names
 from samesense.reports.figures.plot import INK, Plot, Style, new_figure, style_of, styled
 
 
@@ -49,7 +49,7 @@ def plane(places: Sequence[ModelPoint], *, styles: Mapping[str, Style], dataset:
 def _by_text(places: Sequence[ModelPoint]) -> dict[str, list[tuple[float, float]]]:
     """Return the places of each model under its name and its note."""
     found: dict[str, list[tuple[float, float]]] = {}
-    texts = {place.model: f"{place.model}  {place.note}".strip() for place in reversed(places)}
+    texts = {place.model: f"{shown_name(place.model)}  {place.note}".strip() for place in reversed(places)}
     for place in places:
         found.setdefault(texts[place.model], []).append((place.uniformity, place.alignment))
     return found
