@@ -157,7 +157,7 @@ def test_steps(monkeypatch):
     assert settings.steps_between_evaluations(5749) == 144
     assert settings.steps(3) == 4
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert settings.steps(5749) == 360 and settings.steps_between_evaluations(5749) == 36
+    assert settings.steps(5749) == 356 and settings.steps_between_evaluations(5749) == 35
     assert CosentSettings(max_steps=7).steps(5749) == 7
     assert CosentSettings(epochs=0.5).steps(32) == 1
 

@@ -145,6 +145,16 @@ def examples_of_epoch(dataset: Any, batches: object, batch_size: int) -> int:
     return label_aware_examples(dataset["label"][:], batch_size) if batches == "label-aware" else len(dataset)
 
 
+def check_fills_step(dataset: Any, batches: object, batch_size: int) -> None:
+    """Raise ConfigError if several processes would train on nothing: they leave out what fills no step of them all."""
+    needed, examples = batch_size * world_size(), examples_of_epoch(dataset, batches, batch_size)
+    if world_size() > 1 and examples < needed:
+        raise ConfigError(
+            f"A step of {world_size()} processes with batch_size {batch_size} each takes {needed} examples; received "
+            f"{examples}. Lower batch_size, or take fewer processes."
+        )
+
+
 def share_without_comparison(labels: Sequence[float], batch_size: int) -> float:
     """Return the probability that a random batch has one label only, so that CoSENT learns nothing from it.
 

@@ -74,8 +74,12 @@ class TrainerSettings(Settings):
         return {key.replace("-", "_"): given for key, _, given in words}
 
     def steps(self, examples: int) -> int:
-        """Return the number of optimiser steps over ``examples`` training examples, of all processes together."""
-        whole = -(-examples // (self.batch_size * world_size()))
+        """Return the number of optimiser steps over ``examples`` training examples, of all processes together.
+
+        Several processes leave out what fills no batch of each of them; one takes the short last batch.
+        """
+        ranks = world_size()
+        whole = -(-examples // self.batch_size) if ranks == 1 else examples // self.batch_size // ranks
         return self.max_steps or max(1, -(-int(whole * self.epochs * 1000) // 1000))
 
     def steps_between_evaluations(self, examples: int) -> int:
