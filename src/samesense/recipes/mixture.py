@@ -104,6 +104,16 @@ def _check_used(methods: Mapping[str, Method], rest: Mapping[str, Any], tables: 
         for name in own:
             if name in OF_RUN:
                 raise ConfigError(f"`{name}` of part {part} is a setting of the whole run: set it outside `parts`.")
+            if len(methods) > 1 and _changes_encoder(name, own[name]):
+                raise ConfigError(
+                    f"`{name}` of part {part} changes the encoder of every part; received {own[name]!r}. Set it "
+                    "outside `parts`."
+                )
+
+
+def _changes_encoder(name: str, value: Any) -> bool:
+    """Return whether a setting changes the one encoder itself, and not only what is learnt from a part."""
+    return (name == "dropout" and value is not None) or (name, value) == ("head", "kept")
 
 
 def _part(name: str, method: Method, group: Sequence[Found], own: Mapping[str, Any], reading: Reading) -> Part:
