@@ -33,7 +33,7 @@ class TrainerSettings(Settings):
         0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
     lr_scheduler_type: Scheduler = Field("linear", description="learning rate after that")
-    batch_size: int = Field(16, ge=1, description="examples in a step")
+    batch_size: int = Field(16, ge=1, description="examples per process and step")
     epochs: float = Field(4, gt=0, description="passes over the training data")
     max_steps: int | None = Field(None, ge=1, description="stop after so many steps, whatever the epochs")
     mini_batch_num_tokens: int | None = Field(

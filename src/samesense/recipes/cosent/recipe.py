@@ -17,6 +17,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.data import PairData
 from samesense.data.pairs.targets import Targets
+from samesense.execution.ranks import world_size
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.runner import as_dataset
@@ -41,7 +42,7 @@ def _summary(formed: Targets, settings: CosentSettings) -> list[str]:
     """Return what there is to say about labels, and about batches that cannot be compared."""
     if settings.loss != "cosent" and settings.batches != "label-aware":
         return [formed.summary]
-    lacking = share_without_comparison(formed.columns["label"], settings.batch_size)
+    lacking = share_without_comparison(formed.columns["label"], settings.batch_size * world_size())
     if settings.batches == "label-aware":
         return [formed.summary, f"batches: each with two labels; of random ones {lacking:.1%} would have one only"]
     if lacking >= WORTH_SAYING:

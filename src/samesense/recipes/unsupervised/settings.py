@@ -28,7 +28,7 @@ class ViewSettings(EncoderSettings):
     warmup_ratio: float = Field(
         0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
-    batch_size: int = Field(64, ge=1, description="examples in a step")
+    batch_size: int = Field(64, ge=1, description="examples per process and step")
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
     eval_steps: int | None = Field(
         125, ge=1, description="steps between evaluations on the dev set, one at the end at least"
@@ -86,7 +86,7 @@ class RankcseSettings(ViewSettings):
     warmup_ratio: float = Field(
         0.05, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
-    batch_size: int = Field(128, ge=1, description="examples in a step")
+    batch_size: int = Field(128, ge=1, description="examples per process and step")
     epochs: float = Field(4.0, gt=0, description="passes over the training data")
     teacher: tuple[str, ...] = Field((), description="what to learn the ranking from; several are averaged")
     teacher_weights: tuple[float, ...] | None = Field(None, description="one for each teacher, of any sum [equal]")
