@@ -7,6 +7,8 @@
 Source: Huang et al. 2024 (TASLP); for cross-encoders Eq. 11 and section V-E. Settings in ``configs/cosent.toml``,
     ``configs/cosent-nli.toml`` and ``configs/cosent-cross.toml``. Every loss is trained alike and selected by Spearman.
 Differs: batches are drawn anew each epoch, where some public codes keep the file's order; poolings ignore padding.
+    On NLI data batch and epoch are those of the paper's unsupervised tasks, whose pooling (first-last for BERT, CLS for
+    RoBERTa) must be set: without it a bare transformer has that of its other tasks, the mean.
     Of cross-encoders, λ is 1 unless a temperature is given; texts keep the segment ids of the model's tokenizer, where
     the blog's code sets all to 0; selection is by Spearman, where the blog's code selects by accuracy.
 """
