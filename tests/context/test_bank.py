@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from transformers import GenerationConfig
 
 import samesense
 from samesense.context.corpus.corpus import Corpus
@@ -180,6 +181,24 @@ def test_continuations_are_drawn_after_both_and_scored_after_both(reader):
     assert (one.first, one.second) == pytest.approx(tuple(np.mean(after, axis=1)), abs=1e-4)
     assert score([(first, first)])[0] == pytest.approx(0, abs=1e-5)
     assert "go on otherwise" in told.table()
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"repetition_penalty": 5.0}, {"no_repeat_ngram_size": 1}, {"min_p": 0.5}, {"typical_p": 0.1},
+        {"suppress_tokens": list(range(2, 100))}, {"do_sample": True, "temperature": 0.1, "top_k": 2, "num_beams": 3},
+    ],
+)  # fmt: skip
+def test_continuations_do_not_follow_how_the_model_is_set_to_generate(reader, monkeypatch, own):
+    (sentence,) = some_sentences(1)
+    expected = reader.sample(sentence, 6, 20, 42)
+    model = reader.generator.model
+    config = GenerationConfig(eos_token_id=model.generation_config.eos_token_id, **own)
+    monkeypatch.setattr(model, "generation_config", config)
+    np.testing.assert_array_equal(reader.sample(sentence, 6, 20, 42), expected)
+    assert model.generation_config is config
+    assert not (expected == config.eos_token_id).any()  # a text of so many tokens does not end before them
 
 
 def test_a_language_model_alone_is_a_model_by_its_name(tmp_path):

@@ -8,11 +8,14 @@ from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.recipes import runner
+from samesense.recipes.cosent.recipe import prepare
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.dev_part import hold_out
+from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import bind, read_settings, shipped
 from samesense.reports import read_results
+from samesense.training.batches import share_without_comparison
 from tests.messages import listen
 
 
@@ -157,9 +160,24 @@ def test_steps(monkeypatch):
     assert settings.steps_between_evaluations(5749) == 144
     assert settings.steps(3) == 4
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert settings.steps(5749) == 360 and settings.steps_between_evaluations(5749) == 36
+    assert settings.steps(5749) == 356 and settings.steps_between_evaluations(5749) == 35
     assert CosentSettings(max_steps=7).steps(5749) == 7
     assert CosentSettings(epochs=0.5).steps(32) == 1
+
+
+def test_batches_without_a_comparison_are_those_of_all_processes(parts, settings, tiny_trunk, tmp_path, monkeypatch):
+    model, labels = build(str(tiny_trunk), device="cpu"), parts["train"].labels
+
+    def said(**more):
+        own = settings.model_copy(update={"batch_size": 2, **more})
+        return prepare(model, Job(method="cosent", data=parts["train"], settings=own, output=tmp_path)).summary[1:]
+
+    (alone,) = said()
+    assert f"batches: {share_without_comparison(labels, 2):.1%} have one label only" in alone
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    lacking = share_without_comparison(labels, 4)
+    assert lacking < 0.01 and said() == []
+    assert f"of random ones {lacking:.1%} would" in said(batches="label-aware")[0]
 
 
 def test_hold_out_needs_two_labels_on_both_sides(tmp_path):

@@ -115,6 +115,11 @@ def test_settings_go_to_the_run_to_all_parts_that_have_them_or_to_one(files):
         ({"gamma": 1.0}, r"gamma is a setting of method rankcse; these data are scored \(method cosent\), sentences"),
         ({"gama": 1.0}, r"There is no setting 'gama'"),
         ({"parts": {"nli": {}}}, r"The tables of `parts` are those of the data, scored .*; received 'nli'"),
+        ({"parts": {"scored": {"learning_rate": 1e-3}}}, r"`learning_rate` of part scored is .* of the whole run"),
+        ({"parts": {"sentences": {"batch_size": 4, "epochs": 2}}}, r"`epochs` .* set it outside `parts`\.$"),
+        ({"parts": {"scored": {"mixing": "in-turn"}}}, r"`mixing` of part scored"),
+        ({"parts": {"sentences": {"dropout": 0.2}}}, r"`dropout` of part sentences changes the encoder of every part"),
+        ({"parts": {"sentences": {"head": "kept"}}}, r"`head` of part sentences .*; received 'kept'\. Set it outside"),
         ({"mixing": "weighted"}, r"mixing weighted takes weights.*received mixing weighted and no weights"),
         ({"weights": (1, 2)}, r"received mixing proportional and weights"),
         ({"mixing": "weighted", "weights": (1, -1)}, r"a number above 0 for each kind; received 1.0, -1.0"),
@@ -124,6 +129,18 @@ def test_settings_go_to_the_run_to_all_parts_that_have_them_or_to_one(files):
 def test_what_does_not_go_together_is_refused(files, settings, said):
     with pytest.raises(ConfigError, match=said):
         plan(named(files, "scored", "texts"), settings=settings)
+
+
+def test_what_concerns_the_encoder_of_all_parts_is_set_for_the_run_or_the_only_part(files):
+    sources = named(files, "scored", "texts", "classes")
+    planned = plan(sources, dev="none", settings={"dropout": 0.2, "head": "kept", "parts": {"classes": {"seed": 1}}})
+    scored, sentences, classes = planned.train.parts
+    assert "dropout" not in type(scored.settings).model_fields
+    assert (sentences.settings.dropout, classes.settings.dropout, sentences.settings.head) == (0.2, 0.2, "kept")
+    own = {"sentences": {"head": "none"}}  # which leaves the encoder as it is
+    assert plan(sources, settings={"parts": own}).train.parts[1].settings.head == "none"
+    alone = plan(named(files, "texts"), method="mixed", settings={"parts": {"sentences": {"dropout": 0.2}}})
+    assert alone.train.parts[0].settings.dropout == 0.2
 
 
 def test_weights_for_other_parts_and_bad_rows_are_refused_before_the_folder_is_made(files, tiny_trunk, tmp_path):

@@ -1,12 +1,15 @@
 """Masked language modelling: the loss equals its twin, what is held out stays out, and a stopped run ends the same."""
 
 import json
+import math
+import shutil
 import signal
 
 import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer, LlamaConfig, LlamaModel, TrainerCallback
 
 import samesense
@@ -14,6 +17,7 @@ from samesense.data.documents import running_documents
 from samesense.encoder.assembly.build import build
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.recipes import run_folder
+from samesense.recipes.pretrain import recipe
 from samesense.recipes.pretrain.recipe import run
 from samesense.recipes.pretrain.settings import PretrainSettings
 from samesense.training.losses.mlm import masked_lm_head
@@ -81,6 +85,48 @@ def test_the_loss_is_that_of_all_scores(tiny_trunk, tiny_decoder, kind):
     model.eval()
     found = MaskedLoss()(model, batch["ids"], batch["attention"], batch["labels"]).detach()
     assert float(found) == pytest.approx(twin_of_loss(model, batch, kind == "decoder"), rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def bare_decoder(tiny_decoder, tmp_path_factory):
+    """The same whose tokenizer puts nothing before or behind a text."""
+    folder = tmp_path_factory.mktemp("bare") / "decoder"
+    shutil.copytree(tiny_decoder, folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="$A", pair="$A $B")
+    tokenizer.save_pretrained(folder)
+    assert AutoTokenizer.from_pretrained(folder)("a man")["input_ids"] == tokenizer.convert_tokens_to_ids(["a", "man"])
+    return str(folder)
+
+
+def test_a_decoder_is_not_asked_for_the_first_token_before_which_there_is_none(
+    bare_decoder, documents, tmp_path, monkeypatch
+):
+    made = []
+
+    class Kept(Blocks):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            made.append(self)
+
+    monkeypatch.setattr(recipe, "Blocks", Kept)
+    how = {**HOW, "masked": 0.01, "batch_size": 1, "max_steps": 40}  # one token of each block
+    run([documents], PretrainSettings(model=bare_decoder, **how), tmp_path / "run")
+    (make,) = made
+    told = {tuple(make.mask_one([15, 16, 17], np.random.default_rng(seed))[1]) for seed in range(20)}
+    assert told == {(IGNORED, 16, IGNORED), (IGNORED, IGNORED, 17)}
+    lines = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    losses = [value for line in lines for name, value in line.items() if name.endswith("loss")]
+    assert losses and all(map(math.isfinite, losses))
+
+
+def test_a_batch_of_which_no_token_is_told_costs_nothing(tiny_trunk):
+    model, _ = open_masked_lm(str(tiny_trunk))
+    ids = torch.tensor([[5, 6, 7]])
+    loss = MaskedLoss()(model, ids, torch.ones_like(ids), torch.full_like(ids, IGNORED))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert all(p.grad is None or not p.grad.any() for p in model.parameters())
 
 
 def test_a_decoder_reads_in_both_directions_once_it_is_saved(tiny_decoder, documents, tmp_path):

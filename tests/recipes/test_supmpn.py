@@ -86,7 +86,7 @@ def test_a_share_without_an_augmentation():
         SupmpnSettings(augment_share=0.2)
 
 
-def test_sentences_of_a_step_decide_the_batch(nli):
+def test_sentences_of_a_step_decide_the_batch(nli, monkeypatch):
     sizes = {}
     for loss in LOSSES:
         settings = SupmpnSettings(loss=loss, sentences_per_step=132)
@@ -98,6 +98,10 @@ def test_sentences_of_a_step_decide_the_batch(nli):
     each = 1 + sum(min(2, len(data.positives[row])) + len(data.negatives[row]) for row in kept) / len(kept)
     assert ragged.sentences_each(data) == pytest.approx(each)
     assert ragged.for_data(data).batch_size == round(100 / each)
+    monkeypatch.setenv("WORLD_SIZE", "2")  # each process then takes half of the step
+    assert ragged.for_data(data).batch_size == round(100 / each / 2)
+    pairs = SupmpnSettings(loss="softmax", sentences_per_step=132)
+    assert pairs.for_data(read([str(nli)], pairs)).batch_size == 33
 
 
 @pytest.mark.parametrize("loss", ["info-nce", "triplet"])
@@ -132,6 +136,17 @@ def test_data_without_what_a_loss_needs_are_refused(nli):
         DataError, match=r"no anchor of 60 has a positive and a negative, which loss triplet with tuples"
     ):
         settings.usable(replace(train, negatives=[[] for _ in train.negatives]))
+
+
+def test_a_step_is_said_to_be_that_of_all_processes(nli, tiny, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    lines = {}
+    for loss in ("supmpn", "softmax"):
+        settings = SupmpnSettings(loss=loss, batch_size=8)
+        lines[loss] = prepare(tiny, job(read([str(nli)], settings), settings)).summary[-1]
+    assert lines == {
+        "supmpn": "sentences: about 176 a step (16 anchors)", "softmax": "sentences: 32 a step (16 pairs)",
+    }  # fmt: skip
 
 
 def job(train, settings):

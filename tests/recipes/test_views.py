@@ -13,6 +13,8 @@ from transformers import AutoTokenizer
 from samesense.encoder.encode import encode
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
+from samesense.recipes.distil.settings import DistilSettings
+from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import bind, read_settings
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
 from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
@@ -111,11 +113,47 @@ def test_a_short_run_is_looked_at_once():
         (lambda: RankcseSettings(contrast=0, beta=0, gamma=0), "leaves nothing to learn"),
         (lambda: RankcseSettings(views="one"), "views one goes with beta 0 and gamma above 0; received beta 1.0"),
         (lambda: RankcseSettings(views="one", beta=0, gamma=0), "received beta 0.0 and gamma 0.0"),
+        (
+            lambda: SimcseSettings(mlm_share=0.3),
+            r"mlm_share has an effect where mlm_weight is above 0; received mlm_share 0\.3 and mlm_weight 0\.0\. Leave",
+        ),
+        (
+            lambda: RankcseSettings(tau3=0.01),
+            r"where rank is listnet; received tau3 0\.01 and rank listmle\. Leave it out, or change rank\.",
+        ),
+        (lambda: RankcseSettings(rank="cosent", tau3=0.01), "received tau3 0.01 and rank cosent"),
+        (lambda: RankcseSettings(consistency="community", beta=0), "consistency has an effect where beta is above 0"),
+        (lambda: RankcseSettings(gamma=0, tau2=0.1), "tau2 has an effect where gamma is above 0"),
+        (lambda: RankcseSettings(gamma=0, rank="listnet"), "received rank listnet and gamma 0.0"),
+        (lambda: RankcseSettings(gamma=0, include_diagonal=False), "received include_diagonal False and gamma 0.0"),
+        (lambda: DistilSettings(rank="cosent", tau3=0.1), "received tau3 0.1 and rank cosent"),
     ],
 )
 def test_settings_that_contradict_each_other(make, message):
     with pytest.raises(ConfigError, match=message):
         make()
+
+
+def test_a_shipped_file_is_changed_by_what_is_given_and_a_file_of_ones_own_must_fit_it(tmp_path):
+    choose = METHODS["rankcse"].choose
+    net = read_settings("rankcse-listnet")
+    for given, kept in [
+        ({}, {"rank", "learning_rate", "tau2", "tau3"}),
+        ({"rank": "listmle"}, {"learning_rate", "tau2"}),
+        ({"gamma": 0.0}, {"learning_rate"}),
+        ({"gamma": 0.0, "tau2": 0.05}, {"learning_rate"}),  # the default, as good as not given
+    ]:
+        name, settings = choose("rankcse-listnet", given, lambda: None)
+        assert name == "rankcse-listnet"
+        expected = {key: value for key, value in net.items() if key in kept} | given
+        assert settings == RankcseSettings(**expected), given
+    with pytest.raises(ConfigError, match="tau3 has an effect where rank is listnet"):
+        choose("rankcse-listnet", {"rank": "listmle", "tau3": 0.0125}, lambda: None)
+    own = tmp_path / "own.toml"
+    own.write_text("tau3 = 0.0125\n")
+    with pytest.raises(ConfigError, match="tau3 has an effect where rank is listnet"):
+        choose(str(own), {}, lambda: None)
+    assert choose(str(own), {"rank": "listnet"}, lambda: None)[1].tau3 == 0.0125
 
 
 def test_settings_decide_what_is_read(tmp_path):

@@ -1,4 +1,4 @@
-"""Label-aware batches: what every batch promises, on drawn labels of all kinds; and what random ones would lack."""
+"""What every batch promises: of label-aware ones on drawn labels of all kinds, and of those without doubles."""
 
 import itertools
 import math
@@ -6,13 +6,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 from accelerate.data_loader import BatchSamplerShard
 from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samesense.errors import ConfigError, DataError
-from samesense.training.batches import LabelAwareBatches, share_without_comparison
+from samesense.training.batches import LabelAwareBatches, sampler_of, share_without_comparison
 
 LABELS = st.one_of(
     st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=80),
@@ -103,6 +104,32 @@ def test_ranks_share_the_batches(ranks):
     dealt = [batch for step in zip(*parts, strict=True) for batch in step]
     assert dealt[: len(whole)] == whole
     assert all(len({labels[at] for at in batch}) == 2 for batch in dealt)  # what fills the last step too
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_no_text_comes_twice_in_a_step_of_all_ranks(ranks, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", str(ranks))
+    texts = [f"text {at // 2}" for at in range(60)]  # each comes twice
+    data = Dataset.from_dict({"anchor": texts, "positive": [f"to {at}" for at in range(60)]})
+    generator = torch.Generator()
+    sampler = sampler_of("no-duplicates")(data, 4, drop_last=True, generator=generator, seed=1)
+    orders = []
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        parts = [list(BatchSamplerShard(sampler, num_processes=ranks, process_index=rank)) for rank in range(ranks)]
+        steps = [list(itertools.chain(*batches)) for batches in zip(*parts, strict=True)]
+        assert len(steps) == 60 // (4 * ranks) == len(sampler) / ranks
+        assert all(len(step) == 4 * ranks == len({texts[at] for at in step}) for step in steps)
+        orders.append(steps)
+    assert orders[0] != orders[1]
+
+
+def test_texts_of_which_none_fill_a_step_of_all_ranks_are_refused(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    data = Dataset.from_dict({"anchor": ["a"] * 9 + ["b"], "positive": [f"to {at}" for at in range(10)]})
+    sampler = sampler_of("no-duplicates")(data, 2, drop_last=True, generator=torch.Generator(), seed=1)
+    with pytest.raises(DataError, match=r"needs 4 rows .* 2 processes of batch_size 2 .*; received 10 rows"):
+        list(sampler)
 
 
 def test_refusals():

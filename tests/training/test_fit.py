@@ -275,6 +275,29 @@ def test_bfloat16_trains(start):
     assert max(score for _, score in curve) > curve[0][1]
 
 
+def test_examples_that_fill_no_step_of_all_processes_are_refused(tiny, sentences, tmp_path, monkeypatch):
+    """Each process would drop its short batch, and nothing be trained."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    data = as_dataset({"a": sentences[:8], "b": sentences[8:16], "label": [float(i) for i in range(8)]})
+    settings = TrainingSettings(max_steps=2, batch_size=5, precision="float32")
+    with pytest.raises(ConfigError) as error:
+        fit(tiny, data, CoSENT(tiny), settings, tmp_path)
+    assert str(error.value) == (
+        "A step of 2 processes with batch_size 5 each takes 10 examples; received 8. Lower batch_size, or take fewer "
+        "processes."
+    )
+    labels = [0.0] * 15 + [1.0]  # the label of which there is one makes one batch of two labels, for one process
+    data = as_dataset({"a": sentences[:16], "b": sentences[16:32], "label": labels})
+    with pytest.raises(ConfigError, match=r"takes 10 examples; received 5\."):
+        fit(tiny, data, CoSENT(tiny), settings, tmp_path, batches="label-aware")
+
+
+@pytest.mark.parametrize(("ranks", "examples", "steps"), [(1, 17, 10), (2, 17, 4), (2, 15, 2), (2, 23, 4), (3, 7, 1)])
+def test_steps_are_those_of_whole_batches_where_several_processes_train(monkeypatch, ranks, examples, steps):
+    monkeypatch.setenv("WORLD_SIZE", str(ranks))
+    assert TrainingSettings(batch_size=4, epochs=2).steps(examples) == steps
+
+
 def test_objective_is_a_plain_loss_of_sentence_transformers(tiny, sentences, tmp_path):
     """A user's own script: our loss in their trainer, and the value of theirs."""
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments

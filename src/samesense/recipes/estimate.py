@@ -14,6 +14,7 @@ from transformers import TrainerCallback, set_seed
 from samesense.data import PairData
 from samesense.data.examples import spread_over
 from samesense.execution.progress import stage, where_time_went
+from samesense.execution.ranks import world_size
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.model_adapters import adapter_of, start_settings
 from samesense.recipes.outcome.conclude import check_outcome
@@ -68,7 +69,7 @@ def estimate(
         seconds["learning curve"] = COST * (seconds["training"] + seconds["saving"] + seconds["evaluation"])
     whole = where_time_went({what: runs * spent for what, spent in seconds.items()})
     return [
-        f"steps: {steps:,} of {min(settings.batch_size, examples):,} examples each, of {examples:,}; "
+        f"steps: {steps:,} of {min(settings.batch_size * world_size(), examples):,} examples each, of {examples:,}; "
         f"{evaluations} evaluations on dev" + (f"; {runs} such runs" if runs > 1 else ""),
         f"estimate of the {whole}; by {TIMED_STEPS} steps of {step:.2g} s on this machine",
     ]

@@ -25,7 +25,7 @@ from samesense.recipes.mixed.data import Mixture, refuse
 from samesense.recipes.mixed.settings import MixedSettings
 from samesense.recipes.reading import Reading, read_labelled
 from samesense.recipes.sections.data import SectionsSettings, SectionTriplets, read_triplets
-from samesense.recipes.settings import EncoderSettings, bind, read_settings
+from samesense.recipes.settings import EncoderSettings, bind, read_settings, shipped
 from samesense.recipes.supmpn.settings import SupmpnSettings, read_for_supmpn
 from samesense.recipes.surrogate.data import Harvested, read_harvest
 from samesense.recipes.surrogate.settings import SurrogateSettings
@@ -58,13 +58,16 @@ class Method:
     ) -> tuple[str, EncoderSettings]:
         """Return the settings of a run: the shipped ones, then the user's own file, then what was given.
 
-        ``config`` is the name of a shipped file, the path of the user's own, or ``"auto"`` for the method's; the name
-        returned is for people. ``read`` reads the data, for a method whose settings depend on their kind. ``form`` is a
-        shipped file of what differs for the data at hand.
+        ``config`` is the name of a shipped file, whose settings that have no effect beside ``given`` are left out, the
+        path of the user's own, or ``"auto"`` for the method's; the name returned is for people. ``read`` reads the
+        data, for a method whose settings depend on their kind. ``form`` is a shipped file of what differs for the data
+        at hand.
         """
         check_known(self, given)
         shipped_files = [read_settings(name) for name in (self.name, form) if name]
         named = {} if config == "auto" else read_settings(config)
+        if config in shipped():
+            named = self.settings.fitting(read_settings(config), given)
         return (form or self.name) if config == "auto" else config, bind(self.settings, *shipped_files, named, given)
 
     def read(self, sources: Sequence[Source], settings: EncoderSettings, how: Reading) -> Examples:

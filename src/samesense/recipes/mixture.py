@@ -25,6 +25,9 @@ NAMES: Mapping[DataKind, str] = {
 OF_ALL = ("batch_size", "max_seq_length", "mini_batch_num_tokens", "seed")
 """Settings of the run that its parts take over where they are given."""
 
+OF_RUN = {*MixedSettings.model_fields} - {*OF_ALL, "parts"}
+"""Settings that hold for the whole run: there is one model, one optimiser and one schedule."""
+
 
 def mixture(
     found: Sequence[Found], config: str, given: Mapping[str, Any], reading: Reading
@@ -34,7 +37,8 @@ def mixture(
     A setting that the run itself has not is one of every part whose method has it; a table of ``parts`` is one part's.
 
     Raises:
-        ConfigError: if no part has a setting, there is no part of a name, or a part needs an encoder of another kind.
+        ConfigError: if no part has a setting, there is no part of a name, a part has a setting of the run, or it needs
+            an encoder of another kind.
         DataError: if a source cannot be read.
     """
     stated = {**({} if config in ("auto", "mixed") else read_settings(config)), **given}
@@ -83,7 +87,7 @@ def _method(found: Found, rest: Mapping[str, Any]) -> Method:
 
 
 def _check_used(methods: Mapping[str, Method], rest: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a setting that no part has, and for settings of a part that is not there."""
+    """Raise ConfigError for a setting that no part has, a part that is not there, and a part's setting of the run."""
     there = ", ".join(f"{name} (method {method.name})" for name, method in methods.items())
     for name in rest:
         if not any(name in method.settings.model_fields for method in methods.values()):
@@ -96,6 +100,20 @@ def _check_used(methods: Mapping[str, Method], rest: Mapping[str, Any], tables: 
     strange = next((name for name in tables if name not in methods), None)
     if strange is not None:
         raise ConfigError(f"The tables of `parts` are those of the data, {there}; received {strange!r}.")
+    for part, own in tables.items():
+        for name in own:
+            if name in OF_RUN:
+                raise ConfigError(f"`{name}` of part {part} is a setting of the whole run: set it outside `parts`.")
+            if len(methods) > 1 and _changes_encoder(name, own[name]):
+                raise ConfigError(
+                    f"`{name}` of part {part} changes the encoder of every part; received {own[name]!r}. Set it "
+                    "outside `parts`."
+                )
+
+
+def _changes_encoder(name: str, value: Any) -> bool:
+    """Return whether a setting changes the one encoder itself, and not only what is learnt from a part."""
+    return (name == "dropout" and value is not None) or (name, value) == ("head", "kept")
 
 
 def _part(name: str, method: Method, group: Sequence[Found], own: Mapping[str, Any], reading: Reading) -> Part:

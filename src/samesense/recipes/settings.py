@@ -63,6 +63,15 @@ class EncoderSettings(TrainingSettings):
     _words = field_validator("language", mode="before")(comma_separated)
 
     @model_validator(mode="after")
+    def _have_effect(self) -> Self:
+        for name, (needed, value) in self.without_effect(dict(self)).items():
+            raise ConfigError(
+                f"{name} has an effect where {needed} is {value}; received {name} {getattr(self, name)} and {needed} "
+                f"{getattr(self, needed)}. Leave it out, or change {needed}."
+            )
+        return self
+
+    @model_validator(mode="after")
     def _kept_adapters(self) -> Self:
         if self.keep_lora and (self.lora is None or self.merge or getattr(self, "encoder", "bi") == "cross"):
             raise ConfigError(
@@ -70,6 +79,17 @@ class EncoderSettings(TrainingSettings):
                 "encoder cross, whose head is trained in full, nor with `merge`, which mixes whole weights."
             )
         return self
+
+    @classmethod
+    def without_effect(cls, stated: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+        """Return which stated settings have no effect beside the others: the setting that each needs, and its value."""
+        return {}
+
+    @classmethod
+    def fitting(cls, shipped: SettingsFile, given: Mapping[str, Any]) -> SettingsFile:
+        """Return a shipped file without what has no effect beside the settings that are given."""
+        idle = cls.without_effect({**shipped, **given})
+        return SettingsFile({name: value for name, value in shipped.items() if name not in idle}, shipped.name)
 
     def examples(self, train: Any) -> int:
         """Return how many examples an epoch has."""

@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sentence_transformers.base.sampler import BatchSamplers, DefaultBatchSampler
+from sentence_transformers.base.sampler import BatchSamplers, DefaultBatchSampler, NoDuplicatesBatchSampler
 
 from samesense.data.examples import label_aware_examples
 from samesense.errors import ConfigError, DataError
+from samesense.execution.ranks import world_size
 
 Batches = Literal["random", "label-aware", "no-duplicates"]
 """Batches drawn at random; each with two labels at least; or, for InfoNCE, with no text in two of its rows."""
@@ -86,16 +87,72 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
         return random.permutation(np.concatenate([shuffled[others], rest]))
 
 
+class NoDuplicatesInStep(DefaultBatchSampler):  # type: ignore[misc]
+    """Batches of several processes, with no text in two rows of those that are one step.
+
+    Accelerate gives each process one of the batches that follow each other, and losses compare what all of them hold.
+    So the batch of a whole step is drawn and cut. What fills no step is left out, as sentence-transformers does.
+
+    Raises:
+        DataError: if there are too few different texts for one step.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int,
+        drop_last: bool = True,
+        valid_label_columns: list[str] | None = None,
+        generator: Any = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dataset, batch_size, True, valid_label_columns, generator, seed)
+        whole = batch_size * world_size()
+        self.steps = NoDuplicatesBatchSampler(dataset, whole, True, valid_label_columns, generator, seed)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Draw the batches of this epoch from now on."""
+        super().set_epoch(epoch)
+        self.steps.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        return len(self.steps) * world_size()
+
+    def __iter__(self) -> Iterator[list[int]]:
+        step: list[int] = []
+        for step in self.steps:
+            for start in range(0, len(step), self.batch_size):
+                yield step[start : start + self.batch_size]
+        if not step:
+            raise DataError(
+                f"A step needs {self.steps.batch_size} rows without a text in common, for {world_size()} processes of "
+                f"batch_size {self.batch_size} each; received {len(self.steps.dataset)} rows, which have too few. "
+                "Lower batch_size, or take random batches."
+            )
+
+
 def sampler_of(batches: Batches) -> type[DefaultBatchSampler] | BatchSamplers:
     """Return what sentence-transformers' training arguments take as ``batch_sampler``."""
     if batches == "label-aware":
         return LabelAwareBatches
-    return BatchSamplers.NO_DUPLICATES if batches == "no-duplicates" else BatchSamplers.BATCH_SAMPLER
+    if batches == "no-duplicates":
+        return BatchSamplers.NO_DUPLICATES if world_size() == 1 else NoDuplicatesInStep
+    return BatchSamplers.BATCH_SAMPLER
 
 
 def examples_of_epoch(dataset: Any, batches: object, batch_size: int) -> int:
     """Return how many examples of a dataset an epoch takes."""
     return label_aware_examples(dataset["label"][:], batch_size) if batches == "label-aware" else len(dataset)
+
+
+def check_fills_step(dataset: Any, batches: object, batch_size: int) -> None:
+    """Raise ConfigError if several processes would train on nothing: they leave out what fills no step of them all."""
+    needed, examples = batch_size * world_size(), examples_of_epoch(dataset, batches, batch_size)
+    if world_size() > 1 and examples < needed:
+        raise ConfigError(
+            f"A step of {world_size()} processes with batch_size {batch_size} each takes {needed} examples; received "
+            f"{examples}. Lower batch_size, or take fewer processes."
+        )
 
 
 def share_without_comparison(labels: Sequence[float], batch_size: int) -> float:

@@ -27,7 +27,7 @@ from samesense.execution.progress import stage
 from samesense.execution.ranks import world_size
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
-from samesense.training.batches import Batches, examples_of_epoch, sampler_of
+from samesense.training.batches import Batches, check_fills_step, examples_of_epoch, sampler_of
 from samesense.training.callbacks import (
     DEV_METRIC,
     LOSS_WEIGHTS,
@@ -122,7 +122,8 @@ def fit(  # noqa: PLR0913 - what a run may be told
         callbacks: further trainer callbacks.
 
     Raises:
-        ConfigError: if early stopping is asked for without a dev score, or what is asked for does not fit the model.
+        ConfigError: if early stopping is asked for without a dev score, or what is asked for does not fit the model or
+            the number of processes.
         DataError: if columns or labels do not fit the loss; see :func:`samesense.training.losses.check.check_dataset`.
 
     Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.forward.dropout.CheapDropout`, which has
@@ -134,7 +135,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
         raise ConfigError(
             "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
         )
-    _check_losses(loss, dataset, settings, model)
+    _check_losses(loss, dataset, settings, model, batches)
     if settings.keep_lora:
         check_kept(model)
     with packing(model), sparse_embeddings(loss, allowed="optim" not in settings.trainer) as sparse:
@@ -216,10 +217,11 @@ def _each(loss: nn.Module, dataset: Any) -> list[tuple[nn.Module, Dataset]]:
     return [(loss, dataset)]
 
 
-def _check_losses(loss: nn.Module, dataset: Any, settings: TrainingSettings, model: Any) -> None:
+def _check_losses(loss: nn.Module, dataset: Any, settings: TrainingSettings, model: Any, batches: object) -> None:
     """Check the data of every objective, and have it formed at every width that is asked for."""
     for one, own in _each(loss, dataset):
         check_dataset(one, own)
+        check_fills_step(own, batches, settings.batch_size)
         if isinstance(one, EmbeddingLoss) and settings.matryoshka:
             nest(one, settings.matryoshka, model.get_embedding_dimension())
 

@@ -85,7 +85,7 @@ class MaskedLoss(nn.Module):
     """
 
     def forward(self, model: Any, ids: Tensor, attention: Tensor, labels: Tensor) -> Tensor:
-        """Return the mean over the tokens that have a label; all three are ``(blocks, tokens)``."""
+        """Return the mean over the tokens that have a label, 0 of none; all three are ``(blocks, tokens)``."""
         name = model.base_model_prefix
         trunk = getattr(model, name)
         states = trunk(input_ids=ids, attention_mask=attention).last_hidden_state
@@ -97,7 +97,9 @@ class MaskedLoss(nn.Module):
             scores = model(inputs_embeds=states[masked].unsqueeze(0)).logits.squeeze(0)
         finally:
             setattr(model, name, trunk)
-        return nn.functional.cross_entropy(scores.float(), labels[masked])
+        told = labels[masked]
+        total = nn.functional.cross_entropy(scores.float(), told, reduction="sum")
+        return total / max(1, len(told))  # torch's mean of nothing is NaN
 
 
 class MaskedLmTrainer(Trainer):
@@ -121,10 +123,18 @@ class Blocks:
     Of the tokens to be told, 80 % are masked, 10 % exchanged for others, and 10 % left. A tokenizer without a mask has
     the token of an underscore in its place. Source: Devlin et al. 2019, section 3.1; BehnamGhader et al. 2024, D.1.
     Differs: of every block the same share is chosen, not each token by itself.
+
+    Args:
+        tokenizer: of the model.
+        length: tokens of the longest block.
+        masked: share of the tokens that are to be told.
+        decoder: the first token is never one of them, since a decoder tells a token by the one before.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, length: int, masked: float) -> None:
-        self.tokenizer, self.masked = tokenizer, masked
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, length: int, masked: float, *, decoder: bool = False
+    ) -> None:
+        self.tokenizer, self.masked, self.first = tokenizer, masked, int(decoder)
         alone, whole = self._ids("a"), list(tokenizer("a")["input_ids"])
         at = next((i for i in range(len(whole)) if whole[i : i + len(alone)] == alone), 0)
         self.before, self.after = whole[:at], whole[at + len(alone) :]
@@ -146,7 +156,7 @@ class Blocks:
 
     def mask_one(self, block: Sequence[int], chance: np.random.Generator) -> tuple[list[int], list[int]]:
         """Return a block with some tokens masked, and the labels, :data:`IGNORED` for those that are not to be told."""
-        free = [at for at, token in enumerate(block) if token not in self.special]
+        free = [at for at, token in enumerate(block) if at >= self.first and token not in self.special]
         ids, labels = list(block), [IGNORED] * len(block)
         for at in chance.permutation(free)[: max(1, round(self.masked * len(free)))]:
             labels[at] = block[at]

@@ -33,7 +33,7 @@ class TrainerSettings(Settings):
         0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
     lr_scheduler_type: Scheduler = Field("linear", description="learning rate after that")
-    batch_size: int = Field(16, ge=1, description="examples in a step")
+    batch_size: int = Field(16, ge=1, description="examples per process and step")
     epochs: float = Field(4, gt=0, description="passes over the training data")
     max_steps: int | None = Field(None, ge=1, description="stop after so many steps, whatever the epochs")
     mini_batch_num_tokens: int | None = Field(
@@ -74,8 +74,12 @@ class TrainerSettings(Settings):
         return {key.replace("-", "_"): given for key, _, given in words}
 
     def steps(self, examples: int) -> int:
-        """Return the number of optimiser steps over ``examples`` training examples, of all processes together."""
-        whole = -(-examples // (self.batch_size * world_size()))
+        """Return the number of optimiser steps over ``examples`` training examples, of all processes together.
+
+        Several processes leave out what fills no batch of each of them; one takes the short last batch.
+        """
+        ranks = world_size()
+        whole = -(-examples // self.batch_size) if ranks == 1 else examples // self.batch_size // ranks
         return self.max_steps or max(1, -(-int(whole * self.epochs * 1000) // 1000))
 
     def steps_between_evaluations(self, examples: int) -> int:

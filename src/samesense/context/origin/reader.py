@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from transformers import GenerationConfig
 
 from samesense.context.corpus.corpus import Window
 from samesense.context.generator.base import Generator, groups_of
@@ -102,15 +103,25 @@ class Reader:
 
     @torch.inference_mode()
     def sample(self, sentence: str, count: int, tokens: int, seed: int) -> Indices:
-        """Return texts that the model goes on with after a sentence, as tokens, ``(count, tokens)``."""
+        """Return texts that the model goes on with after a sentence, as tokens, ``(count, tokens)``.
+
+        They are drawn by the model's probabilities alone, without a token that ends a text. How the model is set to
+        generate, such as a penalty of repetitions, has no part in it.
+        """
         prefix = [self.generator.start, *self._ids(sentence)]
         ids = torch.tensor([prefix], device=self._model.device)
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            whole = self._model.generate(
-                ids, attention_mask=torch.ones_like(ids), do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
-                num_return_sequences=count, min_new_tokens=tokens, max_new_tokens=tokens, pad_token_id=prefix[0],
-            )  # fmt: skip
+        theirs = self._model.generation_config
+        own = GenerationConfig(  # type: ignore[no-untyped-call]
+            do_sample=True, temperature=1.0, top_k=0, top_p=1.0, num_return_sequences=count, min_new_tokens=tokens,
+            max_new_tokens=tokens, pad_token_id=prefix[0], eos_token_id=theirs.eos_token_id,
+        )  # fmt: skip
+        self._model.generation_config = own  # as an argument it would be filled up with what theirs sets
+        try:
+            with torch.random.fork_rng():
+                torch.manual_seed(seed)
+                whole = self._model.generate(ids, attention_mask=torch.ones_like(ids))
+        finally:
+            self._model.generation_config = theirs
         drawn: Indices = whole[:, len(prefix) :].cpu().numpy()
         return drawn
 

@@ -7,6 +7,8 @@
 Source: Huang et al. 2024 (TASLP); for cross-encoders Eq. 11 and section V-E. Settings in ``configs/cosent.toml``,
     ``configs/cosent-nli.toml`` and ``configs/cosent-cross.toml``. Every loss is trained alike and selected by Spearman.
 Differs: batches are drawn anew each epoch, where some public codes keep the file's order; poolings ignore padding.
+    On NLI data batch and epoch are those of the paper's unsupervised tasks, whose pooling (first-last for BERT, CLS for
+    RoBERTa) must be set: without it a bare transformer has that of its other tasks, the mean.
     Of cross-encoders, λ is 1 unless a temperature is given; texts keep the segment ids of the model's tokenizer, where
     the blog's code sets all to 0; selection is by Spearman, where the blog's code selects by accuracy.
 """
@@ -17,6 +19,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.data import PairData
 from samesense.data.pairs.targets import Targets
+from samesense.execution.ranks import world_size
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.runner import as_dataset
@@ -41,7 +44,7 @@ def _summary(formed: Targets, settings: CosentSettings) -> list[str]:
     """Return what there is to say about labels, and about batches that cannot be compared."""
     if settings.loss != "cosent" and settings.batches != "label-aware":
         return [formed.summary]
-    lacking = share_without_comparison(formed.columns["label"], settings.batch_size)
+    lacking = share_without_comparison(formed.columns["label"], settings.batch_size * world_size())
     if settings.batches == "label-aware":
         return [formed.summary, f"batches: each with two labels; of random ones {lacking:.1%} would have one only"]
     if lacking >= WORTH_SAYING:

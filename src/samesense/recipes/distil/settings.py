@@ -26,7 +26,7 @@ class DistilSettings(RankcseSettings):
     )
     regress: float = Field(1.0, ge=0, description="weight of the distance from the teachers' vectors; 0 leaves it out")
     learning_rate: float = Field(3e-4, gt=0, description="peak learning rate of AdamW")
-    batch_size: int = Field(64, ge=1, description="examples in a step")
+    batch_size: int = Field(64, ge=1, description="examples per process and step")
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
     eval_steps: int | None = Field(
         None, ge=1, description="steps between evaluations on the dev set [auto: ten a run, at most 1000 apart]"

@@ -23,7 +23,7 @@ class MixedSettings(EncoderSettings):
     weights: tuple[float, ...] | None = Field(
         None, description="weighted, in-turn: share of each kind in the steps, in the order of the data"
     )
-    batch_size: int = Field(16, ge=1, description="examples in a step [of each kind, that of its method]")
+    batch_size: int = Field(16, ge=1, description="examples per step [by method]")
     epochs: float = Field(1.0, gt=0, description="passes over the training data; round-robin: over the smallest kind")
     parts: dict[str, dict[str, Any]] = Field({}, description="settings of each kind by its name")
 

@@ -50,6 +50,7 @@ from samesense.training.masked_lm import (
     MaskedLmTrainer,
     MaskedLoss,
     hold_out,
+    is_decoder,
     open_masked_lm,
 )
 
@@ -101,7 +102,7 @@ def run(
     with stage(f"loading {settings.model}"):
         encoder = build(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
         model, new_head = open_masked_lm(_transformer_of(encoder, settings.model), settings.layers)
-    make = Blocks(encoder.tokenizer, settings.max_seq_length, settings.masked)
+    make = Blocks(encoder.tokenizer, settings.max_seq_length, settings.masked, decoder=is_decoder(model.config))
     read = {source: _cut(source, settings, make) for source in sources}
     data = {name: {"source": name, "sha256": fingerprint(name), "rows": len(own)} for name, own in read.items()}
     record = manifest.describe("pretrain", settings.model_dump(), data)

@@ -21,6 +21,7 @@ from samesense.data.tuples.augment import Augment, augmented, shown
 from samesense.data.tuples.completion import Completion, key_of
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.paraphrase import augment_named
+from samesense.execution.ranks import world_size
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.runner import as_dataset
 from samesense.recipes.supmpn.settings import SupmpnSettings
@@ -38,7 +39,8 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         set_dropout(model, settings.dropout)
     if settings.spec.targets is not None:
         formed = settings.spec.targets(train)
-        each = f"sentences: {2 * settings.batch_size} a step ({settings.batch_size} pairs)"
+        joined = settings.batch_size * world_size()
+        each = f"sentences: {2 * joined} a step ({joined} pairs)"
         return TrainingInputs(
             dataset=as_dataset(formed.columns),
             loss=lambda: settings.spec.build(model, settings, formed),
@@ -121,8 +123,8 @@ def _formed(rows: TupleData, anchors: int, settings: SupmpnSettings) -> list[str
             f"tuples: {places[0]} positives, {shares[0]:.0%} of them {filled}; {places[1]} negatives, {shares[1]:.0%} "
             "of them drawn from other anchors"
         )
-    each = settings.sentences_each(rows)
-    return [*lines, f"sentences: about {each * settings.batch_size:.0f} a step ({settings.batch_size} anchors)"]
+    each, joined = settings.sentences_each(rows), settings.batch_size * world_size()
+    return [*lines, f"sentences: about {each * joined:.0f} a step ({joined} anchors)"]
 
 
 def _warnings(rows: TupleData, settings: SupmpnSettings, dropout: bool) -> list[str]:

@@ -14,6 +14,7 @@ from samesense.data.tuples.convert import tuples_of_classes
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
+from samesense.execution.ranks import world_size
 from samesense.places import JOINT
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.losses.registry import TUPLE_LOSSES, Filter, PlacesSettings
@@ -46,7 +47,7 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
     learning_rate: float = Field(5e-5, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
     warmup_ratio: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises")
-    batch_size: int = Field(256, ge=1, description="anchors in a step")
+    batch_size: int = Field(256, ge=1, description="anchors per process and step")
     epochs: float = Field(3, gt=0, description="passes over the anchors")
     mini_batch_num_tokens: int | None = Field(
         4096, ge=1, description="most tokens held at once; larger batches go in parts, same loss and gradient"
@@ -61,10 +62,10 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
         return self
 
     def for_data(self, train: TupleData) -> Self:
-        """Return the settings with the batch size that ``sentences_per_step`` asks for."""
+        """Return the settings with the batch size of each process that ``sentences_per_step`` of all asks for."""
         if self.sentences_per_step is None:
             return self
-        anchors = max(1, round(self.sentences_per_step / self.sentences_each(train)))
+        anchors = max(1, round(self.sentences_per_step / self.sentences_each(train) / world_size()))
         return self.model_copy(update={"batch_size": anchors})
 
     def examples(self, train: TupleData) -> int:

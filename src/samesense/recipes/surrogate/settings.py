@@ -35,7 +35,7 @@ class SurrogateSettings(EncoderSettings):
     most_pairs: int | None = Field(None, ge=2, description="pairs trained on, of those that are left [all]")
     learning_rate: float = Field(1e-4, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
-    batch_size: int = Field(64, ge=1, description="examples in a step")
+    batch_size: int = Field(64, ge=1, description="examples per process and step")
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
 
     def sentences_fit(self) -> bool:

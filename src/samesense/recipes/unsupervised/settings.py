@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -28,7 +28,7 @@ class ViewSettings(EncoderSettings):
     warmup_ratio: float = Field(
         0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
-    batch_size: int = Field(64, ge=1, description="examples in a step")
+    batch_size: int = Field(64, ge=1, description="examples per process and step")
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
     eval_steps: int | None = Field(
         125, ge=1, description="steps between evaluations on the dev set, one at the end at least"
@@ -47,6 +47,12 @@ class ViewSettings(EncoderSettings):
     min_chars: int | None = Field(None, ge=1, description="leave out sentences of fewer characters")
     max_chars: int | None = Field(None, ge=1, description="leave out sentences of more characters")
 
+    @classmethod
+    def _changed(cls, stated: Mapping[str, Any], idle: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+        """Return those that are stated and not as they are by default, which is as good as left out."""
+        default = {name: cls.model_fields[name].default for name in idle}
+        return {name: needed for name, needed in idle.items() if stated.get(name, default[name]) != default[name]}
+
     def steps_between_evaluations(self, examples: int) -> int:
         """Return the number of steps between two evaluations on the dev set; a short run has one, at its end."""
         return min(super().steps_between_evaluations(examples), self.steps(examples))
@@ -63,6 +69,11 @@ class SimcseSettings(ViewSettings):
     mlm_weight: float = Field(0.0, ge=0, description="weight of masked language modelling beside it [off]; SimCSE 0.1")
     mlm_share: float = Field(0.15, gt=0, lt=1, description="share of the tokens that are masked")
     batches: Literal["random", "no-duplicates"] = Field("random", description="no-duplicates: no text twice in a batch")
+
+    @classmethod
+    def without_effect(cls, stated: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+        """Return which stated settings have no effect beside the others: the setting that each needs, and its value."""
+        return cls._changed(stated, {"mlm_share": ("mlm_weight", "above 0")} if not stated.get("mlm_weight") else {})
 
     @model_validator(mode="after")
     def _fits(self) -> SimcseSettings:
@@ -86,7 +97,7 @@ class RankcseSettings(ViewSettings):
     warmup_ratio: float = Field(
         0.05, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
-    batch_size: int = Field(128, ge=1, description="examples in a step")
+    batch_size: int = Field(128, ge=1, description="examples per process and step")
     epochs: float = Field(4.0, gt=0, description="passes over the training data")
     teacher: tuple[str, ...] = Field((), description="what to learn the ranking from; several are averaged")
     teacher_weights: tuple[float, ...] | None = Field(None, description="one for each teacher, of any sum [equal]")
@@ -112,6 +123,15 @@ class RankcseSettings(ViewSettings):
     teacher_pooling: PoolingName | None = Field(
         None, description="pooling of teachers that are models [its own, or mean if it has none]"
     )
+
+    @classmethod
+    def without_effect(cls, stated: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+        """Return which stated settings have no effect beside the others: the setting that each needs, and its value."""
+        rank, beta, gamma = (stated.get(name, cls.model_fields[name].default) for name in ("rank", "beta", "gamma"))
+        idle = {} if rank == "listnet" else {"tau3": ("rank", "listnet")}
+        idle |= {} if beta else {"consistency": ("beta", "above 0")}
+        of_ranking = ("rank", "tau2", "tau3", "include_diagonal")
+        return cls._changed(stated, idle | ({} if gamma else dict.fromkeys(of_ranking, ("gamma", "above 0"))))
 
     @model_validator(mode="after")
     def _fits(self) -> RankcseSettings:
