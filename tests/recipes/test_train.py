@@ -25,6 +25,13 @@ def test_a_dev_set_is_held_out_given_or_left_out(toy_pairs):
         assert plan(source, dev=none).dev is None
 
 
+def test_a_test_of_yes_no_labels_says_how_high_spearman_can_be(toy_pairs):
+    test = [(f"text {at}", f"other {at}", at % 2) for at in range(120)]
+    lines = plan(toy_pairs / "train.tsv", test=test).lines()
+    assert "  yes/no labels: Spearman is at most 86.6 here (60 of 120 are yes)" in lines
+    assert "yes/no" not in "".join(plan(toy_pairs / "train.tsv", test=toy_pairs / "test.tsv").lines())
+
+
 def test_no_sentence_of_the_pairs_held_out_is_trained_on(tmp_path):
     rows = [(f"text {at}", f"text {at + 1}", at % 5) for at in range(0, 60) if at % 3 < 2]  # three sentences a chain
     apart = plan(rows)

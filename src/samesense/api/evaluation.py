@@ -80,6 +80,9 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     finally:  # of hours of sets, those before one that fails or is interrupted are kept
         if output is not None and results:
             append_results(Path(output), results)
+    for task in found.tasks:
+        if remark := task.remark():
+            logger.info(f"{task.dataset}: {remark}")
     return results
 
 

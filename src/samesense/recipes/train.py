@@ -99,6 +99,8 @@ class TrainingPlan:
         """Return on what there will be a verdict, and what more is done."""
         found = self.sets.verdict
         said = [f"beside the start: {len(found.data)} pairs {found.how or f'of {found.name}'}"] if found else []
+        if found and (remark := found.task.remark()):
+            said.append(f"  {remark}")
         if self.settings.learning_curve:
             said.append("learning curve: 7 more trainings on parts of the data, which take 1.5 times as long")
         return said
