@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 from samesense import train
 from samesense.data import read_pairs
+from samesense.data.others import trained_on
 from samesense.data.pairs.data import concat
 from samesense.data.pairs.keys import plain_text
 from samesense.encoder.assembly.build import build
@@ -73,6 +75,18 @@ def test_no_verdict_is_invented(many, files):
     assert sets_of(many, None, cut=False).selecting is many
     one_label = replace(many, labels=[0.0] * (len(many) - 1) + [1.0])
     assert "cannot be cut" in sets_of(one_label, None).reason
+
+
+def test_a_verdict_counts_the_test_pairs_that_were_trained_on(files, tiny_trunk, tmp_path):
+    test = files["test"]
+    turned = replace(test, sentences1=[f"{one}!" for one in test.sentences2], sentences2=test.sentences1)
+    assert (trained_on(test, turned), trained_on(test, files["train"])) == (60, 0)
+    mixed = SimpleNamespace(parts=[SimpleNamespace(data=one) for one in (files["train"], test.take([1, 3]))])
+    assert trained_on(test, mixed) == 2
+    run = train(turned, dev=None, test=test, output=tmp_path / "run", **{**GOOD, "model": str(tiny_trunk)})
+    assert run.verdict.task.trained_on == 60
+    sets = json.loads((tmp_path / "run" / "manifest.json").read_text())["verdict"]["sets"]
+    assert sets[0]["trained_on"] == 60
 
 
 def test_two_sets_of_one_name_are_refused(files):

@@ -19,7 +19,7 @@ from samesense.data.kinds import tell
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main
-from samesense.recipes.dev_part import hold_out, leak, shared, texts_of
+from samesense.recipes.dev_part import hold_out, leaks, shared, texts_of
 from samesense.recipes.fitting import Fitting, fitting_method
 from samesense.recipes.learning_rate import rate_for
 from samesense.recipes.methods import DATA_TYPES, Method
@@ -74,7 +74,8 @@ class TrainingPlan:
         else:
             summary = getattr(train, "summary", None)
         said = f"data: {summary or f'{train.name}, {len(train)} examples'}"
-        return [said, *(f"  {leak(train, other, part)}" for part, other in others.items() if any(texts_of(train)))]
+        found = [line for part, other in others.items() if any(texts_of(train)) for line in leaks(train, other, part)]
+        return [said, *(f"  {line}" for line in found)]
 
     def _selection(self) -> str:
         if self.dev is None:
