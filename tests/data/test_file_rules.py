@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from samesense.data import load_rows, read_pairs
+from samesense.data.formats.columns import quoted
+from samesense.data.kinds import tell
 from samesense.data.sentences import all_texts
 from samesense.errors import DataError
 
@@ -306,3 +308,26 @@ def test_a_table_of_texts_without_a_header_line_is_refused(tmp_path, first):
     assert (
         f"the first line of a table names its columns, and {first!r} seems to be a text. Add a header line" in message
     )
+    assert message.splitlines()[0].endswith(f"If it is the name of a column: `columns` {quoted(first)}")
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("Timestamp,What is your question?,Rating", "2024/01/02,A dog runs.,5"),
+        ("id,What would you like us to know about you?", "7,A dog runs."),
+        ("who,What now?", "Ann,A dog runs."),
+    ],
+)
+def test_a_name_that_ends_like_a_text_is_none_beside_other_names(tmp_path, header, row):
+    path = put(tmp_path / "a.csv", f"{header}\n{row}\n")
+    name = header.split(",")[1]
+    assert list(all_texts(path, columns=name)) == ["A dog runs."]
+    if "who" not in header:
+        assert list(all_texts(path)) == ["A dog runs."]
+
+
+@pytest.mark.parametrize("line", ["A man eats.,food", "A man eats all of it,food", "A man eats.,A man eats?"])
+def test_a_table_of_two_columns_without_a_header_line_is_refused(tmp_path, line):
+    with pytest.raises(DataError, match=r"seems to be a text\. Add a header line\. If it is .* `columns` \"A man eats"):
+        tell(put(tmp_path / "a.csv", f"{line}\nA dog runs.,sport\nA cat sleeps.,sleep\n"))
