@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from io import BufferedIOBase
 from pathlib import Path
@@ -99,6 +99,16 @@ def numbered_lines(
         if not carriage_returns and "\r" in line and "\r" in line.rstrip("\r\n"):
             raise DataError(f"{place}: a carriage return stands in the midst of the line. {CARRIAGE_RETURNS}")
         yield number, line
+
+
+def without_blank_end(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield lines but for blank ones at the end, which editors leave; a blank one before a text is a line feed."""
+    done = 0
+    for number, line in lines:
+        if line.strip():
+            yield from ((blank, "\n") for blank in range(done + 1, number))
+            yield number, line
+            done = number
 
 
 def _other_format(start: bytes, source: str) -> DataError | None:
