@@ -183,12 +183,23 @@ def test_a_broken_or_zipped_parquet_file_is_refused(tmp_path):
 
 def test_text_that_is_not_utf8_is_refused_with_its_likely_encoding(tmp_path):
     path = tmp_path / "windows.tsv"
-    for encoding, byte, likely in (("utf-16", "ff", "UTF-16"), ("latin-1", "e9", "LATIN1")):
+    for encoding, byte, likely in (("utf-16", "ff", "UTF-16"), ("latin-1", "e9", "WINDOWS-1252")):
         path.write_bytes("élan\tb\t1\n".encode(encoding))
         assert refusal(path) == (
             f"{path}, row 1: text must be UTF-8; byte 0x{byte} at position 0 of the line is not. Re-save as UTF-8, for "
-            f"example: iconv -f {likely} -t UTF-8"
+            f"example: iconv -f {likely} -t UTF-8 {path} > {tmp_path}/windows.utf8.tsv"
         )
+
+
+def test_windows_quotes_name_the_encoding_of_windows_excel_and_the_whole_command(tmp_path):
+    path = tmp_path / "my pairs.csv"
+    path.write_bytes("text1,text2,label\n“a”,b,1\n".encode("cp1252"))
+    assert refusal(path).endswith(
+        'Re-save as UTF-8 (in Excel, save as "CSV UTF-8"), for example: iconv -f WINDOWS-1252 -t UTF-8 '
+        f"'{path}' > '{tmp_path}/my pairs.utf8.csv'"
+    )
+    path.write_bytes(b"text1,text2,label\n\x81\xe9,b,1\n")
+    assert "iconv -f LATIN1 -t UTF-8" in refusal(path)  # no letter of Windows
 
 
 def test_a_repeated_column_name_of_parquet_is_refused(tmp_path):
@@ -230,7 +241,7 @@ def test_files_that_are_no_text_are_known_by_their_first_bytes(tmp_path, name, c
         ("a text\nmore\n".encode("utf-16-be"), 1, "this seems to be UTF-16BE. Re-save"),
         ("蚂蚁花呗\n怎么还款\n多少钱\n".encode("utf-16-le"), 1, "iconv -f UTF-16LE -t UTF-8"),
         ("蚂蚁花呗怎么还款\n".encode("gb18030"), 1, "iconv -f GB18030 -t UTF-8"),
-        ("Ça coûte\n".encode("latin-1"), 1, "iconv -f LATIN1 -t UTF-8"),
+        ("Ça coûte\n".encode("latin-1"), 1, "iconv -f WINDOWS-1252 -t UTF-8"),
         (b'{"text": "b"}\na\0b\n', 2, "a text holds no NUL character, and this line does. Take it out: tr -d '\\000'"),
         (b'{"a": 1}\r{"a": 2}\r', 1, "if carriage returns do, convert the file: tr '\\r' '\\n'"),
     ],
