@@ -3,6 +3,7 @@
 import gzip
 import subprocess
 import sys
+from zipfile import ZipFile
 
 import pytest
 
@@ -16,6 +17,12 @@ from samesense.errors import DataError
 def refusal(source, **options):
     with pytest.raises(DataError) as caught:
         read_pairs(source, **options)
+    return str(caught.value)
+
+
+def refusal_of_tell(source):
+    with pytest.raises(DataError) as caught:
+        tell(source)
     return str(caught.value)
 
 
@@ -219,18 +226,36 @@ def test_a_repeated_column_name_of_parquet_is_refused(tmp_path):
         (gzip.compress(b"x\ty\t1\n", mtime=0), "compressed by gzip. To read it, end its name in .gz."),
         (
             b"PK\x03\x04\x14\0\x06\0\x08\0",
-            "a ZIP archive, as .xlsx and .ods are. To read it, unpack it, or save the sheet",
+            "a ZIP archive. To read it, unpack it; the name of an archive of one text file may end in .zip",
         ),
         (b"PAR1\x15\x04\x15\0\n\xff", "a Parquet file. To read it, end its name in .parquet."),
         (
             b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0",
-            "a file of an old Office, such as .xls. To read it, save the sheet as CSV",
+            'a file of an old Office, such as .xls. To read it, save the sheet as "CSV UTF-8"',
         ),
     ],
 )
 def test_files_that_are_no_text_are_known_by_their_first_bytes(tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
     assert f"{tmp_path / name}: this is no text, but {said}" in refused_by_any_reader(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.csv", "a.ods"])
+def test_a_workbook_says_how_to_read_it_whatever_its_name(tmp_path, name):
+    path = tmp_path / name
+    with ZipFile(path, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<x/>")
+        archive.writestr("xl/workbook.xml", "<x/>")
+    with pytest.raises(DataError) as caught:
+        read_pairs(path)
+    assert (
+        str(caught.value)
+        == refusal_of_tell(path)
+        == (
+            f'{path}: this is no text, but a workbook, as Excel has them. To read it, save the sheet as "CSV UTF-8"; or in '
+            f'Python: samesense.read(pandas.read_excel("{path}"))'
+        )
+    )
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.txt"])

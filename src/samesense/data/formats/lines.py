@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from io import BufferedIOBase
 from pathlib import Path
 from shlex import quote
 from typing import IO
+from zipfile import BadZipFile, ZipFile
 
 from samesense.data.formats.endings import PACKERS, broken, opened, split_suffix
 from samesense.errors import DataError
@@ -28,13 +30,14 @@ CARRIAGE_RETURNS = (
 _SHORTEN = "Put each text on a line of its own."
 _SAMPLE = 4096
 _NOT_WINDOWS = b"\x81\x8d\x8f\x90\x9d"  # bytes that WINDOWS-1252 leaves out
-_OFFICE = "save the sheet as CSV in UTF-8"
+WORKBOOKS = (".xlsx", ".xlsm", ".ods")
+"""Ends of the names of workbooks."""
+
+_OFFICE = 'save the sheet as "CSV UTF-8"'
+_ARCHIVE = b"PK\x03\x04"
 _OTHER_FORMATS = {
     b"\x1f\x8b": ("compressed by gzip", "end its name in .gz"),
-    b"PK\x03\x04": (
-        "a ZIP archive, as .xlsx and .ods are",
-        f"unpack it, or {_OFFICE}; the name of an archive of one text file may end in .zip",
-    ),
+    _ARCHIVE: ("a ZIP archive", "unpack it; the name of an archive of one text file may end in .zip"),
     b"PAR1": ("a Parquet file", "end its name in .parquet"),
     b"ARROW1": ("an Arrow file", "write it as Parquet"),
     b"\xff\xff\xff\xff": ("an Arrow stream, as in a folder of datasets", "name that folder"),
@@ -116,10 +119,29 @@ def without_blank_end(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _other_format(start: bytes, source: str) -> DataError | None:
+    if start.startswith(_ARCHIVE) and _is_workbook(source, start):
+        return workbook_error(source)
     for magic, (what, fix) in _OTHER_FORMATS.items():
         if start.startswith(magic):
             return DataError(f"{source}: this is no text, but {what}. To read it, {fix}.")
     return None
+
+
+def workbook_error(source: str) -> DataError:
+    """Build the error for a workbook of Excel, or of a program like it."""
+    return DataError(
+        f"{source}: this is no text, but a workbook, as Excel has them. To read it, {_OFFICE}; or in Python: "
+        f'samesense.read(pandas.read_excel("{source}"))'
+    )
+
+
+def _is_workbook(source: str, start: bytes) -> bool:
+    """Return whether a ZIP archive is a workbook, by its name, or by what is in it."""
+    if source.lower().endswith(WORKBOOKS) or b"opendocument.spreadsheet" in start:
+        return True
+    with suppress(OSError, BadZipFile):  # standard input, or a URL
+        return "xl/workbook.xml" in ZipFile(source).namelist()
+    return False
 
 
 def _not_utf8(sample: bytes, source: str, place: str, why: str, byte: int = 0) -> DataError:
