@@ -248,13 +248,10 @@ def test_a_workbook_says_how_to_read_it_whatever_its_name(tmp_path, name):
         archive.writestr("xl/workbook.xml", "<x/>")
     with pytest.raises(DataError) as caught:
         read_pairs(path)
-    assert (
-        str(caught.value)
-        == refusal_of_tell(path)
-        == (
-            f'{path}: this is no text, but a workbook, as Excel has them. To read it, save the sheet as "CSV UTF-8"; or in '
-            f'Python: samesense.read(pandas.read_excel("{path}"))'
-        )
+    assert refusal_of_tell(path) == str(caught.value)
+    assert str(caught.value) == (
+        f'{path}: this is no text, but a workbook, as Excel has them. To read it, save the sheet as "CSV UTF-8"; or '
+        f'in Python: samesense.read(pandas.read_excel("{path}"))'
     )
 
 
