@@ -1,5 +1,8 @@
 """A command line that is not understood: which rule, what was received, and what to write."""
 
+import subprocess
+import sys
+
 import pytest
 
 CASES = {
@@ -32,3 +35,25 @@ def test_misuse_is_said_with_what_to_write(run, line):
     assert (code, out) == (2, "")
     assert err.startswith(f"samesense: error: {CASES[line]}"), err
     assert " See: samesense" in err and err.endswith(" --help\n")
+
+
+EARLY = """
+import sys
+from samesense.cli.main import main
+sys.modules["torch"] = None  # an import of it fails
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("train {toy}/train.tsv -o {toy}", "is not empty. Choose another output folder, or pass --overwrite"),
+        ("sweep none.toml -o out", "none.toml: there is no such file."),
+    ],
+)
+def test_what_a_path_says_is_said_before_torch_is_loaded(line, said, toy_pairs):
+    words = [word.format(toy=toy_pairs) for word in line.split()]
+    done = subprocess.run([sys.executable, "-c", EARLY, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr

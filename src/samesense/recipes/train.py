@@ -19,6 +19,7 @@ from samesense.data.kinds import tell
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main
+from samesense.places import check_empty
 from samesense.recipes.dev_part import hold_out, leaks, shared, texts_of
 from samesense.recipes.fitting import Fitting, fitting_method
 from samesense.recipes.learning_rate import rate_for
@@ -148,6 +149,8 @@ class TrainingPlan:
 
         ConfigError, DataError, ModelError and OutputError come before the first step, where a run could not end well.
         """
+        if not (resume or overwrite) and is_main():
+            check_empty(Path(output))  # before torch is loaded, which takes seconds
         trained = self.method.run(
             self.train, self.settings, Path(output), dev=self.dev, test=self.test, guards=self.guards, concludes=True,
             resume=resume, overwrite=overwrite,
