@@ -125,6 +125,12 @@ def test_a_repeated_column_name_is_refused(tmp_path, other, said):
     assert refusal(path) == f"{path}, row 1: column names must differ; {said} more than once. Rename the columns."
 
 
+@pytest.mark.parametrize("line", ["0,a cat,a dog,0", "A cat.,A cat.,yes"])
+def test_a_repeated_name_that_seems_to_be_data_asks_for_a_header_line(tmp_path, line):
+    path = put(tmp_path / "bare.csv", f"{line}\n{line}\n")
+    assert refusal(path).endswith("stands more than once. The first line seems to be data: add a header line.")
+
+
 def test_a_json_line_that_is_not_json_is_refused(tmp_path):
     path = put(tmp_path / "bad.jsonl", '{"text1": "a"}\n\n{"text1": \n')
     assert refusal(path) == (
