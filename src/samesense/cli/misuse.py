@@ -112,7 +112,7 @@ def _unknown_command(error: UnknownCommandError, command: str) -> str:
 def _no_number(error: CoercionError) -> str:
     if error.token is None or error.target_type is None or error.msg is not None:
         return ""
-    kinds = []
+    kinds: list[str | None] = []
     for one in get_args(error.target_type) or (error.target_type,):
         kinds += [f"{word!r}" for word in get_args(one)] if get_origin(one) is Literal else [KINDS.get(one)]
     if get_origin(error.target_type) is Literal or None in kinds:
