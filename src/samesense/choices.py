@@ -1,4 +1,4 @@
-"""Settings that take one of a few words: a function refuses others as the command line does."""
+"""Settings that take one of a few words, or names of columns: a function refuses others as the command line does."""
 
 from __future__ import annotations
 
@@ -12,3 +12,12 @@ def check_choice(name: str, value: object, choices: Any) -> None:
     words = get_args(choices) or tuple(choices)
     if value not in words:
         raise ConfigError(f"`{name}` is one of {', '.join(words)}; received {value!r}.")
+
+
+def check_columns(columns: object, name: str = "columns") -> None:
+    """Raise ConfigError if names of columns are no text, such as a list of them."""
+    if columns is None or isinstance(columns, str):
+        return
+    listed = isinstance(columns, list | tuple) and all(isinstance(one, str) for one in columns)
+    form = ",".join(columns) if listed else "left,right,same"  # type: ignore[arg-type]  # texts
+    raise ConfigError(f'`{name}` is one text, names separated by commas; received {columns!r}. Write {name}="{form}".')

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from samesense.errors import DataError, OutputError
 from samesense.failures import writing
-from samesense.files import temporary, write_text
+from samesense.files import is_empty, temporary, write_text
 from samesense.hashes import text_hash
 from samesense.urls import local
 
@@ -45,6 +45,12 @@ def check_folder(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
             if given.resolve().is_relative_to(target.resolve()):
                 raise OutputError(f"{path} would be written over, and {given} in it is read here. Name another output.")
         _try(_check_parents(target) / target.name)
+
+
+def check_empty(folder: Path) -> None:
+    """Raise OutputError if there is something at ``folder`` that writing would lose."""
+    if folder.exists() and not (folder.is_dir() and is_empty(folder)):
+        raise OutputError(f"{folder} is not empty. Choose another output folder, or pass `overwrite` to replace it.")
 
 
 def _check_parents(target: Path) -> Path:

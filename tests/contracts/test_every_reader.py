@@ -127,9 +127,10 @@ def test_every_line_format_names_the_line_that_is_not_utf8(tmp_path, ending):
     position = lines[row - 1].index(b"\xc7")
     with pytest.raises(DataError) as caught:
         read_pairs(path)
+    excel = ' (in Excel, save as "CSV UTF-8")' if ending == "csv" else ""
     assert str(caught.value) == (
         f"{path}, row {row}: text must be UTF-8; byte 0xc7 at position {position} of the line is not. "
-        "Re-save as UTF-8, for example: iconv -f LATIN1 -t UTF-8"
+        f"Re-save as UTF-8{excel}, for example: iconv -f WINDOWS-1252 -t UTF-8 {path} > {tmp_path}/pairs.utf8.{ending}"
     )
 
 

@@ -6,6 +6,7 @@ import samesense
 from samesense.data import read_pairs
 from samesense.data.formats.columns import TEXT_PAIRS, Columns, resolve_columns
 from samesense.data.formats.text_columns import text_column
+from samesense.data.kinds import tell
 from samesense.errors import ConfigError, DataError
 
 
@@ -79,6 +80,7 @@ def test_a_label_beside_a_negative_is_refused():
         (["id", "left", "right", "rating"], ["7", "a b", "c d", "2.5"], "left,right,rating"),
         (["same", "lang", "left", "right"], ["0", "1", "a b", "c d"], "left,right,same"),
         (["left", "right", "label", "who"], ["a b", "c d", "no", "me"], "left,right,label"),
+        (["id", "left", "right", "same?"], ["7", "a b", "c d", "1"], '"left,right,same?"'),
     ],
 )
 def test_what_cannot_be_told_by_names_is_proposed_by_what_columns_hold(tmp_path, header, row, proposed):
@@ -89,6 +91,23 @@ def test_what_cannot_be_told_by_names_is_proposed_by_what_columns_hold(tmp_path,
             read_pairs(path, columns=columns)
         assert f"Its columns: {', '.join(header)}." in str(caught.value)
         assert f"`columns` {proposed}" in str(caught.value)
+
+
+def test_labels_in_words_are_proposed_as_labels_and_three_texts_in_both_forms(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(
+        "left,right,verdict\n" + "".join(f"a {at},b {at},{'nein' if at % 2 else 'ja'}\n" for at in range(6))
+    )
+    with pytest.raises(DataError, match=r"Name two texts and the label: `columns` left,right,verdict$"):
+        tell(path)
+    path.write_text("query,good,bad\na b,c d,e f\n")
+    with pytest.raises(DataError, match=r": `columns` query,good; or, if the third .*: `columns` query,good,bad$"):
+        tell(path)
+
+
+def test_the_column_of_the_longer_texts_is_proposed():
+    with pytest.raises(DataError, match=r"`columns` body$"):
+        text_column(rows(customer=["Ann B", "Bob"], body=["it is not here yet", "where is it, please?"]), None, "x.tsv")
 
 
 def test_a_missing_label_column_is_named():

@@ -175,3 +175,9 @@ def test_texts_in_the_quotes_of_another_program_and_texts_that_say_none_are_warn
     quoted, empty = examine(put(tmp_path, "t.tsv", rows)).warnings
     assert quoted.startswith("texts, 1 of them, stand in double quotes, with doubled ones inside")
     assert empty.startswith("'N/A', 'nan' stand as texts")
+
+
+def test_quotes_of_windows_that_became_control_characters_are_warned_of():
+    data = read_pairs([("\u0093a\u0094", "b", 1), ("c", "d", 0)])
+    said = "1 texts hold control characters in place of curly quotes or dashes: convert from WINDOWS-1252"
+    assert said in examine(data).warnings

@@ -3,10 +3,13 @@
 import gzip
 import subprocess
 import sys
+from zipfile import ZipFile
 
 import pytest
 
 from samesense.data import load_rows, read_pairs
+from samesense.data.formats.columns import quoted
+from samesense.data.kinds import tell
 from samesense.data.sentences import all_texts
 from samesense.errors import DataError
 
@@ -14,6 +17,12 @@ from samesense.errors import DataError
 def refusal(source, **options):
     with pytest.raises(DataError) as caught:
         read_pairs(source, **options)
+    return str(caught.value)
+
+
+def refusal_of_tell(source):
+    with pytest.raises(DataError) as caught:
+        tell(source)
     return str(caught.value)
 
 
@@ -116,6 +125,12 @@ def test_a_repeated_column_name_is_refused(tmp_path, other, said):
     assert refusal(path) == f"{path}, row 1: column names must differ; {said} more than once. Rename the columns."
 
 
+@pytest.mark.parametrize("line", ["0,a cat,a dog,0", "A cat.,A cat.,yes"])
+def test_a_repeated_name_that_seems_to_be_data_asks_for_a_header_line(tmp_path, line):
+    path = put(tmp_path / "bare.csv", f"{line}\n{line}\n")
+    assert refusal(path).endswith("stands more than once. The first line seems to be data: add a header line.")
+
+
 def test_a_json_line_that_is_not_json_is_refused(tmp_path):
     path = put(tmp_path / "bad.jsonl", '{"text1": "a"}\n\n{"text1": \n')
     assert refusal(path) == (
@@ -181,12 +196,23 @@ def test_a_broken_or_zipped_parquet_file_is_refused(tmp_path):
 
 def test_text_that_is_not_utf8_is_refused_with_its_likely_encoding(tmp_path):
     path = tmp_path / "windows.tsv"
-    for encoding, byte, likely in (("utf-16", "ff", "UTF-16"), ("latin-1", "e9", "LATIN1")):
+    for encoding, byte, likely in (("utf-16", "ff", "UTF-16"), ("latin-1", "e9", "WINDOWS-1252")):
         path.write_bytes("élan\tb\t1\n".encode(encoding))
         assert refusal(path) == (
             f"{path}, row 1: text must be UTF-8; byte 0x{byte} at position 0 of the line is not. Re-save as UTF-8, for "
-            f"example: iconv -f {likely} -t UTF-8"
+            f"example: iconv -f {likely} -t UTF-8 {path} > {tmp_path}/windows.utf8.tsv"
         )
+
+
+def test_windows_quotes_name_the_encoding_of_windows_excel_and_the_whole_command(tmp_path):
+    path = tmp_path / "my pairs.csv"
+    path.write_bytes("text1,text2,label\n“a”,b,1\n".encode("cp1252"))
+    assert refusal(path).endswith(
+        'Re-save as UTF-8 (in Excel, save as "CSV UTF-8"), for example: iconv -f WINDOWS-1252 -t UTF-8 '
+        f"'{path}' > '{tmp_path}/my pairs.utf8.csv'"
+    )
+    path.write_bytes(b"text1,text2,label\n\x81\xe9,b,1\n")
+    assert "iconv -f LATIN1 -t UTF-8" in refusal(path)  # no letter of Windows
 
 
 def test_a_repeated_column_name_of_parquet_is_refused(tmp_path):
@@ -206,18 +232,33 @@ def test_a_repeated_column_name_of_parquet_is_refused(tmp_path):
         (gzip.compress(b"x\ty\t1\n", mtime=0), "compressed by gzip. To read it, end its name in .gz."),
         (
             b"PK\x03\x04\x14\0\x06\0\x08\0",
-            "a ZIP archive, as .xlsx and .ods are. To read it, unpack it, or save the sheet",
+            "a ZIP archive. To read it, unpack it; the name of an archive of one text file may end in .zip",
         ),
         (b"PAR1\x15\x04\x15\0\n\xff", "a Parquet file. To read it, end its name in .parquet."),
         (
             b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0",
-            "a file of an old Office, such as .xls. To read it, save the sheet as CSV",
+            'a file of an old Office, such as .xls. To read it, save the sheet as "CSV UTF-8"',
         ),
     ],
 )
 def test_files_that_are_no_text_are_known_by_their_first_bytes(tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
     assert f"{tmp_path / name}: this is no text, but {said}" in refused_by_any_reader(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.csv", "a.ods"])
+def test_a_workbook_says_how_to_read_it_whatever_its_name(tmp_path, name):
+    path = tmp_path / name
+    with ZipFile(path, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<x/>")
+        archive.writestr("xl/workbook.xml", "<x/>")
+    with pytest.raises(DataError) as caught:
+        read_pairs(path)
+    assert refusal_of_tell(path) == str(caught.value)
+    assert str(caught.value) == (
+        f'{path}: this is no text, but a workbook, as Excel has them. To read it, save the sheet as "CSV UTF-8"; or '
+        f'in Python: samesense.read(pandas.read_excel("{path}"))'
+    )
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.txt"])
@@ -228,7 +269,7 @@ def test_files_that_are_no_text_are_known_by_their_first_bytes(tmp_path, name, c
         ("a text\nmore\n".encode("utf-16-be"), 1, "this seems to be UTF-16BE. Re-save"),
         ("蚂蚁花呗\n怎么还款\n多少钱\n".encode("utf-16-le"), 1, "iconv -f UTF-16LE -t UTF-8"),
         ("蚂蚁花呗怎么还款\n".encode("gb18030"), 1, "iconv -f GB18030 -t UTF-8"),
-        ("Ça coûte\n".encode("latin-1"), 1, "iconv -f LATIN1 -t UTF-8"),
+        ("Ça coûte\n".encode("latin-1"), 1, "iconv -f WINDOWS-1252 -t UTF-8"),
         (b'{"text": "b"}\na\0b\n', 2, "a text holds no NUL character, and this line does. Take it out: tr -d '\\000'"),
         (b'{"a": 1}\r{"a": 2}\r', 1, "if carriage returns do, convert the file: tr '\\r' '\\n'"),
     ],
@@ -306,3 +347,26 @@ def test_a_table_of_texts_without_a_header_line_is_refused(tmp_path, first):
     assert (
         f"the first line of a table names its columns, and {first!r} seems to be a text. Add a header line" in message
     )
+    assert message.splitlines()[0].endswith(f"If it is the name of a column: `columns` {quoted(first)}")
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("Timestamp,What is your question?,Rating", "2024/01/02,A dog runs.,5"),
+        ("id,What would you like us to know about you?", "7,A dog runs."),
+        ("who,What now?", "Ann,A dog runs."),
+    ],
+)
+def test_a_name_that_ends_like_a_text_is_none_beside_other_names(tmp_path, header, row):
+    path = put(tmp_path / "a.csv", f"{header}\n{row}\n")
+    name = header.split(",")[1]
+    assert list(all_texts(path, columns=name)) == ["A dog runs."]
+    if "who" not in header:
+        assert list(all_texts(path)) == ["A dog runs."]
+
+
+@pytest.mark.parametrize("line", ["A man eats.,food", "A man eats all of it,food", "A man eats.,A man eats?"])
+def test_a_table_of_two_columns_without_a_header_line_is_refused(tmp_path, line):
+    with pytest.raises(DataError, match=r"seems to be a text\. Add a header line\. If it is .* `columns` \"A man eats"):
+        tell(put(tmp_path / "a.csv", f"{line}\nA dog runs.,sport\nA cat sleeps.,sleep\n"))

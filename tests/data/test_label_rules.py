@@ -288,3 +288,21 @@ def test_one_label_for_all_rows_is_refused(tmp_path):
         f"{tmp_path}/pairs.jsonl: every label is 1.0: nothing to rank. The labels must differ; "
         "check that the label column is the right one."
     )
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["ja", "nein", "ja"], "'ja' (2), 'nein' (1). Replace them by 1 for a pair that belongs together, and 0 for"),
+        (["low", "medium", "high"], "'low' (1), 'medium' (1), 'high' (1). Replace them by numbers: the higher, the cl"),
+        (["20%", "80 %", "-"], "'20%' (1), '80 %' (1). Write the numbers without %."),
+        ([f"text {at}" for at in range(20)], "'text 4' (1) and 15 others. If it is not the column of labels, name"),
+    ],
+)
+def test_words_that_are_no_labels_are_said_once_with_what_to_write(labels, said):
+    rows = [{"sentence1": f"a {at}", "sentence2": "b", "score": label} for at, label in enumerate(labels)]
+    for drop in (False, True):
+        with pytest.raises(DataError) as caught:
+            read_pairs(rows, drop_bad_rows=drop)
+        assert "no label is known: column 'score' holds " in str(caught.value) and said in str(caught.value)
+        assert "drop_bad_rows" not in str(caught.value)

@@ -14,7 +14,7 @@ from samesense.data.mapped import MappedTexts, is_mapped
 from samesense.data.pairs.data import concat
 from samesense.data.pairs.doctor import examine
 from samesense.data.pairs.read import read_pairs
-from samesense.recipes.dev_part import hold_out, leak, shared
+from samesense.recipes.dev_part import hold_out, leaks, shared
 from samesense.recipes.run_folder import write_dev
 from samesense.recipes.runner import as_dataset
 from samesense.training.batches import share_without_comparison
@@ -122,7 +122,7 @@ def test_the_doctor_and_the_dev_part_find_the_same(kind, monkeypatch, tmp_path):
         parts, same_parts = hold_out(found, seed), hold_out(held, seed)
         assert is_mapped(parts[0].sentences1) and all(map(same, parts, same_parts))
         assert shared(parts[1], parts[0]) == shared(same_parts[1], same_parts[0])
-    assert leak(found, test, "test") == leak(held, test, "test")
+    assert leaks(found, test, "test") == leaks(held, test, "test")
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
     assert write_dev(tmp_path / "a", found).read_bytes() == write_dev(tmp_path / "b", held).read_bytes()
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.sts import StsTask, evaluate_pairs
+from samesense.evaluation.sts import StsTask, best_spearman, evaluate_pairs
 from samesense.metrics import bootstrap_interval, pearson, spearman
 from tests.evaluation.toy import pair_data
 from tests.models import made_model
@@ -47,6 +48,22 @@ def test_a_row_says_what_it_is():
     assert row.protocol == "cosine; raw text; all pairs; 95 % bootstrap, 1000 samples"
     assert (row.low, row.high) == bootstrap_interval(SCORES, LABELS, "pearson")
     assert row.seconds >= 0
+
+
+@pytest.mark.parametrize("yes", [1, 60, 119])
+def test_yes_no_labels_say_how_high_spearman_can_be(yes):
+    labels = np.random.default_rng(0).permutation([1.0] * yes + [0.0] * (120 - yes))
+    best = best_spearman(labels)
+    perfect = labels + np.random.default_rng(1).random(120) / 2
+    assert best == pytest.approx(spearmanr(perfect, labels).statistic)
+    assert best == pytest.approx(np.sqrt(3 * yes * (120 - yes) / (120**2 - 1)))
+    task = StsTask(replace(pairs(labels.tolist()), kind="binary"))
+    assert task.remark() == f"yes/no labels: Spearman is at most {100 * best:.1f} here ({yes} of 120 are yes)"
+
+
+def test_graded_labels_have_no_such_remark():
+    assert StsTask(pairs()).remark() == ""
+    assert best_spearman([1, 2, 3, 4]) == pytest.approx(1)
 
 
 def test_intervals_can_be_left_out():

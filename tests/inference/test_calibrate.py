@@ -202,7 +202,7 @@ def test_folds_are_alike_keep_a_pair_together_and_ignore_the_order_of_rows():
 @pytest.mark.parametrize(
     ("data", "wanted", "error", "message"),
     [
-        (labelled(*graded(49)), {}, DataError, "at least 50 pairs, and these are 49"),
+        (labelled(*graded(49)), {}, DataError, r"these are 49\. Give more labelled pairs .*: `data` FILE"),
         (labelled(*graded(), scale=None), {}, ConfigError, "`label_range` 0 5"),
         (labelled(*graded()), {"yes": 5.5}, DataError, "0 are a yes and 600 a no"),
         (labelled(*graded()), {"yes": 0.0}, DataError, "600 are a yes and 0 a no"),

@@ -30,11 +30,12 @@ def commands(model, source):
         "encode": ("encode", model, source, "--output", "v.npy"),
         "match": ("match", source, source, "--model", model, "--output", "matches.jsonl"),
         "dedup": ("dedup", source, "--model", model, "--output", "kept.jsonl"),
+        "mine": ("mine", source, "--model", model, "--json"),
         "index": ("index", "build", "made", source),
     }
 
 
-@pytest.mark.parametrize("name", ["encode", "dedup", "match", "index"])
+@pytest.mark.parametrize("name", ["encode", "dedup", "match", "mine", "index"])
 @pytest.mark.parametrize(("source", "first"), [("a.csv", 3), ("a.txt", 2)])
 def test_rows_without_a_text_are_refused_and_the_flag_is_named(run, tiny_trunk, name, source, first):
     code, out, err = run(*commands(tiny_trunk, source)[name])
@@ -43,7 +44,7 @@ def test_rows_without_a_text_are_refused_and_the_flag_is_named(run, tiny_trunk, 
     assert "--drop-bad-rows" in err
 
 
-@pytest.mark.parametrize("name", ["encode", "dedup", "match", "index"])
+@pytest.mark.parametrize("name", ["encode", "dedup", "match", "mine", "index"])
 @pytest.mark.parametrize(("source", "rows"), [("a.csv", "3, 5"), ("a.txt", "2, 4")])
 def test_they_are_left_out_on_request_and_numbered(run, tiny_trunk, name, source, rows):
     code, _, err = run(*commands(tiny_trunk, source)[name], "--drop-bad-rows")
@@ -52,11 +53,24 @@ def test_they_are_left_out_on_request_and_numbered(run, tiny_trunk, name, source
     assert f": {rows}\n" in err
 
 
-@pytest.mark.parametrize("name", ["encode", "dedup", "match", "index"])
+@pytest.mark.parametrize("name", ["encode", "dedup", "match", "mine", "index"])
 def test_a_file_of_which_nothing_is_left_is_refused(run, tiny_trunk, name):
     code, _, err = run(*commands(tiny_trunk, "blank.txt")[name], "--drop-bad-rows")
     assert code == 2
-    assert "blank.txt: no row is left of 2, because " in err
+    assert ("blank.txt: no row is left of 2, because " if name == "index" else "blank.txt holds no text; ") in err
+
+
+@pytest.mark.parametrize("name", ["encode", "dedup", "match", "mine"])
+def test_blank_lines_at_the_end_of_a_text_file_are_no_rows(run, tiny_trunk, tmp_path, name):
+    (tmp_path / "end.txt").write_text("a cat\na dog\na cat\n\n  \n")
+    code, _, err = run(*commands(tiny_trunk, "end.txt")[name])
+    assert code == 0, err
+    assert "left out" not in err
+
+
+def test_mine_numbers_the_rows_of_the_file(run, tiny_trunk):
+    code, out, err = run("mine", "a.txt", "--model", tiny_trunk, "--json", "--top", 1, "--drop-bad-rows")
+    assert (code, [json.loads(out)[name] for name in ("row1", "row2")]) == (0, [1, 5]), err
 
 
 def test_vectors_stand_beside_the_rows_that_are_left(run, tiny_trunk):
@@ -106,7 +120,7 @@ def test_a_collection_leaves_out_what_it_cannot_keep(run, tmp_path):
 
 @pytest.mark.parametrize("many", [10, 13])
 def test_of_many_rows_the_first_numbers_are_shown(run, tmp_path, tiny_trunk, many):
-    (tmp_path / "many.txt").write_text("a text\n" + many * "\n")
+    (tmp_path / "many.txt").write_text("a text\n" + many * "\n" + "more\n")
     err = run("encode", tiny_trunk, "many.txt", "--output", "v.npy", "--drop-bad-rows")[2]
     rest = " and 3 more" if many > 10 else ""
-    assert f"many.txt: {many} of {many + 1} {WHY}: 2, 3, 4, 5, 6, 7, 8, 9, 10, 11{rest}\n" in err
+    assert f"many.txt: {many} of {many + 2} {WHY}: 2, 3, 4, 5, 6, 7, 8, 9, 10, 11{rest}\n" in err

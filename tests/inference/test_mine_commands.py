@@ -82,7 +82,7 @@ def test_standard_input_that_is_no_text(run):
     assert code == 2
     assert err == (
         "samesense: error: standard input, row 2: text must be UTF-8; byte 0xff at position 0 of the line is not. "
-        "Re-save as UTF-8, for example: iconv -f LATIN1 -t UTF-8\n"
+        "Re-save as UTF-8, for example: iconv -f WINDOWS-1252 -t UTF-8\n"
     )
 
 

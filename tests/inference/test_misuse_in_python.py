@@ -58,6 +58,38 @@ def test_an_opened_model_computes_as_it_was_opened(model):
         samesense.load(model, backend="onnx")
 
 
+ROWS = [{"a": "one text", "b": "another", "same": at} for at in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda how: samesense.read(ROWS, **how),
+        lambda how: samesense.doctor(ROWS, **how),
+        lambda how: samesense.train(ROWS, output="run", **how),
+        lambda how: samesense.cross_validate(ROWS, folds=2, output="run", **how),
+        lambda how: samesense.race(ROWS, output="run", **how),
+        lambda how: samesense.evaluate("model", ROWS, **how),
+        lambda how: samesense.compare(["model"], ROWS, **how),
+        lambda how: samesense.calibrate("model", ROWS, **how),
+        lambda how: samesense.export("model", output="out", data=ROWS, **how),
+        lambda how: samesense.label(ROWS, output="labels.tsv", **how),
+        lambda how: samesense.mine(ROWS, **how),
+        lambda how: samesense.encode("model", ROWS, **how),
+        lambda how: samesense.dedup(ROWS, **how),
+        lambda how: samesense.match(ROWS, ROWS, **how),
+        lambda how: samesense.rerank(ROWS, query="query", model="model", cross="cross", **how),
+        lambda how: samesense.whiten("model", ROWS, output="out", **how),
+        lambda how: samesense.drift("model", "other", ROWS, **how),
+        lambda how: samesense.mine_negatives(ROWS, **how),
+    ],
+)
+def test_a_list_of_columns_is_refused_with_the_form_that_is_taken(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r'`columns` is one text, .*received .*. Write columns="a,b,same"'):
+        call({"columns": ["a", "b", "same"]})
+
+
 @pytest.mark.parametrize(
     ("call", "name"),
     [

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 from samesense import train
 from samesense.data import read_pairs
+from samesense.data.others import trained_on
 from samesense.data.pairs.data import concat
 from samesense.data.pairs.keys import plain_text
 from samesense.encoder.assembly.build import build
@@ -66,13 +68,26 @@ def test_a_sentence_in_every_pair_leaves_pairs_apart(many):
 
 def test_no_verdict_is_invented(many, files):
     small = sets_of(files["dev"], None)
-    assert (small.verdict, small.selecting) == (None, files["dev"]) and "all 60 pairs of dev select" in small.reason
+    assert (small.verdict, small.selecting) == (None, files["dev"])
+    assert "the 60 dev pairs choose the checkpoint, so they cannot also test it" in small.reason
     assert "neither test nor dev" in sets_of(None, None).reason
     whole = sets_of(many, files["test"])
     assert whole.selecting is many and whole.verdict.role == "test"
     assert sets_of(many, None, cut=False).selecting is many
     one_label = replace(many, labels=[0.0] * (len(many) - 1) + [1.0])
     assert "cannot be cut" in sets_of(one_label, None).reason
+
+
+def test_a_verdict_counts_the_test_pairs_that_were_trained_on(files, tiny_trunk, tmp_path):
+    test = files["test"]
+    turned = replace(test, sentences1=[f"{one}!" for one in test.sentences2], sentences2=test.sentences1)
+    assert (trained_on(test, turned), trained_on(test, files["train"])) == (60, 0)
+    mixed = SimpleNamespace(parts=[SimpleNamespace(data=one) for one in (files["train"], test.take([1, 3]))])
+    assert trained_on(test, mixed) == 2
+    run = train(turned, dev=None, test=test, output=tmp_path / "run", **{**GOOD, "model": str(tiny_trunk)})
+    assert run.verdict.task.trained_on == 60
+    sets = json.loads((tmp_path / "run" / "manifest.json").read_text())["verdict"]["sets"]
+    assert sets[0]["trained_on"] == 60
 
 
 def test_two_sets_of_one_name_are_refused(files):
@@ -267,7 +282,7 @@ def test_a_learning_curve_that_cannot_be_fitted_loses_nothing(many, files, tiny_
 
 def test_a_learning_curve_is_refused_where_it_would_say_nothing(files, many, tiny_trunk, tmp_path):
     settings = {**GOOD, "learning_curve": True, "model": str(tiny_trunk)}
-    with pytest.raises(ConfigError, match="all 60 pairs of dev select"):
+    with pytest.raises(ConfigError, match="the 60 dev pairs choose the checkpoint, so they cannot also test it"):
         train(many, dev=files["dev"], output=tmp_path / "run", **settings)
     with pytest.raises(ConfigError, match="an eighth of the data, 32 rows at least; received 160 rows"):
         train(files["train"], dev=files["dev"], test=files["test"], output=tmp_path / "run", **settings)

@@ -102,6 +102,8 @@ def test_placeholders_need_values_and_values_need_placeholders(tmp_path):
     path.write_text("sedes = [1]\n")
     with pytest.raises(ConfigError, match="data: field required"):
         read_sweep(path, {})
+    with pytest.raises(ConfigError, match=r"none\.toml: there is no such file\. Check the spelling"):
+        read_sweep(tmp_path / "none.toml", {})
     path.write_text("=")
     with pytest.raises(ConfigError, match="is no TOML file that can be read"):
         read_sweep(path, {})

@@ -25,6 +25,13 @@ def test_a_dev_set_is_held_out_given_or_left_out(toy_pairs):
         assert plan(source, dev=none).dev is None
 
 
+def test_a_test_of_yes_no_labels_says_how_high_spearman_can_be(toy_pairs):
+    test = [(f"text {at}", f"other {at}", at % 2) for at in range(120)]
+    lines = plan(toy_pairs / "train.tsv", test=test).lines()
+    assert "  yes/no labels: Spearman is at most 86.6 here (60 of 120 are yes)" in lines
+    assert "yes/no" not in "".join(plan(toy_pairs / "train.tsv", test=toy_pairs / "test.tsv").lines())
+
+
 def test_no_sentence_of_the_pairs_held_out_is_trained_on(tmp_path):
     rows = [(f"text {at}", f"text {at + 1}", at % 5) for at in range(0, 60) if at % 3 < 2]  # three sentences a chain
     apart = plan(rows)
@@ -41,10 +48,17 @@ def test_no_sentence_of_the_pairs_held_out_is_trained_on(tmp_path):
 def test_sentences_of_dev_and_test_are_looked_for_in_data_without_labels(tmp_path):
     test = [("Text 1!", "other", 1), ("text 2", "text 9", 0)]
     texts = plan([f"text {at}" for at in range(4)], dev="none", test=test)
-    assert "  also in test: 2 of its 4 sentences" in texts.lines()
+    assert "  also in test: 2 of its 4 sentences, 0 of its 2 pairs" in texts.lines()
     (tmp_path / "anchors.csv").write_text("anchor,positive\ntext 1,a b\nc d,text 9\ne,other\n")
     anchors = plan(tmp_path / "anchors.csv", dev=test)
-    assert "  also in dev: 3 of its 4 sentences" in anchors.lines()
+    assert "  also in dev: 3 of its 4 sentences, 0 of its 2 pairs" in anchors.lines()
+
+
+def test_positives_that_are_test_pairs_are_warned_of(tmp_path):
+    (tmp_path / "anchors.csv").write_text("question,answer\ntext 1,a b\nc d,text 9\n")
+    lines = plan(tmp_path / "anchors.csv", dev=None, test=[("A b.", "Text 1!", 1), ("e", "f", 0)]).lines()
+    assert "  also in test: 2 of its 4 sentences, 1 of its 2 pairs" in lines
+    assert "  warning: 1 pairs of test are trained on: a score on it would be inflated" in lines
 
 
 def test_data_that_are_read_already_tell_the_method(toy_pairs):

@@ -74,6 +74,19 @@ def test_lines_begin_with_the_verdict_and_are_loud_about_harm():
     assert "the end itself" in Merged(share=1.0, dev={"1.0": 0.5}).line()
 
 
+@pytest.mark.parametrize(("shared", "low", "word", "said"), [
+    (1200, 0.0036, "better than", "but 1,200 of them were trained on: this shows no gain"),
+    (3, 0.0036, "better than", "but 3 of them were trained on: this raises it"),
+    (3, -0.1, "no difference from", "3 of them were trained on"),
+])  # fmt: skip
+def test_a_test_that_was_trained_on_is_said_in_the_verdict(shared, low, word, said):
+    verdict = Verdict(task=replace(FINDING, trained_on=shared, low=low))
+    assert verdict.lines()[0] == f"verdict: {word} the start on test.tsv, 1,379 examples, {said}"
+    assert f"1,379 examples, {said}" in verdict.task.line()
+    content = json.loads(json.dumps(verdict.to_dict()))
+    assert content["sets"][0]["trained_on"] == shared and verdict_from(content).lines() == verdict.lines()
+
+
 def test_sets_of_several_figures_have_theirs_beside_their_names():
     sections = replace(FINDING, role="held-out sections", dataset="held-out sections", metric="accuracy", p_value=1e-4)
     header, rows = Verdict(task=sections, guards=(replace(FINDING, role="guard", dataset="a\x1b[31m\nb.tsv"),)).table()

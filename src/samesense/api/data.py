@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import check_choice
+from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered, rereadable
 from samesense.data.kinds import MEANINGS, Told, tell
 from samesense.errors import ConfigError, DataError
@@ -63,6 +63,7 @@ def read(
     """
     from samesense.data import concat
 
+    check_columns(columns)
     sources = [rereadable(one) for one in as_sources(source)]
     told = [tell(one, columns) for one in sources]
     for one in told:
@@ -132,6 +133,7 @@ def doctor(
     """
     from samesense.data.doctor import report_on
 
+    check_columns(columns)
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     given = [] if against is None else as_sources(against)
     others = dict(zip(numbered([_name(other) for other in given]), map(rereadable, given), strict=True))
@@ -197,6 +199,7 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.negatives import Choice, Sampling
     from samesense.inference.negatives import mine_negatives as run
 
+    check_columns(columns)
     check_choice("sampling", sampling, Sampling)
     choice = Choice(
         num_negatives=num_negatives, range_min=range_min, range_max=range_max, absolute_margin=absolute_margin,

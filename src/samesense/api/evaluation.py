@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import check_choice
+from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, as_sources, names_among
 from samesense.execution.progress import stage
 
@@ -61,6 +61,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     from samesense.reports.store import append_results, check_results
     from samesense.results import Results
 
+    check_columns(columns)
     if output is not None:
         check_results(output, [*names_among(data), *names_among(texts), *map(place_of, names_among(model))])
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
@@ -80,6 +81,9 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     finally:  # of hours of sets, those before one that fails or is interrupted are kept
         if output is not None and results:
             append_results(Path(output), results)
+    for task in found.tasks:
+        if remark := task.remark():
+            logger.info(f"{task.dataset}: {remark}")
     return results
 
 
@@ -131,6 +135,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.compare.sentences import read_topics
     from samesense.reports.store import append_results, check_results
 
+    check_columns(columns)
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     inputs = [*names_among(data), *names_among(texts), *names_among(sentences), *places_of(models)]
     if output is not None:
@@ -218,6 +223,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     from samesense.places import check_place
     from samesense.reports.figures.plot import check_figure, save_plot
 
+    check_columns(columns)
     check_choice("map", map, Shape)
     check_choice("decide", decide, Best)
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import check_choice
+from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, in_memory, name_of, names_among, rereadable
 from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.inference.names import place_of, split_kind
@@ -97,6 +97,7 @@ def label(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.labelling.file import open_labels
     from samesense.inference.models.chat import ScaleName
 
+    check_columns(columns)
     check_choice("pairs_by", pairs_by, PairsBy)
     check_choice("scale", scale, ScaleName)
     _check(pairs, pairs_by, other, scorer, max_calls)

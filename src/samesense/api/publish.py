@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samesense.api.data import Scale, labelled_pairs
+from samesense.choices import check_columns
 from samesense.data.formats.memory import Source, names_among
 from samesense.execution.progress import stage
 
@@ -42,6 +43,7 @@ def export(  # noqa: PLR0913 - the flags of the command
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         overwrite: replace what is in the folder.
     """
+    check_columns(columns)
     with stage("loading torch"):
         from samesense.encoder.saving.storage import check_free
         from samesense.inference.calibration.carry import carry

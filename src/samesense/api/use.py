@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs
-from samesense.choices import check_choice
+from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.hashes import rows_hash
@@ -89,6 +89,7 @@ def texts_of(source: Source, columns: str | None) -> list[str]:
     from samesense.data.sentences import one_text_a_row
     from samesense.inference.stream import read_texts
 
+    check_columns(columns)
     return one_text_a_row(source, columns) if in_memory(source) else read_texts(str(source), columns)
 
 
@@ -154,6 +155,7 @@ def rerank(
     from samesense.inference.models.load import load
     from samesense.inference.search.rerank import rerank as run
 
+    check_columns(columns)
     if not query.strip():
         raise DataError('The `query` is empty. Give a text, such as "How do I get home?".')
     finder = load(model, precision=precision)
@@ -196,6 +198,7 @@ def whiten(
     from samesense.encoder.saving.storage import check_free, save
     from samesense.inference.names import place_of
 
+    check_columns(columns)
     sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source, columns)]
     if not sentences:
         raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
@@ -247,6 +250,7 @@ def drift(
     from samesense.inference.drift import drift as run
     from samesense.inference.models.load import load
 
+    check_columns(columns)
     cut = None if threshold is None else threshold_of(old, threshold)
     labelled = None if pairs is None else labelled_pairs(pairs)
     check_drift(top, queries, labelled, cut)

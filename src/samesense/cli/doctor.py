@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from samesense.cli.output import AS_THEY_ARE, Flag, Json, ReadFlags, Several, as_flags, logger, put, put_json
-from samesense.errors import BadRowsError, SamesenseError
+from samesense.errors import BadRowsError, ConfigError, SamesenseError
 
 
 def doctor(
@@ -31,6 +31,8 @@ def doctor(
     """
     import samesense
 
+    if against is not None and not against:
+        raise ConfigError("--against needs at least one file after it; received none.")
     failed = False
     for source in data:
         try:

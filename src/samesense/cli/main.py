@@ -99,7 +99,9 @@ def main(arguments: list[str] | None = None) -> None:
                 if not _helped_with_method(given):
                     app(given, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        _fail(f"{str(error).strip()} See: {' '.join(('samesense', *(error.command_chain or ()), '--help'))}")
+        from samesense.cli.misuse import in_words
+
+        _fail(in_words(error))
     except SamesenseError as error:
         _fail(as_flags(str(error)))
     except KeyboardInterrupt as stop:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Json, PrecisionFlag, TextColumns, Threshold, logger, put_json, put_row
+from samesense.cli.output import DropTexts, Json, PrecisionFlag, TextColumns, Threshold, logger, put_json, put_row
 
 
 def mine(
@@ -17,6 +17,7 @@ def mine(
     top: int = 100,
     threshold: Annotated[Threshold, Parameter(allow_leading_hyphen=True)] = 0.0,
     columns: TextColumns = None,
+    drop_bad_rows: DropTexts = False,
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
@@ -33,13 +34,14 @@ def mine(
         json: print JSON lines with the numbers of both lines or rows, both texts and the score.
     """
     import samesense
-    from samesense.inference.stream import read_texts
+    from samesense.inference.stream import read_usable
 
-    texts = read_texts(source, columns)
+    read = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
+    texts = read.texts
     pairs = samesense.mine(texts, model=model, top=top, threshold=threshold, precision=precision)
     for first, second, score in pairs:
         if json:
-            rows = {"row1": first + 1, "row2": second + 1, "score": round(score, 6)}
+            rows = {"row1": read.places[first] + 1, "row2": read.places[second] + 1, "score": round(score, 6)}
             put_json([{**rows, "text1": texts[first], "text2": texts[second]}])
         else:
             put_row(f"{score:.4f}", texts[first], texts[second])

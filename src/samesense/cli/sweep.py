@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from samesense.cli.output import GOES_ON, Flag, Json, Output, logger, named_values, on_interrupt, put
+from samesense.data.formats.files import missing_file
 
 
 def sweep(
@@ -49,6 +50,8 @@ def sweep(
     if table:
         _show(folder, json)
         return
+    if not file.is_file():  # before torch is loaded, which takes seconds
+        raise missing_file(str(file))
     from samesense.recipes.sweep.cell import status_of
     from samesense.recipes.sweep.file import read_sweep
     from samesense.recipes.sweep.plan import make_plan

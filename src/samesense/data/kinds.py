@@ -34,11 +34,13 @@ from samesense.data.formats.sources import list_rows
 from samesense.data.formats.text_columns import (
     SNIFFED_ROWS,
     example,
+    example_of_three,
     guessed_pairs,
     holding_texts,
     named_column,
     names_in,
     refuse_text,
+    repeats,
     saying,
     text_column,
     titled_text,
@@ -179,16 +181,10 @@ def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
         last = named_column(names_in(rows), names[-1], source)
     except DataError:  # the reader says what is wrong with them
         return "classes" if len(names) == 2 else "pairs"
-    texts = last in holding_texts(rows) and not _repeat(rows, last)
+    texts = last in holding_texts(rows) and not repeats(rows, last)
     if len(names) == 2:
         return "tuples" if texts else "classes"
     return "tuples" if texts and plain(last) not in NEGATIVE_NAMES else "pairs"
-
-
-def _repeat(rows: Sequence[Row], column: str) -> bool:
-    """Return whether a column has each of its values twice or more on average, as classes do and texts do not."""
-    values = [str(cells[column]) for _, cells in rows if cells.get(column) not in (None, "")]
-    return 2 * len(set(values)) <= len(values)
 
 
 def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
@@ -208,7 +204,9 @@ def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
             return anchors
         told = _told_by_cells(rows, source)
         if told is None:
-            raise error from None
+            three = example_of_three(rows)
+            more = f"; or, if the third belongs to neither: `columns` {quoted(three)}" if three else ""
+            raise DataError(f"{error}{more}") from None
         return told
     third = found.label or found.negative
     others = unread_labels(names, found)
@@ -258,10 +256,9 @@ def _told_texts(rows: Sequence[Row], texts: Sequence[str], single: str | None, s
 
 def _guess_of_two(rows: Sequence[Row], texts: Sequence[str], source: str) -> Told:
     """Return what two columns of texts are with nothing beside them: one of them classes, or what belongs together."""
-    for name in texts:
-        refuse_text(name, source, rows)
+    refuse_text(texts, source, rows)
     for classes, other in ((texts[1], texts[0]), (texts[0], texts[1])):
-        if len(rows) > 3 and _repeat(rows, classes) and not _repeat(rows, other):
+        if len(rows) > 3 and repeats(rows, classes) and not repeats(rows, other):
             return _guess("classes", [other, classes], f"a column of texts, {other}, and one of few values, {classes}")
     return _guess("tuples", texts, f"two columns of texts without a label, {_and(texts)}, taken to belong together")
 

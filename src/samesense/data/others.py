@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
+import numpy as np
+
 from samesense.data.benchmarks.sentences import LabelledSentences
 from samesense.data.documents import running_documents
 from samesense.data.formats.columns import plain, spelled_names
@@ -13,7 +15,7 @@ from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SNIFFED_ROWS, names_in
 from samesense.data.kinds import Told, hold_lists, holds_lines, holds_text_files, tell
 from samesense.data.pairs.data import PairData
-from samesense.data.pairs.keys import plain_text
+from samesense.data.pairs.keys import Keys, pair_keys, plain_keys, plain_text
 from samesense.data.pairs.read import read_bare_pairs
 from samesense.data.sentences import Sentences, all_texts
 from samesense.data.tuples.data import TupleData
@@ -53,6 +55,20 @@ def pairs_of(data: TupleData) -> Iterator[Pair]:
     """Yield each anchor with each text that is listed for it."""
     for anchor, *partners in zip(data.anchors, data.positives, data.negatives, data.neutrals, strict=True):
         yield from ((anchor, text) for own in partners for text in own)
+
+
+def trained_on(other: PairData, train: object) -> int:
+    """Return how many of some pairs are trained on, whichever sentence comes first, whatever case and punctuation."""
+    return int(np.isin(_pair_keys(other), _pair_keys(train)).sum())
+
+
+def _pair_keys(data: object) -> Keys:
+    if isinstance(data, PairData):
+        return pair_keys(plain_keys(data.sentences1), plain_keys(data.sentences2))
+    parts = getattr(data, "parts", ())  # of data of several kinds
+    pairs = list(pairs_of(data)) if isinstance(data, TupleData) else []
+    own = pair_keys(*(plain_keys(pair[side] for pair in pairs) for side in (0, 1)))
+    return np.concatenate([own, *(_pair_keys(part.data) for part in parts)])
 
 
 def plain_texts(source: Source, columns: str | None) -> set[str]:

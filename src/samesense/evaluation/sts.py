@@ -12,7 +12,7 @@ from samesense.errors import DataError
 from samesense.evaluation.suite import Average, Suite
 from samesense.evaluation.task import SAMPLES, ResultBuilder, Task, timed_scores
 from samesense.metrics import Statistic, bootstrap_interval
-from samesense.metrics.correlation import CORRELATIONS
+from samesense.metrics.correlation import CORRELATIONS, spearman
 from samesense.metrics.inputs import check_correlates
 from samesense.results import WHOLE_SUBSETS, Results
 from samesense.types import Pair, Result, Scorer, Scores, TaskResult
@@ -45,6 +45,13 @@ class StsTask(Task):
         yield from self.data.sentences1
         yield from self.data.sentences2
 
+    def remark(self) -> str:
+        """Return how high Spearman can be with yes/no labels; see :func:`best_spearman`."""
+        if self.data.kind != "binary":
+            return ""
+        best, yes = best_spearman(self.data.labels), int(sum(self.data.labels))
+        return f"yes/no labels: Spearman is at most {100 * best:.1f} here ({yes} of {len(self.data)} are yes)"
+
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``spearman`` and ``pearson``, and scores and labels behind Spearman of ``"all"``."""
         pairs = self.data.pairs()
@@ -61,6 +68,14 @@ def evaluate_pairs(model: Scorer, data: PairData, *, intervals: bool = True) -> 
     finite score a pair.
     """
     return Results(StsTask(data, intervals=intervals).evaluate(model).results)
+
+
+def best_spearman(labels: Sequence[float]) -> float:
+    """Return Spearman of a perfect order with labels ``(n,)``: below 1 where labels are equal, as scores are not.
+
+    Only scores that are as often equal as the labels could reach more.
+    """
+    return spearman(np.arange(len(labels)), np.sort(labels))
 
 
 def correlation_results(build: ResultBuilder, scores: Scores, labels: Scores, subsets: Sequence[str] | None) -> Results:

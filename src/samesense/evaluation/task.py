@@ -32,6 +32,10 @@ class Task(ABC):
     def texts(self) -> Iterable[str]:
         """Return every text that will be encoded, so that those of several tasks can be encoded together."""
 
+    def remark(self) -> str:
+        """Return what a reader of the figures should know of the labels; nothing if there is nothing."""
+        return ""
+
     @abstractmethod
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return results and evidence; ModelError if scores or embeddings are not finite, or not one for each text."""

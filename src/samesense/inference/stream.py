@@ -14,7 +14,7 @@ from samesense.data.formats.blocks import LINE_END
 from samesense.data.formats.endings import SUFFIXES, split_suffix
 from samesense.data.formats.files import leads_to
 from samesense.data.formats.left_out import say_left_out
-from samesense.data.formats.lines import numbered_lines, read_lines
+from samesense.data.formats.lines import numbered_lines, read_lines, without_blank_end
 from samesense.data.sentences import one_text_a_row, rows_with_texts, usable_rows
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.encoder.windows import Chunk, figures_in_words
@@ -89,6 +89,8 @@ def _called(source: str) -> str:
 def checked_lines(source: str, *, drop_bad_rows: bool | None = None) -> Iterator[str]:
     """Yield the lines of a text file (plain or compressed), or of standard input for ``"-"``, with their ends.
 
+    Blank lines at the end are left out.
+
     DataError for a line without a text, unless ``drop_bad_rows``; ``None`` if that cannot be asked for.
     """
     name = _called(source)
@@ -110,14 +112,14 @@ def check_line(line: str, name: str, number: int, *, can_drop: bool = False) -> 
 
 def _numbered(source: str, name: str) -> Iterator[tuple[int, str]]:
     if source == "-":
-        return numbered_lines(sys.stdin.buffer, name)
+        return without_blank_end(numbered_lines(sys.stdin.buffer, name))
     there = is_file(source) if is_url(source) else leads_to(source, Path.is_file)
     if not there:
         raise DataError(
             f"There is no file {source}. Give a text file with one text a line, a table ({', '.join(SUFFIXES)}), or - "
             "for standard input; from Python, texts are given in a list."
         )
-    return read_lines(source)
+    return without_blank_end(read_lines(source))
 
 
 def encode_with_bar(model: Model, texts: list[str], *, normalize: bool, chunk: Chunk | None = None) -> Embeddings:

@@ -10,6 +10,7 @@ import numpy as np
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
+from samesense.data.others import trained_on
 from samesense.data.pairs.data import one_label
 from samesense.data.pairs.keys import plain_keys
 from samesense.data.sentences import Sentences
@@ -61,10 +62,14 @@ def met(other: PairData, train: Examples) -> tuple[int, int]:
     return len(np.intersect1d(sentences, plain_keys(texts_of(train)))), len(sentences)
 
 
-def leak(train: Examples, other: PairData, name: str) -> str:
-    """Return in words how many sentences of some pairs are trained on."""
+def leaks(train: Examples, other: PairData, name: str) -> list[str]:
+    """Return in words how many sentences of some pairs are trained on, and a warning if whole pairs are."""
     count, of = met(other, train)
-    return f"also in {name}: {count} of its {of} sentences"
+    pairs = trained_on(other, train)
+    said = [f"also in {name}: {count} of its {of} sentences, {pairs} of its {len(other)} pairs"]
+    if pairs:
+        said.append(f"warning: {pairs} pairs of {name} are trained on: a score on it would be inflated")
+    return said
 
 
 def shared(dev: PairData, train: Examples) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from samesense.choices import check_columns
 from samesense.data import PairData, concat, read_pairs
 from samesense.data.benchmarks.published import holds_arguments, read_argument_pairs
 from samesense.data.formats.memory import Source, in_memory
@@ -21,6 +22,9 @@ class Reading:
     label_order: str | None = None
     label_range: tuple[float, float] | None = None
     drop_bad_rows: bool = False
+
+    def __post_init__(self) -> None:
+        check_columns(self.columns)
 
     def for_evaluation(self, source: Source) -> Reading:
         """Return how pairs for evaluation are read: an order of classes says nothing about scores."""

@@ -142,6 +142,8 @@ def read_toml(path: Path | Traversable) -> dict[str, Any]:
     """Return what a TOML file holds; ConfigError if it is none, whatever is wrong with it."""
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: there is no such file. Check the spelling and the working directory.") from error
     except RecursionError as error:
         raise ConfigError(f"{path} is no TOML file that can be read: it is nested too deep.") from error
     except (OSError, ValueError) as error:  # ValueError also of numbers of thousands of digits

@@ -19,7 +19,8 @@ from samesense.data.kinds import tell
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main
-from samesense.recipes.dev_part import hold_out, leak, shared, texts_of
+from samesense.places import check_empty
+from samesense.recipes.dev_part import hold_out, leaks, shared, texts_of
 from samesense.recipes.fitting import Fitting, fitting_method
 from samesense.recipes.learning_rate import rate_for
 from samesense.recipes.methods import DATA_TYPES, Method
@@ -74,7 +75,8 @@ class TrainingPlan:
         else:
             summary = getattr(train, "summary", None)
         said = f"data: {summary or f'{train.name}, {len(train)} examples'}"
-        return [said, *(f"  {leak(train, other, part)}" for part, other in others.items() if any(texts_of(train)))]
+        found = [line for part, other in others.items() if any(texts_of(train)) for line in leaks(train, other, part)]
+        return [said, *(f"  {line}" for line in found)]
 
     def _selection(self) -> str:
         if self.dev is None:
@@ -99,6 +101,8 @@ class TrainingPlan:
         """Return on what there will be a verdict, and what more is done."""
         found = self.sets.verdict
         said = [f"beside the start: {len(found.data)} pairs {found.how or f'of {found.name}'}"] if found else []
+        if found and (remark := found.task.remark()):
+            said.append(f"  {remark}")
         if self.settings.learning_curve:
             said.append("learning curve: 7 more trainings on parts of the data, which take 1.5 times as long")
         return said
@@ -145,6 +149,8 @@ class TrainingPlan:
 
         ConfigError, DataError, ModelError and OutputError come before the first step, where a run could not end well.
         """
+        if not (resume or overwrite) and is_main():
+            check_empty(Path(output))  # before torch is loaded, which takes seconds
         trained = self.method.run(
             self.train, self.settings, Path(output), dev=self.dev, test=self.test, guards=self.guards, concludes=True,
             resume=resume, overwrite=overwrite,

@@ -19,6 +19,10 @@ Role = Literal["test", "dev", "held-out sections", "guard"]
 CLAIMS: Mapping[Word, str] = {"better": "better than", "no difference": "no difference from", "worse": "worse than"}
 
 
+MANY = 0.1
+"""Share of the examples that were trained on from which on a gain shows nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """Two models on one set."""
@@ -38,6 +42,7 @@ class Finding:
     start_high: float | None = None  # upper end of it
     end_low: float | None = None  # lower end of that of the figure after
     end_high: float | None = None  # upper end of it
+    trained_on: int = 0  # examples that were also trained on, for which the model may know the answer by heart
 
     @property
     def word(self) -> Word:
@@ -75,8 +80,14 @@ class Finding:
         return f"{CLAIMS[self.word]} {self.against} on {self.dataset}"
 
     def examples(self) -> str:
-        """Return on how many examples, and how they were cut."""
-        return f"{self.n:,} examples{f' {self.how}' if self.how else ''}"
+        """Return on how many examples, how they were cut, and how many of them were trained on."""
+        said = f"{self.n:,} examples{f' {self.how}' if self.how else ''}"
+        if not self.trained_on:
+            return said
+        known = f"{self.trained_on:,} of them were trained on"
+        if self.word != "better":
+            return f"{said}, {known}"
+        return f"{said}, but {known}: {'this shows no gain' if self.trained_on > MANY * self.n else 'this raises it'}"
 
     def line(self) -> str:
         """Return the finding in a line for people: both figures, the difference, its interval and the examples."""

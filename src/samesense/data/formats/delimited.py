@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from samesense.data.formats.columns import KNOWN_NAMES, plain
+from samesense.data.formats.label_values import is_number
 from samesense.data.formats.lines import CARRIAGE_RETURNS, LONGEST_ROW, Line
 from samesense.data.formats.quoting import is_quoted
 from samesense.errors import DataError
@@ -194,5 +195,10 @@ def refuse_repeated(place: str, header: list[str]) -> None:
     if repeated:
         raise DataError(
             f"{place}: column names must differ; {', '.join(map(repr, repeated))} stands more than once. "
-            "Rename the columns."
+            + ("The first line seems to be data: add a header line." if _hold_data(header) else "Rename the columns.")
         )
+
+
+def _hold_data(header: list[str]) -> bool:
+    """Return whether names of columns seem to be a row of data: a number is among them, or a sentence."""
+    return any(is_number(name) or name.strip().endswith((".", "!", "。")) for name in header)

@@ -11,7 +11,7 @@ from pathlib import Path
 from samesense.data.formats.columns import is_index
 from samesense.data.formats.delimited import csv_rows, refuse_repeated, tsv_rows
 from samesense.data.formats.endings import LIKE_THEM, PACKERS, SUFFIXES, split_suffix
-from samesense.data.formats.lines import Line, read_lines
+from samesense.data.formats.lines import WORKBOOKS, Line, read_lines, workbook_error
 from samesense.errors import BadRowsError, DataError
 from samesense.failures import first_line
 from samesense.urls import is_file, is_url, local, open_file
@@ -39,6 +39,8 @@ def read_rows(source: str | Path) -> Iterator[Row]:
     if not (is_file(path) if is_url(source) else leads_to(path, Path.is_file)):
         raise missing_file(str(source))
     suffix, packing = split_suffix(str(path))
+    if not suffix and str(path).lower().endswith(WORKBOOKS):
+        raise workbook_error(str(source))
     if not suffix:
         raise DataError(
             f"{source}: the format is told from the end of the file name, which is none of {', '.join(SUFFIXES)} "

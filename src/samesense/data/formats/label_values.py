@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -78,3 +79,28 @@ def _item(value: Any) -> object:
         return value.item()
     except (TypeError, ValueError, RuntimeError):
         return None
+
+
+MOST_WORDS = 12
+"""Different words that labels are at most; of more they are something else."""
+
+SHOWN = 5
+"""Labels that are shown, the most frequent first."""
+
+
+def in_words(cells: Sequence[object]) -> str:
+    """Return which labels there are, if all are words, how often, and what to write in their place; else ``""``."""
+    words = Counter(cell.strip() for cell in cells if isinstance(cell, str) and cell.strip())
+    if not words or sum(words.values()) < len(cells):
+        return ""
+    shown = ", ".join(f"{word[:40]!r} ({count})" for word, count in words.most_common(SHOWN))
+    more = f" and {len(words) - SHOWN} others" if len(words) > SHOWN else ""
+    if all(to_number(word.removesuffix("%")) is not None for word in words):
+        fix = "Write the numbers without %."
+    elif len(words) > MOST_WORDS:
+        fix = "If it is not the column of labels, name the columns: `columns` first,second,label."
+    elif len(words) == 2:
+        fix = "Replace them by 1 for a pair that belongs together, and 0 for one that does not."
+    else:
+        fix = "Replace them by numbers: the higher, the closer the two texts."
+    return f"{shown}{more}. {fix}"

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from samesense.data.formats.columns import Columns
-from samesense.data.formats.label_values import INITIALS, NLI_VALUES, WORDS, to_number, with_points, word_of
+from samesense.data.formats.label_values import INITIALS, NLI_VALUES, WORDS, in_words, to_number, with_points, word_of
 from samesense.errors import ConfigError, DataError
 
 Kind = Literal["scored", "binary", "nli", "triple"]
@@ -76,6 +76,7 @@ def parse_labels(
         rule = f"one of the integers {', '.join(coded)} that `label_order` names"
         return _parse_classes(raw, coded, rule, order)
     parsed = _parse_numbers(raw, label_range)
+    _refuse_words(raw, parsed, columns, source)
     if label_range is None:
         _refuse_coded_classes(parsed, columns, source)
     return parsed
@@ -213,6 +214,15 @@ def _not_a_number(cell: object) -> tuple[str, str]:
         known = "a finite number, true or false, yes or no, or a known class such as duplicate or not_duplicate"
         return f"label {cell!r} is not {known}", "write one of these"
     return f"label of type {type(cell).__name__} is not a number", "write one number in the label column"
+
+
+def _refuse_words(raw: Sequence[object], parsed: ParsedLabels, columns: Columns, source: str) -> None:
+    """Raise if no label is known, as they are words of another language, or percentages: no row could be kept."""
+    if any(value is not None for value in parsed.values):
+        return
+    cells = (cell for at, cell in enumerate(raw) if at not in parsed.unlabelled)
+    if said := in_words([cell for cell in cells if cell is not None and not (isinstance(cell, str) and not cell)]):
+        raise DataError(f"{source}: no label is known: column {columns.label!r} holds {said}")
 
 
 def _outside(value: float, scale: Scale, share: str) -> tuple[str, str]:

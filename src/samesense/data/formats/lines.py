@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from io import BufferedIOBase
 from pathlib import Path
+from shlex import quote
 from typing import IO
+from zipfile import BadZipFile, ZipFile
 
 from samesense.data.formats.endings import PACKERS, broken, opened, split_suffix
 from samesense.errors import DataError
+from samesense.urls import is_url
 
 Line = tuple[int, str]
 """Line number from 1, and the line with its line end."""
@@ -25,13 +29,15 @@ CARRIAGE_RETURNS = (
 
 _SHORTEN = "Put each text on a line of its own."
 _SAMPLE = 4096
-_OFFICE = "save the sheet as CSV in UTF-8"
+_NOT_WINDOWS = b"\x81\x8d\x8f\x90\x9d"  # bytes that WINDOWS-1252 leaves out
+WORKBOOKS = (".xlsx", ".xlsm", ".ods")
+"""Ends of the names of workbooks."""
+
+_OFFICE = 'save the sheet as "CSV UTF-8"'
+_ARCHIVE = b"PK\x03\x04"
 _OTHER_FORMATS = {
     b"\x1f\x8b": ("compressed by gzip", "end its name in .gz"),
-    b"PK\x03\x04": (
-        "a ZIP archive, as .xlsx and .ods are",
-        f"unpack it, or {_OFFICE}; the name of an archive of one text file may end in .zip",
-    ),
+    _ARCHIVE: ("a ZIP archive", "unpack it; the name of an archive of one text file may end in .zip"),
     b"PAR1": ("a Parquet file", "end its name in .parquet"),
     b"ARROW1": ("an Arrow file", "write it as Parquet"),
     b"\xff\xff\xff\xff": ("an Arrow stream, as in a folder of datasets", "name that folder"),
@@ -93,30 +99,68 @@ def numbered_lines(
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             why = f"byte 0x{raw[error.start]:02x} at position {error.start} of the line is not"
-            raise _other_format(start, source) or _not_utf8(start + stream.read(_SAMPLE), place, why) from error
+            other, byte = _other_format(start, source), raw[error.start]
+            raise other or _not_utf8(start + stream.read(_SAMPLE), source, place, why, byte) from error
         if "\0" in line:
-            raise _other_format(start, source) or _with_nul(start + stream.read(_SAMPLE), place)
+            raise _other_format(start, source) or _with_nul(start + stream.read(_SAMPLE), source, place)
         if not carriage_returns and "\r" in line and "\r" in line.rstrip("\r\n"):
             raise DataError(f"{place}: a carriage return stands in the midst of the line. {CARRIAGE_RETURNS}")
         yield number, line
 
 
+def without_blank_end(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield lines but for blank ones at the end, which editors leave; a blank one before a text is a line feed."""
+    done = 0
+    for number, line in lines:
+        if line.strip():
+            yield from ((blank, "\n") for blank in range(done + 1, number))
+            yield number, line
+            done = number
+
+
 def _other_format(start: bytes, source: str) -> DataError | None:
+    if start.startswith(_ARCHIVE) and _is_workbook(source, start):
+        return workbook_error(source)
     for magic, (what, fix) in _OTHER_FORMATS.items():
         if start.startswith(magic):
             return DataError(f"{source}: this is no text, but {what}. To read it, {fix}.")
     return None
 
 
-def _not_utf8(sample: bytes, place: str, why: str) -> DataError:
-    encoding = _utf16(sample) or ("GB18030" if _is_chinese(sample) else "LATIN1")
-    return DataError(f"{place}: text must be UTF-8; {why}. Re-save as UTF-8, for example: iconv -f {encoding} -t UTF-8")
+def workbook_error(source: str) -> DataError:
+    """Build the error for a workbook of Excel, or of a program like it."""
+    return DataError(
+        f"{source}: this is no text, but a workbook, as Excel has them. To read it, {_OFFICE}; or in Python: "
+        f'samesense.read(pandas.read_excel("{source}"))'
+    )
 
 
-def _with_nul(sample: bytes, place: str) -> DataError:
+def _is_workbook(source: str, start: bytes) -> bool:
+    """Return whether a ZIP archive is a workbook, by its name, or by what is in it."""
+    if source.lower().endswith(WORKBOOKS) or b"opendocument.spreadsheet" in start:
+        return True
+    with suppress(OSError, BadZipFile):  # standard input, or a URL
+        return "xl/workbook.xml" in ZipFile(source).namelist()
+    return False
+
+
+def _not_utf8(sample: bytes, source: str, place: str, why: str, byte: int = 0) -> DataError:
+    western = "LATIN1" if byte in _NOT_WINDOWS else "WINDOWS-1252"  # whose curly quotes are no characters of LATIN1
+    encoding = _utf16(sample) or ("GB18030" if _is_chinese(sample) else western)
+    name = Path(source)
+    files = ""
+    if name.suffix and not split_suffix(source)[1] and not is_url(source):
+        files = f" {quote(source)} > {quote(str(name.with_suffix(f'.utf8{name.suffix}')))}"
+    excel = ' (in Excel, save as "CSV UTF-8")' if name.suffix.lower() == ".csv" else ""
+    return DataError(
+        f"{place}: text must be UTF-8; {why}. Re-save as UTF-8{excel}, for example: iconv -f {encoding} -t UTF-8{files}"
+    )
+
+
+def _with_nul(sample: bytes, source: str, place: str) -> DataError:
     encoding = _utf16(sample)
     if encoding:
-        return _not_utf8(sample, place, f"this seems to be {encoding}")
+        return _not_utf8(sample, source, place, f"this seems to be {encoding}")
     return DataError(f"{place}: a text holds no NUL character, and this line does. Take it out: tr -d '\\000'")
 
 

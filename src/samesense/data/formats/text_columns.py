@@ -15,6 +15,7 @@ from samesense.data.formats.columns import (
     first_pair_of,
     identifies,
     plain,
+    quoted,
     spelled_names,
 )
 from samesense.data.formats.files import Row
@@ -56,9 +57,13 @@ def holding_texts(rows: Sequence[Row]) -> list[str]:
 def _are_texts(values: Iterable[object]) -> bool:
     filled = [value for value in values if value not in (None, "")]
     texts = [value.strip() for value in filled if isinstance(value, str)]
-    codes = [is_number(str(text)) or _CODES.fullmatch(str(text)) is not None for text in with_points(texts)]
+    codes = [_is_code(str(text)) for text in with_points(texts)]
     words = any(not code and to_number(text) is None for code, text in zip(codes, texts, strict=True))
     return len(texts) == len(filled) and words and 2 * sum(codes) <= len(texts)
+
+
+def _is_code(text: str) -> bool:
+    return is_number(text) or _CODES.fullmatch(text) is not None
 
 
 def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
@@ -76,28 +81,63 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     if len(names) == 1 and any(isinstance(cells.get(names[0]), str) for _, cells in rows):
         found = names  # also numbers, and a name that is a label's
     if len(found) == 1:
-        refuse_text(found[0], source, rows, "; or, of one text a line, end the name of the file in .txt")
+        refuse_text(found, source, rows, "; or, of one text a line, end the name of the file in .txt")
         return found[0]
     shown = ", ".join(names) or "none"
     what = f"several columns hold texts ({', '.join(found)})" if found else "no column of texts could be found"
     raise DataError(
-        f"{source}: {what}. Its columns: {shown}. Name the one to read: `columns` {found[0] if found else 'NAME'}"
+        f"{source}: {what}. Its columns: {shown}. Name the one to read: `columns` "
+        + (quoted(_longest(rows, found)) if found else "NAME")
     )
 
 
-def refuse_text(name: str, source: str, rows: Sequence[Row], otherwise: str = "") -> None:
-    """Raise DataError if the name of a column seems to be a text, which stands in a file without a header line."""
-    lengths = sorted(len(str(cells.get(name)).split()) for _, cells in rows[:SNIFFED_ROWS])
-    words = len(name.split())
-    if _seems_text(name) or (lengths and words == MOST_WORDS >= lengths[len(lengths) // 2]):
-        raise DataError(
-            f"{source}: the first line of a table names its columns, and {name!r} seems to be a text. Add a header "
-            f"line{otherwise}."
-        )
+def _longest(rows: Sequence[Row], names: Sequence[str]) -> str:
+    """Return the first of some columns that has texts of many words; the texts of two are rarely of one length."""
+    words = {name: _words(rows, name) for name in names}
+    return next(name for name in names if 2 * words[name] >= max(words.values()))
 
 
-def _seems_text(name: str) -> bool:
-    return name.strip().endswith(_ENDS) or len(name.split()) > MOST_WORDS
+def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherwise: str = "") -> None:
+    """Raise DataError if the name of one of these columns seems to be a text, as in a file without a header line."""
+    for name in columns:
+        if _seems_text(name, rows) or (len(name.split()) == MOST_WORDS >= _words(rows, name) and not _named(rows)):
+            raise DataError(
+                f"{source}: the first line of a table names its columns, and {name!r} seems to be a text. Add a header "
+                f"line{otherwise}. If it is the name of a column: `columns` {quoted(','.join(columns))}"
+            )
+
+
+def _words(rows: Sequence[Row], name: str) -> int:
+    """Return the median of the words in the cells of a column."""
+    lengths = sorted(len(str(cells.get(name) or "").split()) for _, cells in rows[:SNIFFED_ROWS])
+    return lengths[len(lengths) // 2] if lengths else MOST_WORDS + 1
+
+
+def _seems_text(name: str, rows: Sequence[Row]) -> bool:
+    """Return whether the name of a column seems to be a text: by its length or its end, which names may have too.
+
+    ``What is your question?`` beside other names is a name, unless most of its column ends like it.
+    """
+    if _named(rows):
+        return False
+    end = name.strip()[-1:]
+    if end not in _ENDS or len(name.split()) > MOST_WORDS:
+        return len(name.split()) > MOST_WORDS
+    others = [other for other in names_in(rows[:SNIFFED_ROWS]) if other != name]
+    if all(_is_code(other) or other.strip()[-1:] in _ENDS or len(other.split()) > MOST_WORDS for other in others):
+        return True
+    alike = [str(cells.get(name) or "").strip()[-1:] == end for _, cells in rows[:SNIFFED_ROWS]]
+    return 2 * sum(alike) > len(alike)
+
+
+def _named(rows: Sequence[Row]) -> bool:
+    """Return whether the first line is sure to hold names: above nothing but numbers or dates stands a word."""
+    columns: dict[str, list[str]] = {}
+    for _, cells in rows[:SNIFFED_ROWS]:
+        for name, cell in cells.items():
+            if cell not in (None, ""):
+                columns.setdefault(name, []).append(str(cell).strip())
+    return any(name.strip() and not _is_code(name) and all(map(_is_code, own)) for name, own in columns.items())
 
 
 def named_column(names: Sequence[str], columns: str, source: str) -> str:
@@ -115,14 +155,33 @@ def named_column(names: Sequence[str], columns: str, source: str) -> str:
 
 def example(rows: Sequence[Row]) -> str:
     """Return a guess at ``columns`` for an error, first,second,label, or two texts if nothing may be a label."""
-    names, texts = names_in(rows[:SNIFFED_ROWS]), holding_texts(rows)
-    if any(is_number(name) or _seems_text(name) for name in names):
+    names, texts = names_in(rows[:SNIFFED_ROWS]), _different_texts(rows)
+    if any(is_number(name) or _seems_text(name, rows) for name in names):
         return ""  # the header is a row of data
     spelled = spelled_names(names)
     known = first_pair_of(TEXT_PAIRS, spelled)
     pair = [spelled[name] for name in known] if known else texts[:2]
     label = _label_column(rows, pair, texts)
     return ",".join([*pair, *([] if label is None else [label])]) if len(pair) == 2 else ""
+
+
+def example_of_three(rows: Sequence[Row]) -> str:
+    """Return three columns of texts, the third of which may be a negative; ``""`` if there are not just three."""
+    texts = _different_texts(rows)
+    return ",".join(texts) if len(texts) == 3 and example(rows).count(",") == 1 else ""
+
+
+def _different_texts(rows: Sequence[Row]) -> list[str]:
+    """Return the columns of texts but for those of few values, such as classes, if that leaves two."""
+    texts = holding_texts(rows)
+    different = [name for name in texts if len(rows) < 4 or not repeats(rows, name)]
+    return different if len(different) > 1 else texts
+
+
+def repeats(rows: Sequence[Row], column: str) -> bool:
+    """Return whether a column has each of its values twice or more on average, as classes do and texts do not."""
+    values = [str(cells[column]) for _, cells in rows[:SNIFFED_ROWS] if cells.get(column) not in (None, "")]
+    return 2 * len(set(values)) <= len(values)
 
 
 def guessed_pairs(rows: Sequence[Row]) -> str | None:

@@ -21,6 +21,7 @@ from samesense.types import Pair
 MOST_COUNTED = 12
 """Labels with more distinct values than this are described by quantiles."""
 
+_CONTROLS = re.compile("[\u0080-\u009f]")  # curly quotes and dashes of Windows, converted as if from LATIN1
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _QUANTILES = {"min": 0, "25%": 25, "50%": 50, "75%": 75, "max": 100}
 
@@ -170,6 +171,8 @@ def _text_warnings(data: PairData) -> Iterable[str]:
             f"texts, {quoted} of them, stand in double quotes, with doubled ones inside: where a program wrote them, "
             "name the file .csv, also with tabs between"
         )
+    if broken := sum(_CONTROLS.search(text) is not None for text in _texts(data)):
+        yield f"{broken} texts hold control characters in place of curly quotes or dashes: convert from WINDOWS-1252"
     empty = sorted({text for text in _texts(data) if text.strip().casefold() in _EMPTY})
     if empty:
         shown = ", ".join(map(repr, empty))

@@ -21,7 +21,7 @@ from samesense.errors import OutputError
 from samesense.execution.progress import without_bars
 from samesense.files import is_empty, replacing_folder, write_json
 from samesense.hashes import content_hash
-from samesense.places import check_folder
+from samesense.places import check_empty, check_folder
 
 _LEGACY_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -71,10 +71,10 @@ def check_free(target: Path, *, overwrite: bool, inputs: Iterable[str | Path] = 
     for home in (Path(given).expanduser().resolve() for given in inputs):
         if home in target.resolve().parents and _is_model(home):
             raise OutputError(f"{target} lies in the folder of the model that is read, {home}. Name another output.")
+    if not overwrite:
+        check_empty(target)
     if not target.exists() or (target.is_dir() and is_empty(target)):
         return
-    if not overwrite:
-        raise OutputError(f"{target} is not empty. Choose another output folder, or pass `overwrite` to replace it.")
     if not _is_model(target):
         raise OutputError(
             f"{target} is not replaced, as it is neither a model nor a run: it has no {', no '.join(_MARKS)} of one. "

@@ -271,7 +271,8 @@ def check_labels(data: PairData, settings: CalibrationSettings) -> tuple[Scale, 
     Returned are the scale, and the label from which on a pair counts as a yes, if there is one.
     """
     if len(data) < LEAST:
-        raise DataError(f"{data.source}: a calibration needs at least {LEAST} pairs, and these are {len(data)}.")
+        few = f"{data.source}: a calibration needs at least {LEAST} pairs, and these are {len(data)}."
+        raise DataError(f"{few} Give more labelled pairs that were not trained on: `data` FILE")
     if data.scale is None:
         raise ConfigError(
             f"{data.source}: the labels lie on no known scale. Give its ends, as in: `label_range` "

@@ -62,7 +62,7 @@ def conclude(
     train: Train,
 ) -> Verdict | None:
     """Return the verdict, and write the page; ``None`` if a training for the learning curve was interrupted."""
-    verdict = compared(start, end, sets)
+    verdict = compared(start, end, sets, job.data)
     if "merge" in record:
         verdict = replace(verdict, merge=merged_from(record["merge"]))
     cones = None if start is None else _cones(start, end)

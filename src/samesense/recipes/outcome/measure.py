@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from samesense.data.examples import Examples
+from samesense.data.others import trained_on
 from samesense.encoder.cosine import unit
 from samesense.errors import DataError, ModelError
 from samesense.inference.models.model import Model
@@ -70,8 +72,11 @@ def rows_of(measured: Measured, sets: Sequence[ComparedSet]) -> list[Result]:
     ]
 
 
-def compared(start: Measured | None, end: Measured, sets: Sets) -> Verdict:
-    """Compare the end with the start, set by set; without a start, a cross-encoder with a new head, nothing is."""
+def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples) -> Verdict:
+    """Compare the end with the start, set by set; without a start, a cross-encoder with a new head, nothing is.
+
+    Of the set of the verdict it is counted how much was trained on.
+    """
     found: dict[ComparedSet, Finding] = {}
     problems: dict[ComparedSet, str] = {}
     for one in sets.compared:
@@ -86,8 +91,11 @@ def compared(start: Measured | None, end: Measured, sets: Sets) -> Verdict:
                 problems[one] = str(error)
     first = sets.verdict
     reason = sets.reason if first is None else problems.pop(first, "")
+    task = None if first is None else found.pop(first, None)
+    if first is not None and task is not None:
+        task = replace(task, trained_on=trained_on(first.data, train))
     return Verdict(
-        task=None if first is None else found.pop(first, None),
+        task=task,
         guards=tuple(found.values()),
         reason=reason,
         problems=tuple(f"guard {one.name}: not compared, {why}" for one, why in problems.items()),

@@ -106,7 +106,8 @@ def _cut(dev: PairData | None) -> tuple[PairData | None, tuple[ComparedSet, ...]
         return None, (), "there are neither test nor dev pairs. Give --test FILE"
     if len(dev) < 2 * FEWEST:
         why = (
-            f"all {len(dev)} pairs of dev select, and half of them are set apart from {2 * FEWEST} on. Give --test FILE"
+            f"the {len(dev)} dev pairs choose the checkpoint, so they cannot also test it. Give --test FILE with pairs "
+            f"that are not trained on (from {2 * FEWEST} dev pairs on, half of them are the test)"
         )
         return dev, (), why
     share = min(0.5, MOST / len(dev))

@@ -1,0 +1,60 @@
+"""A command line that is not understood: which rule, what was received, and what to write."""
+
+import subprocess
+import sys
+
+import pytest
+
+CASES = {
+    "evaluate default clean.csv": 'Data files come after --data, as in "samesense evaluate default --data clean.csv".',
+    "evaluate m a.csv --json": 'Data files come after --data, as in "samesense evaluate m --json --data a.csv".',
+    "evaluate": 'samesense evaluate needs MODEL, as in "samesense evaluate default --data stsb.test.tsv',
+    "index build": "samesense index build needs FOLDER.",
+    "mine a.txt b": "samesense mine has no place for 'b'. A text of several words stands in quotes, and options begin",
+    "train a.csv": '--output is missing. Add it, as in "samesense train a.csv --output NAME".',
+    "train a.csv --output": "--output needs a value after it.",
+    "evaluate m --data a.csv --label-range 0": "--label-range needs 2 values after it; received 1.",
+    "train a.csv -o x --lr 1e-4": "Unknown option: --lr. Here it is --learning-rate.",
+    "train a.csv -o x --fp16": "Unknown option: --fp16. Here it is --precision bfloat16.",
+    "evaluate m --lr 1": "Unknown option: --lr.",
+    "train a.csv -o x --epoch 3": "Unknown option: --epoch. Did you mean --epochs?",
+    "train a.csv -o x --device cpu": 'There is no --device here: a GPU is taken if there is one. For the CPU, set',
+    "search a.index cats": 'Unknown command "search". Here it is: samesense index query.',
+    "index search a.index cats": 'Unknown command "search". Here it is: samesense index query.',
+    "nothing": 'Unknown command "nothing". Available commands: quickstart, train',
+    "mine a.txt --top ten": "--top takes a whole number; received 'ten'.",
+    "calibrate m --min-precision x": "--min-precision takes a number; received 'x'.",
+    "mine a.txt --threshold x": "--threshold takes a number or 'calibrated'; received 'x'.",
+    "doctor a.csv --against": "--against needs at least one file after it; received none.",
+    "dedup a.txt --by x": 'Invalid value "x" for --by. Choose from: "representative", "linked".',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", CASES)
+def test_misuse_is_said_with_what_to_write(run, line):
+    code, out, err = run(*line.split())
+    assert (code, out) == (2, "")
+    assert err.startswith(f"samesense: error: {CASES[line]}"), err
+    assert line.startswith("doctor") or (" See: samesense" in err and err.endswith(" --help\n"))
+
+
+EARLY = """
+import sys
+from samesense.cli.main import main
+sys.modules["torch"] = None  # an import of it fails
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("train {toy}/train.tsv -o {toy}", "is not empty. Choose another output folder, or pass --overwrite"),
+        ("sweep none.toml -o out", "none.toml: there is no such file."),
+    ],
+)
+def test_what_a_path_says_is_said_before_torch_is_loaded(line, said, toy_pairs):
+    words = [word.format(toy=toy_pairs) for word in line.split()]
+    done = subprocess.run([sys.executable, "-c", EARLY, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
