@@ -165,6 +165,14 @@ def test_steps(monkeypatch):
     assert CosentSettings(epochs=0.5).steps(32) == 1
 
 
+def test_too_few_pairs_for_the_processes_are_refused_before_the_folder_is_taken(parts, settings, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    many = settings.model_copy(update={"batch_size": 100})
+    with pytest.raises(ConfigError, match=r"2 processes with batch_size 100 each takes 200 examples; received 160\."):
+        METHODS["cosent"].run(parts["train"], many, tmp_path / "run", dev=parts["dev"])
+    assert not (tmp_path / "run").exists()
+
+
 def test_batches_without_a_comparison_are_those_of_all_processes(parts, settings, tiny_trunk, tmp_path, monkeypatch):
     model, labels = build(str(tiny_trunk), device="cpu"), parts["train"].labels
 

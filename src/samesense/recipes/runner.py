@@ -39,6 +39,7 @@ from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results
 from samesense.results import Results
 from samesense.training import manifest
+from samesense.training.batches import check_fills_step
 from samesense.training.fit import TrainOutput, check_settings, fit, pick_precision
 from samesense.types import Precision, Result
 
@@ -76,8 +77,7 @@ def run(
     before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
     with stage(f"loading {settings.model}"):
         model = adapter.build(settings) if build is None else build(job)
-    with stage("preparing the examples"):
-        inputs = prepare(model, job)
+    inputs = _prepared(model, job, prepare)
     with stage("measuring which arithmetic is faster"):
         choice = (
             Choice(*before["precision"])
@@ -121,6 +121,16 @@ def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) ->
     """Return a job with the settings of its start, unless ``build`` makes it; raises if the trainer refuses them."""
     check_settings(job.settings)
     return job if build is not None else replace(job, settings=start_settings(job.settings))
+
+
+def _prepared(
+    model: Any, job: Job[Any, Any], prepare: Callable[[Any, Job[Any, Any]], TrainingInputs]
+) -> TrainingInputs:
+    """Return what is trained on; ConfigError if several processes would train on nothing, while no folder is taken."""
+    with stage("preparing the examples"):
+        inputs = prepare(model, job)
+    check_fills_step(inputs.dataset, inputs.batches, job.settings.batch_size)
+    return inputs
 
 
 def _standardize(job: Job[Any, Any], model: Any, inputs: TrainingInputs, choice: Choice) -> str:

@@ -147,8 +147,10 @@ def examples_of_epoch(dataset: Any, batches: object, batch_size: int) -> int:
 
 def check_fills_step(dataset: Any, batches: object, batch_size: int) -> None:
     """Raise ConfigError if several processes would train on nothing: they leave out what fills no step of them all."""
+    if world_size() == 1:
+        return
     needed, examples = batch_size * world_size(), examples_of_epoch(dataset, batches, batch_size)
-    if world_size() > 1 and examples < needed:
+    if examples < needed:
         raise ConfigError(
             f"A step of {world_size()} processes with batch_size {batch_size} each takes {needed} examples; received "
             f"{examples}. Lower batch_size, or take fewer processes."
