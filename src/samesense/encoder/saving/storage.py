@@ -20,7 +20,7 @@ from samesense.errors import OutputError
 from samesense.execution.progress import without_bars
 from samesense.files import is_empty, replacing_folder, write_json
 from samesense.hashes import content_hash
-from samesense.places import check_empty, check_folder
+from samesense.places import check_folder
 
 _LEGACY_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -59,10 +59,10 @@ def check_free(target: Path, *, overwrite: bool, inputs: Iterable[str | Path] = 
     With ``overwrite``, what it holds may be lost, but for ``inputs``; see :func:`~samesense.places.check_folder`.
     """
     check_folder(target)
-    if not overwrite:
-        check_empty(target)
     if not target.exists() or (target.is_dir() and is_empty(target)):
         return
+    if not overwrite:
+        raise OutputError(f"{target} is not empty. Choose another output folder, or pass `overwrite` to replace it.")
     if not any((target / mark).is_file() for mark in _MARKS):
         raise OutputError(
             f"{target} is not replaced, as it is neither a model nor a run: it has no {', no '.join(_MARKS)}. Choose "
