@@ -22,7 +22,8 @@ COMMAND_ONLY = {"quickstart", "serve", "index", "augment"}
 OWN = {
     "json", "dry_run", "folds", "settings", "markdown", "latex", "figures", "suite", "subsets", "origin",
     "similarity threshold", "table", "set_", "map_", "format", "shard_size", "workers", "executor", "address",
-    "encode drop_bad_rows", "dedup drop_bad_rows", "match drop_bad_rows", "output", "removed", "groups", "unmatched",
+    "encode drop_bad_rows", "dedup drop_bad_rows", "match drop_bad_rows", "mine drop_bad_rows",
+    "output", "removed", "groups", "unmatched",
     "limit", "encode sources", "encode keep", "encode vectors",
 }  # fmt: skip
 """Flags of printing, of several calls in one, or with another name."""

@@ -119,6 +119,16 @@ def test_a_query_is_checked_before_the_model_is_loaded(run, tmp_path, words, sai
     assert said in err
 
 
+@pytest.mark.parametrize("words", [["build", "new.index"], ["add", "texts.index"]])
+def test_a_file_is_looked_at_before_the_model_is_loaded(run, tmp_path, words):
+    (tmp_path / "a.txt").write_text("a text\n")
+    run("build", "texts.index", "a.txt")
+    run.asked.clear()
+    code, out, err = run(*words, "none.txt")
+    assert (code, out, run.asked) == (2, "", [])
+    assert "none.txt: there is no such file" in err
+
+
 def test_added_and_replaced_texts_are_counted_apart(run, tmp_path):
     (tmp_path / "a.tsv").write_text("id\ttext\n1\tfirst\n2\tsecond\n")
     run("build", "made", "a.tsv")

@@ -5,6 +5,8 @@ samesense index build texts.index texts.txt, then: samesense index query texts.i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,6 +20,7 @@ from samesense.inference.stores.copy import StoreName
 if TYPE_CHECKING:
     from samesense.inference.collection.collection import Collection
     from samesense.inference.collection.embedder import Embedder
+    from samesense.inference.collection.entries import Entry
 
 
 index = App(name="index", help=__doc__, help_format="plaintext")
@@ -51,10 +54,9 @@ def build(
         json: print what the collection is as JSON.
     """
     from samesense.inference.collection.collection import Collection
-    from samesense.inference.collection.entries import read_entries
 
     laps = Laps()
-    entries = read_entries(source, columns=columns, drop_bad_rows=drop_bad_rows)
+    entries = _begun(source, columns, drop_bad_rows=drop_bad_rows)
     embedder = _embedder(model, precision)
     laps.count("loading")
     with progress_bar("index", "text") as bar:
@@ -94,10 +96,8 @@ def add(
         upsert: replace the texts whose ids are there.
         json: print what the collection is as JSON.
     """
-    from samesense.inference.collection.entries import read_entries
-
     collection = _open(folder)
-    entries = read_entries(source, columns=columns, drop_bad_rows=drop_bad_rows)
+    entries = _begun(source, columns, drop_bad_rows=drop_bad_rows)
     embedder = _embedder_of(collection, model)
     before = len(collection)
     with progress_bar("index", "text") as bar:
@@ -266,6 +266,14 @@ def _open(folder: Path) -> Collection:
     from samesense.inference.collection.collection import Collection
 
     return Collection.open(folder)
+
+
+def _begun(source: str, columns: str | None, *, drop_bad_rows: bool) -> Iterator[Entry]:
+    """Return the entries of a file, the first of which is read: no model is opened for a file that cannot be."""
+    from samesense.inference.collection.entries import read_entries
+
+    entries = read_entries(source, columns=columns, drop_bad_rows=drop_bad_rows)
+    return chain([next(entries)], entries)
 
 
 def _embedder(name: str, precision: Any) -> Embedder:

@@ -76,7 +76,6 @@ def parse_labels(
         rule = f"one of the integers {', '.join(coded)} that `label_order` names"
         return _parse_classes(raw, coded, rule, order)
     parsed = _parse_numbers(raw, label_range)
-    _refuse_words(raw, parsed, columns, source)
     if label_range is None:
         _refuse_coded_classes(parsed, columns, source)
     return parsed
@@ -216,8 +215,8 @@ def _not_a_number(cell: object) -> tuple[str, str]:
     return f"label of type {type(cell).__name__} is not a number", "write one number in the label column"
 
 
-def _refuse_words(raw: Sequence[object], parsed: ParsedLabels, columns: Columns, source: str) -> None:
-    """Raise if no label is known, as they are words of another language, or percentages: no row could be kept."""
+def refuse_words(raw: Sequence[object], parsed: ParsedLabels, columns: Columns, source: str) -> None:
+    """Raise DataError if no label is known, as of words of another language, or percentages: no row could be kept."""
     if any(value is not None for value in parsed.values):
         return
     cells = (cell for at, cell in enumerate(raw) if at not in parsed.unlabelled)

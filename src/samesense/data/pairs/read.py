@@ -11,7 +11,7 @@ import numpy as np
 
 from samesense.data.formats.columns import Columns, quoted, resolve_columns, unread_labels
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
-from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels
+from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels, refuse_words
 from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.sources import list_rows, load_rows, no_rows
 from samesense.data.formats.text_columns import SNIFFED_ROWS, example, guessed_pairs, names_in
@@ -161,7 +161,9 @@ def _labels_of(
     cells: Sequence[object], columns: Columns, source: str, label_order: str | None, label_range: Scale | None
 ) -> ParsedLabels:
     if columns.label is not None:
-        return parse_labels(cells, columns, source, label_order, label_range)
+        parsed = parse_labels(cells, columns, source, label_order, label_range)
+        refuse_words(cells, parsed, columns, source)
+        return parsed
     if label_order is not None or label_range is not None:
         raise ConfigError(
             f"{source}: `label_order` and `label_range` are for a label column, and this source has triples with "
