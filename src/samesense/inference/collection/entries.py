@@ -13,7 +13,7 @@ from typing import Any
 from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import Row, leads_to, missing_file
 from samesense.data.formats.left_out import say_left_out
-from samesense.data.formats.lines import read_lines
+from samesense.data.formats.lines import read_lines, without_blank_end
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SNIFFED_ROWS, text_column
 from samesense.errors import ConfigError, DataError
@@ -110,7 +110,7 @@ def _of_lines(source: str) -> Iterator[_Made]:
     path = Path(source).expanduser()
     if not path.is_file():
         raise missing_file(source)
-    for number, line in read_lines(path):
+    for number, line in without_blank_end(read_lines(path)):
         yield number, partial(_of_line, line.rstrip("\r\n"), f"{source}, row {number}")
 
 
