@@ -267,8 +267,7 @@ MODELS = (
 
 CLAIMS = (
     f"Small runs of {MIN_SEEDS} seeds or more; [those of three](reproduce/README.md), one of them opposite, stand "
-    "apart. An [Origin](docs/methods/origin.md) compares sentences by the contexts they fit; a "
-    "[Surrogate](docs/methods/surrogate.md) is a fast encoder trained on its scores."
+    "apart. A [Surrogate](docs/methods/surrogate.md) learns the scores of an [Origin](docs/methods/origin.md)."
 )
 
 
