@@ -50,6 +50,7 @@ def test_misuse_is_one_line_and_exit_code_2(run, folder, tmp_path):
 )
 def test_what_cannot_be_a_name_or_text_is_said_in_one_line(run, tmp_path, monkeypatch, arguments, said):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "y.txt").write_text("a text\n")
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert err.startswith("samesense: error: ")

@@ -102,7 +102,7 @@ def test_a_model_is_not_replaced_by_what_is_made_of_it(here, contents, capsys, s
     with replacing_folder(here / "run" / "model") as beside:
         for path in static_model.iterdir():
             (beside / path.name).write_bytes(path.read_bytes())
-    (here / "run" / "manifest.json").write_text("{}")
+    (here / "run" / "manifest.json").write_text('{"method": "cosent"}')
     before = contents()
     for model, output in (("run/model", "run/model"), ("run", "run"), ("run", "run/model"), ("run", "run/./model")):
         assert "read here" in refused(capsys, "export", model, "--output", output, "--overwrite")
@@ -114,7 +114,7 @@ def test_a_model_is_not_replaced_by_what_is_made_of_it(here, contents, capsys, s
 
 def test_what_a_run_reads_is_not_what_it_removes(here, contents, capsys, static_model):
     (here / "run").mkdir()
-    (here / "run" / "manifest.json").write_text("{}")
+    (here / "run" / "manifest.json").write_text('{"method": "cosent"}')
     rows = (
         '{"sentence1": "a man", "sentence2": "a dog", "score": 0.2}\n{"sentence1": "a", "sentence2": "b", "score": 1}\n'
     )
@@ -137,7 +137,7 @@ def test_what_a_run_reads_is_not_what_it_removes(here, contents, capsys, static_
 
 def test_held_out_pairs_and_teachers_are_not_removed_by_a_run_that_reads_them(here, contents, capsys, static_model):
     shutil.copytree(static_model, here / "run" / "model")
-    (here / "run" / "manifest.json").write_text("{}")
+    (here / "run" / "manifest.json").write_text('{"method": "cosent"}')
     shutil.copy(here / "pairs.tsv", here / "run" / "dev.tsv")
     before = contents()
     given = ("--max-steps", "1", "--output", "run", "--overwrite")

@@ -77,7 +77,7 @@ def test_without_pairs_it_is_carried_over_with_the_drift_that_was_measured(parts
 def test_pairs_that_cannot_fit_it_carry_it_over_with_the_reason(parts, target, sentences):
     model, pairs = parts
     opened = load(target, backend="onnx")
-    assert carry(str(model), target, opened, pairs.take(range(20))).endswith("these are 20.)")
+    assert "and these are 20. Give more" in carry(str(model), target, opened, pairs.take(range(20)))
     graded = labelled(sentences, opened, top=5.0)
     assert "lie on 0-5, and the calibration on 0-1)" in carry(str(model), target, opened, graded)
     assert read_of(str(target)).map == read_of(str(model)).map

@@ -57,7 +57,7 @@ def test_they_are_left_out_on_request_and_numbered(run, tiny_trunk, name, source
 def test_a_file_of_which_nothing_is_left_is_refused(run, tiny_trunk, name):
     code, _, err = run(*commands(tiny_trunk, "blank.txt")[name], "--drop-bad-rows")
     assert code == 2
-    assert ("blank.txt: no row is left of 2, because " if name == "index" else "blank.txt holds no text; ") in err
+    assert ("blank.txt holds no text to keep; " if name == "index" else "blank.txt holds no text; ") in err
 
 
 @pytest.mark.parametrize("name", ["encode", "dedup", "match", "mine"])
