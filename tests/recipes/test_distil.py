@@ -13,7 +13,8 @@ from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
-from samesense.errors import ConfigError, OutputError
+from samesense.encoder.saving.storage import save
+from samesense.errors import ConfigError, ModelError, OutputError
 from samesense.evaluation.sts import evaluate_pairs
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
@@ -156,6 +157,14 @@ def test_the_student_reads_as_many_tokens_as_its_teacher(tiny_trunk, corpus, tmp
     chosen = settings(tiny_trunk, model="layers:2", max_seq_length=5, max_steps=1)
     distil.run(corpus, chosen, tmp_path / "run")
     assert build(str(tmp_path / "run")).max_seq_length == build(str(tiny_trunk)).max_seq_length > 5
+
+
+def test_a_student_whose_vectors_are_cut_is_refused(tiny, tiny_trunk, corpus, tmp_path):
+    tiny.truncate_dim = 8
+    cut = str(save(tiny, tmp_path / "cut"))
+    for given in ({"teacher": (cut,), "model": "layers:1"}, {"model": cut}):
+        with pytest.raises(ModelError, match="vectors are cut to their first 8 numbers"):
+            distil.build_student(job(corpus, settings(tiny_trunk, **given)))
 
 
 def test_the_share_kept_has_no_figure_where_a_teacher_knows_nothing():

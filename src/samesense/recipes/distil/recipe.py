@@ -26,6 +26,7 @@ from samesense.data import PairData, read_pairs
 from samesense.data.sentences import Sentences
 from samesense.encoder.assembly.build import set_prompt
 from samesense.encoder.assembly.students import make_student
+from samesense.encoder.maps.whitening import check_whole
 from samesense.encoder.saving.storage import check_free
 from samesense.errors import ConfigError, ModelError
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
@@ -123,13 +124,14 @@ def _check(settings: DistilSettings, tests: Sequence[PairData]) -> None:
 
 
 def build_student(job: Job[Sentences, DistilSettings]) -> SentenceTransformer:
-    """Return the student before training."""
+    """Return the student before training; ModelError if its vectors are cut, as losses are given whole ones."""
     settings = job.settings
     student = make_student(
         settings.model, settings.teacher[0], job.data.texts,
         spacing=settings.spacing, pooling=settings.pooling, first=settings.first,
         teacher_pooling=settings.teacher_pooling,
     )  # fmt: skip
+    check_whole(student)
     return set_prompt(student, settings.prompt)
 
 
