@@ -47,9 +47,14 @@ def check_folder(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
         _try(_check_parents(target) / target.name)
 
 
+def is_free(folder: Path) -> bool:
+    """Return whether there is nothing at ``folder`` that writing would lose."""
+    return not folder.exists() or (folder.is_dir() and is_empty(folder))
+
+
 def check_empty(folder: Path) -> None:
     """Raise OutputError if there is something at ``folder`` that writing would lose."""
-    if folder.exists() and not (folder.is_dir() and is_empty(folder)):
+    if not is_free(folder):
         raise OutputError(f"{folder} is not empty. Choose another output folder, or pass `overwrite` to replace it.")
 
 

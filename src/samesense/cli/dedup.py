@@ -63,7 +63,7 @@ def dedup(
     import samesense
     from samesense.inference.names import place_of
     from samesense.inference.stream import read_usable
-    from samesense.inference.tables import beside, format_of, rows_of, write_rows
+    from samesense.inference.tables import format_of, header_of, rows_of, write_rows
 
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
     check_outputs([name for name, _ in outputs], [source, place_of(model), pairs])
@@ -75,7 +75,7 @@ def dedup(
     more = [(_removed, REMOVED)] if removed is not None else []
     more += [(_groups, GROUPED)] if groups is not None else []
     for (name, form), (content, names) in zip(outputs, [(_kept, ()), *more], strict=True):
-        header = beside(next(rows_of(source, read, form), {}), dict.fromkeys(names))
+        header = header_of(rows_of(source, read, form), more=names)
         write_rows(content(rows_of(source, read, form), read, found), name, form, source, header)
     logger.info(str(found))
 

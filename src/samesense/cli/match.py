@@ -62,7 +62,7 @@ def match(
     import samesense
     from samesense.inference.names import place_of
     from samesense.inference.stream import read_usable
-    from samesense.inference.tables import beside, format_of, rows_of, write_rows
+    from samesense.inference.tables import format_of, header_of, rows_of, write_rows
 
     form = ".tsv" if output == "-" else format_of(output, source)
     if form == ".txt":
@@ -79,8 +79,8 @@ def match(
         one_to_one=one_to_one, search=search, work=work, precision=precision,
     )  # fmt: skip
     matches = _pairs(rows_of(source, ours, form), rows_of(target, theirs, form), found, ours.places, theirs.places)
-    first = [next(rows_of(source, ours, form), {}), next(rows_of(target, theirs, form), {})]
-    write_rows(matches, output, form, source, beside(beside(*first), dict.fromkeys(MATCHED)))
+    header = header_of(rows_of(source, ours, form), rows_of(target, theirs, form), more=MATCHED)
+    write_rows(matches, output, form, source, header)
     if unmatched is not None and rest is not None:
         left = set(found.unmatched.tolist())
         rows = enumerate(rows_of(source, ours, rest))

@@ -110,9 +110,8 @@ def _correlation(build: ResultBuilder, metric: Statistic, subset: str, scores: S
             interval = bootstrap_interval(scores, labels, metric, samples=SAMPLES)
         except DataError:
             how += "; too few pairs for an interval"
-        else:
-            if interval[0] == interval[1]:
-                interval, how = None, f"{how}; no interval, as all resamples give the same"
+    if interval is not None and interval[0] == interval[1]:
+        interval, how = None, f"{how}; no interval, as all resamples give the same"
     return build.result(metric, value, len(labels), how, interval, subset)
 
 

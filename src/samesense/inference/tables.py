@@ -68,6 +68,14 @@ def beside(cells: Cells, more: Cells) -> dict[str, Any]:
     return row
 
 
+def header_of(*sources: Iterator[Cells], more: Iterable[str] = ()) -> Iterator[str]:
+    """Yield the columns of sources, by their first rows, and ``more``; nothing is read before they are asked for."""
+    cells: Cells = {}
+    for rows in sources:
+        cells = beside(cells, next(rows, {}))
+    yield from beside(cells, dict.fromkeys(more))
+
+
 def write_rows(rows: Iterable[Cells], output: str, form: str, source: str = "", columns: Iterable[str] = ()) -> None:
     """Write rows to a file, or to standard output for ``"-"``, as they come; text files have the column ``text`` alone.
 
@@ -84,7 +92,7 @@ def write_rows(rows: Iterable[Cells], output: str, form: str, source: str = "", 
             writers: dict[str, Callable[[Iterator[list[Any]], IO[bytes]], None]] = {
                 ".tsv": _tsv, ".csv": _csv, ".parquet": partial(_parquet, source=source),
             }  # fmt: skip
-            writers[form](_table(rows, list(columns)), stream)
+            writers[form](_table(rows, columns), stream)
 
 
 @contextmanager
@@ -126,7 +134,7 @@ def _csv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:
     text.detach()
 
 
-def _table(rows: Iterable[Cells], columns: list[str]) -> Iterator[list[Any]]:
+def _table(rows: Iterable[Cells], columns: Iterable[str]) -> Iterator[list[Any]]:
     """Yield the names of the columns, then the cells of each row; DataError for a column that the first has not.
 
     Without a row they are ``columns``.
@@ -142,8 +150,8 @@ def _table(rows: Iterable[Cells], columns: list[str]) -> Iterator[list[Any]]:
                 f"{', '.join(row.keys() - names.keys())} in a later one. Write .jsonl."
             )
         yield [row.get(name) for name in names]
-    if names is None and columns:
-        yield columns
+    if names is None and (header := list(columns)):
+        yield header
 
 
 def _is_parquet(source: str) -> bool:

@@ -19,9 +19,9 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from samesense.encoder.forward.batching import default_prompt
 from samesense.errors import OutputError
 from samesense.execution.progress import without_bars
-from samesense.files import is_empty, replacing_folder, write_json
+from samesense.files import replacing_folder, write_json
 from samesense.hashes import content_hash
-from samesense.places import check_empty, check_folder
+from samesense.places import check_empty, check_folder, is_free
 
 _LEGACY_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -73,7 +73,7 @@ def check_free(target: Path, *, overwrite: bool, inputs: Iterable[str | Path] = 
             raise OutputError(f"{target} lies in the folder of the model that is read, {home}. Name another output.")
     if not overwrite:
         check_empty(target)
-    if not target.exists() or (target.is_dir() and is_empty(target)):
+    if is_free(target):
         return
     if not _is_model(target):
         raise OutputError(

@@ -112,10 +112,11 @@ def _encode_alone(
     Every text is a batch of its own: how products are cut and summed depends on the shape of a batch, and so do the
     last bits. They depend on the number of threads too, which must be one.
     """
+    whole = _is_read(model, "")  # with special tokens every text is read
 
     def embed(block: list[str]) -> Embeddings:
         rows = np.zeros((len(block), model.get_embedding_dimension() or 0), dtype=np.float32)
-        read = [at for at, text in enumerate(block) if _is_read(model, text)]
+        read = [at for at, text in enumerate(block) if whole or _is_read(model, text)]
         with autocast(model.device, inference_precision(precision, model.device)):
             if read:
                 rows[read] = model.encode([block[at] for at in read], batch_size=1, show_progress_bar=False)
