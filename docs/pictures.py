@@ -1,4 +1,4 @@
-"""Draw the picture of each method, and that of the speed of training, into docs/images/.
+"""Draw the picture of each method, of the speed of training and of how soon losses learn, into docs/images/.
 
 python docs/pictures.py            writes them
 python docs/pictures.py --check    exits with 1 if one would change
@@ -21,6 +21,8 @@ FOLDER = Path(__file__).with_name("images")
 MIDDLE, RIGHT = WIDTH / 2, WIDTH - EDGE
 
 CURVES = Path(__file__).parent.parent / "benchmarks/results/curves.jsonl"
+REPRODUCED = Path(__file__).parent.parent / "reproduce/cosent/results"
+LEARNT = {"stsb": "STS-B", "sickr": "SICK-R", "mrpc": "MRPC", "paws": "PAWS"}
 CURVE_LOOKS = {"samesense": "pull", "sentence-transformers": "push"}
 
 
@@ -324,7 +326,55 @@ def _panel(picture: Picture, corner: Point, title: str, ways: dict[str, list[tup
         picture.text(place(at, 1)[0], corner[1] + height + 74, str(name), "muted", "middle", room=70)
 
 
-PICTURES = (cosent, supmpn, simcse, rankcse, origin, distil, mixed, training)
+def convergence() -> Picture:
+    """Spearman on dev along the steps of CoSENT, beside MSE and softmax: mean over seeds."""
+    picture = Picture("How soon CoSENT, MSE and softmax get there", 560)
+    picture.legend(24, "CoSENT", "MSE, or softmax where it says so")
+    panels = [
+        *(("tuned", dataset, "mse", name) for dataset, name in LEARNT.items()),
+        ("tuned-bq", "bq", "mse", "BQ"),
+        ("tuned-softmax", "mrpc", "softmax", "MRPC, softmax"),
+    ]
+    for at, (sweep, dataset, other, name) in enumerate(panels):
+        lines = [json.loads(line) for line in (REPRODUCED / f"{sweep}.jsonl").read_text(encoding="utf-8").splitlines()]
+        ways = {
+            look: _mean_curve([row["curve"] for row in lines if (row["variant"], row["dataset"]) == (variant, dataset)])
+            for variant, look in (("cosent", "pull"), (other, "push"))
+        }
+        _learning(picture, (EDGE + at % 2 * WIDTH / 2, 78 + 160 * (at // 2)), name, ways)
+    return picture
+
+
+def _mean_curve(seeds: list[list[Point]]) -> list[Point]:
+    """Return the steps that all seeds were evaluated at, with the mean of what they had there, x100."""
+    runs = [dict(seed) for seed in seeds]
+    return [
+        (step, 100 * sum(run[step] for run in runs) / len(runs)) for step in runs[0] if all(step in r for r in runs)
+    ]
+
+
+def _learning(picture: Picture, corner: Point, title: str, ways: dict[str, list[Point]]) -> None:
+    """Draw a line a way, from step 0; the ends of both scales are named."""
+    left, top, width, height = corner[0] + 24, corner[1] + 16, WIDTH / 2 - 2 * EDGE - 24, 96
+    last = max(step for points in ways.values() for step, _ in points)
+    scores = [score for points in ways.values() for _, score in points]
+    low, high = math.floor(min(scores)), math.ceil(max(scores))
+
+    def place(step: float, score: float) -> Point:
+        return round(left + width * step / last, 1), round(top + height * (high - score) / (high - low), 1)
+
+    picture.text(left, corner[1] + 5, title, "small")
+    for score in (low, high):
+        picture.text(left - 4, place(0, score)[1] + 5, str(score), "muted", "end", room=24)
+    picture.line((left, top + height), (left + width, top + height), tip=False)
+    picture.text(left, top + height + 18, "0", "muted", "middle")
+    picture.text(left + width, top + height + 18, f"{last:g} steps", "muted", "end")
+    for look, points in ways.items():
+        for before, after in itertools.pairwise(points):
+            picture.line(place(*before), place(*after), look=look, tip=False)
+
+
+PICTURES = (cosent, supmpn, simcse, rankcse, origin, distil, mixed, training, convergence)
 
 
 def main(arguments: list[str]) -> int:

@@ -139,17 +139,23 @@ def _gained(rows: Rows, dataset: str, variant: str) -> bool:
 
 
 def cosines(rows: Rows) -> str:
-    """Mean and deviation of the cosines of each label, of the first seed of the trained variants."""
-    first = min(row["seed"] for row in rows if row["seed"] is not None)
-    shown = [row for row in rows if "cosines" in row and row["seed"] in (None, first)]
-    labels = sorted({label for row in shown for label in row["cosines"]}, key=float)
+    """Mean and deviation of the cosines of each label, and how far apart the labels are; each a mean over seeds.
+
+    The distance is that of the two means, in deviations: the root of the mean of both squared deviations.
+    """
+    shown = [row for row in rows if len(row.get("cosines", ())) == 2]
     table = []
-    for row in sorted(shown, key=lambda row: row["test"]):
-        ends = [row["cosines"].get(label) for label in labels]
-        cells = ["-" if end is None else f"{end[0]:z.3f} ± {end[1]:.3f}" for end in ends]
-        table.append([row["test"], row["variant"], *cells])
-    header = [f"label {label}" for label in labels]
-    said = f"Mean and deviation of the cosines over the pairs of each label, seed {first}:"
+    for test in dict.fromkeys(row["test"] for row in shown):
+        for variant in dict.fromkeys(row["variant"] for row in shown if row["test"] == test):
+            own = [row["cosines"] for row in shown if (row["test"], row["variant"]) == (test, variant)]
+            ends = np.asarray([[one[label][:2] for label in ("0", "1")] for one in own])  # seed, label, mean/deviation
+            means, deviations = ends[..., 0], ends[..., 1]
+            apart = (means[:, 1] - means[:, 0]) / np.sqrt((deviations**2).mean(axis=1))
+            cells = [f"{m:z.3f} ± {d:.3f}" for m, d in zip(means.mean(axis=0), deviations.mean(axis=0), strict=True)]
+            over = f" ± {apart.std(ddof=1):.2f}" if len(apart) > 1 else ""
+            table.append([test, variant, *cells, f"{apart.mean():.2f}{over}"])
+    header = ["label 0", "label 1", "distance / deviation"]
+    said = "Mean and deviation of the cosines over the pairs of each label, means over seeds:"
     return f"{said}\n\n{markdown(['data', 'variant', *header], table, numeric=header)}"
 
 
@@ -238,6 +244,17 @@ def whole(sweep: str, *parts: Part, only: tuple[str, ...] = (), variants: str = 
 
 
 @dataclass(frozen=True)
+class Several:
+    """A page's part about several sweeps."""
+
+    wholes: tuple[Whole, ...]
+
+    def write(self, paper: str) -> str:
+        """Return the text between the marks of the page."""
+        return "\n\n".join(f"### {one.sweep}\n\n{one.write(paper)}" for one in self.wholes)
+
+
+@dataclass(frozen=True)
 class Transfer:
     """A page's part about transfer tasks: what ``transfer.py`` has left."""
 
@@ -254,8 +271,9 @@ class Transfer:
         return f"{said}\n\n{figures(rows, metric='accuracy')}{tested}"
 
 
+TUNED = ("tuned", "tuned-softmax", "tuned-bq")
 STS = tuple(f"nli/{name}" for name in ("sts12", "sts13", "sts14", "sts15", "stsb", "sickr"))
-PAGES: dict[str, dict[str, Whole | Transfer]] = {
+PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
     "cosent": {
         "table1": whole("epsilon", figures),
         "table3": whole("nli", figures, only=STS),
@@ -266,13 +284,13 @@ PAGES: dict[str, dict[str, Whole | Transfer]] = {
         "table8": whole("pooling", figures),
         "table9": whole("nli", figures, only=("nli/stsb", "nli/sickr", "nli/paws", "nli/mrpc")),
         "table10": whole("cases", verdicts),
-        "fig3": whole("losses", convergence),
+        "fig3": Several(tuple(whole(sweep, convergence) for sweep in TUNED)),
         "fig4": whole("lambda", figures),
-        "fig5": whole("losses", cosines),
+        "fig5": Several(tuple(whole(sweep, cosines) for sweep in TUNED)),
         "batches": whole("batches", figures),
-        "tuned": whole("tuned", figures, convergence),
-        "tuned-softmax": whole("tuned-softmax", figures, convergence),
-        "tuned-bq": whole("tuned-bq", figures, convergence),
+        "tuned": whole("tuned", figures),
+        "tuned-softmax": whole("tuned-softmax", figures),
+        "tuned-bq": whole("tuned-bq", figures),
         "tuned-nli": whole("tuned-nli", figures, average, convergence),
         "bq": whole("bq", figures, cosines),
     },
