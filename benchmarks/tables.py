@@ -59,8 +59,8 @@ def quality() -> str:
         f"{', '.join(str(s) for s in sorted({x['seed'] for x in lines if x['seed'] is not None}))}. "
         f"Training starts from the first {first['layers']} layers of the raw language model SmolLM2-135M-Instruct with "
         "mean pooling, never tuned on STS-B or for sentences. "
-        f"{first['settings']['epochs']:g} epochs, the paper's settings, best state by STS-B dev. To repeat it: "
-        "`samesense sweep benchmarks/stsb_quality.toml`"
+        f"{first['settings']['epochs']:g} epochs, the paper's settings, best checkpoint by STS-B dev. "
+        "[Command](benchmarks/README.md)."
     )
     return f"{head}\n\n{seeds_table({name: values for name, values in rows.items() if values})}"
 
@@ -168,7 +168,7 @@ def newest() -> dict[tuple[str, str], dict]:
 def speed() -> str:
     parts = []
     for (name, model), line in newest().items():
-        if name == "backends":
+        if name in ("backends", "encoding"):  # backends() shows both
             continue
         unit = next(key for key in line["rows"][0] if key.endswith("_a_second"))
         title = f"{name}{f' of {model}' if model else ''}"
@@ -220,12 +220,12 @@ def training() -> str:
     shown = ["| training | times its defaults | times its fastest | rounds |", "|---|---:|---:|---:|"]
     for (name, model), line in newest().items():
         if model == "default" and name.startswith(("training", "end to end")):
-            defaults, fastest, *_, ours = [next(row[key] for key in row if "_a_second" in key) for row in line["rows"]]
-            shown.append(f"| {name} | {ours / defaults:.1f} | {ours / fastest:.1f} | {line['rounds']} |")
+            _, fastest, *_, ours = (row["ratio"] for row in line["rows"])
+            shown.append(f"| {name} | {ours:.1f} | {ours / fastest:.1f} | {line['rounds']} |")
     note = (
-        "Training of all-MiniLM-L6-v2 beside sentence-transformers' trainer as it comes, and at its fastest: fused "
-        "AdamW, and `bf16` where the processor computes in bfloat16; quotients of median speeds. End to end is from "
-        "command to verdict, with as many evaluations."
+        "Speed of training all-MiniLM-L6-v2, as a multiple of sentence-transformers' with its defaults and with its "
+        "fastest settings (fused AdamW; `bf16` where the processor supports it): median ratio over the rounds. End to "
+        "end is from command to verdict, with as many evaluations."
     )
     return "\n\n".join([note, "\n".join(shown)])
 
@@ -252,9 +252,9 @@ def load() -> str:
 
 
 SPEED = (
-    "Measured beside sentence-transformers 6.2 in the same process, in turns, on two cores of an x86-64 server with "
-    "AVX512-BF16 and without AMX; where it says no bfloat16, on one with AVX2 alone. On your "
-    "machine: `sh scripts/bench`."
+    "Measured in turns with sentence-transformers 6.2 on two cores of an x86-64 server with AVX512-BF16 and without "
+    "AMX; where it says no bfloat16, on one with AVX2 alone. For start-up, encoding and training on your machine: "
+    "`sh scripts/bench`."
 )
 
 MODELS = (
@@ -297,7 +297,9 @@ def whole() -> str:
     """What the page of results has: all there is."""
     quality_parts = (quality(), *(swept(*one) for one in SWEPT))
     sections = {
-        "Quality": "\n\n".join(part for part in quality_parts if part).replace("](reproduce/", "](../reproduce/"),
+        "Quality": "\n\n".join(part for part in quality_parts if part)
+        .replace("](reproduce/", "](../reproduce/")
+        .replace("](benchmarks/", "](../benchmarks/"),
         "Models": f"{MODELS}\n\n{judge()}",
         "Speed": "\n\n".join(part for part in (SPEED, backends(), load(), speed()) if part),
     }
