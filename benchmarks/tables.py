@@ -245,7 +245,7 @@ def load() -> str:
     note = (
         f"**The server under load.** {last['clients']} clients for {last['minutes']:g} minutes a server, with one to "
         f"sixteen texts a request, some of them nonsense, and one restart in between; {last['model']}. Every vector "
-        f"was compared with offline encoding: {wrong or 'none'} of ours lost or mixed up, lowest cosine "
+        f"was compared with offline encoding: {wrong or 'no'} samesense answers were wrong or missing, lowest cosine "
         f"{ours['lowest_cosine']:.6f}. `benchmarks/load.py`"
     )
     return "\n\n".join([note, "\n".join(shown)])
@@ -266,8 +266,9 @@ MODELS = (
 
 
 CLAIMS = (
-    f"Small runs of {MIN_SEEDS} seeds or more; [those of three](reproduce/README.md), one of them opposite, stand "
-    "apart. A [Surrogate](docs/methods/surrogate.md) learns the scores of an [Origin](docs/methods/origin.md)."
+    f"All runs are small, with at least {MIN_SEEDS} seeds. Claims tried with three seeds, one of which came out "
+    "opposite, are in [reproduce](reproduce/README.md). An [Origin](docs/methods/origin.md) compares sentences by the "
+    "contexts they fit; a [Surrogate](docs/methods/surrogate.md) is a fast encoder trained on its scores."
 )
 
 

@@ -32,7 +32,7 @@ INTRODUCTION = """\
 This page is made by `sh scripts/docs` from the help of the commands; do not edit it.
 
 Data goes to standard output, words for people go to standard error.
-Exit codes: 0 when done; 1 when cells of a sweep failed, or `drift` is above its `--limit`; 2 on misuse or bad input, or
+Exit codes: 0 when done; 1 when runs of a sweep failed, or `drift` is above its `--limit`; 2 on misuse or bad input, or
 when shards were given up; 130 when interrupted. Any other failure is a defect and shows a traceback.
 """
 

@@ -1,4 +1,4 @@
-"""What a disk, a damaged file and an absent package fail with, and what is said of it."""
+"""Turns disk, damaged-file and missing-package failures into messages."""
 
 from __future__ import annotations
 

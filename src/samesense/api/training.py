@@ -43,7 +43,7 @@ def train(  # noqa: PLR0913 - the flags of the command
         method: ``"cosent"``, ``"supmpn"``, ``"simcse"``, ``"rankcse"``, ``"sections"``, ``"surrogate"``, ``"context"``
             or ``"mixed"``; ``"auto"`` takes what suits the data, and ``"mixed"`` for sources of several kinds.
         dev: labelled pairs that select the best checkpoint by Spearman; ``"auto"`` holds out a tenth of labelled
-            pairs, ``"none"`` keeps the last state.
+            pairs, ``"none"`` keeps the last checkpoint.
         test: labelled pairs on which the model is evaluated before and after.
         guard: labelled pairs on which the model must not get worse than its start, one source or several.
         config: TOML file of settings, or a shipped one by name; ``"auto"`` takes the paper's for these data.
@@ -123,7 +123,7 @@ def distil(
         sentences: text files, tables with text columns, documents, saved ``datasets`` folders, hub names, or texts.
         output: folder of the run; the student is in its folder ``model``.
         student: ``"layers:N"`` of the first teacher, ``"static"``, ``"static:DIM"``, or a small encoder [layers:3].
-        dev: labelled pairs that select the best checkpoint; ``None`` keeps the last state.
+        dev: labelled pairs that select the best checkpoint; ``None`` keeps the last one.
         test: labelled pairs on which student and teachers are evaluated; ``None`` takes those of ``dev``.
         config: TOML file of settings, or a shipped one by name; ``"auto"`` takes that of the kind of student.
         resume: continue an interrupted run.
@@ -161,7 +161,7 @@ def pretrain(
     overwrite: bool = False,
     **settings: Any,
 ) -> Pretraining:
-    """Have a language model go on reading in documents of one's own, before it is trained for similarity.
+    """Continue pretraining a language model on your documents, before it is trained for similarity.
 
     Args:
         documents: text files, folders of them, JSON lines, Parquet, saved ``datasets`` or hub names.

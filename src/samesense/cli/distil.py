@@ -53,7 +53,7 @@ def distil(
         sentences: text files, tables with text columns, documents, saved datasets folders, or hub names.
         output: folder of the run; the student is in its folder model.
         student: layers:N of the first teacher, static or static:DIM, or a small encoder. [layers:3]
-        dev: labelled pairs that select the best state; none keeps the last one.
+        dev: labelled pairs that select the best checkpoint; none keeps the last one.
         test: labelled pairs on which student and teachers are evaluated; none takes those of dev.
         config: TOML file of settings, or a shipped one by name; auto takes that of the kind of student.
         settings: single settings; they win over the file.

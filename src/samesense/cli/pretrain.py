@@ -26,7 +26,7 @@ def pretrain(
     resume: Flag = False,
     overwrite: Flag = False,
 ) -> None:
-    """Have a language model go on reading in documents of your own, before it is trained for similarity.
+    """Continue pretraining a language model on your documents, before it is trained for similarity.
 
     samesense pretrain documents/ --model bert-base-uncased --output runs/domain
 

@@ -33,11 +33,11 @@ def sweep(
         output: folder of the sweep; the same command goes on with one that was begun.
         set_: values of placeholders of the file, as in: DATA=data START=models/base
         datasets: data sets of the file to run now; all if none is named.
-        jobs: cells at a time, each with its share of the processor's cores; auto measures whether two are faster
+        jobs: runs at a time, each with its share of the processor's cores; auto measures whether two are faster
             than one.
         table: write tables and report of what is finished, and run nothing.
-        dry_run: check everything, list the cells, and stop.
-        json: print one JSON object a finished cell and test set instead of tables.
+        dry_run: check everything, list the runs, and stop.
+        json: print one JSON object a finished run and test set instead of tables.
     """
     from samesense.errors import ConfigError
 

@@ -90,8 +90,8 @@ def train(
         method: cosent, supmpn, simcse, rankcse, sections, surrogate, context, which goes from documents to a
             surrogate, or mixed; auto is rankcse with a teacher, mixed for data of several kinds, and else what the
             first rows of the data say.
-        dev: pairs that select the best state; auto holds out a tenth of labelled pairs, or a hundredth of a harvest;
-            none keeps the last state.
+        dev: pairs that select the best checkpoint; auto holds out a tenth of labelled pairs, a hundredth of a harvest;
+            none keeps the last.
         test: pairs for evaluation before and after; without it half of dev, from 200 pairs on.
         config: TOML file of settings, or a shipped one by name; auto takes the paper's.
         settings: single settings; they win over the file.

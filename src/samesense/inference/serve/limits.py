@@ -24,7 +24,7 @@ class Limits:
         max_hits: hits of one request, over all its queries.
         queue_tokens: tokens that wait or are computed for one model; a request beyond is asked to come again.
         batch_tokens: tokens of one batch.
-        wait_ms: milliseconds that an idle server waits for company of a first request.
+        wait_ms: milliseconds that an idle server waits for more requests to batch.
         max_seconds: from the arrival of a request to its answer.
         max_header_seconds: in which the head of a request must arrive.
         grace: seconds that a stopping server gives to what it has accepted.

@@ -17,7 +17,7 @@ class PretrainSettings(TrainerSettings):
     masked: float = Field(0.15, gt=0, lt=1, description="share of the tokens that are to be told")
     max_seq_length: int = Field(128, ge=8, description="tokens of a block of text")
     held_out: float = Field(
-        0.02, gt=0, le=0.5, description="share of the text that selects the best state: whole documents, of ten or more"
+        0.02, gt=0, le=0.5, description="share of the text that selects the checkpoint: whole documents, of ten or more"
     )
     language: Language = Field("auto", description="language of the documents, for the splitting into sentences")
     paragraphs: Paragraphs = Field("sections", description="what a paragraph of a text file is")
