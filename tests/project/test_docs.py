@@ -13,6 +13,7 @@ from cyclopts import CycloptsError
 
 from samesense.cli.main import COMMANDS, app
 from samesense.recipes.cosent.settings import CosentSettings
+from tests.pages import assert_settings_are_listed, section
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -168,14 +169,7 @@ def test_the_example_without_a_model_needs_no_torch():
 
 
 def test_settings_table_lists_every_setting_with_its_default():
-    text = (ROOT / "docs" / "methods" / "cosent.md").read_text(encoding="utf-8")
-    section = text.partition("\n## Settings\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", section, re.MULTILINE)
-    fields = CosentSettings.model_fields
-    assert sorted(name for name, _ in rows) == sorted(fields)
-    for name, shown in rows:
-        default = fields[name].default
-        assert shown == ("none" if default is None else str(default)), name
+    assert_settings_are_listed(section("methods/cosent.md", "Settings"), CosentSettings.model_fields)
 
 
 def test_poolings_and_extras_are_documented():

@@ -2,7 +2,6 @@
 
 import json
 import random
-import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from samesense.recipes.supmpn.settings import read_for_supmpn as read
 from samesense.training.losses.registry import TUPLE_LOSSES
 from tests.conftest import WORDS
 from tests.messages import listen
+from tests.pages import assert_settings_are_listed, section
 from tests.training.registered import other_value
 
 LOSSES = TUPLE_LOSSES.names()
@@ -227,8 +227,4 @@ def test_data_that_softmax_cannot_tell_apart(tmp_path, tiny):
 
 
 def test_the_documented_settings_are_those_there_are():
-    text = (Path(__file__).parents[2] / "docs" / "methods" / "supmpn.md").read_text(encoding="utf-8")
-    section = text.partition("\n## Settings\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", section, re.MULTILINE)
-    fields = SupmpnSettings.model_fields
-    assert rows == [(name, "none" if field.default is None else str(field.default)) for name, field in fields.items()]
+    assert_settings_are_listed(section("methods/supmpn.md", "Settings"), SupmpnSettings.model_fields)

@@ -1,7 +1,6 @@
 """The Surrogate: which pairs teach and which judge, what is regressed on what, and what a run leaves."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from samesense.recipes.sweep.file import SweepFile
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.run import run
 from samesense.reports import read_results
+from tests.pages import assert_settings_are_listed, section
 from tests.recipes.harvests import cross_pairs, pairs_of, some_pairs, some_sentences, write_harvest, write_vectors
 
 ROOT = Path(__file__).parents[2]
@@ -310,13 +310,8 @@ def test_the_method_is_registered():
 
 
 def test_the_page_lists_every_setting_with_its_default():
-    text = (ROOT / "docs" / "methods" / "surrogate.md").read_text(encoding="utf-8")
-    section = text.partition("\n## Settings\n")[2].partition("\n## ")[0].partition("`--method context`")[0]
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", section, re.M)
-    fields = SurrogateSettings.model_fields
-    assert [name for name, _ in rows] == list(fields)
-    for name, shown in rows:
-        assert shown == ("none" if fields[name].default is None else str(fields[name].default)), name
+    own, _, _ = section("methods/surrogate.md", "Settings").partition("`--method context`")
+    assert_settings_are_listed(own, SurrogateSettings.model_fields)
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """Two views by dropout, heads, and the settings that SimCSE and RankCSE share."""
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -18,6 +16,7 @@ from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import bind, read_settings
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
 from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
+from tests.pages import assert_settings_are_listed, section
 
 
 def static(tiny_trunk):
@@ -170,11 +169,4 @@ def test_settings_decide_what_is_read(tmp_path):
 
 @pytest.mark.parametrize(("page", "settings"), [("simcse", SimcseSettings), ("rankcse", RankcseSettings)])
 def test_the_pages_list_every_setting_with_its_default(page, settings):
-    text = (Path(__file__).parents[2] / "docs" / "methods" / f"{page}.md").read_text(encoding="utf-8")
-    section = text.partition("\n## Settings\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", section, re.MULTILINE)
-    fields = settings.model_fields
-    assert [name for name, _ in rows] == list(fields)
-    assert [shown for _, shown in rows] == [
-        "none" if field.default is None else str(field.default) for field in fields.values()
-    ]
+    assert_settings_are_listed(section(f"methods/{page}.md", "Settings"), settings.model_fields)
