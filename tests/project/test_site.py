@@ -52,4 +52,4 @@ def test_llms_txt_has_every_page_with_its_title():
     uses = {place: use for _, place, use in lines}
     assert "train on labelled pairs" in uses["methods/cosent"]
     assert sum(map(bool, uses.values())) > 30
-    assert titles["notebooks/first-model"] and titles["training"] == "Training options"
+    assert titles["notebooks/first-model"] and titles["training"] == "Training"
