@@ -258,7 +258,9 @@ SPEED = (
 )
 
 MODELS = (
-    "Models as they are, by the [suites](evaluation.md#compare-models), on raw text. `smollm2-raw` is the raw language "
+    "Models as they are, by the [suites](evaluation.md#compare-models), on raw text. `minilm-l6`, `bge-small`, "
+    "`paraphrase-l3` and `me5-small` are in the table of [base models](models.md#which-base-model), `wordllama` is the "
+    "static vectors of that package, `glove-sif` GloVe averaged with SIF weights. `smollm2-raw` is the raw language "
     "model's first 8 layers with mean pooling, `smollm2-whitened` the same whitened to 256 dimensions on the training "
     "sentences of STS-B and SICK. Papers average seven STS sets. What was "
     "and was not run, intervals, significance and figures: [benchmarks](../benchmarks/README.md)."
@@ -288,7 +290,7 @@ def short() -> str:
     return page(
         {
             "The papers' claims": f"{CLAIMS}\n\n{claims()}",
-            "Models": judge().split("\n\n")[0],
+            "Models": judge().split("\n\n")[0].replace("| STS,", "| [models](docs/models.md#which-base-model): STS,"),
             "Speed": f"{SPEED} {DRIFT}\n\n{first}\n\n{training()}",
         }
     )
