@@ -144,17 +144,18 @@ def cosines(rows: Rows) -> str:
     The distance is that of the two means, in deviations: the root of the mean of both squared deviations.
     """
     shown = [row for row in rows if len(row.get("cosines", ())) == 2]
+    labels = sorted({label for row in shown for label in row["cosines"]}, key=float)
     table = []
     for test in dict.fromkeys(row["test"] for row in shown):
         for variant in dict.fromkeys(row["variant"] for row in shown if row["test"] == test):
             own = [row["cosines"] for row in shown if (row["test"], row["variant"]) == (test, variant)]
-            ends = np.asarray([[one[label][:2] for label in ("0", "1")] for one in own])  # seed, label, mean/deviation
+            ends = np.asarray([[one[label][:2] for label in labels] for one in own])  # seed, label, mean/deviation
             means, deviations = ends[..., 0], ends[..., 1]
             apart = (means[:, 1] - means[:, 0]) / np.sqrt((deviations**2).mean(axis=1))
             cells = [f"{m:z.3f} ± {d:.3f}" for m, d in zip(means.mean(axis=0), deviations.mean(axis=0), strict=True)]
             over = f" ± {apart.std(ddof=1):.2f}" if len(apart) > 1 else ""
             table.append([test, variant, *cells, f"{apart.mean():.2f}{over}"])
-    header = ["label 0", "label 1", "distance / deviation"]
+    header = [*(f"label {label}" for label in labels), "distance / deviation"]
     said = "Mean and deviation of the cosines over the pairs of each label, means over seeds:"
     return f"{said}\n\n{markdown(['data', 'variant', *header], table, numeric=header)}"
 
