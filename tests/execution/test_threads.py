@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
+import torch
 
-from samesense.execution.threads import KEEP, SPIN
+from samesense.execution.threads import KEEP, SPIN, torch_threads
 
 SLEEPING = """
 import os
@@ -81,3 +83,19 @@ def test_what_is_freed_is_not_cleared_anew(given, kept):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")} | given
     ran = subprocess.run([sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=True)
     assert (int(ran.stdout) < 4096) is kept
+
+
+def test_the_last_of_several_that_compute_on_fewer_threads_restores_them(monkeypatch):
+    """As two threads do, of which the first to come is the first to go."""
+    set_to = [4]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: set_to[-1])
+    monkeypatch.setattr(torch, "set_num_threads", set_to.append)
+    first, second = ExitStack(), ExitStack()
+    first.enter_context(torch_threads(1))
+    second.enter_context(torch_threads(1))
+    first.close()
+    assert set_to[-1] == 1, "the second still computes"
+    second.close()
+    assert set_to[-1] == 4
+    with torch_threads(None):
+        assert set_to[-1] == 4
