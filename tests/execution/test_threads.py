@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from contextlib import ExitStack
+from threading import Event, Thread
 
 import pytest
 import torch
@@ -85,17 +85,33 @@ def test_what_is_freed_is_not_cleared_anew(given, kept):
     assert (int(ran.stdout) < 4096) is kept
 
 
-def test_the_last_of_several_that_compute_on_fewer_threads_restores_them(monkeypatch):
-    """As two threads do, of which the first to come is the first to go."""
-    set_to = [4]
-    monkeypatch.setattr(torch, "get_num_threads", lambda: set_to[-1])
-    monkeypatch.setattr(torch, "set_num_threads", set_to.append)
-    first, second = ExitStack(), ExitStack()
-    first.enter_context(torch_threads(1))
-    second.enter_context(torch_threads(1))
-    first.close()
-    assert set_to[-1] == 1, "the second still computes"
-    second.close()
-    assert set_to[-1] == 4
-    with torch_threads(None):
-        assert set_to[-1] == 4
+def test_threads_that_set_how_many_compute_leave_as_many_as_before():
+    """A thread that torch has not seen yet begins with what another one has set for the time being."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    entered, left = Event(), Event()
+
+    def first():
+        with torch_threads(1):
+            Thread(target=second).start()
+            entered.wait(timeout=0.3)
+
+    def second():
+        with torch_threads(1):
+            entered.set()
+            with torch_threads(2):
+                pass
+            assert torch.get_num_threads() == 1
+        found.append(torch.get_num_threads())
+        left.set()
+
+    found = []
+    try:
+        Thread(target=first).start()
+        assert left.wait(timeout=60)
+        new = Thread(target=lambda: found.append(torch.get_num_threads()))
+        new.start()
+        new.join()
+        assert found == [3, 3]
+    finally:
+        torch.set_num_threads(before)
