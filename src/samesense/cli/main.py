@@ -40,7 +40,7 @@ def strictly(kind: Any, tokens: Sequence[Token]) -> Any:
 
 
 def _strictly_one(kind: Any, word: str) -> Any:
-    return int(word) if kind is int else convert(kind, [word])
+    return kind(word) if kind in (int, float) else convert(kind, [word])
 
 
 app = App(
