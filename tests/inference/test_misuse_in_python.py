@@ -1,6 +1,7 @@
 """Functions called from Python refuse what the command line refuses, and take texts as people hold them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -49,6 +50,46 @@ def test_pairs_may_be_lists_and_rows_of_an_array(model):
     for wrong in ([None], [("a", None)], [("a", 3)], [{"a": 1, "b": 2}]):
         with pytest.raises(DataError, match="Pairs are of two texts each"):
             model.scores(wrong)
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_iterators_are_read_once_and_what_holds_no_texts_is_refused(model, remembers):
+    if remembers:
+        model.remember()
+    pairs = list(zip(TEXTS[:2], TEXTS[2:], strict=True))
+    np.testing.assert_array_equal(model.scores(zip(TEXTS[:2], TEXTS[2:], strict=True)), model.scores(pairs))
+    np.testing.assert_array_equal(model.encode(text for text in TEXTS), model.encode(TEXTS))
+    frame = pd.DataFrame({"text": TEXTS})
+    np.testing.assert_array_equal(model.encode(frame["text"]), model.encode(TEXTS))
+    for wrong in (frame, {"text": TEXTS}, None, 3):
+        with pytest.raises(DataError, match=f"Texts are given in a list; received {type(wrong).__name__}"):
+            model.encode(wrong)
+    with pytest.raises(DataError, match="Pairs are given in a list; received NoneType"):
+        model.scores(None)
+
+
+@pytest.mark.parametrize(("text", "what"), [("", "empty"), (" ", "empty"), ("a\0", "NUL"), ("\ud800", "surrogate")])
+def test_a_text_that_the_command_line_refuses_has_no_score(model, text, what):
+    for pair in ((text, "a dog"), ("a dog", text)):
+        with pytest.raises(DataError, match=f"two texts each, .* at place 1: .*{what}"):
+            model.scores([("a dog", "a cat"), pair])
+    with pytest.raises(DataError, match=what):
+        samesense.similarity(model, "a dog", text)
+
+
+def test_queries_are_several_and_a_number_is_asked_for(tmp_path):
+    made = Collection.build(tmp_path / "c", [Entry(text) for text in TEXTS], embedder())
+    for ask in (made.query, made.text_search):
+        given = () if ask == made.text_search else (embedder(),)
+        with pytest.raises(DataError, match=r"Queries are given in a list; received 'a dog'. Write \['a dog'\]"):
+            ask("a dog", *given)
+        with pytest.raises(DataError, match="A query must hold a text; query 2 is None"):
+            ask(["a dog", None], *given)
+        with pytest.raises(ConfigError, match=r"`top` is a whole number; received 3\.0"):
+            ask(["a dog"], *given, top=3.0)
+        expected = ask(["a dog", "red"], *given, top=3)
+        assert ask((text for text in ("a dog", "red")), *given, top=np.int64(3)) == expected
+        assert ask(["a dog"], *given, top=10**20) == ask(["a dog"], *given, top=4)
 
 
 def test_an_opened_model_computes_as_it_was_opened(model):
