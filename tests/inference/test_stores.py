@@ -203,7 +203,7 @@ def test_nothing_is_written_into_the_collection_that_is_read(folder, to, name, m
     before = sorted(folder.iterdir())
     monkeypatch.chdir(folder)
     for output in (folder / name, name):
-        with pytest.raises(OutputError, match="which is read here. Name an output outside of it"):
+        with pytest.raises(OutputError, match=r"which is read here\. Name an output outside of it"):
             copy(folder, to=to, output=output, overwrite=True)
     assert (sorted(folder.iterdir()), len(Collection.open(folder))) == (before, 4)
 
