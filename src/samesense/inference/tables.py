@@ -13,9 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from samesense.data.formats.lines import without_breaks
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
-from samesense.files import replacing, without_breaks
+from samesense.files import replacing
 from samesense.inference.stream import Usable, is_table
 
 if TYPE_CHECKING:

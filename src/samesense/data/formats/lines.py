@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -179,3 +180,8 @@ def _is_chinese(sample: bytes) -> bool:
     above = sum(byte > 127 for byte in sample)
     text = sample.decode("gb18030", "ignore")
     return 2 * above > len(sample) and 2 * sum("\u4e00" <= character <= "\u9fff" for character in text) > len(text)
+
+
+def without_breaks(text: str) -> str:
+    """Return a text with spaces for tabs and ends of lines, which would part a row of TSV or a line of text."""
+    return re.sub(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", text)
