@@ -252,7 +252,7 @@ def listed(given: Any, what: str) -> Sequence[Any]:
     DataError, which says ``what`` is wanted, for a table and a mapping, whose names would be taken for texts.
     """
     if isinstance(given, Sequence | np.ndarray):
-        return given
+        return given  # type: ignore[return-value]  # an array has both, and is none by type
     if isinstance(given, Mapping) or hasattr(given, "columns") or not isinstance(given, Iterable):
         raise DataError(
             f'{what} are given in a list; received {type(given).__name__}. Of a table give a column: table["text"].'
