@@ -62,3 +62,12 @@ def test_what_a_path_says_is_said_before_torch_is_loaded(line, said, toy_pairs):
     done = subprocess.run([sys.executable, "-c", EARLY, *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("line", ["encode m -", "similarity m", "mine -"])
+def test_a_closed_standard_input_is_said(line):
+    words = [sys.executable, "-m", "samesense", *line.split()]
+    done = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Standard input is read here, and it is closed" in done.stderr.splitlines()[-1]

@@ -207,3 +207,29 @@ def test_drift_among_texts_that_are_all_neighbours_is_refused(model):
 def test_a_folder_with_a_space_that_is_not_there_is_no_hub_name():
     with pytest.raises(ModelError, match="There is no model folder at runs/my first"):
         samesense.load("runs/my first")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.npy", None), ("a.npy", b"text"), ("a.parquet", b"text"), ("b.parquet", None)]
+)
+def test_files_that_hold_no_vectors_are_refused_in_words(tmp_path, name, content):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=rf"{name} cannot be read as \.\w+ of vectors") as caught:
+        samesense.read_vectors(tmp_path / name)
+    assert "pickle" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, out: samesense.calibrate(model, [("a", "b", 1)]),
+        lambda model, out: samesense.export(model, output=out),
+        lambda model, out: samesense.whiten(model, TEXTS, output=out),
+    ],
+)
+def test_a_model_in_memory_is_refused_where_files_are_needed(model, tmp_path, call):
+    for wrong in (model, len):
+        with pytest.raises(ConfigError, match=r"named by its folder or as on the hub; received \w+\. Save it"):
+            call(wrong, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +13,7 @@ from samesense.data.formats.blocks import LINE_END
 from samesense.data.formats.endings import SUFFIXES, split_suffix
 from samesense.data.formats.files import leads_to
 from samesense.data.formats.left_out import say_left_out
-from samesense.data.formats.lines import numbered_lines, read_lines, without_blank_end
+from samesense.data.formats.lines import read_lines, standard_input, without_blank_end
 from samesense.data.formats.text_columns import names_in
 from samesense.data.sentences import one_text_a_row, rows_with_texts, usable_rows
 from samesense.encoder.cosine import checked_rows, nonzero_rows
@@ -97,7 +96,7 @@ def checked_lines(source: str, *, drop_bad_rows: bool | None = None) -> Iterator
     """
     name = _called(source)
     number = 0
-    for number, line in _numbered(source, name):
+    for number, line in _numbered(source):
         if not drop_bad_rows:
             check_line(line, name, number, can_drop=drop_bad_rows is not None)
         yield line
@@ -112,9 +111,9 @@ def check_line(line: str, name: str, number: int, *, can_drop: bool = False) -> 
         raise DataError(f"Every line must hold a text; {name}, row {number}, is empty. Remove it{fix}")
 
 
-def _numbered(source: str, name: str) -> Iterator[tuple[int, str]]:
+def _numbered(source: str) -> Iterator[tuple[int, str]]:
     if source == "-":
-        return without_blank_end(numbered_lines(sys.stdin.buffer, name))
+        return without_blank_end(standard_input())
     there = is_file(source) if is_url(source) else leads_to(source, Path.is_file)
     if not there:
         raise DataError(

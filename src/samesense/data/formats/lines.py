@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -182,6 +183,13 @@ def _is_chinese(sample: bytes) -> bool:
     above = sum(byte > 127 for byte in sample)
     text = sample.decode("gb18030", "ignore")
     return 2 * above > len(sample) and 2 * sum("\u4e00" <= character <= "\u9fff" for character in text) > len(text)
+
+
+def standard_input() -> Iterator[Line]:
+    """Yield the lines of standard input; DataError if it is closed."""
+    if sys.stdin is None:
+        raise DataError("Standard input is read here, and it is closed. Give a file, or let it be open: < FILE")
+    return numbered_lines(sys.stdin.buffer, "standard input")
 
 
 def without_breaks(text: str) -> str:
