@@ -1,5 +1,7 @@
 """Functions called from Python refuse what the command line refuses, and take texts as people hold them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -178,12 +180,22 @@ def test_a_condition_that_is_none_is_refused_in_words_of_conditions(where, said)
     assert "LIKE, IN (...) and IS NULL, joined by AND, OR and NOT" in str(caught.value)
 
 
+def pressed(texts):
+    raise KeyboardInterrupt
+
+
 def test_a_build_that_fails_leaves_no_folder_and_one_that_was_there_as_it_was(tmp_path):
     entries = [Entry("a dog", 1), Entry("a cat", 1)]
     with pytest.raises(DataError, match="comes twice"):
         Collection.build(tmp_path / "new", entries, embedder())
     assert not (tmp_path / "new").exists()
+    interrupted = replace(embedder(), encode=pressed)
+    with pytest.raises(KeyboardInterrupt):
+        Collection.build(tmp_path / "new", entries[:1], interrupted)
+    assert not (tmp_path / "new").exists()
     Collection.build(tmp_path / "old", entries[:1], embedder())
+    with pytest.raises(KeyboardInterrupt):
+        Collection.build(tmp_path / "old", entries[:1], interrupted, overwrite=True)
     with pytest.raises(DataError, match="comes twice"):
         Collection.build(tmp_path / "old", entries, embedder(), overwrite=True)
     assert len(Collection.open(tmp_path / "old")) == 1

@@ -80,11 +80,11 @@ def match(
     )  # fmt: skip
     their_names = behind(ours.columns, theirs.columns)
     further = behind([*ours.columns, *their_names.values()], MATCHED)
-    columns = [*ours.columns, *their_names.values(), *further.values()]
+    names = [*ours.columns, *their_names.values(), *further.values()]
     others = ({their_names[name]: cell for name, cell in cells.items()} for cells in rows_of(target, theirs, form))
     places = ours.places, theirs.places
     matches = _pairs(rows_of(source, ours, form), others, found, places, list(further.values()))
-    tables = [Table(matches, output, form, columns)]
+    tables = [Table(matches, output, form, names)]
     if unmatched is not None and rest is not None:
         left = set(found.unmatched.tolist())
         rows = (cells for row, cells in enumerate(rows_of(source, ours, rest)) if row in left)

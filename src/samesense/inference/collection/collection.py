@@ -104,9 +104,9 @@ class Collection:
                 writer.build(model, dtype, approximate)
                 writer.insert(entries, model, False, on_progress)
                 writer.derive()
-        except (DataError, ModelError):
+        except (DataError, ModelError, KeyboardInterrupt):
             if not was_there:
-                shutil.rmtree(place, ignore_errors=True)  # made here, and nothing is in it
+                shutil.rmtree(place, ignore_errors=True)  # made here, and nothing is in it that a later build takes up
             raise
         return cls(place)
 
