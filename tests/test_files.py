@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from samesense import files, hashes, places
-from samesense.errors import DataError, OutputError
+from samesense.encoder.names import resolve
+from samesense.errors import DataError, ModelError, OutputError
+from samesense.execution.folders import append_json, parsed_lines
 from samesense.files import replacing_folder
 from samesense.urls import matching
 
@@ -116,6 +118,43 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path):
     assert names(place) == ["two"] and names(place.parent) == ["model"]
 
 
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one_there(tmp_path, monkeypatch, error):
+    place, rename = tmp_path / "model", Path.rename
+    with replacing_folder(place) as beside:
+        (beside / "old").touch()
+
+    def failing(path, target):
+        if files.is_temporary(path.name):
+            raise error
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises((OutputError, KeyboardInterrupt)), replacing_folder(place):
+        pass
+    assert (names(tmp_path), names(place)) == (["model"], ["old"])
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("name", ["runs/model", "runs"])
+def test_what_a_writer_set_aside_before_it_was_killed_is_named(tmp_path, monkeypatch, name):
+    place = tmp_path / "runs" / "model"
+    with replacing_folder(place) as beside:
+        (beside / "modules.json").touch()
+    child = os.fork()
+    if child == 0:
+        rename = Path.rename
+        monkeypatch.setattr(Path, "rename", lambda path, to: rename(path, to) and os._exit(0))
+        with replacing_folder(place):
+            pass
+    os.waitpid(child, 0)
+    with pytest.raises(ModelError, match=rf"before is .*\.model-old-{child}: rename it to model\."):
+        resolve(str(tmp_path / name))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError, match=r"rename it to model\."):
+        resolve(name)
+
+
 @pytest.mark.parametrize("name", [".", "../here"])
 def test_the_current_folder_is_not_replaced(tmp_path, monkeypatch, name):
     (tmp_path / "here").mkdir()
@@ -146,13 +185,13 @@ def test_what_is_no_json_object_is_refused_with_what_to_do(tmp_path, content):
 
 def test_lines_of_json_outlive_a_line_that_was_cut_off(tmp_path):
     path = tmp_path / "history.jsonl"
-    assert files.parsed_lines(b"") == []
-    files.append_json(path, {"shard": 0})
+    assert parsed_lines(b"") == []
+    append_json(path, {"shard": 0})
     with path.open("a") as stream:
         stream.write('{"shard": 1, "sec')
-    files.append_json(path, {"shard": 2})
-    files.append_json(path, {"shard": 3})
-    assert files.parsed_lines(path.read_bytes()) == [{"shard": 0}, {"shard": 2}, {"shard": 3}]
+    append_json(path, {"shard": 2})
+    append_json(path, {"shard": 3})
+    assert parsed_lines(path.read_bytes()) == [{"shard": 0}, {"shard": 2}, {"shard": 3}]
     assert path.read_text().count("\n") == 4
 
 

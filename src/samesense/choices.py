@@ -1,7 +1,8 @@
-"""Settings that take one of a few words, or names of columns: a function refuses others as the command line does."""
+"""Settings that take one of a few words, or names: a function refuses others as the command line does."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, get_args
 
 from samesense.errors import ConfigError
@@ -21,3 +22,13 @@ def check_columns(columns: object, name: str = "columns") -> None:
     listed = isinstance(columns, list | tuple) and all(isinstance(one, str) for one in columns)
     form = ",".join(columns) if listed else "left,right,same"  # type: ignore[arg-type]  # texts
     raise ConfigError(f'`{name}` is one text, names separated by commas; received {columns!r}. Write {name}="{form}".')
+
+
+def check_named(model: object) -> str:
+    """Return the name of a model whose files are needed; ConfigError for one that is in memory."""
+    if isinstance(model, str | Path):
+        return str(model)
+    raise ConfigError(
+        f"The files of a model are read here, so it is named by its folder or as on the hub; received "
+        f"{type(model).__name__}. Save it, and give the folder."
+    )

@@ -13,7 +13,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +72,39 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             yield beside
             _as_new(beside)
             if path.exists():
-                # never cleared: it is all there is, if killed in between
-                old = path.with_name(f".{_short(path.name)}-old-{os.getpid()}")
-                path.rename(old)
-                beside.rename(path)
-                _remove(old)
+                _exchange(path, beside)
             else:
                 beside.rename(path)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _exchange(path: Path, new: Path) -> None:
+    """Put a folder in the place of another one, which comes back if that fails; see :func:`left_of`."""
+    old = path.with_name(f"{_set_aside(path)}{os.getpid()}")
+    try:
+        path.rename(old)
+        new.rename(path)
+    except BaseException:
+        if old.exists() and not path.exists():
+            old.rename(path)
+        raise
+    _remove(old)
+
+
+def _set_aside(path: Path) -> str:
+    return f".{_short(path.name)}-old-"
+
+
+def left_of(path: Path) -> str:
+    """Say where a folder is that a writer set aside and was killed before the new one stood there; else nothing.
+
+    It is never cleared, as it may be all there is.
+    """
+    aside = _set_aside(path)
+    left = [] if path.exists() or not path.parent.is_dir() else sorted(path.parent.iterdir())
+    found = [one for one in left if one.name.startswith(aside)]
+    return f" A writer was killed, and what was there before is {found[-1]}: rename it to {path.name}." if found else ""
 
 
 def _as_new(folder: Path) -> None:
@@ -177,16 +201,6 @@ def append(path: Path, content: bytes | npt.NDArray[Any]) -> None:
         stream.write(content if isinstance(content, bytes) else np.ascontiguousarray(content).tobytes())
 
 
-def append_json(path: Path, entry: object) -> None:
-    """Add a line of JSON; a line before it that a kill cut off stays by itself."""
-    with path.open("ab+") as stream:
-        if stream.tell():
-            stream.seek(-1, os.SEEK_END)
-            cut_off = stream.read(1) != b"\n"
-            stream.write(b"\n" if cut_off else b"")
-        stream.write(json.dumps(entry).encode() + b"\n")
-
-
 def truncate(path: Path, size: int) -> None:
     """Shorten a file to ``size`` bytes, making an empty one where there is none; DataError if it is shorter already."""
     path.touch()
@@ -227,16 +241,6 @@ def as_object(read: bytes, path: str | Path, fix: str = "Make its folder anew.")
     if not isinstance(content, dict):
         raise DataError(f"{path} must hold a JSON object; it holds {str(content)[:40]!r}. {fix}")
     return content
-
-
-def parsed_lines(content: bytes) -> list[dict[str, Any]]:
-    """Return what :func:`append_json` wrote; a line that a kill cut off is left out."""
-    found = []
-    for line in content.split(b"\n"):
-        with suppress(ValueError):
-            entry = json.loads(line)
-            found += [entry] if isinstance(entry, dict) else []
-    return found
 
 
 @contextmanager
@@ -293,8 +297,3 @@ def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 def is_empty(folder: Path) -> bool:
     """Return whether there is nothing in a folder but its lock and what killed writers left."""
     return all(path.name == LOCK or is_temporary(path.name) for path in folder.iterdir())
-
-
-def without_breaks(text: str) -> str:
-    """Return a text with spaces for tabs and ends of lines, which would part a row of TSV or a line of text."""
-    return re.sub(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", text)

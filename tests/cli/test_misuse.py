@@ -23,6 +23,10 @@ CASES = {
     "index search a.index cats": 'Unknown command "search". Here it is: samesense index query.',
     "nothing": 'Unknown command "nothing". Available commands: quickstart, train',
     "mine a.txt --top ten": "--top takes a whole number; received 'ten'.",
+    "mine a.txt --top 2.9": "--top takes a whole number; received '2.9'.",
+    "index delete a.index 11.6": "IDS takes a whole number; received '11.6'.",
+    "index delete a.index 1 2.0": "IDS takes a whole number; received '2.0'.",
+    "label a.txt -o b.tsv --max-calls 2.5e-1": "--max-calls takes a whole number; received '2.5e-1'.",
     "calibrate m --min-precision x": "--min-precision takes a number; received 'x'.",
     "mine a.txt --threshold x": "--threshold takes a number or 'calibrated'; received 'x'.",
     "doctor a.csv --against": "--against needs at least one file after it; received none.",
@@ -58,3 +62,12 @@ def test_what_a_path_says_is_said_before_torch_is_loaded(line, said, toy_pairs):
     done = subprocess.run([sys.executable, "-c", EARLY, *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("line", ["encode m -", "similarity m", "mine -"])
+def test_a_closed_standard_input_is_said(line):
+    words = [sys.executable, "-m", "samesense", *line.split()]
+    done = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Standard input is read here, and it is closed" in done.stderr.splitlines()[-1]

@@ -1,6 +1,9 @@
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -53,6 +56,22 @@ def test_each_distinct_text_is_encoded_once_and_rows_keep_their_order(tmp_path, 
         np.testing.assert_array_equal(encode(texts), expected(texts))
     asked = [text for call in inner.seen for text in call]
     assert len(asked) == len(set(asked)) == len(encode)
+
+
+def test_threads_that_ask_for_the_same_texts_get_their_own_rows():
+    both = threading.Barrier(2)
+
+    def slow(texts):
+        with suppress(threading.BrokenBarrierError):  # both encode the first text before either keeps it
+            both.wait(timeout=0.5)
+        return expected(texts)
+
+    encode = EmbeddingCache(slow)
+    asked = [["the cat"], ["the cat", "a dog"]]
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(encode, asked))
+    for texts, rows in [*zip(asked, found, strict=True), (["a dog"], encode(["a dog"]))]:
+        np.testing.assert_array_equal(rows, expected(texts))
 
 
 def test_fill_takes_the_texts_of_several_tasks_the_longest_first():

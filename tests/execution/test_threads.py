@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from threading import Event, Thread
 
 import pytest
+import torch
 
-from samesense.execution.threads import KEEP, SPIN
+from samesense.execution.threads import KEEP, SPIN, torch_threads
 
 SLEEPING = """
 import os
@@ -81,3 +83,35 @@ def test_what_is_freed_is_not_cleared_anew(given, kept):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")} | given
     ran = subprocess.run([sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=True)
     assert (int(ran.stdout) < 4096) is kept
+
+
+def test_threads_that_set_how_many_compute_leave_as_many_as_before():
+    """A thread that torch has not seen yet begins with what another one has set for the time being."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    entered, left = Event(), Event()
+
+    def first():
+        with torch_threads(1):
+            Thread(target=second).start()
+            entered.wait(timeout=0.3)
+
+    def second():
+        with torch_threads(1):
+            entered.set()
+            with torch_threads(2):
+                pass
+            assert torch.get_num_threads() == 1
+        found.append(torch.get_num_threads())
+        left.set()
+
+    found = []
+    try:
+        Thread(target=first).start()
+        assert left.wait(timeout=60)
+        new = Thread(target=lambda: found.append(torch.get_num_threads()))
+        new.start()
+        new.join()
+        assert found == [3, 3]
+    finally:
+        torch.set_num_threads(before)

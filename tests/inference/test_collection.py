@@ -143,6 +143,20 @@ ROWS = [
 
 
 @pytest.mark.parametrize(
+    "where",
+    [
+        {"tag": {"a": float("nan")}}, {"tag": [[float("nan")]]}, {"\ud800": 1}, {"tag": "\ud800"}, {"tag": b"a"},
+        {"tag": "s\0"}, {"tag": ["a", "s\0"]}, "tag = 's\0'", "tag LIKE 's\0%'", "tag = '\ud800'", ["tag"],
+    ],
+)  # fmt: skip
+def test_values_that_no_metadata_can_have_are_refused(folder, where):
+    collection = Collection.open(folder)
+    for ask in (lambda: collection.text_search(["x"], where=where), lambda: collection.delete(where=where)):
+        with pytest.raises(ConfigError, match="A condition is one text, or values by name"):
+            ask()
+
+
+@pytest.mark.parametrize(
     ("where", "expected"),
     [
         ("topic=sport", [0, 3]),

@@ -121,13 +121,62 @@ def test_a_line_that_a_kill_cut_off_is_dropped_and_asked_again(tmp_path, name, c
         assert (PAIRS[1] in labels) == (cut == 1), "nothing but the end of the line is missing"
         if cut > 1:
             labels.add([(PAIRS[1], 4)])
-    assert path.read_bytes() == whole
+    assert path.read_bytes().rstrip(b"\n") == whole.rstrip(b"\n")
+
+
+@pytest.mark.parametrize("name", ["labels.tsv", "labels.jsonl"])
+def test_a_last_line_that_lost_its_end_is_kept_and_the_next_label_has_its_own(tmp_path, name, caplog):
+    path = tmp_path / name
+    with open_labels(path, "me") as labels:
+        labels.add([(PAIRS[0], 3)])
+        path.write_bytes(path.read_bytes().rstrip(b"\n"))
+        labels.add([(PAIRS[1], 4)])
+        labels.undo()
+        path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    with open_labels(path, "me") as labels:
+        labels.add([(PAIRS[2], 5)])
+    assert samesense.read(path, label_range=(0, 5)).labels == [3, 5]
+    assert "cut off" not in caplog.text
+
+
+def test_what_is_dropped_is_said(tmp_path, caplog):
+    path = tmp_path / "labels.tsv"
+    path.write_text(f"{HEADER}a\tb\t1\tme\nc\td\t2")
+    with open_labels(path, "me"):
+        pass
+    assert r"the last label was cut off and is dropped: 'c\td\t2'" in caplog.text
+
+
+@pytest.mark.parametrize("row", ['{"sentence1": "c", "sentence2": "d", "score": 4.5}', "notes", '"notes"'])
+def test_a_last_row_of_someone_else_stays(tmp_path, row):
+    path = tmp_path / "labels.jsonl"
+    with open_labels(path, "me") as labels:
+        labels.add([(PAIRS[0], 3)])
+    path.write_text(path.read_text() + row)
+    content = path.read_bytes()
+    with pytest.raises(DataError, match="row 2: it is no label"), open_labels(path, "me"):
+        pass
+    assert path.read_bytes() == content
+    path = tmp_path / "labels.tsv"
+    path.write_text(f"{HEADER}a\tb\t1\tyou")
+    with pytest.raises(ConfigError, match="those by 'you', and now it is 'me'"), open_labels(path, "me"):
+        pass
+    assert path.read_text() == f"{HEADER}a\tb\t1\tyou"
+
+
+def test_a_file_that_was_moved_meanwhile_is_said(tmp_path):
+    with open_labels(tmp_path / "labels.tsv", "me") as labels:
+        labels.add([(PAIRS[0], 3)])
+        labels.path.rename(tmp_path / "moved.tsv")
+        with pytest.raises(OutputError, match=r"labels\.tsv cannot be written"):
+            labels.add([(PAIRS[1], 3)])
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
     [("a.tsv", "sentence1\tsentence2\tscore\na\tb\t1\n"), ("a.tsv", ""), ("a.tsv", "my notes"), ("a.jsonl", "notes\n"),
-     ("a.jsonl", '{"sentence1": "a", "sentence2": "b", "score": 1}\n'), ("a.jsonl", "my notes")],
+     ("a.jsonl", '{"sentence1": "a", "sentence2": "b", "score": 1}\n'), ("a.jsonl", "my notes"),
+     ("a.jsonl", '{"sentence1": "a", "sentence2": "b", "score": 1}'), ("a.jsonl", "{")],
 )  # fmt: skip
 def test_a_file_of_another_kind_is_left_as_it_is(tmp_path, name, content):
     path = tmp_path / name
@@ -152,6 +201,9 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path):
     with open_labels(tmp_path / "b.tsv", "me") as labels:
         with pytest.raises(DataError, match=r"Name an output that ends in \.jsonl"):
             labels.check([("a\tb", "c")])
+        for text in ("a\0", "\ud800"):
+            with pytest.raises(DataError, match="which is no character"):
+                labels.check([("c", text)])
         labels.add([(PAIRS[0], 1)])
         (tmp_path / "b.tsv").write_text(HEADER)
         with pytest.raises(OutputError, match="changed by another program"):

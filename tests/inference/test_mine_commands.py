@@ -4,12 +4,15 @@ import io
 import json
 
 import fsspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from samesense.data.formats.files import read_rows
-from samesense.inference.tables import write_rows
+from samesense.encoder.vectors.quantize import Quantizer
+from samesense.inference.output import Encoded, write_encoded
+from samesense.inference.tables import Table, write_tables
 from tests.command import run_command
 from tests.inference.made_vectors import encode
 
@@ -175,14 +178,56 @@ def test_cells_that_need_care(run, tmp_path):
     }  # fmt: skip
     assert read(tmp_path / "k.tsv")[0]["text"] == 'a "b", c'
     assert (tmp_path / "k.txt").read_text() == 'a "b", c\nother\n'
-    mixed = [{"text": "same", "value": 1}, {"text": "other", "value": "one"}, {"text": "third", "more": 1}]
+    mixed = [{"text": "same", "value": 1}, {"text": "other", "value": "one"}, {"text": "same", "value": "two"}]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed))
-    (tmp_path / "two.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed[:2]))
-    code, _, err = run("dedup", tmp_path / "two.jsonl", "--columns", "text", "-o", tmp_path / "m.parquet")
+    flags = ("-o", tmp_path / "m.csv", "--removed", tmp_path / "m.tsv", "--groups", tmp_path / "m.parquet")
+    code, _, err = run("dedup", tmp_path / "t.jsonl", "--columns", "text", *flags)
     assert (code, "A column of Parquet holds values of one type" in err) == (2, True)
-    code, _, err = run("dedup", tmp_path / "t.jsonl", "--columns", "text", "-o", tmp_path / "m.csv")
-    assert (code, "after text, value in the first row there is more in a later one" in err) == (2, True)
-    assert not list(tmp_path.glob("m.*"))
+    assert not list(tmp_path.glob("m.*")), "of several files all are written, or none"
+
+
+RAGGED = [{"text": "same", "id": 1}, {"text": "other"}, {"text": "same", "row": "7", "extra": 2}]
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".parquet"])
+def test_tables_have_the_columns_of_every_row(run, tmp_path, suffix):
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in RAGGED))
+    kept, removed, matched = (tmp_path / f"{name}{suffix}" for name in ("kept", "removed", "matched"))
+    assert run("dedup", tmp_path / "t.jsonl", "--columns", "text", "-o", kept, "--removed", removed)[0] == 0
+    columns = ["text", "id", "row", "extra"]
+    more = ["row_", "kept_row", "kept_text", "cosine"]
+    assert [list(row) for row in read(kept)] == [columns] * 2
+    assert [list(row) for row in read(removed)] == [[*columns, *more]]
+    assert [str(read(removed)[0][name]) for name in ("row", "row_", "kept_row")] == ["7", "3", "1"]
+    same = (tmp_path / "t.jsonl", tmp_path / "t.jsonl")
+    assert run("match", *same, "--columns", "text", "--target-columns", "text", "-o", matched)[0] == 0
+    theirs = ["text_", "id_", "row_", "extra_", "row__", "match_row", "cosine"]
+    assert [list(row) for row in read(matched)] == [[*columns, *theirs]] * 3
+
+
+def test_json_lines_keep_each_row_as_it_is_and_columns_beside_it_have_one_name(run, tmp_path):
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*RAGGED, {"text": "other"}]))
+    removed = tmp_path / "removed.jsonl"
+    flags = ("-o", tmp_path / "kept.jsonl", "--removed", removed)
+    assert run("dedup", tmp_path / "t.jsonl", "--columns", "text", *flags)[0] == 0
+    assert read(tmp_path / "kept.jsonl") == RAGGED[:2]
+    assert [(row.get("row"), row["row_"]) for row in read(removed)] == [("7", 3), (None, 4)]
+
+
+def test_json_lines_hold_no_number_that_json_has_not(run, tmp_path):
+    nan, inf = float("nan"), float("inf")
+    rows = [{"text": "one", "value": nan, "list": [1.0, inf], "deep": {"a": [{"b": nan}]}}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+    clean = {"text": "one", "value": None, "list": [1.0, None], "deep": {"a": [{"b": None}]}}
+    source = tmp_path / "t.parquet"
+    assert run("dedup", source, "--columns", "text", "-o", tmp_path / "kept.jsonl")[0] == 0
+    assert (tmp_path / "kept.jsonl").read_text() == json.dumps(clean) + "\n"
+    kept = pa.Table.from_pylist(rows).drop_columns("text")
+    encoded = Encoded(["one"], np.ones((1, 2), dtype=np.float32), Quantizer("float32", 2), kept)
+    write_encoded(encoded, str(tmp_path / "e.jsonl"), "jsonl")
+    assert json.loads((tmp_path / "e.jsonl").read_text()) == {**clean, "embedding": [1.0, 1.0]}
+    assert run("dedup", source, "--columns", "text", "-o", tmp_path / "kept.csv")[0] == 0
+    assert "NaN" not in (tmp_path / "kept.csv").read_text()
 
 
 def test_an_input_is_not_written_over(run, tmp_path):
@@ -205,12 +250,12 @@ def test_labelled_pairs_are_not_written_over(run, tmp_path, command):
 
 
 def test_parquet_loses_no_column_and_is_whole_without_rows(run, tmp_path):
-    rows = [{"text": "same"}, {"text": "other", "note": "kept"}]
-    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, _, err = run("dedup", tmp_path / "t.jsonl", "--output", tmp_path / "k.parquet")
-    assert (code, "there is note in a later one" in err, (tmp_path / "k.parquet").exists()) == (2, True, False)
+    rows = [{"text": "same", "note": None}, {"text": "other", "note": "kept"}]
+    (tmp_path / "t.jsonl").write_text('{"text": "same"}\n{"text": "other", "note": "kept"}\n')
+    assert run("dedup", tmp_path / "t.jsonl", "--columns", "text", "--output", tmp_path / "k.parquet")[0] == 0
+    assert pq.read_table(tmp_path / "k.parquet").to_pylist() == rows
     rows = [{"text": f"text {place}", "note": None if place < 9000 else "late"} for place in range(9001)]
-    write_rows(rows, str(tmp_path / "late.parquet"), ".parquet")
+    write_tables(Table(rows, str(tmp_path / "late.parquet"), ".parquet"))
     assert pq.read_table(tmp_path / "late.parquet").to_pylist() == rows
     (tmp_path / "t.txt").write_bytes(b"same\n")
     (tmp_path / "u.txt").write_bytes(b"other\n")
@@ -223,9 +268,9 @@ def test_parquet_keeps_the_types_of_its_source_and_takes_what_comes_late(run, tm
     rows = [{"body": f"text {i}", "none": None, "late": None if i < 8500 else i} for i in range(9000)]
     source = tmp_path / "t.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), source)
-    write_rows(rows, str(tmp_path / "o.parquet"), ".parquet", str(source))
+    write_tables(Table(rows, str(tmp_path / "o.parquet"), ".parquet"), source=str(source))
     assert pq.read_table(tmp_path / "o.parquet") == pq.read_table(source)
-    write_rows(rows, str(tmp_path / "p.parquet"), ".parquet")  # of a source without types
+    write_tables(Table(rows, str(tmp_path / "p.parquet"), ".parquet"))  # of a source without types
     late = pq.read_table(tmp_path / "p.parquet")["late"].to_pylist()
     assert late == [None] * 8500 + [str(i) for i in range(8500, 9000)]
     few = tmp_path / "few.parquet"

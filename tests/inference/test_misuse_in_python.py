@@ -1,6 +1,9 @@
 """Functions called from Python refuse what the command line refuses, and take texts as people hold them."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -49,6 +52,46 @@ def test_pairs_may_be_lists_and_rows_of_an_array(model):
     for wrong in ([None], [("a", None)], [("a", 3)], [{"a": 1, "b": 2}]):
         with pytest.raises(DataError, match="Pairs are of two texts each"):
             model.scores(wrong)
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_iterators_are_read_once_and_what_holds_no_texts_is_refused(model, remembers):
+    if remembers:
+        model.remember()
+    pairs = list(zip(TEXTS[:2], TEXTS[2:], strict=True))
+    np.testing.assert_array_equal(model.scores(zip(TEXTS[:2], TEXTS[2:], strict=True)), model.scores(pairs))
+    np.testing.assert_array_equal(model.encode(text for text in TEXTS), model.encode(TEXTS))
+    frame = pd.DataFrame({"text": TEXTS})
+    np.testing.assert_array_equal(model.encode(frame["text"]), model.encode(TEXTS))
+    for wrong in (frame, {"text": TEXTS}, None, 3):
+        with pytest.raises(DataError, match=f"Texts are given in a list; received {type(wrong).__name__}"):
+            model.encode(wrong)
+    with pytest.raises(DataError, match="Pairs are given in a list; received NoneType"):
+        model.scores(None)
+
+
+@pytest.mark.parametrize(("text", "what"), [("", "empty"), (" ", "empty"), ("a\0", "NUL"), ("\ud800", "surrogate")])
+def test_a_text_that_the_command_line_refuses_has_no_score(model, text, what):
+    for pair in ((text, "a dog"), ("a dog", text)):
+        with pytest.raises(DataError, match=f"two texts each, .* at place 1: .*{what}"):
+            model.scores([("a dog", "a cat"), pair])
+    with pytest.raises(DataError, match=what):
+        samesense.similarity(model, "a dog", text)
+
+
+def test_queries_are_several_and_a_number_is_asked_for(tmp_path):
+    made = Collection.build(tmp_path / "c", [Entry(text) for text in TEXTS], embedder())
+    for ask in (made.query, made.text_search):
+        given = () if ask == made.text_search else (embedder(),)
+        with pytest.raises(DataError, match=r"Queries are given in a list; received 'a dog'. Write \['a dog'\]"):
+            ask("a dog", *given)
+        with pytest.raises(DataError, match="A query must hold a text; query 2 is None"):
+            ask(["a dog", None], *given)
+        with pytest.raises(ConfigError, match=r"`top` is a whole number; received 3\.0"):
+            ask(["a dog"], *given, top=3.0)
+        expected = ask(["a dog", "red"], *given, top=3)
+        assert ask((text for text in ("a dog", "red")), *given, top=np.int64(3)) == expected
+        assert ask(["a dog"], *given, top=10**20) == ask(["a dog"], *given, top=4)
 
 
 def test_an_opened_model_computes_as_it_was_opened(model):
@@ -137,12 +180,22 @@ def test_a_condition_that_is_none_is_refused_in_words_of_conditions(where, said)
     assert "LIKE, IN (...) and IS NULL, joined by AND, OR and NOT" in str(caught.value)
 
 
+def pressed(texts):
+    raise KeyboardInterrupt
+
+
 def test_a_build_that_fails_leaves_no_folder_and_one_that_was_there_as_it_was(tmp_path):
     entries = [Entry("a dog", 1), Entry("a cat", 1)]
     with pytest.raises(DataError, match="comes twice"):
         Collection.build(tmp_path / "new", entries, embedder())
     assert not (tmp_path / "new").exists()
+    interrupted = replace(embedder(), encode=pressed)
+    with pytest.raises(KeyboardInterrupt):
+        Collection.build(tmp_path / "new", entries[:1], interrupted)
+    assert not (tmp_path / "new").exists()
     Collection.build(tmp_path / "old", entries[:1], embedder())
+    with pytest.raises(KeyboardInterrupt):
+        Collection.build(tmp_path / "old", entries[:1], interrupted, overwrite=True)
     with pytest.raises(DataError, match="comes twice"):
         Collection.build(tmp_path / "old", entries, embedder(), overwrite=True)
     assert len(Collection.open(tmp_path / "old")) == 1
@@ -166,3 +219,29 @@ def test_drift_among_texts_that_are_all_neighbours_is_refused(model):
 def test_a_folder_with_a_space_that_is_not_there_is_no_hub_name():
     with pytest.raises(ModelError, match="There is no model folder at runs/my first"):
         samesense.load("runs/my first")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.npy", None), ("a.npy", b"text"), ("a.parquet", b"text"), ("b.parquet", None)]
+)
+def test_files_that_hold_no_vectors_are_refused_in_words(tmp_path, name, content):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=rf"{name} cannot be read as \.\w+ of vectors") as caught:
+        samesense.read_vectors(tmp_path / name)
+    assert "pickle" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, out: samesense.calibrate(model, [("a", "b", 1)]),
+        lambda model, out: samesense.export(model, output=out),
+        lambda model, out: samesense.whiten(model, TEXTS, output=out),
+    ],
+)
+def test_a_model_in_memory_is_refused_where_files_are_needed(model, tmp_path, call):
+    for wrong in (model, len):
+        with pytest.raises(ConfigError, match=r"named by its folder or as on the hub; received \w+\. Save it"):
+            call(wrong, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

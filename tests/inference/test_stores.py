@@ -197,6 +197,17 @@ def test_texts_without_metadata(store, tmp_path):
     assert store.nearest(embedder().unit(TEXTS)[1]) == TEXTS[1]
 
 
+@pytest.mark.parametrize("to", ["parquet", "lancedb", "qdrant"])
+@pytest.mark.parametrize("name", ["collection.sqlite", "new"])
+def test_nothing_is_written_into_the_collection_that_is_read(folder, to, name, monkeypatch):
+    before = sorted(folder.iterdir())
+    monkeypatch.chdir(folder)
+    for output in (folder / name, name):
+        with pytest.raises(OutputError, match=r"which is read here\. Name an output outside of it"):
+            copy(folder, to=to, output=output, overwrite=True)
+    assert (sorted(folder.iterdir()), len(Collection.open(folder))) == (before, 4)
+
+
 def test_misuse(tmp_path, monkeypatch):
     made = Collection.build(tmp_path / "made", [Entry("one")], embedder())
     with pytest.raises(ConfigError, match="leave `table` out"):

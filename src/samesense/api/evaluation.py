@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import check_choice, check_columns
+from samesense.choices import check_choice, check_columns, check_named
 from samesense.data.formats.memory import Source, as_sources, names_among
 from samesense.execution.progress import stage
 
@@ -177,7 +177,7 @@ def _fit_texts(texts: Source | Sequence[Source] | None) -> list[str] | None:
 
 
 def calibrate(  # noqa: PLR0913 - the flags of the command
-    model: str,
+    model: str | Path,
     data: Source | None = None,
     *,
     output: str | Path | None = None,
@@ -226,6 +226,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     check_columns(columns)
     check_choice("map", map, Shape)
     check_choice("decide", decide, Best)
+    model = check_named(model)
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
     pairs = _selecting_pairs(model, how) if data is None else labelled_pairs(data, **how)
     settings = CalibrationSettings(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import check_columns
+from samesense.choices import check_columns, check_named
 from samesense.data.formats.memory import Source, names_among
 from samesense.execution.progress import stage
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def export(  # noqa: PLR0913 - the flags of the command
-    model: str,
+    model: str | Path,
     *,
     output: str | Path,
     int8: bool = False,
@@ -44,6 +44,7 @@ def export(  # noqa: PLR0913 - the flags of the command
         overwrite: replace what is in the folder.
     """
     check_columns(columns)
+    model = check_named(model)
     with stage("loading torch"):
         from samesense.encoder.saving.storage import check_free
         from samesense.inference.calibration.carry import carry

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs
-from samesense.choices import check_choice, check_columns
+from samesense.choices import check_choice, check_columns, check_named
 from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
 from samesense.errors import ConfigError, DataError, ModelError
+from samesense.failures import DAMAGED
 from samesense.hashes import rows_hash
 
 if TYPE_CHECKING:
@@ -77,11 +78,22 @@ def read_vectors(place: str | Path) -> Embeddings:
 
     Args:
         place: an ``.npy`` or ``.parquet`` file, the folder of ``--shard-size``, or the URL of either.
+
+    Raises:
+        DataError: if there is no such file, or it holds no vectors.
     """
     from samesense.encoder.vectors.stored import stored_rows
     from samesense.inference.shards.read import read_shards
 
-    return stored_rows(place) if str(place).endswith((".npy", ".parquet")) else read_shards(place)
+    if not str(place).endswith((".npy", ".parquet")):
+        return read_shards(place)
+    try:
+        return stored_rows(place)
+    except DAMAGED as error:
+        said = f" ({error})" if isinstance(error, OSError) else ""  # what else says is for programmers
+        raise DataError(
+            f"{place} cannot be read as {Path(place).suffix} of vectors{said}. Give a file that samesense encode wrote."
+        ) from error
 
 
 def texts_of(source: Source, columns: str | None) -> list[str]:
@@ -165,7 +177,7 @@ def rerank(
 
 
 def whiten(
-    model: str,
+    model: str | Path,
     texts: Source | Sequence[Source],
     *,
     output: str | Path,
@@ -199,6 +211,7 @@ def whiten(
     from samesense.inference.names import place_of
 
     check_columns(columns)
+    model = check_named(model)
     sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source, columns)]
     if not sentences:
         raise ConfigError("A whitening is fitted on texts; name at least one file of them.")

@@ -63,7 +63,7 @@ def dedup(
     import samesense
     from samesense.inference.names import place_of
     from samesense.inference.stream import read_usable
-    from samesense.inference.tables import format_of, header_of, rows_of, write_rows
+    from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
 
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
     check_outputs([name for name, _ in outputs], [source, place_of(model), pairs])
@@ -72,11 +72,14 @@ def dedup(
         read.texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, by=by, keep=keep,
         search=search, work=work, precision=precision,
     )  # fmt: skip
-    more = [(_removed, REMOVED)] if removed is not None else []
-    more += [(_groups, GROUPED)] if groups is not None else []
-    for (name, form), (content, names) in zip(outputs, [(_kept, ()), *more], strict=True):
-        header = header_of(rows_of(source, read, form), more=names)
-        write_rows(content(rows_of(source, read, form), read, found), name, form, source, header)
+    contents = [(_kept, ()), *([(_removed, REMOVED)] if removed is not None else [])]
+    contents += [(_groups, GROUPED)] if groups is not None else []
+    tables = []
+    for (name, form), (content, more) in zip(outputs, contents, strict=True):
+        further = list(behind(read.columns, more).values())
+        rows = content(rows_of(source, read, form), read, found, further)
+        tables.append(Table(rows, name, form, [*read.columns, *further]))
+    write_tables(*tables, source=source)
     logger.info(str(found))
 
 
@@ -94,7 +97,7 @@ def check_outputs(names: list[str], inputs: Sequence[str | None]) -> None:
             check_place(name, [given for given in inputs if given is not None])
 
 
-def _kept(rows: Iterator[Cells], _: Usable, found: Deduplicated) -> Iterator[Cells]:
+def _kept(rows: Iterator[Cells], _: Usable, found: Deduplicated, further: Sequence[str]) -> Iterator[Cells]:
     for row, (cells, kept) in enumerate(zip(rows, found.kept_by.tolist(), strict=False)):
         if kept == row:
             yield cells
@@ -105,23 +108,19 @@ GROUPED = ("group", "row", "kept", "cosine")
 """Columns beside those of the source."""
 
 
-def _removed(rows: Iterator[Cells], read: Usable, found: Deduplicated) -> Iterator[Cells]:
-    from samesense.inference.tables import beside
-
+def _removed(rows: Iterator[Cells], read: Usable, found: Deduplicated, further: Sequence[str]) -> Iterator[Cells]:
     for row, (cells, kept) in enumerate(zip(rows, found.kept_by.tolist(), strict=False)):
         if kept != row:
             score = round(float(found.scores[row]), 6)
             ours = read.places[row] + 1, read.places[kept] + 1, read.texts[kept], score
-            yield beside(cells, dict(zip(REMOVED, ours, strict=True)))
+            yield {**cells, **dict(zip(further, ours, strict=True))}
 
 
-def _groups(rows: Iterator[Cells], read: Usable, found: Deduplicated) -> Iterator[Cells]:
-    from samesense.inference.tables import beside
-
+def _groups(rows: Iterator[Cells], read: Usable, found: Deduplicated, further: Sequence[str]) -> Iterator[Cells]:
     groups = found.groups
     members = {row for group in groups for row in group.rows}
     cells = {row: its for row, its in enumerate(rows) if row in members}
     for number, group in enumerate(groups, 1):
         for row in group.rows:
             ours = number, read.places[row] + 1, row == group.kept, round(float(found.scores[row]), 6)
-            yield beside(cells[row], dict(zip(GROUPED, ours, strict=True)))
+            yield {**cells[row], **dict(zip(further, ours, strict=True))}

@@ -6,12 +6,13 @@ import ast
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from cyclopts import App, CycloptsError, Group
+from cyclopts import App, CycloptsError, Group, Parameter, Token, convert
 
 from samesense import __version__
 from samesense.cli.colour import painted
@@ -32,11 +33,22 @@ samesense train train.tsv --test test.tsv --output runs/first
 samesense compare default runs/first --data test.tsv --output report.html
 """
 
+
+def strictly(kind: Any, tokens: Sequence[Token]) -> Any:
+    """Return an argument read as cyclopts does, but a whole number only of digits: it would round 11.6 to 12."""
+    return convert(kind, tokens, _strictly_one)
+
+
+def _strictly_one(kind: Any, word: str) -> Any:
+    return kind(word) if kind in (int, float) else convert(kind, [word])
+
+
 app = App(
     name="samesense",
     version=__version__,
     help=HELP,
     help_format="plaintext",
+    default_parameter=Parameter(converter=strictly),
     suppress_keyboard_interrupt=False,  # main says how to go on
 )
 GROUPS = {

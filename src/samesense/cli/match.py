@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -62,7 +62,7 @@ def match(
     import samesense
     from samesense.inference.names import place_of
     from samesense.inference.stream import read_usable
-    from samesense.inference.tables import format_of, header_of, rows_of, write_rows
+    from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
 
     form = ".tsv" if output == "-" else format_of(output, source)
     if form == ".txt":
@@ -78,13 +78,18 @@ def match(
         ours.texts, theirs.texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, top=top,
         one_to_one=one_to_one, search=search, work=work, precision=precision,
     )  # fmt: skip
-    matches = _pairs(rows_of(source, ours, form), rows_of(target, theirs, form), found, ours.places, theirs.places)
-    header = header_of(rows_of(source, ours, form), rows_of(target, theirs, form), more=MATCHED)
-    write_rows(matches, output, form, source, header)
+    their_names = behind(ours.columns, theirs.columns)
+    further = behind([*ours.columns, *their_names.values()], MATCHED)
+    names = [*ours.columns, *their_names.values(), *further.values()]
+    others = ({their_names[name]: cell for name, cell in cells.items()} for cells in rows_of(target, theirs, form))
+    places = ours.places, theirs.places
+    matches = _pairs(rows_of(source, ours, form), others, found, places, list(further.values()))
+    tables = [Table(matches, output, form, names)]
     if unmatched is not None and rest is not None:
         left = set(found.unmatched.tolist())
-        rows = enumerate(rows_of(source, ours, rest))
-        write_rows((cells for row, cells in rows if row in left), unmatched, rest, source)
+        rows = (cells for row, cells in enumerate(rows_of(source, ours, rest)) if row in left)
+        tables.append(Table(rows, unmatched, rest, ours.columns))
+    write_tables(*tables, source=source)
     logger.info(str(found))
 
 
@@ -93,17 +98,18 @@ MATCHED = ("row", "match_row", "cosine")
 
 
 def _pairs(
-    rows: Iterator[Cells], others: Iterator[Cells], found: Matched, places: list[int], their_places: list[int]
+    rows: Iterator[Cells],
+    others: Iterator[Cells],
+    found: Matched,
+    places: tuple[list[int], list[int]],
+    further: Sequence[str],
 ) -> Iterator[Cells]:
-    from samesense.inference.tables import beside
-
     wanted = {pair.match for pair in found.pairs}
     theirs = {row: cells for row, cells in enumerate(others) if row in wanted}
     matches = iter(found.pairs)
     pair = next(matches, None)
     for row, cells in enumerate(rows):
         while pair is not None and pair.row == row:
-            both = beside(cells, theirs[pair.match])
-            numbers = places[row] + 1, their_places[pair.match] + 1, round(pair.score, 6)
-            yield beside(both, dict(zip(MATCHED, numbers, strict=True)))
+            numbers = places[0][row] + 1, places[1][pair.match] + 1, round(pair.score, 6)
+            yield {**cells, **theirs[pair.match], **dict(zip(further, numbers, strict=True))}
             pair = next(matches, None)

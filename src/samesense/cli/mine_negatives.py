@@ -71,7 +71,7 @@ def mine_negatives(
     import samesense
     from samesense.cli.dedup import check_outputs
     from samesense.inference.names import place_of
-    from samesense.inference.tables import FORMATS, write_rows
+    from samesense.inference.tables import FORMATS, Table, write_tables
 
     form = ".jsonl" if output == "-" else next((end for end in FORMATS if output.lower().endswith(end)), "")
     if form in ("", ".txt"):
@@ -84,7 +84,7 @@ def mine_negatives(
         min_score=min_score, sampling=sampling, seed=seed, columns=columns, corpus_columns=corpus_columns,
         label_order=label_order, drop_bad_rows=drop_bad_rows, precision=precision,
     )  # fmt: skip
-    write_rows(_lists(found) if format == "lists" else _triplets(found), output, form)
+    write_tables(Table(_lists(found) if format == "lists" else _triplets(found), output, form))
     for line in found.summary():
         logger.info(line)
     alone = sum(not own and not other for own, other in zip(found.positives, found.negatives, strict=True))

@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from samesense.cli.colour import painted
+from samesense.data.formats.lines import without_breaks
 from samesense.data.formats.memory import Name
 from samesense.errors import ConfigError
 from samesense.execution.progress import heard
 from samesense.execution.ranks import is_main
-from samesense.files import without_breaks
 from samesense.types import Precision
 
 Columns = Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,7 +9,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from samesense.cli.output import Flag, Json, PrecisionFlag, Threshold, put, put_json
-from samesense.data.formats.lines import numbered_lines
+from samesense.data.formats.lines import standard_input
 from samesense.errors import ConfigError, DataError
 from samesense.types import Pair
 
@@ -97,7 +96,7 @@ def _given(text1: str, text2: str | None) -> Pair:
 
 def _from_stdin() -> list[Pair]:
     pairs = []
-    for number, line in numbered_lines(sys.stdin.buffer, "standard input"):
+    for number, line in standard_input():
         fields = line.rstrip("\r\n").split("\t")
         if len(fields) != 2 or not fields[0].strip() or not fields[1].strip():
             raise DataError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,7 @@ class EmbeddingCache:
     """An :data:`~samesense.types.Encode` that knows what it has encoded.
 
     It takes the vector of a text to depend on that text alone. All vectors of the run are held in memory, as float32.
+    Threads may share it; they encode one after another.
 
     Blocks of them are kept in ``folder`` as they are made, where one is given. ``identity`` is then everything that
     decides a vector besides its text, as :func:`~samesense.encoder.saving.storage.model_identity` returns; ModelError
@@ -92,6 +94,7 @@ class EmbeddingCache:
         if folder is not None and not identity:
             raise ModelError("Vectors can be kept on disk only for a model with an identity; received an empty one.")
         self._encode = encode
+        self._filling = Lock()
         self._place: dict[str, int] = {}
         self._vectors: Embeddings = np.zeros((0, 0), dtype=np.float32)
         self._blocks = None if folder is None else Blocks(folder, identity)
@@ -108,6 +111,10 @@ class EmbeddingCache:
         Give the texts of several tasks at once so that equal lengths meet. ModelError if the encoder gives another
         number of rows, or one that is not finite.
         """
+        with self._filling:
+            return self._fill(texts, on_progress)
+
+    def _fill(self, texts: Iterable[str], on_progress: Callable[[int], None] | None) -> int:
         wanted = [text for text in dict.fromkeys(texts) if text not in self._place]
         for text in wanted:
             if not isinstance(text, str):

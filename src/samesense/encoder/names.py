@@ -12,6 +12,7 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
 from samesense.errors import MissingExtraError, ModelError
+from samesense.files import left_of
 
 ADAPTERS = "adapter_config.json"
 """File by which a folder is known to hold low-rank adapters; it names the base model."""
@@ -39,10 +40,13 @@ def resolve(name: str) -> str:
                 f"{name} holds a training run that is unfinished. Go on with it: the same command with `resume`."
             )
         if not (path / "config.json").is_file() and not (path / "modules.json").is_file():
-            raise ModelError(f"A model folder holds modules.json or config.json; {path} has neither.")
+            left = left_of(path / "model")
+            raise ModelError(f"A model folder holds modules.json or config.json; {path} has neither.{left}")
         return str(path)
-    if path.is_absolute() or name.startswith((".", "~")) or not _HUB_NAME.fullmatch(name):
-        raise ModelError(f"There is no model folder at {name}. Give a folder, a hub name (owner/model), or 'default'.")
+    if path.is_absolute() or name.startswith((".", "~")) or not _HUB_NAME.fullmatch(name) or left_of(path):
+        raise ModelError(
+            f"There is no model folder at {name}. Give a folder, a hub name (owner/model), or 'default'.{left_of(path)}"
+        )
     return name
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import AbstractContextManager, nullcontext
+import os
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from samesense.files import (
-    append_json,
     as_object,
     clear_temporary,
     is_empty,
     only_writer,
-    parsed_lines,
     write_bytes,
 )
 from samesense.places import check_folder, check_inside
@@ -137,3 +136,23 @@ class StoreFolder(Folder):
 def folder_at(name: str | Path) -> Folder:
     """Return the folder of this name or URL; ConfigError for a kind of store that cannot be opened."""
     return StoreFolder(str(name)) if is_url(name) else Folder(name)
+
+
+def append_json(path: Path, entry: object) -> None:
+    """Add a line of JSON; a line before it that a kill cut off stays by itself."""
+    with path.open("ab+") as stream:
+        if stream.tell():
+            stream.seek(-1, os.SEEK_END)
+            cut_off = stream.read(1) != b"\n"
+            stream.write(b"\n" if cut_off else b"")
+        stream.write(json.dumps(entry).encode() + b"\n")
+
+
+def parsed_lines(content: bytes) -> list[dict[str, Any]]:
+    """Return what :func:`append_json` wrote; a line that a kill cut off is left out."""
+    found = []
+    for line in content.split(b"\n"):
+        with suppress(ValueError):
+            entry = json.loads(line)
+            found += [entry] if isinstance(entry, dict) else []
+    return found

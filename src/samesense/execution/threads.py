@@ -6,10 +6,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
 
 SPIN = "1000"
 """Rounds for which a thread of GNU's OpenMP waits awake, some microseconds, before it sleeps: more are quicker for a
 process that is alone, and slow both of two; figures in ``benchmarks/LOG.md``."""
+
+_ALONE = RLock()
 
 
 def cores() -> int:
@@ -19,18 +22,22 @@ def cores() -> int:
 
 @contextmanager
 def torch_threads(count: int | None) -> Iterator[None]:
-    """Compute by torch on so many threads inside, and on as many as before after it; ``None`` changes nothing."""
+    """Compute by torch on so many threads inside, and on as many as before after it; ``None`` changes nothing.
+
+    Threads that do so come one after another: torch gives a new one what another has set.
+    """
     if count is None:
         yield
         return
     import torch
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    with _ALONE:
+        before = torch.get_num_threads()
+        torch.set_num_threads(count)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 def let_threads_sleep() -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from samesense.data.formats.lines import json_line
 from samesense.encoder.vectors.quantize import Quantizer
 from samesense.encoder.vectors.stored import BESIDE, METADATA
 from samesense.errors import ConfigError
@@ -97,16 +96,10 @@ def write_rows(encoded: Encoded, stream: IO[bytes], form: Format) -> None:
     elif form == "jsonl":
         kept = encoded.kept.to_pylist() if encoded.kept is not None else [{}] * len(encoded.texts)
         for cells, text, row in zip(kept, encoded.texts, encoded.rows, strict=True):
-            row_cells = {name: _json_value(one) for name, one in cells.items()}
-            line = {**row_cells, "text": text, "embedding": [float(f"{value:.9g}") for value in row]}
-            stream.write(json.dumps(line, ensure_ascii=False, default=str).encode() + b"\n")
+            line = {**cells, "text": text, "embedding": [float(f"{value:.9g}") for value in row]}
+            stream.write(json_line(line).encode() + b"\n")
     else:
         _parquet(encoded, stream)
-
-
-def _json_value(value: Any) -> Any:
-    """Return a kept cell as JSON has it, which knows no NaN."""
-    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _parquet(encoded: Encoded, stream: IO[bytes]) -> None:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from samesense.data.documents import split_paragraphs, split_sentences
+from samesense.data.formats.lines import without_breaks
 from samesense.errors import ConfigError, DataError
-from samesense.files import without_breaks
 from samesense.inference.models.model import Model
 from samesense.types import Pair, Scores
 

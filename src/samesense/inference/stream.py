@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +13,8 @@ from samesense.data.formats.blocks import LINE_END
 from samesense.data.formats.endings import SUFFIXES, split_suffix
 from samesense.data.formats.files import leads_to
 from samesense.data.formats.left_out import say_left_out
-from samesense.data.formats.lines import numbered_lines, read_lines, without_blank_end
+from samesense.data.formats.lines import read_lines, standard_input, without_blank_end
+from samesense.data.formats.text_columns import names_in
 from samesense.data.sentences import one_text_a_row, rows_with_texts, usable_rows
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.encoder.windows import Chunk, figures_in_words
@@ -49,11 +49,12 @@ def read_texts(source: str, columns: str | None = None) -> list[str]:
 
 
 class Usable(NamedTuple):
-    """The texts of a source, the place of each among its rows, from 0, and how many rows there are."""
+    """The texts of a source, the place of each among its rows, from 0, how many rows there are, and all columns."""
 
     texts: list[str]
     places: list[int]
     rows: int
+    columns: list[str]
 
 
 def read_usable(source: str, columns: str | None = None, *, drop_bad_rows: bool = False) -> Usable:
@@ -61,12 +62,12 @@ def read_usable(source: str, columns: str | None = None, *, drop_bad_rows: bool 
     if is_table(source):
         rows, column = rows_with_texts(source, columns)
         places = usable_rows(rows, column, source, drop_bad_rows=drop_bad_rows)
-        return Usable([str(rows[place][1][column]) for place in places], places, len(rows))
+        return Usable([str(rows[place][1][column]) for place in places], places, len(rows), names_in(rows))
     refuse_columns(source, columns)
     lines = [line.rstrip(LINE_END) for line in checked_lines(source, drop_bad_rows=drop_bad_rows)]
     places = [place for place, line in enumerate(lines) if line.strip()]
     say_left_out(_called(source), [place + 1 for place, line in enumerate(lines) if not line.strip()], len(lines))
-    return Usable([lines[place] for place in places], places, len(lines))
+    return Usable([lines[place] for place in places], places, len(lines), ["text"])
 
 
 def is_table(source: str) -> bool:
@@ -95,7 +96,7 @@ def checked_lines(source: str, *, drop_bad_rows: bool | None = None) -> Iterator
     """
     name = _called(source)
     number = 0
-    for number, line in _numbered(source, name):
+    for number, line in _numbered(source):
         if not drop_bad_rows:
             check_line(line, name, number, can_drop=drop_bad_rows is not None)
         yield line
@@ -110,9 +111,9 @@ def check_line(line: str, name: str, number: int, *, can_drop: bool = False) -> 
         raise DataError(f"Every line must hold a text; {name}, row {number}, is empty. Remove it{fix}")
 
 
-def _numbered(source: str, name: str) -> Iterator[tuple[int, str]]:
+def _numbered(source: str) -> Iterator[tuple[int, str]]:
     if source == "-":
-        return without_blank_end(numbered_lines(sys.stdin.buffer, name))
+        return without_blank_end(standard_input())
     there = is_file(source) if is_url(source) else leads_to(source, Path.is_file)
     if not there:
         raise DataError(

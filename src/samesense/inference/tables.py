@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from samesense.data.formats.lines import json_line, without_breaks
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
-from samesense.files import replacing, without_breaks
+from samesense.files import replacing
 from samesense.inference.stream import Usable, is_table
 
 if TYPE_CHECKING:
@@ -29,17 +29,19 @@ BATCH = 8192
 
 
 def rows_of(source: str, read: Usable, form: str) -> Iterator[Cells]:
-    """Yield the rows of texts that were read, with all columns; with only ``text`` if there is none else.
+    """Yield the rows of texts that were read; with only ``text`` if there is none else, or the output is text.
 
-    So it is too where the output is text. DataError if the source has not as many rows as before.
+    Otherwise they have all columns of the source, but in JSON lines those of their own. DataError if the source has not
+    as many rows as before.
     """
     if form == ".txt" or not is_table(source):
         yield from ({"text": text} for text in read.texts)
         return
     count, places = 0, set(read.places)
+    columns = {} if form == ".jsonl" else dict.fromkeys(read.columns)
     for _, cells in load_rows(source):
         if count in places:
-            yield cells
+            yield {**columns, **cells}
         count += 1
     if count != read.rows:
         raise DataError(f"{source} has changed while it was read: {read.rows} rows, then {count}. Give it again.")
@@ -58,41 +60,51 @@ def format_of(output: str, source: str) -> str:
     return suffix
 
 
-def beside(cells: Cells, more: Cells) -> dict[str, Any]:
-    """Return a row with further columns behind its own; one whose name is taken gets an underscore."""
-    row = dict(cells)
-    for name, value in more.items():
-        while name in row:
+def behind(taken: Collection[str], columns: Iterable[str]) -> dict[str, str]:
+    """Return what ``columns`` are called behind others: one whose name is ``taken`` gets an underscore."""
+    names: dict[str, str] = {}
+    for column in columns:
+        name = column
+        while name in taken or name in names.values():
             name += "_"
-        row[name] = value
-    return row
+        names[column] = name
+    return names
 
 
-def header_of(*sources: Iterator[Cells], more: Iterable[str] = ()) -> Iterator[str]:
-    """Yield the columns of sources, by their first rows, and ``more``; nothing is read before they are asked for."""
-    cells: Cells = {}
-    for rows in sources:
-        cells = beside(cells, next(rows, {}))
-    yield from beside(cells, dict.fromkeys(more))
+class Table(NamedTuple):
+    """Rows for a file: its name, or ``"-"`` for standard output, its format, and all its columns.
 
-
-def write_rows(rows: Iterable[Cells], output: str, form: str, source: str = "", columns: Iterable[str] = ()) -> None:
-    """Write rows to a file, or to standard output for ``"-"``, as they come; text files have the column ``text`` alone.
-
-    A table of no rows has the ``columns`` that are given. Columns of Parquet have the types of the ``source`` if that
-    is Parquet, else those of the first rows. A file is there whole or not at all. DataError if rows do not fit into a
-    table; OutputError if the file cannot be written.
+    Without columns they are those of the first row.
     """
-    with _opened(output) as stream:
-        if form == ".txt":
-            _lines((_line(row["text"]) for row in rows), stream)
-        elif form == ".jsonl":
-            _lines((json.dumps(row, ensure_ascii=False, default=str) for row in rows), stream)
-        else:
-            writers: dict[str, Callable[[Iterator[list[Any]], IO[bytes]], None]] = {
-                ".tsv": _tsv, ".csv": _csv, ".parquet": partial(_parquet, source=source),
-            }  # fmt: skip
-            writers[form](_table(rows, columns), stream)
+
+    rows: Iterable[Cells]
+    output: str
+    form: str
+    columns: Sequence[str] = ()
+
+
+def write_tables(*tables: Table, source: str = "") -> None:
+    """Write rows as they come; text files have the column ``text`` alone.
+
+    Columns of Parquet have the types of the ``source`` if that is Parquet, else those of the first rows. The files are
+    there whole once all of them are, or none is. DataError if rows do not fit into a table; OutputError if a file
+    cannot be written.
+    """
+    with ExitStack() as opened:
+        for table in tables:
+            _write(table, opened.enter_context(_opened(table.output)), source)
+
+
+def _write(table: Table, stream: IO[bytes], source: str) -> None:
+    if table.form == ".txt":
+        _lines((_line(row["text"]) for row in table.rows), stream)
+    elif table.form == ".jsonl":
+        _lines(map(json_line, table.rows), stream)
+    else:
+        writers: dict[str, Callable[[Iterator[list[Any]], IO[bytes]], None]] = {
+            ".tsv": _tsv, ".csv": _csv, ".parquet": partial(_parquet, source=source),
+        }  # fmt: skip
+        writers[table.form](_in_columns(table), stream)
 
 
 @contextmanager
@@ -119,7 +131,7 @@ def _cell(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, bool | list | dict):
-        return json.dumps(value, ensure_ascii=False, default=str)
+        return json_line(value)
     return str(value)
 
 
@@ -134,24 +146,15 @@ def _csv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:
     text.detach()
 
 
-def _table(rows: Iterable[Cells], columns: Iterable[str]) -> Iterator[list[Any]]:
-    """Yield the names of the columns, then the cells of each row; DataError for a column that the first has not.
-
-    Without a row they are ``columns``.
-    """
-    names: dict[str, None] | None = None
-    for row in rows:
-        if names is None:
-            names = dict.fromkeys(row)
-            yield list(names)
-        if not row.keys() <= names.keys():
-            raise DataError(
-                f"Rows of a table have the same columns; after {', '.join(names)} in the first row there is "
-                f"{', '.join(row.keys() - names.keys())} in a later one. Write .jsonl."
-            )
-        yield [row.get(name) for name in names]
-    if names is None and (header := list(columns)):
-        yield header
+def _in_columns(table: Table) -> Iterator[list[Any]]:
+    """Yield the names of the columns, if there are any, then the cells of each row."""
+    rows = iter(table.rows)
+    first = None if table.columns else next(rows, None)
+    columns = list(table.columns or first or ())
+    if columns:
+        yield columns
+    for row in rows if first is None else chain([first], rows):
+        yield [row.get(name) for name in columns]
 
 
 def _is_parquet(source: str) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from io import BufferedIOBase
+from math import isfinite
 from pathlib import Path
 from shlex import quote
-from typing import IO
+from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 from samesense.data.formats.endings import PACKERS, broken, opened, split_suffix
@@ -179,3 +183,32 @@ def _is_chinese(sample: bytes) -> bool:
     above = sum(byte > 127 for byte in sample)
     text = sample.decode("gb18030", "ignore")
     return 2 * above > len(sample) and 2 * sum("\u4e00" <= character <= "\u9fff" for character in text) > len(text)
+
+
+def standard_input() -> Iterator[Line]:
+    """Yield the lines of standard input; DataError if it is closed."""
+    if sys.stdin is None:
+        raise DataError("Standard input is read here, and it is closed. Give a file, or let it be open: < FILE")
+    return numbered_lines(sys.stdin.buffer, "standard input")
+
+
+def without_breaks(text: str) -> str:
+    """Return a text with spaces for tabs and ends of lines, which would part a row of TSV or a line of text."""
+    return re.sub(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", text)
+
+
+def json_line(value: object) -> str:
+    """Return a value as one line of JSON; a number that is not finite, which JSON has not, is null."""
+    encode = partial(json.dumps, ensure_ascii=False, default=str, allow_nan=False)
+    try:
+        return encode(value)
+    except ValueError:
+        return encode(_finite(value))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -24,6 +24,7 @@ from samesense.inference.collection import store
 from samesense.inference.collection.conditions import Where, condition
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry
+from samesense.inference.collection.queries import checked_queries
 from samesense.inference.collection.reader import Hits, Reader, fused
 from samesense.inference.collection.writer import writing
 from samesense.inference.search.exact import unit_rows
@@ -103,9 +104,9 @@ class Collection:
                 writer.build(model, dtype, approximate)
                 writer.insert(entries, model, False, on_progress)
                 writer.derive()
-        except (DataError, ModelError):
+        except (DataError, ModelError, KeyboardInterrupt):
             if not was_there:
-                shutil.rmtree(place, ignore_errors=True)  # made here, and nothing is in it
+                shutil.rmtree(place, ignore_errors=True)  # made here, and nothing is in it that a later build takes up
             raise
         return cls(place)
 
@@ -194,16 +195,16 @@ class Collection:
         for number, text, metadata in self._reader.db.execute("SELECT id, text, metadata FROM text ORDER BY position"):
             yield Entry(text, number, json.loads(metadata))
 
-    def check(self, texts: Sequence[str], *, top: int = 10, where: Where = None) -> None:
+    def check(self, texts: Iterable[str], *, top: int = 10, where: Where = None) -> None:
         """Raise what :meth:`query` would raise of queries and a condition, before a model is there to answer them."""
-        _check_queries(texts, top)
+        checked_queries(texts, top)
         chosen = condition(where)
         with self._reader.state():
             store.check_names(self._reader.db, chosen)
 
     def query(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         model: Embedder,
         *,
         top: int = 10,
@@ -225,23 +226,24 @@ class Collection:
 
         Raises:
             ModelError: if the model is not the one that the collection was built with.
-            DataError: for an empty query, or a name of metadata that no text has.
-            ConfigError: if ``top`` is less than 1, or a condition cannot be parsed.
+            DataError: for an empty query, one text in place of several, or a name of metadata that no text has.
+            ConfigError: if ``top`` is no whole number from 1 on, or a condition cannot be parsed.
         """
         self.check_model(model)
-        self.check(texts, top=top, where=where)
-        if not texts:
+        given, top = checked_queries(texts, top)
+        self.check(given, top=top, where=where)
+        if not given:
             return []
-        words = texts if hybrid else None
-        rows = model.unit(list(texts))
+        words = given if hybrid else None
+        rows = model.unit(given)
         return self.search(rows, top=top, where=where, exact=exact, words=words, identity=model.identity)
 
-    def text_search(self, texts: Sequence[str], *, top: int = 10, where: Where = None) -> list[list[Found]]:
+    def text_search(self, texts: Iterable[str], *, top: int = 10, where: Where = None) -> list[list[Found]]:
         """Return for each text the ``top`` texts with its words, by BM25; see :meth:`query`."""
-        _check_queries(texts, top)
+        given, top = checked_queries(texts, top)
         chosen = condition(where)
         with self._reader.state():
-            return [self._found(self._reader.by_words(text, top, chosen)) for text in texts]
+            return [self._found(self._reader.by_words(text, top, chosen)) for text in given]
 
     def search(
         self,
@@ -257,7 +259,7 @@ class Collection:
 
         See :meth:`query`. ModelError if the collection holds vectors of another model than that of ``identity`` by now.
         """
-        _check_queries(words or (), top)
+        _, top = checked_queries(words or (), top)
         chosen, depth = condition(where), top if words is None else max(top, DEPTH)
         with self._reader.state(with_graph=not exact and not chosen.names) as about:
             if identity not in (None, about.identity):
@@ -288,11 +290,3 @@ def _check_model(folder: Path, about: store.About, model: Embedder) -> None:
             f"{about.precision}, received {model.name!r} in {model.precision}, which differs in weights, settings or "
             f"precision. Use that model, or encode the texts anew: samesense index migrate {folder} --model NEW"
         )
-
-
-def _check_queries(texts: Sequence[str], top: int) -> None:
-    if top < 1:
-        raise ConfigError(f"At least one text must be asked for; received {top}. Example: 10")
-    for number, text in enumerate(texts, 1):
-        if not text.strip():
-            raise DataError(f"A query must hold a text; query {number} is empty.")

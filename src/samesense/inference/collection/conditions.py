@@ -62,9 +62,17 @@ class Condition(NamedTuple):
 
 
 def condition(where: Where) -> Condition:
-    """Return a condition as SQL; ConfigError if it cannot be parsed."""
-    if isinstance(where, str):
-        return _parsed(where)
+    """Return a condition as SQL; ConfigError if it cannot be parsed, or no metadata can have its values."""
+    try:
+        return _parsed(where) if isinstance(where, str) else _of_values(where)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(
+            "A condition is one text, or values by name: texts of whole characters, finite numbers, dates, true, "
+            f"false, null, and lists of them; received {str(where)[:200]!r} ({shortened(error)})."
+        ) from error
+
+
+def _of_values(where: Mapping[str, Any] | None) -> Condition:
     parts = [_equal(name, _alternatives(value)) for name, value in (where or {}).items()]
     return _checked(_joined(parts, " AND "), str(where)) if parts else Condition()
 
@@ -142,7 +150,7 @@ def _equal(name: str, pairs: list[tuple[str, Any]]) -> Condition:
         "name = ? AND field.type = json_extract(one.value, '$[0]') AND field.value = json_extract(one.value, '$[1]')"
     )
     sql = f"id IN (SELECT field.id FROM json_each(?) AS one CROSS JOIN field ON {meets})"
-    return Condition(sql, (json.dumps(pairs), name), (name,))
+    return Condition(sql, (json.dumps(pairs, ensure_ascii=False), name), (name,))
 
 
 def _joined(parts: list[Condition], word: str) -> Condition:
@@ -192,5 +200,7 @@ def _stored(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, date | time):
         return [("text", value.isoformat())]
     if isinstance(value, str):
+        if "\0" in value:  # where SQLite would end the text
+            raise ValueError("a text holds NUL, which is no character")
         return [("text", value)]
     return [("array" if isinstance(value, list) else "object", json_text(value))]

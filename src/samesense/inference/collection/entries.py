@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +23,9 @@ from samesense.inference.collection.conditions import json_text
 logger = logging.getLogger(__name__)
 
 LARGEST_ID = 2**63 - 2
+
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
+"""An id as it is shown again: 007 would come back as 7."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,7 @@ def _entry(row: Row, text: str, source: str) -> Entry:
     if not isinstance(value, str):
         raise DataError(f"{source}, row {number}, column {text!r}: a text is needed, received {value!r}.")
     if isinstance(given, str):
-        given = int(given) if given.isascii() and given.isdigit() else given
+        given = int(given) if _NUMBER.fullmatch(given) else given
     metadata = {name: cell for name, cell in cells.items() if name not in (text, identifier) and cell not in (None, "")}
     entry = Entry(value, given, metadata)  # type: ignore[arg-type]  # metadata_json says what is wrong with an id
     metadata_json(entry, f"{source}, row {number}")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from samesense.data.formats.files import character_problem
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing
-from samesense.files import append, only_writer_of, write_text
+from samesense.files import only_writer_of, write_text
 from samesense.places import check_place
 from samesense.types import Pair
+
+logger = logging.getLogger(__name__)
 
 COLUMNS = ("sentence1", "sentence2", "score", "labelled_by")
 HEADER = "\t".join(COLUMNS) + "\n"
@@ -42,17 +46,20 @@ class Labels:
 
     def add(self, labelled: Sequence[tuple[Pair, float]]) -> None:
         """Append labels of pairs that have none; on disk when it returns. OutputError if they cannot be written."""
-        start, lines = self.path.stat().st_size, [self._line(pair, score) for pair, score in labelled]
-        added = b"".join(lines)
+        lines = [self._line(pair, score) for pair, score in labelled]
         with writing(self.path), self.path.open("r+b", buffering=0) as stream:  # what fails is not written on closing
-            stream.seek(start)
+            end = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, end - 1))
+            missing = b"" if stream.read(1) in (b"", b"\n") else b"\n"  # some editors take the last one away
+            added = missing + b"".join(lines)
             try:
                 if stream.write(added) != len(added):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(stream.fileno())
             except OSError:
-                stream.truncate(start)
+                stream.truncate(end)
                 raise
+        start = end + len(missing)
         for (pair, _), line in zip(labelled, lines, strict=True):
             self._added.append((frozenset(pair), start, start + len(line)))
             self._known.add(frozenset(pair))
@@ -70,14 +77,17 @@ class Labels:
         self._known.discard(pair)
 
     def check(self, pairs: Sequence[Pair]) -> None:
-        """Raise DataError if a text cannot stand in a cell of the file."""
-        for pair in pairs if not self._lines else ():
-            for text in pair:
-                if any(sign in text for sign in "\t\r\n"):
-                    raise DataError(
-                        f"A text in a .tsv file has no tab and no line break; {text[:60]!r} has. Name an output that "
-                        "ends in .jsonl"
-                    )
+        """Raise DataError if a text cannot be read back from the file."""
+        for text in (text for pair in pairs for text in pair):
+            if wrong := character_problem(text):
+                raise DataError(
+                    f"A text that is labelled must be characters; {text[:60]!r} is not: {wrong}. Correct it."
+                )
+            if not self._lines and any(sign in text for sign in "\t\r\n"):
+                raise DataError(
+                    f"A text in a .tsv file has no tab and no line break; {text[:60]!r} has. Name an output that "
+                    "ends in .jsonl"
+                )
 
     def _line(self, pair: Pair, score: float) -> bytes:
         shown = f"{score:.6g}"
@@ -89,25 +99,29 @@ class Labels:
     def _read(self) -> None:
         """Read what is there."""
         content = self.path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        lines = whole.decode("utf-8", "replace").split("\n")[:-1]
+        start = content.rfind(b"\n") + 1
+        *lines, last = content.decode("utf-8", "replace").split("\n")
         if not self._lines and (not lines or lines[0].rstrip("\r") != HEADER.rstrip("\n")):
             raise self._other()
+        cut_off = self._is_cut_off(last, alone=start == 0)
+        lines += [last] if last and not cut_off else []
         for number, line in enumerate(lines[0 if self._lines else 1 :], 1 if self._lines else 2):
             self._known.add(self._pair_of(line.rstrip("\r"), number))
-        if len(whole) < len(content):
-            self._mend(content[len(whole) :].decode("utf-8", "replace"), len(whole))
-
-    def _mend(self, last: str, start: int) -> None:
-        """Drop a last line that a kill cut off, or end it where nothing but its end is missing."""
-        if not start and not last.startswith(f'{{"{COLUMNS[0]}": '):
-            raise self._other()
-        cells = self._cells(last)
-        if len(cells) == len(COLUMNS) and cells[3] == self.by:
-            append(self.path, b"\n")
-            self._known.add(frozenset(cells[:2]))
-        else:
+        if last and cut_off:
+            logger.warning(f"{self.path}: the last label was cut off and is dropped: {last!r}")
             os.truncate(self.path, start)
+
+    def _is_cut_off(self, last: str, *, alone: bool) -> bool:
+        """Return whether a last line without an end is the beginning of one written here, and not all of it."""
+        if not self._lines:
+            cells = last.split("\t")
+            whole = len(cells) >= len(COLUMNS) and (cells[3] == self.by or not self.by.startswith(cells[3]))
+            return not whole
+        with suppress(ValueError):
+            json.loads(last)
+            return False
+        beginning = f'{{"{COLUMNS[0]}": "'
+        return last.startswith(beginning) or (beginning.startswith(last) and not alone)
 
     def _pair_of(self, line: str, number: int) -> frozenset[str]:
         cells = self._cells(line)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from samesense.data.formats.files import text_problem
 from samesense.encoder.cosine import cosine_score, unit
 from samesense.encoder.embedding_cache import EmbeddingCache
 from samesense.encoder.windows import Reading, Windows, cut_texts
@@ -139,7 +140,7 @@ class Model:
         return self._encoder
 
     def encode(
-        self, texts: str | Sequence[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
+        self, texts: str | Iterable[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
     ) -> Embeddings:
         """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; of one text ``(dim,)``.
 
@@ -149,15 +150,17 @@ class Model:
             on_progress: called with the number of texts that have just been finished.
 
         Raises:
+            DataError: for a table, or anything else that holds no texts.
             ModelError: for a cross-encoder, or if a text is not a string.
         """
         if isinstance(texts, str):
             one: Embeddings = self.encode([texts], normalize=normalize, on_progress=on_progress)[0]
             return one
+        given = listed(texts, "Texts")
         if self._cache is None:
-            return self._embedder.encode(texts, normalize=normalize, on_progress=on_progress)
-        self._cache.fill(texts, on_progress=on_progress)
-        rows = self._cache(texts)
+            return self._embedder.encode(given, normalize=normalize, on_progress=on_progress)
+        self._cache.fill(given, on_progress=on_progress)
+        rows = self._cache(given)
         return unit(rows) if normalize else rows
 
     @property
@@ -213,7 +216,7 @@ class Model:
 
         return read_of(*self.home)
 
-    def scores(self, pairs: Sequence[Pair], *, calibrated: bool = False) -> Scores:
+    def scores(self, pairs: Iterable[Pair], *, calibrated: bool = False) -> Scores:
         """Return the cosine of each pair, in [-1, 1], or the model's own score, ``(pairs,)``.
 
         Each distinct text is encoded once.
@@ -224,7 +227,7 @@ class Model:
 
         Raises:
             ModelError: if calibrated values are asked for and there is no calibration.
-            DataError: if one of them is no pair.
+            DataError: if one of them is no pair, or a text is empty or holds what is no character.
         """
         given = checked_pairs(pairs)
         return self.calibration.apply(self._score(given)) if calibrated else self._score(given)
@@ -243,13 +246,31 @@ class Model:
         return float(self.scores([(text1, text2)], calibrated=calibrated)[0])
 
 
-def checked_pairs(pairs: Sequence[Any]) -> list[Pair]:
+def listed(given: Any, what: str) -> Sequence[Any]:
+    """Return ``given`` as it is if it has a length and an order, and the list of what another iterable yields.
+
+    DataError, which says ``what`` is wanted, for a table and a mapping, whose names would be taken for texts.
+    """
+    if isinstance(given, Sequence | np.ndarray):
+        return given  # type: ignore[return-value]  # an array has both, and is none by type
+    if isinstance(given, Mapping) or hasattr(given, "columns") or not isinstance(given, Iterable):
+        raise DataError(
+            f'{what} are given in a list; received {type(given).__name__}. Of a table give a column: table["text"].'
+        )
+    return list(given)
+
+
+def checked_pairs(pairs: Iterable[Any]) -> list[Pair]:
     """Return pairs as tuples, whatever sequences they are.
 
-    DataError if one of them is no two texts: a text of two letters would be taken for such.
+    DataError if one of them is no two texts that can be compared: a text of two letters would be taken for such.
     """
-    for at, pair in enumerate(pairs):
+    given = listed(pairs, "Pairs")
+    for at, pair in enumerate(given):
         two = not isinstance(pair, str) and isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
-        if not two or not all(isinstance(text, str) for text in pair):
-            raise DataError(f"Pairs are of two texts each, (text, text); received {str(pair)[:60]!r} at place {at}.")
-    return [(str(first), str(second)) for first, second in pairs]
+        wrong = next(filter(None, map(text_problem, pair)), "") if two else "it is no pair"
+        if wrong:
+            raise DataError(
+                f"Pairs are of two texts each, (text, text); received {str(pair)[:60]!r} at place {at}: {wrong}."
+            )
+    return [(str(first), str(second)) for first, second in given]

@@ -11,8 +11,8 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
 
-from samesense.inference.explain import occluded
-from samesense.inference.serve.errors import RequestError
+from samesense.inference.explain import occluded, word_spans
+from samesense.inference.serve.errors import RequestError, invalid
 from samesense.inference.serve.exception_handlers import add_exception_handlers
 from samesense.inference.serve.labels import LabelFile, add_labels, shown_scale
 from samesense.inference.serve.limits import Limits
@@ -150,9 +150,17 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
         service = services.find(form.model)
         texts = form.text1, form.text2
         limits.check_texts(list(texts), "text1")
+        words = sum(len(word_spans(text)) for text in texts)
+        if words > limits.max_texts:
+            raise invalid(
+                f"Each word is left out in turn, and two texts may have {limits.max_texts} words and marks together; "
+                f"received {words}. Cut them.",
+                param="text1", status=413,
+            )  # fmt: skip
 
         async def work() -> Answer:
-            scores, tokens = await service.similarities(occluded(texts), "text1")
+            without = await asyncio.to_thread(occluded, texts)
+            scores, tokens = await service.similarities(without, "text1")
             return lambda: explained(scores, texts) | signed(service, tokens)
 
         return await _finish(request, work(), limits)

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
-from samesense.errors import ConfigError, DataError, MissingExtraError
+from samesense.errors import ConfigError, DataError, MissingExtraError, OutputError
 from samesense.inference.collection.reader import Reader
 from samesense.inference.stores.source import Write, source_of
 
@@ -47,12 +47,16 @@ def copy(
         ConfigError: if ``table`` is given for a file, which has none.
         DataError: if the folder holds no collection, or one without a text.
         MissingExtraError: if the store's package is not installed.
-        OutputError: if the table is there and ``overwrite`` is not given, or the store does not take it.
+        OutputError: if the table is there and ``overwrite`` is not given, the output lies in the collection, or the
+            store does not take it.
     """
     module, package = _STORES[to]
     MissingExtraError.check(to, package)
     if to == "parquet" and table is not None:
         raise ConfigError("A Parquet file holds one table without a name; leave `table` out.")
+    on_disk = to != "pgvector" and "://" not in str(output)
+    if on_disk and Path(output).resolve().is_relative_to(Path(folder).resolve()):
+        raise OutputError(f"{output} lies in {folder}, which is read here. Name an output outside of it.")
     write: Write = import_module(f"samesense.inference.stores.{module}").write
     reader, name = Reader(Path(folder)), table or Path(folder).resolve().stem
     with reader.held() as about:

@@ -1,0 +1,28 @@
+"""What a collection is asked: texts, and how many of its own answer each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from operator import index
+
+from samesense.errors import ConfigError, DataError
+from samesense.inference.models.model import listed
+
+
+def checked_queries(texts: Iterable[str], top: int) -> tuple[list[str], int]:
+    """Return queries in a list, and how many texts are asked for; DataError or ConfigError if they are none."""
+    if isinstance(texts, str):
+        raise DataError(f"Queries are given in a list; received {texts[:60]!r}. Write [{texts[:60]!r}].")
+    try:
+        count = min(index(top), sys.maxsize)  # of any library; SQLite takes no more
+    except TypeError as error:
+        raise ConfigError(f"`top` is a whole number; received {top!r}. Example: 10") from error
+    if count < 1:
+        raise ConfigError(f"At least one text must be asked for; received {count}. Example: 10")
+    given = list(listed(texts, "Queries"))
+    for number, text in enumerate(given, 1):
+        if not isinstance(text, str) or not text.strip():
+            shown = "empty" if isinstance(text, str) else repr(text)[:60]
+            raise DataError(f"A query must hold a text; query {number} is {shown}.")
+    return given, count
