@@ -50,13 +50,10 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
         times = {name: _times(name, origin, round(len(corpus.windows) * share), share) for name in stages}
         seconds = {name: stages[name]["seconds"] * times[name] for name in stages}
         mixture = settings.harvest_settings()
-        unit = mixture.unit * (mixture.unit - 1) // 2
-        few = mixture.model_copy(
-            update={
-                "pairs": unit, "shard_size": unit, "sentences": min(SENTENCES, mixture.sentences),
-                "workers": 1, "executor": "embedded",
-            }
-        )  # fmt: skip
+        sentences = min(SENTENCES, mixture.sentences)
+        unit = min(sentences, mixture.unit)
+        few = {"pairs": unit * (unit - 1) // 2, "sentences": sentences, "workers": 1, "executor": "embedded"}
+        few = mixture.model_copy(update={**few, "shard_size": few["pairs"]})
         made = harvest(folder / "origin", folder / "harvest", few, check=False)
         each = made.cost["seconds"] / max(1.0, made.cost["rows"])
         seconds["harvest"] = each * mixture.pairs / (mixture.workers or 1)
