@@ -150,6 +150,18 @@ def test_a_language_model_that_was_trained_further_is_told(documents, model, tmp
     assert any("is not the language model that" in line and "make the Origin anew" in line for line in said)
 
 
+def test_a_language_model_that_was_trained_further_makes_another_origin(documents, model, tmp_path):
+    own = shutil.copytree(model, tmp_path / "lm")
+    make(documents, str(own), tmp_path / "one")
+    assert bank._reader.cache_info().currsize == 0  # the model is not held any longer
+    weights = load_file(own / "model.safetensors")
+    save_file({name: weight + 0.01 for name, weight in weights.items()}, own / "model.safetensors", {"format": "pt"})
+    _, lines = make(documents, str(own), tmp_path / "two")
+    assert not any("was made with" in line for line in lines)
+    one, two = (json.loads((tmp_path / name / "origin.json").read_text())["reader"] for name in ("one", "two"))
+    assert one != two
+
+
 def test_texts_of_the_user_say_what_is_usual(documents, model, made, tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("\n".join(some_sentences(80, seed=9)), encoding="utf-8")

@@ -64,6 +64,7 @@ class BankMaker:
         self._name = str(settled(settings.language_model or LANGUAGE_MODEL))
         self._precision = inference_precision(settings.score_precision, torch.device(device))
         self._work = ReadingWork(Path(), self._name, self._precision, device, settings.layer)
+        _reader.cache_clear()  # the folder may hold another model now than when it was opened before
         self._reader = self._work.reader
 
     def make(self, stages: Stages, corpus: Corpus) -> dict[str, Any]:
@@ -82,6 +83,7 @@ class BankMaker:
             return [f"by {note}"]
 
         stages.run("whitening", {**read, "cells": settings.cells, "own": settings.own}, [WHITENING, FILE], whiten)
+        _reader.cache_clear()
         return {
             "language_model": self._name, "precision": self._precision, "layer": self._reader.layer,
             "reader": self._reader.identity, "cells": settings.cells, "note": note,
