@@ -31,6 +31,10 @@ from tests.messages import listen
 from tests.references import bank as twin
 
 SMALL = {"windows": 6, "tokens": 4, "layer": 1, "reference": 60, "cells": "means", "score_precision": "float32"}
+SMALL_RETRIEVED = {
+    "contexts": "retrieved", "discriminator_epochs": 1, "held_out_windows": 10, "windows": 4, "rescored": 10,
+    "reference": 4, "precision": "float32", "score_precision": "float32", "random_sentences": 0,
+}  # fmt: skip
 PAIR = ("a man eats a meal", "some child walks slow")
 
 
@@ -160,6 +164,23 @@ def test_a_language_model_that_was_trained_further_makes_another_origin(document
     assert not any("was made with" in line for line in lines)
     one, two = (json.loads((tmp_path / name / "origin.json").read_text())["reader"] for name in ("one", "two"))
     assert one != two
+
+
+def test_an_origin_is_not_replaced_by_one_with_other_contexts_unless_told(documents, model, tmp_path):
+    folder = tmp_path / "o"
+    make(documents, model, folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    other = OriginSettings(**{**SMALL_RETRIEVED, "weight_sentence": 0, "weight_left": 0, "weight_right": 0})
+    with pytest.raises(OutputError, match="the stages bank, reference, whitening of an Origin with other contexts"):
+        recipe.run([documents], other, folder)
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert recipe.run([documents], other, folder, overwrite=True)
+    assert "discriminative 1" in open_origin(folder).protocol
+    assert not any((folder / name).exists() for name in ("bank", "reference", "reference.json", "whitening.npz"))
+    assert make(documents, model, folder, overwrite=True)[0]
+    assert "a bank of 6 contexts" in open_origin(folder).protocol and not (folder / "discriminator").exists()
+    stages = json.loads((folder / "manifest.json").read_text())["stages"]
+    assert list(stages) == ["corpus", "bank", "reference", "whitening"]
 
 
 def test_texts_of_the_user_say_what_is_usual(documents, model, made, tmp_path):
