@@ -15,6 +15,7 @@ from samesense.context.origin.reader import Reader
 from samesense.context.origin.sampled import ContinuationScore
 from samesense.errors import ConfigError, DataError, ModelError
 from tests.context.worlds import small_causal, some_documents, some_sentences, tokenizer_of
+from tests.messages import listen
 from tests.references import bank as twin
 
 
@@ -163,6 +164,22 @@ def test_cells_are_kept_by_content_and_only_new_windows_read(corpus, reader, tmp
     np.testing.assert_array_equal(again.logs[:3], first.logs)
     np.testing.assert_array_equal(again.own[:3], first.own)
     np.testing.assert_allclose(grown.logs, read(reader, texts, large.tails).logs, atol=1e-5)
+
+
+def test_texts_of_which_only_the_beginning_is_read_are_told(corpus, bank, reader):
+    long, said = "a very long text " * 20, listen()
+    origin = BankOrigin(corpus, bank, reader, some_blocks({"bank": 7, "own": 16}, (0.5, 0.5)), cells="means")
+    told = "of 2 texts are longer than the 128 tokens that are read of one: their ends do not count"
+    origin.encode(["short", long])
+    assert f"1 {told}" in "\n".join(said)
+    np.testing.assert_array_equal(origin.fresh().encode([long]), origin.fresh().encode([f"{long} and an end"]))
+    score, said = ContinuationScore(reader, count=2, tokens=2), listen()
+    score([(long, f"{long} end")])
+    score.explain("short", long)
+    assert f"2 {told}" in said[0] and f"1 {told}" in said[1]
+    said = listen()
+    origin.encode(["short", "others"])
+    assert not said
 
 
 def test_continuations_are_drawn_after_both_and_scored_after_both(reader):

@@ -108,7 +108,7 @@ class BankOrigin:
         return (
             f"Origin: cosine over a bank of {windows} contexts, log p of {form} of {tokens} tokens behind a sentence, "
             f"and hidden states of layer {self.reader.layer} ({shares}); whitened by {self._note}; causal language "
-            f"model, {self.reader.precision}"
+            f"model, {self.reader.precision}, at most {self.reader.longest} tokens of a text"
         )
 
     @property
@@ -143,6 +143,7 @@ class BankOrigin:
         for row, text in enumerate(sentences):
             if not text.strip():
                 raise DataError(f"Origin compares texts; text {row} is blank: {text!r}. Leave it out.")
+        self.reader.warn_of_long(sentences)
         order = self.reader.order(sentences)
         logs = np.empty((len(order), *self.bank.tails.shape), dtype=np.float32)
         own = np.empty((len(order), self.reader.width), dtype=np.float32)
