@@ -140,6 +140,13 @@ def test_a_sentence_is_one_vector_and_windows_share_its_cosine(corpus, bank, rea
     assert window_shares(origin.blocks[0], both, 7).sum() == pytest.approx(told.score - told.rest, abs=1e-6)
     with pytest.raises(DataError, match="text 1 is blank"):
         origin([("one", " ")])
+    with pytest.raises(DataError, match="text 1 is blank"):
+        origin.explain("one", " ")
+    with pytest.raises(DataError, match="text 2 is blank"):
+        origin.encode(["a b", "a b", " "])
+    alone = BankOrigin(corpus, bank, reader, some_blocks({"bank": numbers["bank"]}, (1.0,)), cells=cells)
+    told = alone.explain(*texts[:2])
+    assert told.rest is None and "own vectors" not in told.table()
 
 
 def test_cells_are_kept_by_content_and_only_new_windows_read(corpus, reader, tmp_path, monkeypatch):
@@ -196,8 +203,12 @@ def test_continuations_are_drawn_after_both_and_scored_after_both(reader):
     text = reader.text(np.array(tail))
     (one,) = [one for one in told.alike if one.text == text and one.after == "first"]
     assert (one.first, one.second) == pytest.approx(tuple(np.mean(after, axis=1)), abs=1e-4)
-    assert score([(first, first)])[0] == pytest.approx(0, abs=1e-5)
-    assert "go on otherwise" in told.table()
+    equal = ContinuationScore(reader, count=6, tokens=4).explain(first, first)
+    assert equal.score == pytest.approx(0, abs=1e-5) and equal.table().startswith("0.0000")
+    assert "go on otherwise" in told.table() and not told.apart
+    told = score.explain(first, second, top=8)
+    assert (len(told.alike), len(told.apart)) == (8, 4)  # none of them twice
+    assert min(one.gap for one in told.apart) >= max(one.gap for one in told.alike)
 
 
 @pytest.mark.parametrize(

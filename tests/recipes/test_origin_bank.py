@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file, save_file
 
+import samesense
 from samesense.context.generator.language_models import open_language_model
 from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.load import open_origin
 from samesense.context.origin.reader import Reader
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
+from samesense.execution.executors import choose_executor
 from samesense.inference.models.load import load
+from samesense.inference.shards.encode import ShardSettings, encode_shards
 from samesense.recipes.context import estimate
 from samesense.recipes.context.documents import name_documents
 from samesense.recipes.context.settings import ContextSettings
@@ -100,6 +104,67 @@ def test_it_is_a_model_that_embeds(made):
     shown = origin.explain(*PAIR, top=2).alike[0]
     assert (shown.left, len(shown.right)) == ((), 1)
     assert shown.right[0] in " ".join(origin.corpus.window(shown.window).right)
+
+
+def test_how_it_computes_is_its_own(made, model, monkeypatch):
+    name, said = f"origin:{made}", listen()
+    for opened in (load(name, precision="float32"), load(name)):
+        assert opened.protocol == open_origin(made).protocol
+    assert not said
+    assert load(name, precision="bfloat16").protocol == open_origin(made).protocol
+    told = "scores in float32, in which it was made; `precision` bfloat16 has no effect"
+    assert told in "\n".join(said)
+    samesense.explain(name, *PAIR, precision="bfloat16")
+    assert "\n".join(said).count(told) == 2
+    with pytest.raises(ConfigError, match="last bits; received `deterministic`"):
+        load(name, deterministic=True)
+    continued = f"continuations:{model}"
+    assert "bfloat16" in load(continued, precision="bfloat16").protocol
+    assert "float32" in load(continued, precision="float32").protocol
+    with pytest.raises(ConfigError, match="last bits; received `deterministic`"):
+        load(continued, deterministic=True)
+    asked = []
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("samesense.context.origin.load.open_origin", lambda *_, **how: asked.append(how) or 1 / 0)
+    for how in ({}, {"device": "cpu"}):
+        with pytest.raises(ZeroDivisionError):
+            load(name, **how)
+    assert asked == [{"device": "cuda"}, {"device": "cpu"}]
+
+
+def test_shards_are_the_same_whatever_the_origin_remembers(made, tmp_path, monkeypatch):
+    texts, folder = some_sentences(24, seed=11), tmp_path / "o"
+    shutil.copytree(made, folder)
+    (tmp_path / "t.txt").write_text("\n".join(texts), encoding="utf-8")
+    chosen = ShardSettings(shard_size=8, normalize=True)
+
+    def encoded(output):
+        encode_shards(f"origin:{folder}", [str(tmp_path / "t.txt")], output, chosen, choose_executor("embedded"))
+        return shards(output)
+
+    shutil.rmtree(folder / "cache", ignore_errors=True)
+    one = encoded(tmp_path / "one")
+    assert not list((folder / "cache").rglob("*.npy"))  # nothing is remembered
+    origin = open_origin(folder)
+    read = Reader.read
+    monkeypatch.setattr(Reader, "read", lambda *given: _moved(read(*given)))
+    for at in range(0, 24, 3):
+        origin.encode(texts[at : at + 1])  # which keeps what it has read, each text beside no other
+    monkeypatch.undo()
+    assert encoded(tmp_path / "two") == one
+    rows = np.concatenate([np.load(path) for path in sorted((tmp_path / "one" / "shards").iterdir())])
+    np.testing.assert_allclose(rows, open_origin(made).encode(texts), atol=1e-5)
+
+
+def _moved(found):
+    return replace(found, logs=found.logs + 1)
+
+
+def test_long_texts_can_be_cut_into_windows_that_are_read(made):
+    opened, long = load(f"origin:{made}"), "some words of a text " * 30
+    windows = opened.windows(["short", long])
+    assert windows.counts[0] == 1 and windows.counts[1] > 4 and " ".join(windows.texts[1:]) == long.strip()
+    assert max(opened.reading.lengths(windows.texts)) <= 128
 
 
 def test_a_stopped_reading_goes_on_and_reads_nothing_twice(documents, model, made, tmp_path, monkeypatch):

@@ -191,7 +191,7 @@ def _random_pairs(sections: Indices, near: Indices, count: int, chance: np.rando
     n, close = len(sections), np.unique(_codes(near))
 
     def allowed(rows: Indices) -> npt.NDArray[np.bool_]:
-        found = sections[rows, None] != sections
+        found: npt.NDArray[np.bool_] = sections[rows, None] != sections
         lowest, end = np.searchsorted(close, [rows[0] * n, (rows[-1] + 1) * n])
         found.ravel()[close[lowest:end] - rows[0] * n] = False
         return found

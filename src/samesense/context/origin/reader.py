@@ -87,9 +87,22 @@ class Reader:
         return order
 
     def lengths(self, sentences: Sequence[str]) -> Indices:
-        """Return how many tokens each sentence has, ``(sentences,)``, those that are not read too."""
-        lengths = [self.generator.length(closed(text), inside=False) for text in sentences]
+        """Return how many tokens each sentence has, ``(sentences,)``, those that are not read too; of a blank one 1.
+
+        That is the full stop, which is read behind whatever text there is.
+        """
+        lengths = [self.generator.length(closed(text), inside=False) if text.strip() else 1 for text in sentences]
         return np.array(lengths, dtype=np.int64)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where each token of a text stands in it; ModelError if the tokenizer does not say."""
+        tokenizer = self.generator.tokenizer
+        if not tokenizer.is_fast:
+            raise ModelError("The language model's tokenizer does not say where a token stands: no text can be cut.")
+        found: list[tuple[int, int]] = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)[
+            "offset_mapping"
+        ]
+        return found
 
     def warn_of_long(self, sentences: Sequence[str]) -> None:
         """Say how many of some sentences are read in part, if any are."""
