@@ -15,6 +15,7 @@ from samesense.context.origin.reader import Reader
 from samesense.context.origin.sampled import ContinuationScore
 from samesense.errors import ConfigError, DataError, ModelError
 from tests.context.worlds import small_causal, some_documents, some_sentences, tokenizer_of
+from tests.messages import listen
 from tests.references import bank as twin
 
 
@@ -139,6 +140,13 @@ def test_a_sentence_is_one_vector_and_windows_share_its_cosine(corpus, bank, rea
     assert window_shares(origin.blocks[0], both, 7).sum() == pytest.approx(told.score - told.rest, abs=1e-6)
     with pytest.raises(DataError, match="text 1 is blank"):
         origin([("one", " ")])
+    with pytest.raises(DataError, match="text 1 is blank"):
+        origin.explain("one", " ")
+    with pytest.raises(DataError, match="text 2 is blank"):
+        origin.encode(["a b", "a b", " "])
+    alone = BankOrigin(corpus, bank, reader, some_blocks({"bank": numbers["bank"]}, (1.0,)), cells=cells)
+    told = alone.explain(*texts[:2])
+    assert told.rest is None and "own vectors" not in told.table()
 
 
 def test_cells_are_kept_by_content_and_only_new_windows_read(corpus, reader, tmp_path, monkeypatch):
@@ -165,6 +173,22 @@ def test_cells_are_kept_by_content_and_only_new_windows_read(corpus, reader, tmp
     np.testing.assert_allclose(grown.logs, read(reader, texts, large.tails).logs, atol=1e-5)
 
 
+def test_texts_of_which_only_the_beginning_is_read_are_told(corpus, bank, reader):
+    long, said = "a very long text " * 20, listen()
+    origin = BankOrigin(corpus, bank, reader, some_blocks({"bank": 7, "own": 16}, (0.5, 0.5)), cells="means")
+    told = "of 2 texts are longer than the 128 tokens that are read of one: their ends do not count"
+    origin.encode(["short", long])
+    assert f"1 {told}" in "\n".join(said)
+    np.testing.assert_array_equal(origin.fresh().encode([long]), origin.fresh().encode([f"{long} and an end"]))
+    score, said = ContinuationScore(reader, count=2, tokens=2), listen()
+    score([(long, f"{long} end")])
+    score.explain("short", long)
+    assert f"2 {told}" in said[0] and f"1 {told}" in said[1]
+    said = listen()
+    origin.encode(["short", "others"])
+    assert not said
+
+
 def test_continuations_are_drawn_after_both_and_scored_after_both(reader):
     first, second = some_sentences(2)
     score = ContinuationScore(reader, count=6, tokens=4)
@@ -179,8 +203,12 @@ def test_continuations_are_drawn_after_both_and_scored_after_both(reader):
     text = reader.text(np.array(tail))
     (one,) = [one for one in told.alike if one.text == text and one.after == "first"]
     assert (one.first, one.second) == pytest.approx(tuple(np.mean(after, axis=1)), abs=1e-4)
-    assert score([(first, first)])[0] == pytest.approx(0, abs=1e-5)
-    assert "go on otherwise" in told.table()
+    equal = ContinuationScore(reader, count=6, tokens=4).explain(first, first)
+    assert equal.score == pytest.approx(0, abs=1e-5) and equal.table().startswith("0.0000")
+    assert "go on otherwise" in told.table() and not told.apart
+    told = score.explain(first, second, top=8)
+    assert (len(told.alike), len(told.apart)) == (8, 4)  # none of them twice
+    assert min(one.gap for one in told.apart) >= max(one.gap for one in told.alike)
 
 
 @pytest.mark.parametrize(

@@ -168,10 +168,28 @@ def test_long_sentences_are_cut(causal):
 
 @pytest.mark.parametrize(
     ("text", "inside", "expected"),
-    [("A dog.", True, " A dog."), (" A dog. ", False, "A dog."), ("天气很好。", True, "天气很好。")],
+    [
+        ("A dog.", True, " A dog."),
+        (" A dog. ", False, "A dog."),
+        ("天气很好。", True, "天气很好。"),
+        ("안녕하세요.", True, " 안녕하세요."),
+        ("😀 ok", True, " 😀 ok"),
+        ("「好」", True, "「好」"),
+        (" ", True, ""),
+    ],
 )
 def test_spaces_between_sentences_are_those_of_the_script(text, inside, expected):
     assert as_it_stands(text, inside=inside) == expected
+
+
+def test_no_more_than_so_many_texts_are_kept(causal, monkeypatch):
+    monkeypatch.setattr(pretrained, "KNOWN_TEXTS", 3)
+    generator, asked = open_language_model(str(causal)), []
+    tokenizer = generator.tokenizer
+    monkeypatch.setattr(generator, "tokenizer", lambda *a, **k: asked.append(a[0]) or tokenizer(*a, **k))
+    for text in ("a", "b", "a", "c", "d", "d", "a", "b"):
+        assert generator.ids(text, inside=False) == tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert asked == ["a", "b", "c", "d", "b"]  # of the oldest ones nothing is left
 
 
 def test_refusals(causal, infill, tmp_path):

@@ -1,12 +1,14 @@
 """Pairs of sentences that have vectors: their kinds, none twice, and scores that an encoder could learn."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.harvest.plan import Mixture, Planned
 from samesense.context.harvest.vectors import RUN, check_targets, choose_sentences, draw_pairs, nearest_of
-from samesense.errors import DataError, ModelError
+from samesense.errors import ConfigError, DataError, ModelError
 from tests.context.worlds import some_documents
 
 
@@ -21,14 +23,14 @@ def unit(rng, n, dim=16):
 
 
 def test_runs_of_sentences_are_chosen_no_text_twice(corpus):
-    mixture = Mixture(sentences=100, min_words=2)
+    mixture = Mixture(sentences=100, min_words=2, pairs=100)
     ids = choose_sentences(corpus, mixture)
     texts = corpus.sentences(ids)
     assert len(ids) == 100 == len({text.lower() for text in texts})
     assert all(2 <= len(text.split()) <= 64 for text in texts)
     assert (np.diff(ids) == 1).sum() >= 100 // RUN
     assert choose_sentences(corpus, mixture).tolist() == ids.tolist()
-    assert choose_sentences(corpus, Mixture(sentences=100, min_words=2, seed=1)).tolist() != ids.tolist()
+    assert choose_sentences(corpus, Mixture(sentences=100, min_words=2, pairs=100, seed=1)).tolist() != ids.tolist()
     with pytest.raises(DataError, match="has 0 of 60 to 64 words"):
         choose_sentences(corpus, Mixture(min_words=60))
 
@@ -91,7 +93,7 @@ def test_cosines_are_never_refused_however_few_are_drawn(sentences):
 
 
 def test_kinds_without_a_share_do_not_exist(corpus):
-    ids = choose_sentences(corpus, Mixture(sentences=100, min_words=2))
+    ids = choose_sentences(corpus, Mixture(sentences=100, min_words=2, pairs=100))
     vectors = unit(np.random.default_rng(0), len(ids))
     for kinds in ({"section": 0, "neighbours": 0}, {"section": 0, "random": 0}):
         planned, _ = draw_pairs(corpus, ids, vectors, Mixture(pairs=10**4, **kinds))
@@ -103,3 +105,38 @@ def test_kinds_without_a_share_do_not_exist(corpus):
     assert set(planned.kinds) == {"random", "neighbours"}
     with pytest.raises(DataError, match="no pair of the kinds asked for, random, neighbours"):
         draw_pairs(corpus, ids[one], vectors[one], Mixture(pairs=10, section=1e-9))
+
+
+def test_more_pairs_than_sentences_have_are_refused_before_any_is_read(corpus):
+    with pytest.raises(ConfigError, match=r"100 sentences have 4,950 pairs; pairs is 4,951\. Raise sentences to 101"):
+        choose_sentences(corpus, Mixture(sentences=100, min_words=2, pairs=4951))
+    with pytest.raises(ConfigError, match=r"has no more that fit: give more documents, or lower pairs"):
+        choose_sentences(corpus, Mixture(min_words=2, pairs=10**6))
+    assert len(choose_sentences(corpus, Mixture(sentences=100, min_words=2, pairs=4950))) == 100
+
+
+def test_all_pairs_are_had_and_each_kind_is_drawn_evenly(corpus):
+    ids = choose_sentences(corpus, Mixture(sentences=100, min_words=2, pairs=100))
+    vectors = unit(np.random.default_rng(0), len(ids))
+    planned, _ = draw_pairs(corpus, ids, vectors, Mixture(pairs=4950, neighbours=0, section=1e-9))
+    apart = corpus.sections_of(ids)[:, None] != corpus.sections_of(ids)
+    assert planned.kinds.count("random") == apart.sum() / 2
+    times = np.zeros((len(ids), len(ids)), dtype=int)
+    at = {int(i): place for place, i in enumerate(ids)}
+    for seed in range(200):
+        planned, _ = draw_pairs(corpus, ids, vectors, Mixture(pairs=500, neighbours=0, section=0, seed=seed))
+        for a, b in zip(planned.first, planned.second, strict=True):
+            times[sorted((at[int(a)], at[int(b)]))[0], sorted((at[int(a)], at[int(b)]))[1]] += 1
+    every = times[np.triu_indices(len(ids), 1)]
+    assert every.sum() == 200 * 500 and every.min() > 0 and abs(every.var() / every.mean() - 0.9) < 0.1
+
+
+def test_a_pair_costs_no_copy_of_its_vectors(corpus):
+    mixture = Mixture(pairs=40_000, sentences=400, min_words=1)
+    ids = choose_sentences(corpus, mixture)
+    vectors = unit(np.random.default_rng(0), len(ids), dim=512)
+    tracemalloc.start()
+    scores = draw_pairs(corpus, ids, vectors, mixture)[1]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(scores) > 20_000 and peak < 100e6  # all at once they would be 290 MB

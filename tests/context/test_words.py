@@ -1,6 +1,6 @@
 import pytest
 
-from samesense.context.corpus.words import joiner, key, words, words_and_marks
+from samesense.context.corpus.words import joiner, key, text_keys, words, words_and_marks
 from samesense.context.discriminator.lstm import UNKNOWN, Vocabulary
 from samesense.errors import ConfigError, ModelError
 
@@ -11,6 +11,26 @@ def test_words_are_runs_of_letters_and_single_characters_of_chinese():
     ]
     assert words_and_marks("Well, 好! 3.5 %") == ["well", ",", "好", "!", "3", ".", "5", "%"]
     assert words("?! …") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("वह किताब पढ़ता है।", ["वह", "किताब", "पढ़ता", "है"]), ("كَتَبَ الوَلَدُ", ["كَتَبَ", "الوَلَدُ"]),
+        ("இது ஒரு புத்தகம்.", ["இது", "ஒரு", "புத்தகம்"]), ("x̂ = 2 ❤️", ["x̂", "2"]),
+        ("ที่นี่ดี", ["ที่", "นี่", "ดี"]), ("ฉันกิน", ["ฉั", "น", "กิ", "น"]), ("မြန်မာ", ["မြ", "န်", "မာ"]),
+    ],
+)  # fmt: skip
+def test_a_word_goes_on_over_combining_marks(text, expected):
+    assert words(text) == expected
+
+
+def test_texts_that_differ_in_marks_alone_are_no_copies():
+    hindi, arabic = ("वह किताब पढ़ता है।", "वह कुतुब पढ़ती हो।"), ("كَتَبَ", "كُتُب")
+    for one, other in (hindi, arabic):
+        keys = text_keys([one, other])
+        assert keys[0] != keys[1]
+    assert words_and_marks("❤️ ok") == ["❤️", "ok"]
 
 
 def test_keys_are_the_same_in_every_process():

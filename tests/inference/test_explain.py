@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.errors import DataError, ModelError
+from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.explain import explain
 from tests.command import run_command
 from tests.inference.made_vectors import encode
@@ -130,7 +130,6 @@ def test_the_command_prints_a_table_or_json(tiny_trunk, capsys):
 
 
 def test_an_origin_is_explained_by_its_contexts(monkeypatch, capsys):
-    from samesense.context.origin import load
     from samesense.context.origin.explain import Contribution, Explanation
 
     entry = Contribution(
@@ -142,10 +141,17 @@ def test_an_origin_is_explained_by_its_contexts(monkeypatch, capsys):
             assert (first, second, top) == ("a", "b", 2)
             return Explanation(sentences=("a", "b"), score=0.5, contexts=4, alike=[entry], apart=[])
 
-    monkeypatch.setattr(load, "open_origin", lambda folder: Opened())
+    monkeypatch.setattr("samesense.inference.models.functions.open_origin", lambda place, **how: Opened())
     code, out, _ = run_command(capsys, "explain", "origin:made", "a", "b", "--top", "2")
     assert (code, "Before. [...] After." in out) == (0, True)
     scored = made_model(lambda pairs: np.array([float(len(one)) for one, _ in pairs]), name="origin:made")
     monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **how: scored)
     code, out, _ = run_command(capsys, "explain", "origin:made", "a cat", "b", "--by", "occlusion")
     assert code == 0 and "cat" in out and "Before." not in out
+
+
+@pytest.mark.parametrize("model", ["default", "origin:nowhere"])
+def test_fewer_than_one_of_a_side_are_refused(model):
+    for top in (0, -2):
+        with pytest.raises(ConfigError, match=f"1 at least; received {top}"):
+            samesense.explain(model, ONE, OTHER, top=top)

@@ -236,6 +236,7 @@ def test_an_origin_that_was_interrupted_says_so(documents, given, tmp_path, monk
         ({"harvest": {"pairs": "many"}}, "pairs: input should be a valid integer"),
         ({"origin_config": "big"}, "`config` takes a TOML file"),
         ({"origin_config": "scaled", "origin": {"windows": 5000}}, "A context set has"),
+        ({"held_out_share": 0.0001}, "0.0001 of harvest.pairs 10,000 is 1"),
         ({"harvest": {"pairs": 60}}, "`?held_out_share`? 0.01 of harvest.pairs 60 is 0.6"),
     ],
 )
@@ -252,10 +253,16 @@ def test_what_is_held_out_depends_on_the_document_alone():
     assert not list(held_out(documents, 0.0))
 
 
-def test_the_origin_is_by_a_bank_and_documents_are_held_out_of_it():
+def test_the_origin_is_by_a_bank_and_documents_are_held_out_of_it(tmp_path):
     origin = ContextSettings().origin_settings()
     assert (origin.contexts, origin.held_out_documents) == ("bank", 0.1)
     assert ContextSettings(origin={"held_out_documents": 0}).origin_settings().held_out_documents == 0
+    (tmp_path / "mine.toml").write_text("held_out_documents = 0.3\n")
+    mine = str(tmp_path / "mine.toml")
+    assert ContextSettings(origin_config=mine).origin_settings().held_out_documents == 0.3
+    given = ContextSettings(origin_config=mine, origin={"held_out_documents": 0.2})
+    assert given.origin_settings().held_out_documents == 0.2
+    assert ContextSettings(origin_config="scaled").origin_settings().held_out_documents == 0.1
 
 
 def test_settings_of_the_parts_are_flags_with_a_dot(documents, tmp_path, capsys, monkeypatch):

@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file, save_file
 
+import samesense
 from samesense.context.generator.language_models import open_language_model
 from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.load import open_origin
 from samesense.context.origin.reader import Reader
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
+from samesense.execution.executors import choose_executor
 from samesense.inference.models.load import load
+from samesense.inference.shards.encode import ShardSettings, encode_shards
 from samesense.recipes.context import estimate
 from samesense.recipes.context.documents import name_documents
 from samesense.recipes.context.settings import ContextSettings
@@ -31,6 +35,10 @@ from tests.messages import listen
 from tests.references import bank as twin
 
 SMALL = {"windows": 6, "tokens": 4, "layer": 1, "reference": 60, "cells": "means", "score_precision": "float32"}
+SMALL_RETRIEVED = {
+    "contexts": "retrieved", "discriminator_epochs": 1, "held_out_windows": 10, "windows": 4, "rescored": 10,
+    "reference": 4, "precision": "float32", "score_precision": "float32", "random_sentences": 0,
+}  # fmt: skip
 PAIR = ("a man eats a meal", "some child walks slow")
 
 
@@ -98,6 +106,67 @@ def test_it_is_a_model_that_embeds(made):
     assert shown.right[0] in " ".join(origin.corpus.window(shown.window).right)
 
 
+def test_how_it_computes_is_its_own(made, model, monkeypatch):
+    name, said = f"origin:{made}", listen()
+    for opened in (load(name, precision="float32"), load(name)):
+        assert opened.protocol == open_origin(made).protocol
+    assert not said
+    assert load(name, precision="bfloat16").protocol == open_origin(made).protocol
+    told = "scores in float32, in which it was made; `precision` bfloat16 has no effect"
+    assert told in "\n".join(said)
+    samesense.explain(name, *PAIR, precision="bfloat16")
+    assert "\n".join(said).count(told) == 2
+    with pytest.raises(ConfigError, match="last bits; received `deterministic`"):
+        load(name, deterministic=True)
+    continued = f"continuations:{model}"
+    assert "bfloat16" in load(continued, precision="bfloat16").protocol
+    assert "float32" in load(continued, precision="float32").protocol
+    with pytest.raises(ConfigError, match="last bits; received `deterministic`"):
+        load(continued, deterministic=True)
+    asked = []
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("samesense.context.origin.load.open_origin", lambda *_, **how: asked.append(how) or 1 / 0)
+    for how in ({}, {"device": "cpu"}):
+        with pytest.raises(ZeroDivisionError):
+            load(name, **how)
+    assert asked == [{"device": "cuda"}, {"device": "cpu"}]
+
+
+def test_shards_are_the_same_whatever_the_origin_remembers(made, tmp_path, monkeypatch):
+    texts, folder = some_sentences(24, seed=11), tmp_path / "o"
+    shutil.copytree(made, folder)
+    (tmp_path / "t.txt").write_text("\n".join(texts), encoding="utf-8")
+    chosen = ShardSettings(shard_size=8, normalize=True)
+
+    def encoded(output):
+        encode_shards(f"origin:{folder}", [str(tmp_path / "t.txt")], output, chosen, choose_executor("embedded"))
+        return shards(output)
+
+    shutil.rmtree(folder / "cache", ignore_errors=True)
+    one = encoded(tmp_path / "one")
+    assert not list((folder / "cache").rglob("*.npy"))  # nothing is remembered
+    origin = open_origin(folder)
+    read = Reader.read
+    monkeypatch.setattr(Reader, "read", lambda *given: _moved(read(*given)))
+    for at in range(0, 24, 3):
+        origin.encode(texts[at : at + 1])  # which keeps what it has read, each text beside no other
+    monkeypatch.undo()
+    assert encoded(tmp_path / "two") == one
+    rows = np.concatenate([np.load(path) for path in sorted((tmp_path / "one" / "shards").iterdir())])
+    np.testing.assert_allclose(rows, open_origin(made).encode(texts), atol=1e-5)
+
+
+def _moved(found):
+    return replace(found, logs=found.logs + 1)
+
+
+def test_long_texts_can_be_cut_into_windows_that_are_read(made):
+    opened, long = load(f"origin:{made}"), "some words of a text " * 30
+    windows = opened.windows(["short", long])
+    assert windows.counts[0] == 1 and windows.counts[1] > 4 and " ".join(windows.texts[1:]) == long.strip()
+    assert max(opened.reading.lengths(windows.texts)) <= 128
+
+
 def test_a_stopped_reading_goes_on_and_reads_nothing_twice(documents, model, made, tmp_path, monkeypatch):
     folder, read, asked = tmp_path / "o", Reader.read, []
 
@@ -148,6 +217,35 @@ def test_a_language_model_that_was_trained_further_is_told(documents, model, tmp
     save_file({name: weight + 0.01 for name, weight in weights.items()}, own / "model.safetensors", {"format": "pt"})
     open_origin(tmp_path / "o")
     assert any("is not the language model that" in line and "make the Origin anew" in line for line in said)
+
+
+def test_a_language_model_that_was_trained_further_makes_another_origin(documents, model, tmp_path):
+    own = shutil.copytree(model, tmp_path / "lm")
+    make(documents, str(own), tmp_path / "one")
+    assert bank._reader.cache_info().currsize == 0  # the model is not held any longer
+    weights = load_file(own / "model.safetensors")
+    save_file({name: weight + 0.01 for name, weight in weights.items()}, own / "model.safetensors", {"format": "pt"})
+    _, lines = make(documents, str(own), tmp_path / "two")
+    assert not any("was made with" in line for line in lines)
+    one, two = (json.loads((tmp_path / name / "origin.json").read_text())["reader"] for name in ("one", "two"))
+    assert one != two
+
+
+def test_an_origin_is_not_replaced_by_one_with_other_contexts_unless_told(documents, model, tmp_path):
+    folder = tmp_path / "o"
+    make(documents, model, folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    other = OriginSettings(**{**SMALL_RETRIEVED, "weight_sentence": 0, "weight_left": 0, "weight_right": 0})
+    with pytest.raises(OutputError, match="the stages bank, reference, whitening of an Origin with other contexts"):
+        recipe.run([documents], other, folder)
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert recipe.run([documents], other, folder, overwrite=True)
+    assert "discriminative 1" in open_origin(folder).protocol
+    assert not any((folder / name).exists() for name in ("bank", "reference", "reference.json", "whitening.npz"))
+    assert make(documents, model, folder, overwrite=True)[0]
+    assert "a bank of 6 contexts" in open_origin(folder).protocol and not (folder / "discriminator").exists()
+    stages = json.loads((folder / "manifest.json").read_text())["stages"]
+    assert list(stages) == ["corpus", "bank", "reference", "whitening"]
 
 
 def test_texts_of_the_user_say_what_is_usual(documents, model, made, tmp_path):

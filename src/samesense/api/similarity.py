@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from samesense.choices import check_choice
-from samesense.errors import DataError
+from samesense.errors import ConfigError, DataError
+from samesense.types import Precision
 
 if TYPE_CHECKING:
+    from samesense.context.origin.banked import BankOrigin
     from samesense.context.origin.explain import Explanation as Contexts
-    from samesense.context.origin.sampled import Continuations
+    from samesense.context.origin.origin import Origin
+    from samesense.context.origin.sampled import Continuations, ContinuationScore
     from samesense.inference.explain import By, Explanation
     from samesense.inference.sentences import SentenceMatches
-    from samesense.types import Pair, Precision, Scores
+    from samesense.types import Pair, Scores
 
 
 def similarity(
@@ -109,6 +112,9 @@ def explain(
     from samesense.inference.names import CONTINUATIONS, ORIGIN
 
     check_choice("by", by, (*get_args(By), "sentences"))
+    check_choice("precision", precision, Precision)
+    if top < 1:
+        raise ConfigError(f"`top` is how many are listed on each side, 1 at least; received {top}.")
     if not isinstance(text1, str) or not isinstance(text2, str):
         raise DataError(
             f"`explain` takes two texts; received {type(text1).__name__} and {type(text2).__name__}. Explain pair by "
@@ -118,14 +124,16 @@ def explain(
         from samesense.inference.sentences import match_sentences
 
         return match_sentences(load(model, precision=precision), [(text1, text2)])[0]
-    if by == "auto" and isinstance(model, str) and model.startswith(ORIGIN):
-        from samesense.context.origin.load import open_origin
+    if by == "auto" and isinstance(model, str) and model.startswith((ORIGIN, CONTINUATIONS)):
+        from samesense.inference.models import functions
 
-        return open_origin(Path(model.removeprefix(ORIGIN)).expanduser()).explain(text1, text2, top=top)
-    if by == "auto" and isinstance(model, str) and model.startswith(CONTINUATIONS):
-        from samesense.inference.models.functions import open_continuations
-
-        return open_continuations(model.removeprefix(CONTINUATIONS)).explain(text1, text2, top=top)
+        kind, _, place = model.partition(":")
+        opened: Origin | BankOrigin | ContinuationScore = (
+            functions.open_origin(place, precision=precision)
+            if kind == "origin"
+            else functions.open_continuations(place, precision=precision)
+        )
+        return opened.explain(text1, text2, top=top)
     from samesense.inference.explain import explain as run
 
     return run(load(model, precision=precision), text1, text2, by=by)

@@ -32,7 +32,8 @@ from samesense.hashes import text_digest
 BLOCK_DOCUMENTS = 500
 """Documents held, and written, at a time."""
 
-FORMAT = 1
+FORMAT = 2
+"""Changes also when the words of a text are others, so that no older keys are read."""
 
 Document = Sequence[Sequence[str]]
 

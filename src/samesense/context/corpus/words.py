@@ -1,7 +1,7 @@
 """Words of running text, and hashes of words and of whole texts.
 
-A word is a run of letters and digits, in lower case; a character of Chinese or Japanese writing is a word of its own,
-since no spaces part them.
+A word is a run of letters and digits with their combining marks, in lower case. A character of Chinese, Japanese, Thai,
+Lao, Burmese or Khmer writing is a word of its own, with its marks, since no spaces part their words.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ Keys = npt.NDArray[np.uint64]
 """Vector of 64-bit hashes."""
 
 _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_ALONE = rf"{_IDEOGRAPH}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
 _ONE = re.compile(rf"\s*[{_IDEOGRAPH}\u3000-\u303f\uff00-\uffef]")
-_WORD = re.compile(rf"[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+")
-WORD_OR_MARK = re.compile(rf"{_WORD.pattern}|[^\w\s]")
+_POINTS = (*range(0x300, 0x1F000), *range(0xE0100, 0xE01F0))
+_MARKS = "".join(chr(point) for point in _POINTS if unicodedata.category(chr(point)).startswith("M"))  # no \w has them
+_WORD = re.compile(rf"(?=\w)[{_ALONE}][{_MARKS}]*|[^\W{_ALONE}]+(?:[{_MARKS}]+[^\W{_ALONE}]*)*")
+WORD_OR_MARK = re.compile(rf"{_WORD.pattern}|[^\w\s][{_MARKS}]*")
 """Finds the words of a text and its marks of punctuation, one by one."""
 
 

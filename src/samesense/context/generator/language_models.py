@@ -53,7 +53,6 @@ class CausalGenerator(PretrainedGenerator):
 
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells; see the base class."""
-        self._known = {}
         terms = np.zeros((len(kinds), len(cells)))
         factors = self._in_context(cells) if set(kinds) & set(KINDS) else {}
         factors |= self._alone(cells) if {"left", "continuation"} & set(kinds) else {}
@@ -173,7 +172,6 @@ class InfillGenerator(PretrainedGenerator):
     @torch.inference_mode()
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells; see the base class."""
-        self._known = {}
         totals = np.empty((len(kinds), len(cells)))
         tokens = np.empty((len(kinds), len(cells)), dtype=np.int64)
         for at, kind in enumerate(kinds):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from samesense.context.corpus.words import joiner
 from samesense.context.generator.base import Generator
 from samesense.errors import DataError, ModelError
 from samesense.hashes import content_hash
@@ -20,6 +21,10 @@ CPU_TOKENS = 1024
 
 ACCELERATOR_TOKENS = 8192
 """The same on an accelerator; not measured."""
+
+
+KNOWN_TEXTS = 1 << 15
+"""Texts whose tokens are kept: some 30 MB."""
 
 
 class PretrainedGenerator(Generator):
@@ -34,18 +39,23 @@ class PretrainedGenerator(Generator):
     def __init__(self, model: Any, tokenizer: Any, *, max_tokens: int = 128) -> None:
         self.model, self.tokenizer, self.max_tokens = model.eval(), tokenizer, max_tokens
         self._budget = CPU_TOKENS if model.device.type == "cpu" else ACCELERATOR_TOKENS
-        self._known: dict[tuple[str, bool], list[int]] = {}
+        self._tokens = lru_cache(maxsize=KNOWN_TEXTS)(self._tokenised)
         self.precision = str(model.dtype).removeprefix("torch.")
         self.identity = _identity(model, tokenizer, [self.form, max_tokens])
 
     def ids(self, text: str, *, inside: bool) -> list[int]:
-        """Return the tokens of a sentence, with a space before it if one parts it from what precedes."""
-        if (text, inside) not in self._known:
-            ids = self.tokenizer(as_it_stands(text, inside=inside), add_special_tokens=False)["input_ids"]
-            if not ids:
-                raise DataError(f"A sentence must have a token; {text!r} has none for this model. Leave it out.")
-            self._known[text, inside] = ids[: self.max_tokens]
-        return self._known[text, inside]
+        """Return the first ``max_tokens`` tokens of a sentence, with a space before it if one parts it from others."""
+        return self._tokens(text, inside)[: self.max_tokens]
+
+    def length(self, text: str, *, inside: bool) -> int:
+        """Return how many tokens a sentence has, all counted."""
+        return len(self._tokens(text, inside))
+
+    def _tokenised(self, text: str, inside: bool) -> list[int]:
+        ids: list[int] = self.tokenizer(as_it_stands(text, inside=inside), add_special_tokens=False)["input_ids"]
+        if not ids:
+            raise DataError(f"A sentence must have a token; {text!r} has none for this model. Leave it out.")
+        return ids
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Return the rows padded to one length, and 1 where they are not padding."""
@@ -76,9 +86,7 @@ def start_mark(tokenizer: Any) -> int:
 def as_it_stands(text: str, *, inside: bool) -> str:
     """Return a sentence as it stands in running text: after a space, if its script has them and it is not the first."""
     text = text.strip()
-    if not inside or not text or unicodedata.east_asian_width(text[0]) in "WF":
-        return text
-    return f" {text}"
+    return joiner(text) + text if inside and text else text
 
 
 def _identity(model: Any, tokenizer: Any, settings: list[Any]) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.corpus.words import words
 from samesense.context.harvest.plan import Mixture, PairKind, Planned
-from samesense.errors import DataError, ModelError
+from samesense.errors import ConfigError, DataError, ModelError
 from samesense.types import Embeddings, Floats, Indices
 
 RUN = 8
@@ -27,9 +29,17 @@ LEAST_DEVIATION = 0.02
 ENOUGH = 50
 """Random pairs from which their mean says something."""
 
+BLOCK_PAIRS, BLOCK_ROWS = 4096, 1024
+"""Pairs, and sentences beside all others, that are looked at at once."""
+
 
 def choose_sentences(corpus: Corpus, mixture: Mixture) -> Indices:
-    """Return the sentences that take part, ``(n,)``: short runs of a section, drawn at random, no text twice."""
+    """Return the sentences that take part, ``(n,)``: short runs of a section, drawn at random, no text twice.
+
+    Raises:
+        DataError: if fewer than two fit.
+        ConfigError: if they have fewer pairs than are asked for.
+    """
     ids = np.sort(np.unique(corpus.text_keys, return_index=True)[1]).astype(np.int64)
     starts = np.flatnonzero(np.append(True, np.diff(corpus.sections_of(ids)) != 0))
     within = np.arange(len(ids)) - np.repeat(starts, np.diff(np.append(starts, len(ids))))
@@ -46,7 +56,24 @@ def choose_sentences(corpus: Corpus, mixture: Mixture) -> Indices:
             f"A pair needs two different sentences; {corpus.folder} has {len(chosen)} of {mixture.min_words} to "
             f"{mixture.max_words} words."
         )
-    return np.array(chosen[: mixture.sentences], dtype=np.int64)
+    chosen = chosen[: mixture.sentences]
+    _check_pairs(corpus, len(chosen), mixture)
+    return np.array(chosen, dtype=np.int64)
+
+
+def _check_pairs(corpus: Corpus, sentences: int, mixture: Mixture) -> None:
+    most = sentences * (sentences - 1) // 2
+    if mixture.pairs > most:
+        needed = math.isqrt(2 * mixture.pairs) + 1
+        needed += needed * (needed - 1) // 2 < mixture.pairs
+        more = (
+            f"Raise sentences to {needed:,} at least"
+            if sentences == mixture.sentences
+            else f"{corpus.folder} has no more that fit: give more documents"
+        )
+        raise ConfigError(
+            f"{sentences:,} sentences have {most:,} pairs; pairs is {mixture.pairs:,}. {more}, or lower pairs."
+        )
 
 
 def draw_pairs(corpus: Corpus, ids: Indices, vectors: Embeddings, mixture: Mixture) -> tuple[Planned, Floats]:
@@ -76,22 +103,26 @@ def draw_pairs(corpus: Corpus, ids: Indices, vectors: Embeddings, mixture: Mixtu
     edges = np.floor(np.cumsum([0.0, *shares.values()]) / sum(shares.values()) * mixture.pairs + 0.5).astype(int)
     wanted = {kind: int(count) for kind, count in zip(shares, np.diff(edges), strict=True) if shares[kind] > 0}
     drawn = {
-        "section": lambda count: _sample(_in_sections(sections), count, chance),
+        "section": lambda count: _section_pairs(sections, count, chance),
         "neighbours": lambda count: _near_pairs(near, count, chance),
         "random": lambda count: _random_pairs(sections, near, count, chance),
     }
-    found = [(kind, drawn[kind](count)) for kind, count in wanted.items()]
-    places = np.concatenate([pairs for _, pairs in found])
-    if not len(places):
+    found = [drawn[kind](count) for kind, count in wanted.items()]
+    codes = np.concatenate(found)
+    if not len(codes):
         raise DataError(
             f"{corpus.folder}: {len(ids)} sentences have no pair of the kinds asked for, {', '.join(wanted)}. Give the "
             "other kinds a share, or take documents with more sections."
         )
-    kinds = [kind for kind, pairs in found for _ in range(len(pairs))]
-    order = chance.permutation(len(places))
-    first, second = places[order].T
-    scores: Floats = np.einsum("nd,nd->n", vectors[first].astype(np.float64), vectors[second].astype(np.float64))
-    return Planned(ids[first], ids[second], [kinds[at] for at in order], wanted), np.clip(scores, -1.0, 1.0)
+    kinds = np.repeat(np.array(list(wanted), dtype=object), [len(part) for part in found])
+    order = chance.permutation(len(codes))
+    first, second = np.divmod(codes[order], len(ids))
+    scores = np.empty(len(codes))
+    for start in range(0, len(codes), BLOCK_PAIRS):
+        part = slice(start, start + BLOCK_PAIRS)
+        one, other = (vectors[side[part]].astype(np.float64) for side in (first, second))
+        scores[part] = np.einsum("nd,nd->n", one, other)
+    return Planned(ids[first], ids[second], kinds[order].tolist(), wanted), np.clip(scores, -1.0, 1.0)
 
 
 def check_targets(planned: Planned, scores: Floats) -> None:
@@ -141,45 +172,73 @@ def _nearest(vectors: Embeddings, sections: Indices) -> Indices:
     return found
 
 
-def _in_sections(sections: Indices) -> Indices:
-    """Return all pairs of one section, ``(pairs, 2)``."""
-    pairs = [np.zeros((0, 2), dtype=np.int64)]
-    for section in np.unique(sections):
-        members = np.flatnonzero(sections == section)
-        pairs.append(members[np.stack(np.triu_indices(len(members), 1), axis=1)])
-    return np.concatenate(pairs)
-
-
-def _sample(pairs: Indices, count: int, chance: np.random.Generator) -> Indices:
-    return pairs[np.sort(chance.permutation(len(pairs))[:count])]
-
-
 def _near_pairs(near: Indices, count: int, chance: np.random.Generator) -> Indices:
-    """Return pairs of sentences that are near each other, the nearest ones more often."""
-    pairs = np.stack([np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()], axis=1)
-    weights = np.tile(1.0 / np.arange(1, near.shape[1] + 1), len(near))
-    kept = near.ravel() >= 0
-    pairs, first = np.unique(np.sort(pairs[kept], axis=1), axis=0, return_index=True)
+    """Return pairs of sentences that are near each other, as numbers, the nearest ones more often."""
+    codes, first = np.unique(_codes(near), return_index=True)
+    weights = np.tile(1.0 / np.arange(1, near.shape[1] + 1), len(near))[near.ravel() >= 0][first]
     # the largest keys of u^(1/w) are a weighted sample without replacement (Efraimidis and Spirakis 2006)
-    keys = np.log(chance.random(len(pairs))) / weights[kept][first]
-    return pairs[np.sort(np.argsort(-keys, kind="stable")[:count])]
+    keys = np.log(chance.random(len(codes))) / weights
+    return codes[np.sort(np.argsort(-keys, kind="stable")[:count])]
+
+
+def _section_pairs(sections: Indices, count: int, chance: np.random.Generator) -> Indices:
+    """Return pairs of one section, as numbers."""
+    return _sample(len(sections), lambda rows: sections[rows, None] == sections, _within(sections), count, chance)
 
 
 def _random_pairs(sections: Indices, near: Indices, count: int, chance: np.random.Generator) -> Indices:
-    """Return pairs of different sections of which neither is among the nearest of the other."""
-    n, found = len(sections), np.zeros((0, 2), dtype=np.int64)
-    close = _codes(np.stack([np.repeat(np.arange(n), near.shape[1]), near.ravel()], axis=1), n)
-    for _ in range(20):
-        pairs = np.sort(chance.integers(0, n, (2 * (count - len(found)) + 10, 2)), axis=1)
-        pairs = pairs[sections[pairs[:, 0]] != sections[pairs[:, 1]]]
-        pairs = np.concatenate([found, pairs[~np.isin(_codes(pairs, n), close)]])
-        found = pairs[np.sort(np.unique(_codes(pairs, n), return_index=True)[1])][:count]
-        if len(found) == count:
-            break
+    """Return pairs of different sections of which neither is among the nearest of the other, as numbers."""
+    n, close = len(sections), np.unique(_codes(near))
+
+    def allowed(rows: Indices) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = sections[rows, None] != sections
+        lowest, end = np.searchsorted(close, [rows[0] * n, (rows[-1] + 1) * n])
+        found.ravel()[close[lowest:end] - rows[0] * n] = False
+        return found
+
+    return _sample(n, allowed, n * (n - 1) // 2 - _within(sections) - len(close), count, chance)
+
+
+def _sample(
+    n: int,
+    allowed: Callable[[Indices], npt.NDArray[np.bool_]],
+    total: int,
+    count: int,
+    chance: np.random.Generator,
+) -> Indices:
+    """Return some of the pairs of ``n`` sentences that are allowed, each as likely as the others, as numbers.
+
+    Pairs are never held but a block of rows at a time: all those of 20,000 sentences are 200 million. ``allowed`` says
+    it of rows beside all sentences, ``(rows, n)``; ``total`` is how many pairs it allows.
+    """
+    ranks, before, found = _distinct(total, count, chance), 0, [np.zeros(0, dtype=np.int64)]
+    for start in range(0, n, BLOCK_ROWS):
+        rows = np.arange(start, min(n, start + BLOCK_ROWS))
+        codes = np.flatnonzero(allowed(rows) & (rows[:, None] < np.arange(n))) + start * n
+        lowest, end = np.searchsorted(ranks, [before, before + len(codes)])
+        found.append(codes[ranks[lowest:end] - before])
+        before += len(codes)
+    return np.concatenate(found)
+
+
+def _distinct(total: int, count: int, chance: np.random.Generator) -> Indices:
+    """Return so many different numbers below ``total``, or all of them, ascending."""
+    if 2 * count >= total:
+        return np.sort(chance.permutation(total)[:count])
+    found = np.unique(chance.integers(0, total, count))
+    while len(found) < count:
+        found = np.unique(np.append(found, chance.integers(0, total, count - len(found))))
     return found
 
 
-def _codes(pairs: Indices, n: int) -> Indices:
-    """Return one number a pair, the same whichever comes first."""
-    ordered = np.sort(pairs, axis=1)
-    return ordered[:, 0] * n + ordered[:, 1]
+def _within(sections: Indices) -> int:
+    """Return how many pairs are of one section."""
+    sizes = np.unique(sections, return_counts=True)[1]
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+def _codes(near: Indices) -> Indices:
+    """Return a number for each sentence with each of its nearest: n times the lower place, and the higher one."""
+    pairs = np.sort(np.stack([np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()]), axis=0)
+    codes: Indices = (pairs[0] * len(near) + pairs[1])[near.ravel() >= 0]
+    return codes

@@ -108,7 +108,7 @@ class BankOrigin:
         return (
             f"Origin: cosine over a bank of {windows} contexts, log p of {form} of {tokens} tokens behind a sentence, "
             f"and hidden states of layer {self.reader.layer} ({shares}); whitened by {self._note}; causal language "
-            f"model, {self.reader.precision}"
+            f"model, {self.reader.precision}, at most {self.reader.longest} tokens of a text"
         )
 
     @property
@@ -128,6 +128,9 @@ class BankOrigin:
         Raises:
             DataError: if a text is blank, or has no token.
         """
+        for row, text in enumerate(texts):
+            if not text.strip():
+                raise DataError(f"Origin compares texts; text {row} is blank: {text!r}. Leave it out.")
         distinct = {text: at for at, text in enumerate(dict.fromkeys(texts))}
         vectors = joined(parts_of(self.read(list(distinct)), self._form), self.blocks)
         return vectors[[distinct[text] for text in texts]]
@@ -140,9 +143,7 @@ class BankOrigin:
 
     def read(self, sentences: Sequence[str]) -> Reading:
         """Return what the language model says of distinct sentences, computing only what is not kept."""
-        for row, text in enumerate(sentences):
-            if not text.strip():
-                raise DataError(f"Origin compares texts; text {row} is blank: {text!r}. Leave it out.")
+        self.reader.warn_of_long(sentences)
         order = self.reader.order(sentences)
         logs = np.empty((len(order), *self.bank.tails.shape), dtype=np.float32)
         own = np.empty((len(order), self.reader.width), dtype=np.float32)
@@ -175,12 +176,12 @@ class BankOrigin:
     def explain(self, first: str, second: str, *, top: int = 5) -> Explanation:
         """Return the similarity of two sentences with the contexts that made it."""
         pair = (first, second)
+        score = float(self([pair])[0])
         reading = self.read(pair)
         block = next(block for block in self.blocks if block.name == CELLS)
         shares = window_shares(block, parts_of(reading, self._form)[CELLS], len(self.bank.windows))
         usual = block.mean.reshape(len(shares), -1).mean(axis=1)
         fits = reading.logs.astype(np.float64).mean(axis=2) - usual
-        score = float(self([pair])[0])
 
         def entry(at: int) -> Contribution:
             window = self.corpus.window(int(self.bank.windows[at]))
@@ -190,7 +191,8 @@ class BankOrigin:
 
         order = np.argsort(-shares, kind="stable")
         return Explanation(
-            sentences=pair, score=score, contexts=len(shares), rest=score - float(shares.sum()),
+            sentences=pair, score=score, contexts=len(shares),
+            rest=score - float(shares.sum()) if len(self.blocks) > 1 else None,
             alike=[entry(int(at)) for at in order[:top] if shares[at] > 0],
             apart=[entry(int(at)) for at in order[::-1][:top] if shares[at] < 0],
         )  # fmt: skip

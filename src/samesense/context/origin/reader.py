@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ from samesense.context.generator.base import Generator, groups_of
 from samesense.context.generator.language_models import CausalGenerator
 from samesense.errors import ConfigError, ModelError
 from samesense.types import Embeddings, Indices
+
+logger = logging.getLogger(__name__)
 
 PREFIXES = 8
 """Sentences of one length that are read together."""
@@ -68,7 +71,7 @@ class Reader:
         if not 0 <= layer <= depth:
             raise ConfigError(f"The language model has layers 0 to {depth}; received {layer}.")
         self.generator, self.width, self.vocabulary = generator, int(config.hidden_size), int(config.vocab_size)
-        self.layer = layer
+        self.layer, self.longest = layer, generator.max_tokens
         self.precision = generator.precision
         self.identity = json.dumps([generator.identity, generator.start, "reading 3"])
         self._model: Any = generator.model
@@ -80,9 +83,35 @@ class Reader:
 
     def order(self, sentences: Sequence[str]) -> Indices:
         """Return the places of sentences, by their number of tokens: those of one length are read together."""
-        lengths = [len(self._ids(text)) for text in sentences]
-        order: Indices = np.argsort(np.array(lengths, dtype=np.int64), kind="stable")
+        order: Indices = np.argsort(np.minimum(self.lengths(sentences), self.longest), kind="stable")
         return order
+
+    def lengths(self, sentences: Sequence[str]) -> Indices:
+        """Return how many tokens each sentence has, ``(sentences,)``, those that are not read too; of a blank one 1.
+
+        That is the full stop, which is read behind whatever text there is.
+        """
+        lengths = [self.generator.length(closed(text), inside=False) if text.strip() else 1 for text in sentences]
+        return np.array(lengths, dtype=np.int64)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where each token of a text stands in it; ModelError if the tokenizer does not say."""
+        tokenizer = self.generator.tokenizer
+        if not tokenizer.is_fast:
+            raise ModelError("The language model's tokenizer does not say where a token stands: no text can be cut.")
+        found: list[tuple[int, int]] = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)[
+            "offset_mapping"
+        ]
+        return found
+
+    def warn_of_long(self, sentences: Sequence[str]) -> None:
+        """Say how many of some sentences are read in part, if any are."""
+        cut = int((self.lengths(sentences) > self.longest).sum())
+        if cut:
+            logger.warning(
+                f"{cut} of {len(sentences)} texts are longer than the {self.longest} tokens that are read of one: "
+                "their ends do not count. Give sentences."
+            )
 
     def text(self, tail: Indices) -> str:
         """Return the text of some tokens."""

@@ -59,7 +59,7 @@ class Continuations:
 
     def table(self) -> str:
         """Lay it out as plain text: log probability a token after each sentence, and the continuation."""
-        lines = [f"{self.score:.4f}  minus the mean gap, nats a token"]
+        lines = [f"{self.score:z.4f}  minus the mean gap, nats a token"]
         for title, entries in (("go on alike", self.alike), ("go on otherwise", self.apart)):
             lines += ["", f"{title:<15}   first  second  continuation"]
             lines += [f"{one.after:>15}  {one.first:+6.2f}  {one.second:+6.2f}  {one.text!r}" for one in entries]
@@ -97,11 +97,13 @@ class ContinuationScore:
         """Everything that changes a score, in words."""
         return (
             f"minus the mean gap of log p over {self._count} continuations of {self._tokens} tokens of each text, seed "
-            f"{self._seed}; causal language model, {self._reader.precision}"
+            f"{self._seed}; causal language model, {self._reader.precision}, at most {self._reader.longest} tokens of "
+            "a text"
         )
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """Return a score a pair, ``(pairs,)``, in nats a token, 0 or less."""
+        self._reader.warn_of_long(list(dict.fromkeys(text for pair in pairs for text in pair)))
         scores = np.empty(len(pairs))
         with progress_bar("score", "pair", len(pairs), leave=False, inner=True) as bar:
             for at, pair in enumerate(pairs):
@@ -111,6 +113,7 @@ class ContinuationScore:
 
     def explain(self, first: str, second: str, *, top: int = 5) -> Continuations:
         """Return what is about as probable after both texts, and what is not."""
+        self._reader.warn_of_long([first, second])
         tails, logs = self._read(first, second)
         found = [
             Continuation(
@@ -120,7 +123,7 @@ class ContinuationScore:
             for at, tail in enumerate(tails)
         ]  # fmt: skip
         ranked = sorted(found, key=lambda one: one.gap)
-        told = {"alike": ranked[:top], "apart": ranked[::-1][:top]}
+        told = {"alike": ranked[:top], "apart": ranked[top:][::-1][:top]}
         return Continuations(sentences=(first, second), score=_score(logs), **told)
 
     def _read(self, first: str, second: str) -> tuple[Indices, Scores]:
@@ -133,4 +136,4 @@ class ContinuationScore:
 
 
 def _score(logs: Scores) -> float:
-    return -float(np.abs(logs[0] - logs[1]).mean())
+    return 0.0 - float(np.abs(logs[0] - logs[1]).mean())  # 0, and not -0, for equal texts

@@ -37,7 +37,7 @@ RANGE_POSTINGS = 4_000_000
 
 _POSTING = np.dtype([("key", np.uint64), ("chunk", np.int32), ("count", np.float32)])
 
-FORMAT = 1
+FORMAT = 2
 """Changes when the same text gets other keys, so that no older index is read with them."""
 
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -16,10 +17,14 @@ from samesense.errors import ConfigError
 from samesense.hashes import content_hash
 from samesense.inference.models.chat import Chat
 from samesense.inference.models.model import Model
-from samesense.types import Embeddings, Encode
+from samesense.types import Embeddings, Encode, Precision
 
 if TYPE_CHECKING:
+    from samesense.context.origin.banked import BankOrigin
+    from samesense.context.origin.origin import Origin
     from samesense.context.origin.sampled import ContinuationScore
+
+logger = logging.getLogger(__name__)
 
 
 class FunctionEncoder:
@@ -75,21 +80,23 @@ def is_function(given: object) -> bool:
     return callable(given) and not (hasattr(given, "encode") or hasattr(given, "predict"))
 
 
-def open_kind(kind: str, place: str, device: str | None) -> Model:
+def open_kind(
+    kind: str, place: str, *, device: str | None = None, precision: Precision = "auto", deterministic: bool = False
+) -> Model:
     """Open what stands behind the colon of a name; see :data:`~samesense.inference.names.KINDS`.
 
-    ConfigError if the name is malformed; ModelError or DataError if what is named cannot be read.
+    ConfigError if the name is malformed, or it cannot be ``deterministic``; ModelError or DataError if what is named
+    cannot be read.
     """
+    if deterministic and kind in ("origin", "continuations"):
+        raise ConfigError(
+            f"{kind}:{place} reads texts of one length together, which decides the last bits; received "
+            "`deterministic`. Leave it out."
+        )
     if kind == "origin":
-        from samesense.context.origin.banked import BankOrigin
-        from samesense.context.origin.load import open_origin
-
-        origin = open_origin(Path(place).expanduser(), device=device or "cpu")
-        if isinstance(origin, BankOrigin):
-            return Model(FunctionEncoder(origin.encode, origin.protocol, lambda: origin.identity))
-        return Model(score=origin, protocol=origin.protocol)
+        return _of_origin(open_origin(place, precision=precision, device=device))
     if kind == "continuations":
-        continued = open_continuations(place, device or "cpu")
+        continued = open_continuations(place, precision=precision, device=device)
         return Model(score=continued, protocol=continued.protocol)
     if kind == "chat":
         return Model(score=Chat(place), protocol=f"0 to 5 by {place}, a chat model")
@@ -100,15 +107,48 @@ def open_kind(kind: str, place: str, device: str | None) -> Model:
     return Model(_vectors(place) if kind == "vectors" else _words(place))
 
 
-def open_continuations(name: str, device: str = "cpu") -> ContinuationScore:
-    """Open a causal language model, by folder or hub name, as a score; in bfloat16 where the device computes in it."""
+def open_origin(place: str, *, precision: Precision = "auto", device: str | None = None) -> Origin | BankOrigin:
+    """Open the folder of an Origin; a precision in which it was not made has no effect, and is told."""
+    from samesense.context.origin import load
+    from samesense.context.origin.origin import origin_content
+
+    folder = Path(place).expanduser()
+    made = origin_content(folder).get("precision")
+    if precision not in ("auto", made):
+        logger.warning(f"origin:{place} scores in {made}, in which it was made; `precision` {precision} has no effect.")
+    return load.open_origin(folder, device=device or _device())
+
+
+def open_continuations(name: str, *, precision: Precision = "auto", device: str | None = None) -> ContinuationScore:
+    """Open a causal language model, by folder or hub name, as a score; auto is bfloat16 where it is computed in."""
     import torch
 
     from samesense.context.origin.sampled import ContinuationScore
     from samesense.encoder.forward.precision import inference_precision
 
-    precision = inference_precision("auto", torch.device(device))
-    return ContinuationScore.open(name, precision=precision, device=device)
+    place = device or _device()
+    return ContinuationScore.open(name, precision=inference_precision(precision, torch.device(place)), device=place)
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _of_origin(origin: Origin | BankOrigin) -> Model:
+    from samesense.context.origin.banked import BankOrigin
+
+    if not isinstance(origin, BankOrigin):
+        return Model(score=origin, protocol=origin.protocol)
+    reader = origin.reader
+    reading = Reading(reader.longest, lambda texts: reader.lengths(texts).tolist(), reader.spans)
+    return Model(
+        FunctionEncoder(
+            origin.encode, origin.protocol, lambda: origin.identity, reading=reading,
+            uncached=lambda texts: origin.fresh().encode(texts),
+        )
+    )  # fmt: skip
 
 
 def _vectors(place: str) -> FunctionEncoder:

@@ -56,7 +56,7 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         backend: what computes. ``"auto"`` takes what is the fastest by an earlier measurement, or by one now if
             ``sample`` is large; without a sample, onnx for an exported folder and torch for others.
         precision: arithmetic of torch; ``"auto"`` is bfloat16 where the processor computes in it, and ``"float32"``
-            keeps figures comparable between machines.
+            keeps figures comparable between machines. An Origin keeps that in which it was made.
         device: torch device; ``None`` lets sentence-transformers choose.
         pooling: of a model, instead of its own; the same as ``NAME?pooling``.
         deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower, and nothing is
@@ -154,7 +154,9 @@ def _open(base: str, options: _Options) -> Model:
     if kind:
         if options.backend != "auto" or options.pooling is not None or options.prompt is not None:
             raise ConfigError(f"Backend, pooling and prompt are chosen for models; {base} has none. Leave them out.")
-        return open_kind(kind, place, options.device)
+        return open_kind(
+            kind, place, device=options.device, precision=options.precision, deterministic=options.deterministic
+        )
     name, pooling = split_pooling(base)
     pooling = options.pooling or pooling
     if is_exported(name) and pooling is None and options.prompt is None:

@@ -14,15 +14,16 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy
 from pydantic import Field
+from threadpoolctl import threadpool_limits
 
-from samesense.encoder.cosine import checked_rows
+from samesense.encoder.cosine import checked_rows, unit
 from samesense.encoder.vectors.quantize import Quantizer, VectorType
 from samesense.encoder.windows import Chunk
 from samesense.errors import DataError, ModelError
@@ -32,12 +33,13 @@ from samesense.execution.progress import progress_bar, stage
 from samesense.execution.settings import Settings
 from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
+from samesense.execution.threads import torch_threads
 from samesense.failures import DAMAGED
 from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder, embedder_of
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.load import load
-from samesense.inference.names import split_maps
+from samesense.inference.names import split_kind, split_maps
 from samesense.inference.output import Encoded, check_format, write_rows
 from samesense.inference.rows import expand
 from samesense.inference.shards import input as inputs
@@ -87,12 +89,24 @@ Open = Callable[[str, ShardSettings], Embedder]
 
 
 def open_on_one_thread(model: str, settings: ShardSettings) -> Embedder:
-    """Open a model on its device, on one thread of a processor, since the last bits depend on the number of threads."""
+    """Open a model on its device, on one thread of a processor, since the last bits depend on the number of threads.
+
+    So they do on what an Origin remembers of other shards, which is left aside.
+    """
+    kind = split_kind(model)[0]
     opened = load(
-        model, backend=settings.backend, precision=settings.arithmetic, device=settings.device,
-        deterministic=settings.deterministic, threads=None if settings.on_gpu else 1, prompt=settings.prompt,
+        model, backend=settings.backend, precision=settings.precision if kind else settings.arithmetic,
+        device=settings.device, deterministic=settings.deterministic, threads=None if settings.on_gpu else 1,
+        prompt=settings.prompt,
     )  # fmt: skip
-    return replace(embedder_of(opened, model), encode=partial(opened.encode, normalize=settings.normalize))
+    alone = 1 if kind == "origin" and not settings.on_gpu else None
+
+    def encode(texts: Sequence[str]) -> Embeddings:
+        with torch_threads(alone), threadpool_limits(alone, user_api="blas"):
+            rows = checked_rows(np.asarray(opened.encode_uncached(texts), dtype=np.float32), texts)
+        return unit(rows) if settings.normalize else rows
+
+    return replace(embedder_of(opened, model), encode=encode)
 
 
 @dataclass(frozen=True)

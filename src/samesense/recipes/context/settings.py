@@ -41,8 +41,7 @@ class ContextSettings(SurrogateSettings):
             origin = self.origin_settings()
             if origin.contexts == "retrieved":
                 origin.scheme()
-        if self.harvest is not None:
-            self._check_held_out(self.harvest_settings().pairs)
+        self._check_held_out(self.harvest_settings().pairs)
         return self
 
     def _check_held_out(self, pairs: int) -> None:
@@ -60,9 +59,11 @@ class ContextSettings(SurrogateSettings):
 
     def origin_settings(self) -> OriginSettings:
         """Return the settings of the Origin."""
-        from samesense.recipes.origin.settings import choose_origin
+        from samesense.recipes.origin.settings import OriginSettings
+        from samesense.recipes.settings import bind, read_settings
 
-        return choose_origin(self.origin_config, {"held_out_documents": HELD_OUT_DOCUMENTS, **(self.origin or {})})
+        usual = {"held_out_documents": HELD_OUT_DOCUMENTS}
+        return bind(OriginSettings, usual, read_settings(self.origin_config, "origin"), self.origin or {})
 
     def harvest_settings(self) -> HarvestSettings:
         """Return the settings of the harvest."""

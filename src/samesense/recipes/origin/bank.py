@@ -42,6 +42,9 @@ logger = logging.getLogger(__name__)
 REFERENCE, TEXTS = "reference", "reference.json"
 """Folder of what was read of the sentences that say what is usual, and the sentences."""
 
+OUTPUTS = {"bank": [BANK, FILE], "reference": [REFERENCE, TEXTS, FILE], "whitening": [WHITENING, FILE]}
+"""What each stage makes."""
+
 SHARD = 50
 """Sentences of a shard, and what a kill may cost a worker."""
 
@@ -64,24 +67,27 @@ class BankMaker:
         self._name = str(settled(settings.language_model or LANGUAGE_MODEL))
         self._precision = inference_precision(settings.score_precision, torch.device(device))
         self._work = ReadingWork(Path(), self._name, self._precision, device, settings.layer)
+        _reader.cache_clear()  # the folder may hold another model now than when it was opened before
         self._reader = self._work.reader
 
     def make(self, stages: Stages, corpus: Corpus) -> dict[str, Any]:
         """Do the stages, and return what ``origin.json`` says; raises Interrupted."""
         settings, folder = self._settings, stages.folder
         drawn = self._drawn(corpus)
-        stages.run("bank", drawn, [BANK, FILE], lambda: self._draw(corpus, folder))
+        stages.run("bank", drawn, OUTPUTS["bank"], lambda: self._draw(corpus, folder))
         reference = _reference(corpus, settings)
         texts = [reference[at] for at in self._reader.order(reference)]
         note = f"{len(texts)} sentences of {'the texts given' if settings.texts else 'the corpus'}, Ledoit-Wolf"
         read = {**drawn, "layer": self._reader.layer, "texts": rows_hash(texts)}
-        stages.run("reference", read, [REFERENCE, TEXTS, FILE], lambda: self._gather(folder, texts))
+        stages.run("reference", read, OUTPUTS["reference"], lambda: self._gather(folder, texts))
 
         def whiten() -> list[str]:
             write_blocks(folder / WHITENING, fit(_gathered(folder, len(texts)), settings))
             return [f"by {note}"]
 
-        stages.run("whitening", {**read, "cells": settings.cells, "own": settings.own}, [WHITENING, FILE], whiten)
+        how = {"cells": settings.cells, "own": settings.own}
+        stages.run("whitening", {**read, **how}, OUTPUTS["whitening"], whiten)
+        _reader.cache_clear()
         return {
             "language_model": self._name, "precision": self._precision, "layer": self._reader.layer,
             "reader": self._reader.identity, "cells": settings.cells, "note": note,

@@ -40,6 +40,9 @@ logger = logging.getLogger(__name__)
 WORK = "work"
 """Folder of what is needed only until a stage is done: checkpoints, single models, the tokenizer."""
 
+OUTPUTS = {name: [name, f"{WORK}/{name}", FILE] for name in ("discriminator", "generator")}
+"""What each stage makes."""
+
 CHECKED_WINDOWS = 200
 """Held-out windows on which a trained generator is measured."""
 
@@ -97,7 +100,7 @@ def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, pre
 
     vectors = None if settings.word_vectors is None else fingerprint(settings.word_vectors)
     inputs = {**_windows(corpus), "training": asdict(training), "word_vectors": vectors}
-    stages.run("discriminator", inputs, ["discriminator", f"{WORK}/discriminator", FILE], make)
+    stages.run("discriminator", inputs, OUTPUTS["discriminator"], make)
 
 
 def _generator(stages: Stages, corpus: Corpus, settings: OriginSettings, precision: Arithmetic) -> None:
@@ -120,7 +123,7 @@ def _generator(stages: Stages, corpus: Corpus, settings: OriginSettings, precisi
         **_windows(corpus), "training": asdict(training), "vocabulary": settings.vocabulary, "models": settings.models,
         "right_given": settings.right_given,
     }  # fmt: skip
-    stages.run("generator", inputs, ["generator", f"{WORK}/generator", FILE], make)
+    stages.run("generator", inputs, OUTPUTS["generator"], make)
 
 
 def _model(

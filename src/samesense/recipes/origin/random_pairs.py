@@ -15,6 +15,8 @@ from samesense.context.origin.similarity import Normalisation
 from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.origin.stages import Interrupted, Stages
 
+STAGE = "random pairs"
+
 REFERENCE = 32
 """Sentences that say what is usual here, at most: each is one more cell in every context."""
 
@@ -22,12 +24,10 @@ REFERENCE = 32
 def score_random_pairs(stages: Stages, settings: OriginSettings, made: Mapping[str, object], device: str) -> None:
     """Say the mean score of random pairs by each normalisation; raises Interrupted."""
     if settings.random_sentences > 1:
-        others = {name: entry["inputs"] for name, entry in stages.record["stages"].items() if name != "random pairs"}
+        others = {name: entry["inputs"] for name, entry in stages.record["stages"].items() if name != STAGE}
         inputs = {"sentences": settings.random_sentences, "origin": dict(made), "stages": others}
         scheme = settings.scheme()
-        stages.run(
-            "random pairs", inputs, [], lambda: _scored(stages.folder, scheme, settings.random_sentences, device)
-        )
+        stages.run(STAGE, inputs, [], lambda: _scored(stages.folder, scheme, settings.random_sentences, device))
 
 
 def _scored(folder: Path, scheme: Scheme, count: int, device: str) -> list[str]:

@@ -29,14 +29,15 @@ from samesense.context.origin.origin import FILE
 from samesense.data.documents import running_documents, without_held_out
 from samesense.execution.progress import progress_bar, stage
 from samesense.files import only_writer, write_json
-from samesense.recipes.origin.bank import BankMaker
-from samesense.recipes.origin.paper import PaperMaker
-from samesense.recipes.origin.random_pairs import score_random_pairs
+from samesense.recipes.origin import bank, paper, random_pairs
 from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.origin.stages import Interrupted, Stages, check_apart, describe_corpus, fingerprint, first_words
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
+
+OF_OTHERS = {"bank": {**paper.OUTPUTS, random_pairs.STAGE: []}, "retrieved": bank.OUTPUTS}
+"""Stages, with their outputs, that have no part in an Origin with these contexts."""
 
 
 def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overwrite: bool = False) -> bool:
@@ -51,8 +52,11 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
     record = manifest.describe("origin", settings.model_dump(), prints)
     stages = Stages(output, record, overwrite=overwrite)
     with stage(f"loading {settings.language_model or 'torch'}"):
-        maker = BankMaker(settings, str(device)) if settings.contexts == "bank" else PaperMaker(settings, device)
+        maker = (
+            bank.BankMaker(settings, str(device)) if settings.contexts == "bank" else paper.PaperMaker(settings, device)
+        )
     with only_writer(output):
+        stages.leave(OF_OTHERS[settings.contexts], "an Origin with other contexts")
         try:
             corpus = _corpus(stages, sources, prints, settings)
             made = maker.make(stages, corpus)
@@ -60,7 +64,7 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
             with stage("opening the Origin"):
                 logger.info(open_origin(output, device=str(device)).protocol)
             if settings.contexts == "retrieved":
-                score_random_pairs(stages, settings, made, str(device))
+                random_pairs.score_random_pairs(stages, settings, made, str(device))
         except Interrupted:
             return False
         stages.finish()

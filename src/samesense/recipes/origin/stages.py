@@ -6,7 +6,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,20 @@ class Stages:
         self._note(name, {"inputs": inputs, "status": "done", "summary": summary, "seconds": round(seconds, 1)})
         for line in summary:
             logger.info(f"{name}: {line}")
+
+    def leave(self, outputs: Mapping[str, Sequence[str]], of: str) -> None:
+        """Remove stages of something else, given with their outputs; OutputError if ``overwrite`` is not set."""
+        found = [name for name in outputs if name in self.record["stages"]]
+        if not self.overwrite and any((self.folder / output).exists() for name in found for output in outputs[name]):
+            raise OutputError(
+                f"{self.folder} holds the stages {', '.join(found)} of {of}. Pass `overwrite` to remove them, or "
+                "choose another output folder."
+            )
+        for name in found:
+            self._note(name, {**self.record["stages"][name], "status": "removed"})
+        self._remove(output for name in found for output in outputs[name])
+        for name in found:
+            del self.record["stages"][name]
 
     def finish(self) -> None:
         """Note that all is done, and say what the time of this run was spent on."""
