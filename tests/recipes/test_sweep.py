@@ -76,6 +76,7 @@ def test_cases_are_multiplied_with_the_grid_and_named(toy):
         ({"case": [{"loss": "mse"}, {"loss": "mse"}], "grid": {}}, "The variants of a sweep must differ; mse stands"),
         ({"base": {"seed": 3}}, "Seeds of a sweep stand in its list seeds"),
         ({"grid": {"loss": []}}, "needs a value or more; loss has none"),
+        ({"against": "start, layers 1", "start": True}, "against names a variant, one of start; temperature 0.05;"),
         ({"against": "nothing"}, "against names a variant, one of temperature 0.05; temperature 0.1; received"),
         ({"case": [{"data": ["other"]}]}, "A case is run on data sets of the sweep, toy; received 'other'."),
     ],
@@ -120,6 +121,37 @@ def test_the_order_is_seed_by_seed_and_the_settings_are_bound(toy):
     assert plan.cells[3].settings.temperature == 0.1
     assert plan.cells[2].settings.weight_decay == 0.01
     assert len({cell.key for cell in plan.cells}) == len(plan.cells)
+
+
+def test_each_model_that_variants_start_from_has_a_start_of_its_own(toy, tiny_trunk):
+    base = {name: value for name, value in toy["base"].items() if name != "model"}
+    cases = [{"name": "one", "layers": 1}, {"name": "two", "layers": 2}, {"name": "again", "layers": 1, "loss": "mse"}]
+    plan = quick(toy, start=["none", "mean"], seeds=[1], grid={"model": [str(tiny_trunk)]}, case=cases, base=base)
+    starts = [cell for cell in plan.cells if cell.seed is None]
+    assert [cell.variant for cell in starts] == [
+        "start, layers 1", "start, layers 2", "start less its mean, layers 1", "start less its mean, layers 2",
+    ]  # fmt: skip
+    assert [cell.layers for cell in starts] == [1, 2, 1, 2]
+    assert {cell.settings.model for cell in starts} == {str(tiny_trunk)}
+    only = [{"name": "here", "pooling": "cls"}, {"name": "there", "pooling": "max", "data": ["again"]}]
+    data = [toy["data"][0], {**toy["data"][0], "name": "again", "train_rows": 50}]
+    plan = quick(toy, start=True, seeds=[1], grid={}, case=only, data=data, against="start, pooling cls")
+    assert [cell.name for cell in plan.cells if cell.seed is None] == [
+        "toy, start, pooling cls", "again, start, pooling cls", "again, start, pooling max",
+    ]  # fmt: skip
+    tuned = quick(toy, start=True, grid={}, tune={"pooling": ["mean", "cls"]})
+    assert [cell.variant for cell in tuned.cells] == ["start, pooling mean", "start, pooling cls"]
+
+
+def test_methods_that_read_a_bare_start_differently_need_a_pooling(toy):
+    data = [{**toy["data"][0], "dev": "none"}]
+    more = {"start": True, "seeds": [1], "grid": {}, "data": data}
+    cases = [{"method": "cosent"}, {"method": "simcse"}]
+    base = {"model": toy["base"]["model"], "max_steps": 2}
+    with pytest.raises(ConfigError, match=r"toy, start: cosent and simcse .* mean and cls\. Give pooling"):
+        quick(toy, base=base, case=cases, **more)
+    plan = quick(toy, base={**base, "pooling": "mean"}, case=cases, **more)
+    assert [cell.variant for cell in plan.cells] == ["start", "cosent", "simcse"]
 
 
 def test_the_identity_knows_settings_data_start_and_layers_but_no_paths(toy, toy_pairs, tmp_path):

@@ -111,6 +111,13 @@ def test_a_reference_without_a_figure_is_named_in_the_tables(file, tmp_path):
     )
 
 
+def test_the_reference_is_the_first_variant_and_no_start(file, tmp_path):
+    leave(plan_of(file, seeds=[1], start=True), tmp_path)
+    text, _ = write_report(tmp_path)
+    assert "## Differences from temperature 0.05" in text
+    assert "temperature 0.05 - start" not in text and "start - temperature 0.05" in text
+
+
 def test_paths_of_the_machine_stay_out(file, tiny_trunk, tmp_path):
     teacher = {"method": "rankcse", "pooling": "mean", "teacher": [f"{tiny_trunk}+whiten"], "teacher_cache": "/some/c"}
     data = [{**file["data"][0], "dev": "none"}]

@@ -18,7 +18,7 @@ from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import Method, method_named
 from samesense.recipes.origin.stages import fingerprint
 from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.sweep.file import LAYERS, METHOD, STARTS, DataEntry, SweepFile, Untrained, Variant
+from samesense.recipes.sweep.file import LAYERS, METHOD, DataEntry, Start, SweepFile, Variant
 from samesense.recipes.sweep.splits import Splits, how_of, read_splits
 
 LONGEST = 80
@@ -113,7 +113,9 @@ def with_chosen(plan: Plan, chosen: Choices) -> Plan:
 
 def _cells(plan: Plan) -> Iterator[Cell]:
     file, variants = plan.file, plan.file.variants()
-    yield from (_start(plan, entry, variants, how) for how in file.starts() for entry in file.data)
+    for start, entry in product(file.starts(), file.data):
+        if own := [variant for variant in start.variants if entry.name in variant.data]:
+            yield _start(plan, entry, start, own)
     for seed, entry, variant in product(file.seeds, file.data, variants):
         choice = plan.chosen.get((variant.name, entry.name)) if variant.tune else {}
         if entry.name in variant.data and choice is not None:
@@ -157,12 +159,13 @@ def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:
     return Cell(variant=variant.name, dataset=entry.name, seed=seed, given=given, identity=identity, **vars(bound))
 
 
-def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], how: Untrained) -> Cell:
-    given = {**plan.file.base, **entry.settings}
-    methods = [variant.settings.get(METHOD) for variant in variants if entry.name in variant.data]
-    own = {METHOD: methods[0]} if methods and methods[0] else {}  # of the first variant, whose data can be read
-    bound = _bind(plan, entry, STARTS[how], {**given, **own, "standardize": how})
+def _start(plan: Plan, entry: DataEntry, start: Start, variants: Sequence[Variant]) -> Cell:
+    given = {**plan.file.base, **entry.settings, **start.settings}
+    methods = list(dict.fromkeys(variant.settings.get(METHOD, given.get(METHOD, "cosent")) for variant in variants))
+    # the first method's data can be read
+    bound = _bind(plan, entry, start.name, {**given, METHOD: methods[0], "standardize": start.how})
     settings, splits = bound.settings, plan.splits[entry.name, bound.reading]
+    _check_pooling(f"{entry.name}, {start.name}", settings, list(map(method_named, methods)))
     if getattr(settings, "encoder", "bi") == "cross":
         raise ConfigError(
             "The start model of a cross-encoder has a random head, and nothing to evaluate. Leave out start = true."
@@ -176,9 +179,24 @@ def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], how: Untra
         "tests": splits.identity()["tests"],
         "dev": splits.identity()["dev"],
     }
-    if how != "none":
-        given, identity = {**given, "standardize": how}, {**identity, "standardize": how, "train": splits.train.sha256}
-    return Cell(variant=STARTS[how], dataset=entry.name, seed=None, given=given, identity=identity, **vars(bound))
+    if start.how != "none":
+        given = {**given, "standardize": start.how}
+        identity = {**identity, "standardize": start.how, "train": splits.train.sha256}
+    return Cell(variant=start.name, dataset=entry.name, seed=None, given=given, identity=identity, **vars(bound))
+
+
+def _check_pooling(name: str, settings: EncoderSettings, methods: Sequence[Method]) -> None:
+    """Raise ConfigError if a start without a pooling of its own is another one for each of the methods."""
+    poolings = list(dict.fromkeys(method.settings.bare_pooling for method in methods))
+    if len(poolings) == 1 or settings.pooling is not None:
+        return
+    from samesense.encoder.assembly.build import is_bare
+
+    if is_bare(settings.model):
+        raise ConfigError(
+            f"{name}: {' and '.join(method.name for method in methods)} start from {settings.model} with pooling "
+            f"{' and '.join(poolings)}. Give pooling in [base], or in each case."
+        )
 
 
 @dataclass(frozen=True)

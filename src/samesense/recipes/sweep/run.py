@@ -154,7 +154,7 @@ def begin(plan: Plan, output: Path) -> None:
     """Write the plan, and the pairs of its test sets and what selects, to which the kept scores belong."""
     content = {
         "keep": plan.file.keep,
-        "against": plan.file.against,
+        "against": plan.file.reference,
         "grid": plan.file.grid,
         "tuning": [
             {
