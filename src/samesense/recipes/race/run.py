@@ -89,6 +89,7 @@ def _cells(asked: Race) -> Cells:
     identity = {
         "train": train.sha256,
         "dev": dev.sha256,
+        "label range": [list(getattr(data, "scale", None) or ()) for data in (train, dev)],  # decides targets
         "models": {name: fingerprint_of(name, known) for name in asked.models},
         "at hand": asked.at_hand,
         "seed": asked.seed,
