@@ -181,7 +181,7 @@ def test_a_long_name_has_a_folder(file, tmp_path):
 
 def test_files_that_decide_count_by_their_content(file, tmp_path):
     from samesense.recipes.context.settings import ContextSettings
-    from samesense.recipes.sweep.plan import deciding
+    from samesense.recipes.sweep.identity import deciding
 
     config, vectors = tmp_path / "origin.toml", tmp_path / "words.vec"
     vectors.write_text("a 1 2\n", encoding="utf-8")
@@ -196,6 +196,11 @@ def test_files_that_decide_count_by_their_content(file, tmp_path):
     assert key("windows = 60\n") != one
     vectors.write_text("a 1 3\n", encoding="utf-8")
     assert key("windows = 50\n") != one
+    vectors.write_text("One text.\n", encoding="utf-8")
+    texts = {"origin": {"texts": [str(vectors)]}}
+    one = deciding(ContextSettings(**texts), {})
+    vectors.write_text("Another text.\n", encoding="utf-8")
+    assert deciding(ContextSettings(**texts), {}) != one
 
 
 def test_labels_of_groups_are_read_as_the_data_set_says(file, tmp_path):

@@ -126,7 +126,7 @@ class SweepFile(_Table):
         tables = (self.base, self.grid, *(v.tune for v in variants), *self.case, *(e.settings for e in self.data))
         if any("seed" in table for table in tables):
             raise ConfigError("Seeds of a sweep stand in its list seeds, as in: seeds = [1, 2, 3]; received seed.")
-        self._check_tuning(variants)
+        self._check_choices(variants)
         untested = next((entry.name for entry in self.data if not entry.tests()), None)
         if untested is not None:
             raise ConfigError(f"Each data set needs a test set or more; {untested} has none.")
@@ -146,7 +146,7 @@ class SweepFile(_Table):
             if twice is not None:
                 raise ConfigError(f"The {what} of a sweep must differ; {twice} stands there twice.")
 
-    def _check_tuning(self, variants: list[Variant]) -> None:
+    def _check_choices(self, variants: list[Variant]) -> None:
         """Raise ConfigError if a setting that varies has no value, or there is no dev set to choose by."""
         tuned = [variant.tune for variant in variants]
         for what, grids in (("of the grid", [self.grid]), ("that is tuned", tuned)):
@@ -154,6 +154,11 @@ class SweepFile(_Table):
             if empty is not None:
                 raise ConfigError(f"Each setting {what} needs a value or more; {empty} has none.")
         blind = {entry.name for entry in self.data if entry.dev == "none"}
+        if self.keep == "best" and blind:
+            raise ConfigError(
+                f'keep = "best" is chosen on dev, and {min(blind)} has dev = "none". Give it a dev set, or keep "all" or '
+                '"none".'
+            )
         unselected = next((v for v in variants if v.tune and blind & set(v.data)), None)
         if unselected is not None:
             raise ConfigError(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from samesense.errors import ConfigError, DataError
 from samesense.files import read_json
 from samesense.recipes.sweep.cell import DEV, RESULTS, SCORES, read_record
-from samesense.recipes.sweep.plan import APART
+from samesense.recipes.sweep.identity import APART
 from samesense.recipes.sweep.run import PAIRS, PLAN
 from samesense.reports import read_results
 from samesense.reports.store import Run, read_run

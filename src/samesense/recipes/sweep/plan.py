@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import ConfigError, DataError
-from samesense.hashes import folder_hash, json_hash
-from samesense.inference.models.load import load
-from samesense.inference.names import split_kind, split_maps
-from samesense.recipes.context.settings import ContextSettings
+from samesense.hashes import json_hash
 from samesense.recipes.methods import Method, method_named
-from samesense.recipes.origin.stages import fingerprint
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.file import LAYERS, METHOD, DataEntry, Start, SweepFile, Variant
+from samesense.recipes.sweep.identity import deciding, fingerprint_of
 from samesense.recipes.sweep.splits import Splits, how_of, read_splits
 
 LONGEST = 80
@@ -247,49 +244,3 @@ def _check_fits(plan: Plan, cell: Cell) -> None:
         raise DataError(
             f"{cell.name}: {error} To leave this data set out for these settings, write a case with data = [...]."
         ) from error
-
-
-APART = frozenset({"model", "teacher_cache", "teacher_dtype"})
-"""Settings that are no part of a cell's identity as they stand: the start model counts by its content; where, and in
-how many digits, vectors of teachers are kept decides nothing that matters."""
-
-
-def deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any]:
-    """Return the settings that decide the figures of a cell; models that teach count by their content."""
-    found = settings.model_dump(exclude_defaults=True, exclude=set(APART))
-    if "teacher" in found:
-        found["teacher"] = [_teacher(name, known) for name in found["teacher"]]
-    if "paraphraser" in found:
-        found["paraphraser"] = fingerprint(found["paraphraser"])
-    if isinstance(settings, ContextSettings) and {"origin", "origin_config"} & found.keys():
-        origin = settings.origin_settings().model_dump(exclude_defaults=True)
-        files = {name: fingerprint(origin[name]) for name in ("word_vectors", "language_model") if name in origin}
-        found = {**found, "origin": origin | files}
-        found.pop("origin_config", None)
-    return found
-
-
-def _teacher(name: str, known: dict[str, str]) -> str:
-    """Return what tells a teacher from others: the content of a model or file, and the maps behind it."""
-    base, maps = split_maps(name)
-    if not split_kind(base)[0]:
-        return fingerprint_of(base, known) + maps
-    if base not in known:
-        known[base] = load(base).identity
-    return known[base] + maps
-
-
-def fingerprint_of(model: str, known: dict[str, str]) -> str:
-    """Return what tells a start model from others: a hash of its files, or its name on the hub; of adapters both."""
-    if model not in known:
-        from samesense.encoder.names import base_of, resolve
-
-        folder = Path(resolve(model))
-        kept = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
-        own, base = folder_hash(folder, kept) if folder.is_dir() else model, base_of(folder)
-        known[model] = own if base is None else f"{own} on {fingerprint_of(base, known)}"
-    return known[model]
-
-
-def _decides(path: Path) -> bool:
-    return path.suffix != ".md" and not path.name.startswith(".")
