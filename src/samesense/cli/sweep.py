@@ -48,6 +48,12 @@ def sweep(
             "The tables of one: samesense sweep FOLDER --table."
         )
     if table:
+        given = {"set": set_, "datasets": datasets, "jobs": jobs != "auto", "dry-run": dry_run}
+        idle = next((name for name, value in given.items() if value), None)
+        if idle is not None:
+            raise ConfigError(
+                f"--table shows the tables of a sweep and runs nothing; received --{idle} too. Leave it out."
+            )
         _show(folder, json)
         return
     if not file.is_file():  # before torch is loaded, which takes seconds

@@ -156,8 +156,8 @@ class SweepFile(_Table):
         blind = {entry.name for entry in self.data if entry.dev == "none"}
         if self.keep == "best" and blind:
             raise ConfigError(
-                f'keep = "best" is chosen on dev, and {min(blind)} has dev = "none". Give it a dev set, or keep "all" or '
-                '"none".'
+                f'keep = "best" is chosen on dev, and {min(blind)} has dev = "none". Give it a dev set, or keep "all" '
+                'or "none".'
             )
         unselected = next((v for v in variants if v.tune and blind & set(v.data)), None)
         if unselected is not None:
