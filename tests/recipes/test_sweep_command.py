@@ -55,7 +55,7 @@ def test_command(written, tmp_path, command):
             [out, "--table", "--datasets", "toy"],
             "--table shows the tables of a sweep and runs nothing; received --datasets",
         ),
-        ([out, "--table", "--jobs", "1"], "received --jobs too. Leave it out."),
+        ([out, "--table", "--jobs", "1"], "received --jobs. Leave it out."),
         ([written[0], "-o", out, "--set", "START"], "--set takes NAME=VALUE; received 'START'."),
     ):
         code, _, said = command(*words)

@@ -178,6 +178,12 @@ def test_half_a_grid_has_no_figure_where_nothing_else_stayed_the_same(file, tmp_
     assert write_report(tmp_path)[1][-1].name == "report.html"
 
 
+def test_the_number_of_layers_has_a_figure(file, tmp_path):
+    leave(plan_of(file, seeds=[1], grid={"layers": [1, 2]}), tmp_path)
+    write_report(tmp_path)
+    assert "against layers; bands" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_one_name_for_two_things_is_refused(file):
     again = {**file["data"][0], "name": "a", "test": {"b": file["data"][0]["test"]}}
     for change, message in (

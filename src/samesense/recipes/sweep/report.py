@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from samesense.errors import MissingExtraError
 from samesense.evaluation.run import EvaluatedModel, Failure
 from samesense.files import write_json_lines, write_text
+from samesense.recipes.sweep.file import LAYERS
 from samesense.recipes.sweep.gather import CellResults, Tried, gather, read_plan, rows, settings_of, tried
 from samesense.recipes.sweep.plan import slug
 from samesense.reports.figures.curves import Curve
-from samesense.reports.figures.plot import Plot, need_matplotlib
+from samesense.reports.figures.plot import Plot, Style, need_matplotlib
 from samesense.reports.grid import grids
 from samesense.reports.illustrate import distributions, model_styles
 from samesense.reports.report import Report
@@ -30,10 +32,10 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     Cells that are not finished are named and have no figure. Returned are the tables in Markdown, and the files.
     """
     cells = gather(output)
-    against = read_plan(output)["against"]
+    plan = read_plan(output)
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
     comparisons, problems = paired_comparisons(
-        [one for cell in cells for one in cell.evidence], results, against=against
+        [one for cell in cells for one in cell.evidence], results, against=plan["against"]
     )
     tuning = tried(output)
     text = _tables(cells, results, comparisons, problems, tuning)
@@ -50,7 +52,7 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
         return f"{text}\nThere is no report.html: {error}\n", written
     failed = [f"failed: {line}" for line in _failed(cells, tuning)]
     notes = [*failed, *_not_run(cells, tuning), *problems, *_unlike(cells)]
-    report = _report(output, cells, comparisons, notes, against)
+    report = _report(cells, comparisons, notes, grid=list(plan["grid"]), against=plan["against"])
     return text, [*written, report.save(output / "report.html")]
 
 
@@ -96,7 +98,12 @@ def _tried_table(tuning: Sequence[Tried]) -> str:
 
 
 def _report(
-    output: Path, cells: Sequence[CellResults], comparisons: list[Comparison], notes: list[str], against: str | None
+    cells: Sequence[CellResults],
+    comparisons: list[Comparison],
+    notes: list[str],
+    *,
+    grid: Sequence[str],
+    against: str,
 ) -> Report:
     evidence = [one for cell in cells for one in cell.evidence]
     styles = model_styles([str(cell.entry["variant"]) for cell in cells])
@@ -109,7 +116,7 @@ def _report(
         against=against,
         failures=_failures(cells),
         notes=notes,
-        general=_figures(output, cells),
+        general=_figures(cells, grid, against, styles),
         by_dataset=distributions(evidence, styles),
         environment={what: " / ".join(values) for what, values in _made(cells).items()},
     )
@@ -144,13 +151,20 @@ def _differing(texts: Sequence[str]) -> str:
     return " / ".join(dict.fromkeys(texts))
 
 
-def _figures(output: Path, cells: Sequence[CellResults]) -> list[Plot]:
-    plots = [curve_figure(curves, dataset, slug(f"learning-{dataset}")) for dataset, curves in _curves(cells).items()]
+def _figures(
+    cells: Sequence[CellResults], grid: Sequence[str], against: str, styles: Mapping[str, Style]
+) -> list[Plot]:
+    plots = [
+        curve_figure(curves, dataset, slug(f"learning-{dataset}"), reference=against, styles=styles)
+        for dataset, curves in _curves(cells).items()
+    ]
     runs: dict[str, list[Run]] = {}
     for cell in cells:
         if cell.run is not None:
-            runs.setdefault(str(cell.entry["dataset"]), []).append(cell.run)
-    return [*plots, *setting_figures(runs, list(read_plan(output)["grid"]))]
+            # the manifest of the run knows a cut start by its folder
+            own = {**cell.run.settings, "model": cell.record["start"], LAYERS: cell.record["layers"]}
+            runs.setdefault(str(cell.entry["dataset"]), []).append(replace(cell.run, settings=own))
+    return [*plots, *setting_figures(runs, grid)]
 
 
 def _curves(cells: Sequence[CellResults]) -> Curves:
