@@ -4,6 +4,7 @@
     ├── DataError               a file, row or column breaks a rule of its format
     │   └── BadRowsError        rows of a source cannot be used; it holds them all
     ├── ConfigError             a setting is unknown, out of range, or contradicts another
+    │   └── AnotherRunError     a folder holds a run of other settings or data
     ├── ModelError              a model folder or name cannot be read, or gave unusable output
     ├── OutputError             writing would overwrite or lose something
     └── MissingExtraError       an optional dependency is needed and absent
@@ -38,6 +39,10 @@ class BadRowsError(DataError):
 
 class ConfigError(SamesenseError):
     """A setting is unknown, out of range, or contradicts another."""
+
+
+class AnotherRunError(ConfigError):
+    """A folder holds a run of other settings or data than the one that is to go on there."""
 
 
 class ModelError(SamesenseError):

@@ -16,8 +16,9 @@ from samesense.inference.explain import explain
 from samesense.inference.models.load import apply_maps, load
 from samesense.recipes.compare import cost as cost_module
 from samesense.recipes.compare.cost import measure_cost
-from samesense.recipes.compare.models import _names, _seed, open_models
+from samesense.recipes.compare.models import _seed, named, open_models
 from samesense.recipes.compare.recipe import compare
+from samesense.recipes.compare.runs import read_runs
 from samesense.recipes.compare.sentences import PAIRS, own_sentences, read_topics
 from samesense.reports import read_results
 from samesense.reports.details import against_gold
@@ -28,6 +29,7 @@ from tests.conftest import WORDS
 from tests.evaluation.toy import pair_data
 from tests.messages import listen
 from tests.models import made_model
+from tests.reports.test_runs import run_folder
 
 pytest.importorskip("matplotlib")
 
@@ -395,12 +397,12 @@ def test_models_have_the_shortest_names_that_tell_them_apart(tmp_path):
     (tmp_path / "old" / "other").mkdir(parents=True)
     runs = tmp_path / "runs"
     given = [f"{runs}/a-1/model", f"{runs}/a-2/model+whiten", f"{runs}/other", f"{tmp_path}/old/other", "default"]
-    assert [name for name, _ in _names(given)] == ["a-1", "a-2+whiten", "runs/other", "old/other", "default"]
+    assert [name for name, _ in named(given)] == ["a-1", "a-2+whiten", "runs/other", "old/other", "default"]
     assert [_seed(spec) for spec in given] == [1, 2, 1, None, None]
     assert _seed(f"{runs}/a-2?cls") == 2
-    assert [name for name, _ in _names([f"{runs}/other"] * 2)] == [f"{runs}/other"] * 2  # refused later
+    assert [name for name, _ in named([f"{runs}/other"] * 2)] == [f"{runs}/other"] * 2  # refused later
     objects = [torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.nn.ReLU()]
-    assert [name for name, _ in _names(objects)] == ["Linear", "Linear 2", "ReLU"]
+    assert [name for name, _ in named(objects)] == ["Linear", "Linear 2", "ReLU"]
 
 
 def lengths(texts):
@@ -422,3 +424,24 @@ def test_the_first_model_is_the_reference_even_if_it_has_no_figure(toy):
     assert report.comparisons == []
     assert report.ranking.reference == "flat"
     assert report.ranking.unranked == ("flat",)
+
+
+def test_runs_are_named_as_models_are_and_only_seeds_of_one_thing_have_one_name(tmp_path):
+    for method in ("cosent", "mse"):
+        (tmp_path / method).mkdir()
+        for seed in (1, 2):
+            run_folder(tmp_path / method, f"seed-{seed}", {"loss": method, "seed": seed}, [(5, 0.5)])
+    one, other, mse = (str(tmp_path / name) for name in ("cosent/seed-1", "cosent/seed-2", "mse/seed-1"))
+    assert [run.name for run in read_runs([one, mse])] == ["cosent/seed-1", "mse/seed-1"]
+    assert [run.curve.name for run in read_runs([f"a={one}", f"a={other}", mse])] == ["a", "a", "seed-1"]
+    for specs, why in (([f"a={one}", f"a={mse}"], "two named 'a' differ in loss"), ([one, one], "have seed 1")):
+        with pytest.raises(ConfigError, match=why):
+            read_runs(specs)
+
+
+def test_a_run_that_no_curve_shows_is_named(toy, tmp_path):
+    run_folder(tmp_path, "bare", {"seed": 1})
+    run_folder(tmp_path, "seen", {"seed": 1}, [(5, 0.5)])
+    runs = [str(tmp_path / name) for name in ("bare", "seen")]
+    report = compare(toy["models"][:1], toy["data"], runs=runs, speed=False)
+    assert "bare: no learning curve, since it was never evaluated on dev." in report.notes

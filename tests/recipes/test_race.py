@@ -16,6 +16,8 @@ from samesense.recipes.race import cells, clock, end, entrants, forms, run
 from samesense.recipes.race.board import Line, RaceResult, cpu_of, quality_of
 from samesense.recipes.race.clock import Clock, Costs, rungs, seconds_of, that_fit
 from samesense.recipes.race.entrants import Entrant, Start
+from samesense.recipes.race.state import Race
+from samesense.recipes.reading import Reading
 from samesense.recipes.train import plan
 from tests.command import run_command
 
@@ -110,6 +112,22 @@ def test_what_no_race_can_be_held_on_leaves_nothing(asked, tmp_path, change, err
     with pytest.raises(error, match=said):
         samesense.race(**{**asked, **change})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_another_scale_of_labels_is_another_race(tiny_trunk, toy_pairs, tmp_path):
+    def begun(**reading):
+        planned = plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv", reading=Reading(**reading))
+        return run._cells(
+            Race(
+                planned=planned, models=[str(tiny_trunk)], at_hand=False, budget=60.0, output=tmp_path, cpu_drop=1.0,
+                seed=0, begun=0.0,
+            )
+        )  # fmt: skip
+
+    begun().save()
+    begun()
+    with pytest.raises(ConfigError, match="holds another race: it differs in label range"):
+        begun(label_range=(0, 10))
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -76,6 +77,11 @@ def test_cases_are_multiplied_with_the_grid_and_named(toy):
         ({"case": [{"loss": "mse"}, {"loss": "mse"}], "grid": {}}, "The variants of a sweep must differ; mse stands"),
         ({"base": {"seed": 3}}, "Seeds of a sweep stand in its list seeds"),
         ({"grid": {"loss": []}}, "needs a value or more; loss has none"),
+        ({"against": "start, layers 1", "start": True}, "against names a variant, one of start; temperature 0.05;"),
+        (
+            {"keep": "best", "data": [{"name": "a", "train": "t", "test": "u", "dev": "none"}]},
+            'keep = "best" is chosen on dev, and a has dev = "none". Give it a dev set, or keep "all" or "none".',
+        ),
         ({"against": "nothing"}, "against names a variant, one of temperature 0.05; temperature 0.1; received"),
         ({"case": [{"data": ["other"]}]}, "A case is run on data sets of the sweep, toy; received 'other'."),
     ],
@@ -122,6 +128,37 @@ def test_the_order_is_seed_by_seed_and_the_settings_are_bound(toy):
     assert len({cell.key for cell in plan.cells}) == len(plan.cells)
 
 
+def test_each_model_that_variants_start_from_has_a_start_of_its_own(toy, tiny_trunk):
+    base = {name: value for name, value in toy["base"].items() if name != "model"}
+    cases = [{"name": "one", "layers": 1}, {"name": "two", "layers": 2}, {"name": "again", "layers": 1, "loss": "mse"}]
+    plan = quick(toy, start=["none", "mean"], seeds=[1], grid={"model": [str(tiny_trunk)]}, case=cases, base=base)
+    starts = [cell for cell in plan.cells if cell.seed is None]
+    assert [cell.variant for cell in starts] == [
+        "start, layers 1", "start, layers 2", "start less its mean, layers 1", "start less its mean, layers 2",
+    ]  # fmt: skip
+    assert [cell.layers for cell in starts] == [1, 2, 1, 2]
+    assert {cell.settings.model for cell in starts} == {str(tiny_trunk)}
+    only = [{"name": "here", "pooling": "cls"}, {"name": "there", "pooling": "max", "data": ["again"]}]
+    data = [toy["data"][0], {**toy["data"][0], "name": "again", "train_rows": 50}]
+    plan = quick(toy, start=True, seeds=[1], grid={}, case=only, data=data, against="start, pooling cls")
+    assert [cell.name for cell in plan.cells if cell.seed is None] == [
+        "toy, start, pooling cls", "again, start, pooling cls", "again, start, pooling max",
+    ]  # fmt: skip
+    tuned = quick(toy, start=True, grid={}, tune={"pooling": ["mean", "cls"]})
+    assert [cell.variant for cell in tuned.cells] == ["start, pooling mean", "start, pooling cls"]
+
+
+def test_methods_that_read_a_bare_start_differently_need_a_pooling(toy):
+    data = [{**toy["data"][0], "dev": "none"}]
+    more = {"start": True, "seeds": [1], "grid": {}, "data": data}
+    cases = [{"method": "cosent"}, {"method": "simcse"}]
+    base = {"model": toy["base"]["model"], "max_steps": 2}
+    with pytest.raises(ConfigError, match=r"toy, start: cosent and simcse .* mean and cls\. Give pooling"):
+        quick(toy, base=base, case=cases, **more)
+    plan = quick(toy, base={**base, "pooling": "mean"}, case=cases, **more)
+    assert [cell.variant for cell in plan.cells] == ["start", "cosent", "simcse"]
+
+
 def test_the_identity_knows_settings_data_start_and_layers_but_no_paths(toy, toy_pairs, tmp_path):
     key = quick(toy).cells[0].key
     other = tmp_path / "elsewhere"
@@ -140,6 +177,17 @@ def test_the_identity_knows_settings_data_start_and_layers_but_no_paths(toy, toy
         {"seeds": [2]},
     ]
     assert key not in {quick(toy, **change).cells[0].key for change in changed}
+
+
+def test_what_is_written_of_a_run_does_not_decide_its_figures(toy):
+    key = quick(toy).cells[0].key
+    for more in (
+        {"report": False}, {"license": "mit"}, {"language": "en,de"}, {"report_to": ["tensorboard"]},
+        {"trainer": {"logging_steps": 7}},
+    ):  # fmt: skip
+        assert quick(toy, base={**toy["base"], **more}).cells[0].key == key, more
+    betas = {"trainer": {"adam_beta1": 0.8, "logging_steps": 7}}
+    assert quick(toy, base={**toy["base"], **betas}).cells[0].key != key
 
 
 def test_rows_are_a_fixed_part_in_the_order_of_the_source(toy_pairs):
@@ -321,6 +369,45 @@ def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     one, other = (rows(gather(tmp_path / name))[0] for name in ("whole", "cut"))
     assert one["spearman"] == pytest.approx(other["spearman"], abs=1e-9)
     assert one["curve"] == other["curve"]
+
+
+@pytest.mark.slow
+def test_an_interrupted_cell_goes_on_though_its_files_were_moved(toy, tiny_trunk, toy_pairs, tmp_path, monkeypatch):
+    from samesense.recipes import runner
+    from samesense.training import fit as module
+    from tests.training.test_fit import At
+
+    real = module.fit
+    stop = At(3, lambda: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(runner, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [stop]}))
+    run(quick(toy, grid={}, seeds=[1]), tmp_path / "out")
+    monkeypatch.setattr(runner, "fit", real)
+    trunk = shutil.copytree(tiny_trunk, tmp_path / "trunk")
+    data = entry(shutil.copytree(toy_pairs, tmp_path / "pairs"))
+    base = {**toy["base"], "model": str(trunk), "license": "mit"}
+    said = listen()
+    assert run(quick(toy, grid={}, seeds=[1], base=base, data=[data]), tmp_path / "out").finished == 1
+    assert not [line for line in said if "begun anew" in line]
+    [path] = (tmp_path / "out").glob("runs/*/manifest.json")
+    kept = read_json(path)
+    assert len(kept["resumed"]) == 1 and kept["settings"]["model"] == str(trunk)
+    assert kept["data"]["train"]["source"] == data["train"]
+
+
+@pytest.mark.slow
+def test_models_that_are_wanted_and_gone_are_said(toy, tmp_path):
+    run(quick(toy, seeds=[1]), tmp_path)
+    said = listen()
+    run(quick(toy, seeds=[1], keep="best"), tmp_path)
+    assert [line.partition(":")[0] for line in said if "no model any more" in line] == ['keep = "best"']
+    said.clear()
+    run(quick(toy, seeds=[1], keep="all", start=True), tmp_path)
+    [line] = [line for line in said if "no model any more" in line]
+    assert line.startswith('keep = "all": 2 finished cells have no model any more, as it was not kept when they ended.')
+    assert all(path.name in line for path in (tmp_path / "runs").iterdir() if "seed" in path.name)
+    said.clear()
+    run(quick(toy, seeds=[1]), tmp_path)
+    assert not [line for line in said if "no model any more" in line]
 
 
 def test_a_second_process_is_kept_out(toy, tmp_path):

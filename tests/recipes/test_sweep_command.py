@@ -51,6 +51,11 @@ def test_command(written, tmp_path, command):
     for words, why in (
         ([written[0]], "samesense sweep FILE --output FOLDER"),
         ([tmp_path, "--table"], "holds no sweep"),
+        (
+            [out, "--table", "--datasets", "toy"],
+            "--table shows the tables of a sweep and runs nothing; received --datasets",
+        ),
+        ([out, "--table", "--jobs", "1"], "received --jobs. Leave it out."),
         ([written[0], "-o", out, "--set", "START"], "--set takes NAME=VALUE; received 'START'."),
     ):
         code, _, said = command(*words)

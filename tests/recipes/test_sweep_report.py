@@ -40,12 +40,12 @@ def leave(plan, output, which=None, versions=None, precision="float32"):
         parts, folder = plan.splits_of(cell), cell.folder(output)
         work = cells.CellJob(cell, parts, folder, "float32")
         cells.record(work, "running")
-        [(name, test)] = parts.tests.items()
-        noise = np.random.default_rng(len(list(folder.parent.iterdir()))).normal(size=len(test))
-        scores = np.asarray(test.labels) + noise
-        value = float(spearmanr(scores, test.labels).statistic)
-        append_results(folder / "results.jsonl", [result("x", value, dataset=name, n=len(test), seed=cell.seed)])
-        write_scores(folder / "scores.npz", {f"sts:{name}:spearman": scores})
+        random, kept = np.random.default_rng(len(list(folder.parent.iterdir()))), {}
+        for name, test in parts.tests.items():
+            kept[f"sts:{name}:spearman"] = scores = np.asarray(test.labels) + random.normal(size=len(test))
+            value = float(spearmanr(scores, test.labels).statistic)
+            append_results(folder / "results.jsonl", [result("x", value, dataset=name, n=len(test), seed=cell.seed)])
+        write_scores(folder / "scores.npz", kept)
         made = {"versions": versions or {"samesense": "1.0"}, "precision": [precision, "measured"], "outcome": {}}
         kept = {"settings": cell.settings.model_dump(), **made}
         (folder / "manifest.json").write_text(json.dumps(kept), encoding="utf-8")
@@ -84,7 +84,7 @@ def test_the_start_is_another_one_with_a_prompt_and_guards_are_refused(file):
 
 
 def test_a_name_with_a_bar_stays_one_cell():
-    table = _tried_table([Tried("toy", "a | b", "learning_rate 0.1", 0.5, chosen=True)])
+    table = _tried_table([Tried("toy", "a | b", "learning_rate 0.1", 0.5, chosen=True, status="finished", error="")])
     assert table.splitlines()[-1] == r"| toy | a \| b | **learning_rate 0.1** | **50.00** |"
 
 
@@ -102,6 +102,37 @@ def test_cells_that_were_not_made_alike_are_named(file, tmp_path):
     assert "## Not run\n\n- toy, temperature 0.1, seed 2: not run yet" in text
 
 
+def fail(plan, output, which, error="Traceback\nMemoryError: no room"):
+    for cell in which:
+        cells.record(cells.CellJob(cell, plan.splits_of(cell), cell.folder(output), "float32"), "failed", error=error)
+
+
+def test_a_failed_run_is_said_wherever_its_figure_is_missing(file, tmp_path):
+    tests = dict.fromkeys(("one", "two"), file["data"][0]["test"])
+    plan = plan_of(file, data=[{**file["data"][0], "test": tests}])
+    leave(plan, tmp_path, [0, 2])
+    fail(plan, tmp_path, [plan.cells[1], plan.cells[3]])
+    table = write_report(tmp_path)[0].splitlines()
+    assert next(line for line in table if line.startswith("| temperature 0.1 ")).count("failed") == 2
+    leave(plan, tmp_path, [1])
+    text, _ = write_report(tmp_path)
+    line = next(line for line in text.splitlines() if line.startswith("| temperature 0.1 "))
+    assert line.count("(1 of 2 runs)") == 3  # on both sets, and on their mean
+    assert "## Failed\n\n- toy, temperature 0.1, seed 2: MemoryError: no room\n" in text
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "failed: toy, temperature 0.1, seed 2: MemoryError: no room" in page and "undefined." not in page
+
+
+def test_what_failed_or_waits_among_what_was_tried_is_said(file, tmp_path):
+    plan = plan_of(file, seeds=[1], grid={}, tune={"temperature": [0.05, 0.1]})
+    begin(plan, tmp_path)
+    fail(plan, tmp_path, plan.tuning[:1])
+    text, _ = write_report(tmp_path)
+    assert "| toy | base | temperature 0.05 | failed |\n| toy | base | temperature 0.1 | not run yet |" in text
+    assert "## Failed\n\n- toy, base: temperature 0.05: MemoryError: no room\n" in text
+    assert "## Not run\n\n- toy, base: not tuned yet\n" in text
+
+
 def test_a_reference_without_a_figure_is_named_in_the_tables(file, tmp_path):
     plan = plan_of(file, grid={"temperature": [0.05, 0.1, 0.2]}, seeds=[1], against="temperature 0.05")
     leave(plan, tmp_path, [1, 2])
@@ -109,6 +140,13 @@ def test_a_reference_without_a_figure_is_named_in_the_tables(file, tmp_path):
         "## Not compared as asked\n\n- toy, spearman: nothing is compared, since temperature 0.05 has no figure."
         in write_report(tmp_path)[0]
     )
+
+
+def test_the_reference_is_the_first_variant_and_no_start(file, tmp_path):
+    leave(plan_of(file, seeds=[1], start=True), tmp_path)
+    text, _ = write_report(tmp_path)
+    assert "## Differences from temperature 0.05" in text
+    assert "temperature 0.05 - start" not in text and "start - temperature 0.05" in text
 
 
 def test_paths_of_the_machine_stay_out(file, tiny_trunk, tmp_path):
@@ -138,6 +176,12 @@ def test_half_a_grid_has_no_figure_where_nothing_else_stayed_the_same(file, tmp_
     plan = plan_of(file, seeds=[1], case=[{"loss": "cosent"}, {"loss": "info-nce", "positive_above": 2.5}])
     leave(plan, tmp_path, [0, 3])
     assert write_report(tmp_path)[1][-1].name == "report.html"
+
+
+def test_the_number_of_layers_has_a_figure(file, tmp_path):
+    leave(plan_of(file, seeds=[1], grid={"layers": [1, 2]}), tmp_path)
+    write_report(tmp_path)
+    assert "against layers; bands" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_one_name_for_two_things_is_refused(file):
@@ -174,7 +218,7 @@ def test_a_long_name_has_a_folder(file, tmp_path):
 
 def test_files_that_decide_count_by_their_content(file, tmp_path):
     from samesense.recipes.context.settings import ContextSettings
-    from samesense.recipes.sweep.plan import deciding
+    from samesense.recipes.sweep.identity import deciding
 
     config, vectors = tmp_path / "origin.toml", tmp_path / "words.vec"
     vectors.write_text("a 1 2\n", encoding="utf-8")
@@ -189,6 +233,11 @@ def test_files_that_decide_count_by_their_content(file, tmp_path):
     assert key("windows = 60\n") != one
     vectors.write_text("a 1 3\n", encoding="utf-8")
     assert key("windows = 50\n") != one
+    vectors.write_text("One text.\n", encoding="utf-8")
+    texts = {"origin": {"texts": [str(vectors)]}}
+    one = deciding(ContextSettings(**texts), {})
+    vectors.write_text("Another text.\n", encoding="utf-8")
+    assert deciding(ContextSettings(**texts), {}) != one
 
 
 def test_labels_of_groups_are_read_as_the_data_set_says(file, tmp_path):

@@ -214,6 +214,45 @@ def test_wide_sweeps_are_logarithmic_and_ordered():
     assert axes.get_xscale() == "log"
     assert axes.lines[0].get_xydata().tolist() == [[0.01, 3.0], [0.1, 2.0], [1.0, 1.0]]
     assert sweep({"dev": {5: [1.0], 40: [3.0]}}, setting="t").figure.axes[0].get_xscale() == "linear"
+    assert sweep({"dev": {0: [1.0], 1: [2.0], 2: [3.0]}}, setting="t").figure.axes[0].get_xscale() == "linear"
+    axes = sweep({"dev": {0: [1.0], 1e-6: [2.0], 1e-4: [3.0], 0.1: [3.0]}}, setting="t").figure.axes[0]
+    places = axes.transAxes.inverted().transform(axes.transData.transform([(x, 1) for x in (0, 1e-6, 1e-4, 0.1)]))
+    assert np.diff(places[:, 0]).min() > 0.1
+
+
+LONG = [f"cosent, learning_rate {at}e-05, weight_decay 0.01, temperature 0.05, pooling first-last" for at in range(18)]
+
+
+def extent(artist, figure):
+    """Left, lower, right and upper end as shares of a figure."""
+    figure.draw_without_rendering()
+    return artist.get_window_extent().transformed(figure.transFigure.inverted()).extents
+
+
+@pytest.mark.parametrize("names", [LONG, [f"{name}, {name}" for name in LONG], ["a", "_baseline"], list("abcdefgh")])
+def test_every_curve_has_an_entry_and_they_leave_the_axes_their_place(names):
+    figure = learning_curves([Curve(name, (1, 2), (0.1, 0.2)) for name in names]).figure
+    [legend] = figure.legends
+    found = [text.get_text().replace("\n", " ").strip("\u200b") for text in legend.get_texts()]
+    assert found == names
+    left, low, right, high = extent(figure.axes[0], figure)
+    assert right - left > 0.85 and (high - low) * figure.get_figheight() > 3
+    ends = extent(legend, figure)
+    assert ends[0] >= 0 and ends[1] >= 0 and ends[2] <= 1 and ends[3] < low
+
+
+def test_titles_of_panels_do_not_meet_and_names_of_a_phone_are_whole():
+    many = [evidence(name, np.linspace(0, 1, 40), labels=np.arange(40) % 4) for name in LONG[:5]]
+    figure = distribution(many, styles={}, name="x").figure
+    figure.draw_without_rendering()
+    boxes = [axes.title.get_window_extent() for axes in figure.axes]
+    assert not [1 for at, one in enumerate(boxes) for other in boxes[:at] if one.overlaps(other)]
+    places = [Place(name, 80, 79, 81, 10.0 + at) for at, name in enumerate([*LONG[:3], "_baseline"])]
+    figure = overview(places, styles={}, score="Spearman", name="overview", size=NARROW).figure
+    [legend] = figure.legends
+    assert len(legend.get_texts()) == 4
+    ends = extent(legend, figure)
+    assert ends[0] >= 0 and ends[2] <= 1
 
 
 @pytest.mark.parametrize(

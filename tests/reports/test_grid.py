@@ -57,6 +57,22 @@ def test_a_model_that_fails_everywhere_has_a_row():
     assert texts(grid) == {"a": ["80.00"], "broken": ["undefined"]}
 
 
+def test_a_training_that_failed_counts_in_its_cells_and_in_their_mean():
+    rows = [result("a", 0.8, dataset=name, seed=1) for name in ("one.test", "two.test")]
+    rows += [result("b", 0.7, dataset=name, seed=seed) for name in ("one.test", "two.test") for seed in (1, 2)]
+    failures = [
+        Failure(model=model, task="sts", dataset=name, reason="no room", trained=False)
+        for model in ("a", "c")
+        for name in ("one.test", "two.test")
+    ]
+    [grid] = grids(rows, failures=failures)
+    assert texts(grid)["a"] == ["80.00 (1 of 2 runs)"] * 3
+    assert texts(grid)["b"][2] == "70.00 ± 0.00"
+    assert texts(grid)["c"] == ["failed", "failed", "-"]
+    [grid] = grids([row for row in rows if (row.dataset, row.seed) != ("two.test", 2)])
+    assert texts(grid)["b"] == ["70.00 ± 0.00", "70.00", "70.00 (1 of 2 runs)"]
+
+
 def test_what_is_as_good_as_the_best_is_marked():
     results, behind = scored(200)
     comparisons, _ = paired_comparisons(behind, results)

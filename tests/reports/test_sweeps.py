@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from samesense.reports.figures.curves import Curve
+from samesense.reports.figures.plot import style_of
 from samesense.reports.significance import Comparison
 from samesense.reports.store import Run
 from samesense.reports.sweeps import (
@@ -79,10 +80,15 @@ def test_tables():
 def test_the_caption_of_a_learning_curve_says_who_arrives_when():
     pytest.importorskip("matplotlib")
     curves = {"mse": {1: curve(0.1, 0.4)}, "cosent": {1: curve(0.5, 0.45)}}
-    drawn = curve_figure(curves, "stsb", "learning-stsb")
+    curves["simcse"] = {1: curve(0.2, 0.46)}
+    styles = {"mse": style_of(3)}
+    drawn = curve_figure(curves, "stsb", "learning-stsb", reference="mse", styles=styles)
+    assert drawn.figure.axes[0].lines[0].get_color() == style_of(3).colour
     assert drawn.caption.startswith("stsb: ")
-    assert drawn.caption.endswith("cosent reaches the best dev score of mse (40.0 at step 20) at step 10 (-50 %).")
-    assert "mse reaches" not in drawn.caption
+    assert drawn.caption.partition("several. ")[2] == (
+        "cosent reaches the best dev score of mse (40.0 at step 20) at step 10 (-50 %). "
+        "simcse reaches the best dev score of mse (40.0 at step 20) at step 20 (+0 %)."
+    )
 
 
 def run(name, seed, value, **settings):

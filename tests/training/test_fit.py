@@ -199,6 +199,8 @@ def test_early_stopping(start):
     assert outcome.steps == 15  # first look, then two without a better score
     assert [step for step, _ in curve] == [0, 5, 10, 15]
     assert not outcome.interrupted
+    _, again, resumed = start("run", frozen, resume=True)  # as if it was killed before its model was saved
+    assert (again.steps, again.best_step, resumed) == (15, outcome.best_step, curve)
 
 
 def test_a_resumed_run_stops_where_an_uninterrupted_one_does(start):

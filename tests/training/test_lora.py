@@ -21,7 +21,7 @@ from samesense.recipes.compare.cost import measure_cost
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import dev_score
-from samesense.recipes.sweep.plan import fingerprint_of
+from samesense.recipes.sweep.identity import fingerprint_of
 from samesense.training.lora import WEIGHTS, add_adapters, merge
 from samesense.training.losses.pairs import CoSENT
 from samesense.training.settings import TrainingSettings

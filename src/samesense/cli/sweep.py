@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -48,6 +49,7 @@ def sweep(
             "The tables of one: samesense sweep FOLDER --table."
         )
     if table:
+        _refuse({"set": set_, "datasets": datasets, "jobs": jobs != "auto", "dry-run": dry_run})
         _show(folder, json)
         return
     if not file.is_file():  # before torch is loaded, which takes seconds
@@ -80,6 +82,15 @@ def sweep(
             f"{ended.failed} of {ended.finished + ended.failed} cells failed; the same command tries them again."
         )
         sys.exit(1)
+
+
+def _refuse(idle: Mapping[str, object]) -> None:
+    """Raise ConfigError if one of the flags is given that have no effect beside --table."""
+    from samesense.errors import ConfigError
+
+    given = next((name for name, value in idle.items() if value), None)
+    if given is not None:
+        raise ConfigError(f"--table shows the tables of a sweep and runs nothing; received --{given}. Leave it out.")
 
 
 def _show(folder: Path, json: bool) -> None:

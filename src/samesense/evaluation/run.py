@@ -46,13 +46,14 @@ class EvaluatedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A data set on which a model could not be evaluated, and why."""
+    """A data set on which a model could not be evaluated, or for which there is no model, and why."""
 
     model: str
     task: str
     dataset: str
     reason: str
     seed: int | None = None  # of the training run, where known
+    trained: bool = True  # whether there is a model; else its training failed
 
 
 @dataclass

@@ -90,8 +90,8 @@ def training_arguments(
 def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | None:
     """Return the newest checkpoint to go on from; those that are of no use are removed.
 
-    Such are half-written ones, which lack a file of the trainer's or one of ``also``, and that of the last step: the
-    trainer would take one step more.
+    Such are half-written ones, which lack a file of the trainer's or one of ``also``, and that of the last step, or of
+    the one at which early stopping ended the run: the trainer would take one step more.
     """
     states = [f"rng_state_{rank}.pth" for rank in range(world_size())] if world_size() > 1 else ["rng_state.pth"]
     needed = ["optimizer.pt", "scheduler.pt", *states, *also]
@@ -107,9 +107,21 @@ def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | Non
 def _goes_on(checkpoint: Path) -> bool:
     try:
         state = read_json(checkpoint / "trainer_state.json")
-        return bool(state["global_step"] < state["max_steps"])
+        return bool(state["global_step"] < state["max_steps"]) and not any(map(_used_up, _callbacks(state)))
     except (DataError, KeyError):
         return False
+
+
+def _callbacks(state: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what each callback has kept; of several of one class there is a list."""
+    kept = state.get("stateful_callbacks", {}).values()
+    return [one for own in kept for one in (own if isinstance(own, list) else [own])]
+
+
+def _used_up(callback: dict[str, Any]) -> bool:
+    """Return whether a callback is early stopping without patience left."""
+    patience = callback["args"].get("early_stopping_patience")
+    return patience is not None and callback["attributes"]["early_stopping_patience_counter"] >= patience
 
 
 @without_bars(reports=False)

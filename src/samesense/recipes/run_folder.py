@@ -25,7 +25,7 @@ from samesense.data.pairs.read import holds_scores
 from samesense.encoder.assembly.students import is_made
 from samesense.encoder.saving.card import RIGHTS, Card, CardData, write_card
 from samesense.encoder.saving.storage import check_free
-from samesense.errors import ConfigError, DataError, OutputError
+from samesense.errors import AnotherRunError, ConfigError, DataError, OutputError
 from samesense.execution.ranks import is_main
 from samesense.execution.trainer import TENSORBOARD
 from samesense.files import only_writer, write_json_lines, write_lines
@@ -101,10 +101,12 @@ def locked(output: Path) -> AbstractContextManager[None]:
 def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     """Take the folder: remove what an earlier run left, and nothing else, and write the manifest.
 
-    ``before`` is the manifest of the run that it resumes, or empty; the one that holds from now on is returned.
+    ``before`` is the manifest of the run that it resumes, or empty; the one that holds from now on is returned, which
+    says where the data are now.
     """
     if before:
-        record = before | {"status": "running", "resumed": [*before.get("resumed", []), record["started"]]}
+        again = {"status": "running", "resumed": [*before.get("resumed", []), record["started"]]}
+        record = before | {"data": record["data"]} | again
     if not is_main():
         return record
     (output / RESULTS).unlink(missing_ok=True)
@@ -128,7 +130,7 @@ def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:
             return True
         try:
             return not run(resume=True).output.interrupted
-        except ConfigError as error:
+        except AnotherRunError as error:
             logger.info(f"begun anew: {error}")
     return not run(overwrite=True).output.interrupted
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +26,7 @@ class Cell:
     values: tuple[float, ...] = ()  # in the natural unit, one a seed; none where there is no figure
     interval: tuple[float, float] | None = None  # ends of the 95 % interval, for one seed
     undefined: str = ""  # why there is no figure, where that is known
-    failed: int = 0  # training runs without a figure, beside those with one
+    failed: int = 0  # training runs without a figure, beside those with one; of trainings that failed all
     comparison: Comparison | None = None  # with the reference, where one was made
     best: bool = False  # whether this is the best figure of the column
 
@@ -51,7 +51,7 @@ class Cell:
     def text(self, measure: Measure) -> str:
         """Return mean, or mean ± sd over seeds, and how many there are if some failed, or that there is none."""
         if not self.values:
-            return "undefined" if self.undefined else ABSENT
+            return "failed" if self.failed else "undefined" if self.undefined else ABSENT
         shown = measure.text(self.mean)
         if len(self.values) > 1:
             shown += f" ± {measure.factor * np.std(self.values, ddof=1):.{measure.digits}f}"
@@ -110,7 +110,9 @@ def grids(
     made = []
     for (suite, metric), columns in tables.items():
         if metric:
-            columns += _averages(suite, metric, given, found)
+            columns += [
+                (column, _with_failed(cells, columns)) for column, cells in _averages(suite, metric, given, found)
+            ]
         title = f"{suite}: {measure_of(metric).label}" if metric else suite
         cells = [_marked(by_model, column) for column, by_model in columns]
         rows = {model: [by_model.get(model, Cell()) for by_model in cells] for model in models}
@@ -138,7 +140,8 @@ def _annotate(
     for failed in failures:
         if (failed.task, failed.dataset) == (suite, dataset):
             cell = cells.get(failed.model, Cell(undefined=failed.reason))
-            cells[failed.model] = replace(cell, failed=cell.failed + 1) if cell.values else cell
+            counts = bool(cell.values) or not failed.trained
+            cells[failed.model] = replace(cell, failed=cell.failed + counts)
 
 
 def _averages(
@@ -157,6 +160,16 @@ def _averages(
         before = cells.get(run[0], Cell()).values
         cells[run[0]] = Cell(values=(*before, float(np.mean([runs[run].value for runs in sets]))))
     return [(Column(f"mean of {len(sets)}", measure_of(metric), average=True), cells)]
+
+
+def _with_failed(averages: Mapping[str, Cell], columns: Sequence[tuple[Column, Mapping[str, Cell]]]) -> dict[str, Cell]:
+    """Return averages that say of how many runs they lack a figure on one of the sets."""
+    made = {}
+    for model, average in averages.items():
+        own = [cells[model] for _, cells in columns if model in cells]
+        runs = max((len(cell.values) + cell.failed for cell in own), default=0)
+        made[model] = replace(average, failed=max(0, runs - len(average.values)))
+    return made
 
 
 def _average(name: str, measure: Measure, runs: Seeds) -> Column:

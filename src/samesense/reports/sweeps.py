@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from samesense.reports.figures.curves import Curve, learning_curves, sweep
-from samesense.reports.figures.plot import Plot
+from samesense.reports.figures.plot import Plot, Style
 from samesense.reports.grid import ABSENT
 from samesense.reports.illustrate import stem
 from samesense.reports.significance import Comparison
@@ -117,16 +117,15 @@ def difference_table(comparisons: Sequence[Comparison]) -> str:
     return markdown(header, rows, numeric=("value", "95 % interval", "p (Holm)"))
 
 
-def curve_figure(curves: Curves, dataset: str, stem: str) -> Plot:
-    """Draw how the variants learn on one data set; the caption says how soon each reaches the others' best."""
-    drawn = learning_curves(
-        [replace(curve, name=variant) for variant, own in curves.items() for curve in own.values()], name=stem
-    )
+def curve_figure(curves: Curves, dataset: str, stem: str, *, reference: str, styles: Mapping[str, Style]) -> Plot:
+    """Draw how the variants learn on one data set; the caption says how soon each reaches the best of the reference."""
+    named = [replace(curve, name=variant) for variant, own in curves.items() for curve in own.values()]
+    drawn = learning_curves(named, name=stem, styles=styles)
     said = [
         f"{one.variant} reaches the best dev score of {one.baseline} ({100 * one.level:.1f} at step "
         f"{np.mean(one.baseline_steps):.0f}) at step {one.text()}."
         for one in steps_to_scores(curves)
-        if one.saved is not None
+        if one.baseline == reference and one.saved is not None
     ]
     return replace(drawn, caption=" ".join([f"{dataset}: {drawn.caption}", *said]))
 

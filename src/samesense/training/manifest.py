@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from samesense.errors import ConfigError
+from samesense.errors import AnotherRunError, ConfigError
 from samesense.execution.ranks import world_size
 from samesense.execution.versions import changes, environment
 from samesense.files import read_json, write_json
@@ -35,14 +35,17 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return the manifest of the run in ``folder``, if it has this one's method, settings, data and processes."""
+    """Return the manifest of the run in ``folder``; AnotherRunError unless it has this one's method and settings.
+
+    Processes and the content of the data must be the same too; where data are read from may differ.
+    """
     before = read(folder)
     differences = []
     for part in _IDENTITY:
         old, new = _flat(part, before.get(part)), _flat(part, json.loads(json.dumps(manifest[part])))
-        differences += changes(old, new)
+        differences += changes(old, new, ignored=[name for name in {**old, **new} if name.endswith(".source")])
     if differences:
-        raise ConfigError(
+        raise AnotherRunError(
             f"resume continues the run in {folder} as it was begun, but {'; '.join(differences)}. "
             "Give the same settings, data and number of processes, or another output folder."
         )

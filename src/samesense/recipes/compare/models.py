@@ -33,7 +33,7 @@ def open_models(
     In a sequence, ``"NAME=MODEL"`` names a model. Models of one name are seeds of one thing; the seed of a run folder
     is read from it. Returned are what was given, and what it opened, in order.
     """
-    names = _names(models)
+    names = named(models)
     seeds = [_seed(spec) for _, spec in names]
     keys = [(name, seed) for (name, _), seed in zip(names, seeds, strict=True)]
     for key in keys:
@@ -59,23 +59,23 @@ def _kept(spec: Any, cache: Path | None) -> Path | bool:
 
 def places_of(models: Models) -> list[str]:
     """Return the files and folders that models are read from, and the names of others; see :func:`open_models`."""
-    return [place_of(spec) for _, spec in _names(models) if isinstance(spec, str)]
+    return [place_of(spec) for _, spec in named(models) if isinstance(spec, str)]
 
 
-def _names(models: Models) -> list[tuple[str, Any]]:
+def named(models: Models) -> list[tuple[str, Any]]:
     """Return name and specification of each model; a path is named by its last part, if no other is."""
     given = models.values() if isinstance(models, Mapping) else models
     specs = [str(model) if isinstance(model, Path) else model for model in given]
     if isinstance(models, Mapping):
         return list(zip(models, specs, strict=True))
-    named: list[tuple[str, Any]] = []
+    found: list[tuple[str, Any]] = []
     for spec, last in zip(specs, _short_names(specs), strict=True):
         match = _NAMED.fullmatch(spec) if isinstance(spec, str) else None
         if match is not None and not Path(spec).exists():
-            named.append((match["name"].strip(), match["spec"]))
+            found.append((match["name"].strip(), match["spec"]))
         else:
-            named.append((last, spec))
-    return named
+            found.append((last, spec))
+    return found
 
 
 def _short_names(specs: Sequence[Any]) -> list[str]:

@@ -27,6 +27,7 @@ from samesense.inference.explain import marked
 from samesense.inference.models.model import Model
 from samesense.recipes.compare.cost import measure_cost
 from samesense.recipes.compare.models import Models, open_models
+from samesense.recipes.compare.runs import read_runs, without_curve
 from samesense.recipes.compare.sentences import Sentences, own_sentences
 from samesense.reports.details import against_gold
 from samesense.reports.figures.plot import need_matplotlib
@@ -34,7 +35,6 @@ from samesense.reports.illustrate import distributions, heatmaps, model_styles, 
 from samesense.reports.report import Report
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import rank
-from samesense.reports.store import Run, read_run
 from samesense.types import Evidence, Marked, Pair, Precision, Result, Scorer
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,8 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     need_matplotlib()
     if sweep is not None and not runs:
         raise ConfigError("A sweep is drawn from training runs, and none is given. Name their folders (runs).")
-    curves = run_figures([_run(spec) for spec in runs], sweep)
+    trained = read_runs(runs)
+    curves = run_figures(trained, sweep)
     tasks, missing, unfit = find_tasks(data, suites, fast=fast, reading=reading)
     shown = own_sentences(tasks) if sentences is None else sentences
     made_in, shades = _environment(precision), _Shades()
@@ -112,7 +113,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
             failures=found.failures,
             ranking=ranking,
             opening=openings(ranking, styles),
-            notes=_notes(found, missing, unfit, problems),
+            notes=[*_notes(found, missing, unfit, problems), *without_curve(trained)],
             general=[
                 *planes(found.results, means, styles),
                 *heatmaps(found.sentences, shown.groups, shown.origin),
@@ -139,11 +140,6 @@ class _Shades:
                     self.found[model.name] = marked(model, dict.fromkeys(case.texts for case in cases))
             except Exception as error:  # such as that of a tokenizer: what was evaluated is worth more
                 logger.warning(f"words of {model.name} are not shaded: {type(error).__name__}: {error}")
-
-
-def _run(spec: str) -> Run:
-    name, equals, folder = spec.partition("=")
-    return read_run(folder, name) if equals and not Path(spec).exists() else read_run(spec)
 
 
 def _notes(found: Evaluations, missing: Sequence[str], unfit: Sequence[str], problems: Sequence[str]) -> list[str]:

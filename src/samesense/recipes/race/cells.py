@@ -20,7 +20,8 @@ from samesense.recipes.race.entrants import Entrant
 from samesense.recipes.race.state import Race, State
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.cell import SCORES, CellJob, read_record, run_cell, status_of
-from samesense.recipes.sweep.plan import Cell, deciding, fingerprint_of
+from samesense.recipes.sweep.identity import deciding, fingerprint_of
+from samesense.recipes.sweep.plan import Cell
 from samesense.recipes.sweep.splits import Splits
 from samesense.training import manifest
 from samesense.types import Scores

@@ -32,7 +32,7 @@ from samesense.recipes.race.entrants import Entrant, Start, entrants, kind_of_ex
 from samesense.recipes.race.forms import FORMS, Form, Winner, shape_of
 from samesense.recipes.race.starts import TIMED, at_hand, open_at_hand, open_named
 from samesense.recipes.race.state import Race, Rung, State
-from samesense.recipes.sweep.plan import fingerprint_of
+from samesense.recipes.sweep.identity import fingerprint_of
 from samesense.recipes.sweep.splits import sample_rows
 
 logger = logging.getLogger(__name__)
@@ -89,6 +89,7 @@ def _cells(asked: Race) -> Cells:
     identity = {
         "train": train.sha256,
         "dev": dev.sha256,
+        "label range": [list(getattr(data, "scale", None) or ()) for data in (train, dev)],  # decides targets
         "models": {name: fingerprint_of(name, known) for name in asked.models},
         "at hand": asked.at_hand,
         "seed": asked.seed,

@@ -24,9 +24,11 @@ from samesense.files import read_json, replacing, write_json
 from samesense.inference.models.load import load
 from samesense.recipes.dev_part import texts_of
 from samesense.recipes.sweep.file import LAYERS
+from samesense.recipes.sweep.identity import APART, OTHERWISE
 from samesense.recipes.sweep.plan import Cell
 from samesense.recipes.sweep.splits import Splits
 from samesense.reports import append_results
+from samesense.training import manifest
 from samesense.types import Precision, Result, Scorer, Scores
 
 RECORD = "cell.json"
@@ -124,7 +126,19 @@ def _rows(splits: Splits) -> dict[str, Any]:
 
 def _train(job: CellJob) -> bool:
     """Train the cell, or go on with it; returns False if it was interrupted in an orderly way."""
+    _note_places(job)
     return job.cell.method.run_or_resume(job.splits.train, job.cell.settings, job.folder, dev=job.splits.dev)
+
+
+def _note_places(job: CellJob) -> None:
+    """Write into the manifest of a run that was begun what its cell has now of what its identity tells by content.
+
+    The folder has the name of the identity, so a run is the same though its start model, a teacher or it itself moved.
+    """
+    if not (job.folder / manifest.FILE).is_file():
+        return
+    kept, now = manifest.read(job.folder), job.cell.settings.model_dump(mode="json", include=set(APART | OTHERWISE))
+    manifest.write(job.folder, kept | {"settings": kept["settings"] | now})
 
 
 def with_cut_start(cell: Cell, output: Path) -> Cell:

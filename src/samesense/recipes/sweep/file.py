@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,9 @@ LAYERS = "layers"
 
 METHOD = "method"
 """A setting of sweeps alone: the method whose settings the others are."""
+
+STARTING = ("model", LAYERS, "pooling", "first", "prompt")
+"""Settings of a variant that decide from which model it starts, and how that makes vectors."""
 
 _PLACE = re.compile(r"\$\{(\w+)\}")
 _HOLD = re.compile(r"hold (0?\.\d+)")
@@ -87,6 +90,15 @@ Untrained = Literal["none", "mean", "whiten"]
 """How a start that is evaluated untrained is standardized."""
 
 
+class Start(_Table):
+    """A start that is evaluated untrained, and the variants that begin from it."""
+
+    name: str
+    how: Untrained
+    settings: dict[str, Any]  # of ``STARTING``, as the variants give them
+    variants: tuple[Variant, ...]
+
+
 class SweepFile(_Table):
     """Content of the file. A variant is one case with one combination of the grid; each is run on each data set.
 
@@ -109,12 +121,12 @@ class SweepFile(_Table):
     @model_validator(mode="after")
     def _consistent(self) -> SweepFile:
         variants = self.variants()
-        names = [*(STARTS[how] for how in self.starts()), *(variant.name for variant in variants)]
+        names = [start.name for start in self.starts()] + [variant.name for variant in variants]
         self._check_names(names)
         tables = (self.base, self.grid, *(v.tune for v in variants), *self.case, *(e.settings for e in self.data))
         if any("seed" in table for table in tables):
             raise ConfigError("Seeds of a sweep stand in its list seeds, as in: seeds = [1, 2, 3]; received seed.")
-        self._check_tuning(variants)
+        self._check_choices(variants)
         untested = next((entry.name for entry in self.data if not entry.tests()), None)
         if untested is not None:
             raise ConfigError(f"Each data set needs a test set or more; {untested} has none.")
@@ -134,7 +146,7 @@ class SweepFile(_Table):
             if twice is not None:
                 raise ConfigError(f"The {what} of a sweep must differ; {twice} stands there twice.")
 
-    def _check_tuning(self, variants: list[Variant]) -> None:
+    def _check_choices(self, variants: list[Variant]) -> None:
         """Raise ConfigError if a setting that varies has no value, or there is no dev set to choose by."""
         tuned = [variant.tune for variant in variants]
         for what, grids in (("of the grid", [self.grid]), ("that is tuned", tuned)):
@@ -142,6 +154,11 @@ class SweepFile(_Table):
             if empty is not None:
                 raise ConfigError(f"Each setting {what} needs a value or more; {empty} has none.")
         blind = {entry.name for entry in self.data if entry.dev == "none"}
+        if self.keep == "best" and blind:
+            raise ConfigError(
+                f'keep = "best" is chosen on dev, and {min(blind)} has dev = "none". Give it a dev set, or keep "all" '
+                'or "none".'
+            )
         unselected = next((v for v in variants if v.tune and blind & set(v.data)), None)
         if unselected is not None:
             raise ConfigError(
@@ -149,11 +166,24 @@ class SweepFile(_Table):
                 'which has dev = "none".'
             )
 
-    def starts(self) -> tuple[Untrained, ...]:
-        """Return how each start that is evaluated untrained is standardized."""
-        if isinstance(self.start, tuple):
-            return self.start
-        return ("none",) if self.start else ()
+    @property
+    def reference(self) -> str:
+        """What the others are compared with: as the file says, else the first variant."""
+        return self.against or self.variants()[0].name
+
+    def starts(self) -> list[Start]:
+        """Return each start that is evaluated untrained: one for all variants that begin from the same model."""
+        variants = [tried for variant in self.variants() for tried in variant.tried()]
+        shared = [key for key in STARTING if len({repr(variant.settings.get(key)) for variant in variants}) == 1]
+        groups: dict[str, tuple[dict[str, Any], list[Variant]]] = {}
+        for variant in variants:
+            own = {key: variant.settings[key] for key in STARTING if key in variant.settings}
+            groups.setdefault(repr(own), (own, []))[1].append(variant)
+        hows = self.start if isinstance(self.start, tuple) else ("none",) if self.start else ()
+        return [
+            Start(name=", ".join([STARTS[how], *_each(own, shared)]), how=how, settings=own, variants=tuple(variants))
+            for how, (own, variants) in product(hows, groups.values())
+        ]
 
     def variants(self) -> list[Variant]:
         """Return every variant: the cases in order, each with every combination of the grid."""
@@ -185,7 +215,11 @@ STARTS: dict[Untrained, str] = {"none": "start", "mean": "start less its mean", 
 
 
 def _words(settings: Mapping[str, Any]) -> str:
-    return ", ".join(_word(*item) for item in settings.items())
+    return ", ".join(_each(settings))
+
+
+def _each(settings: Mapping[str, Any], but: Collection[str] = ()) -> list[str]:
+    return [_word(key, value) for key, value in settings.items() if key not in but]
 
 
 def _word(key: str, value: Any) -> str:

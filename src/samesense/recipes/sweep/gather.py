@@ -14,7 +14,7 @@ import numpy.typing as npt
 from samesense.errors import ConfigError, DataError
 from samesense.files import read_json
 from samesense.recipes.sweep.cell import DEV, RESULTS, SCORES, read_record
-from samesense.recipes.sweep.plan import APART
+from samesense.recipes.sweep.identity import APART
 from samesense.recipes.sweep.run import PAIRS, PLAN
 from samesense.reports import read_results
 from samesense.reports.store import Run, read_run
@@ -45,6 +45,11 @@ class CellResults:
         """What became of the cell."""
         return str(self.record.get("status", "absent"))
 
+    @property
+    def error(self) -> str:
+        """Why the cell failed, in one line; else nothing."""
+        return _last_line(self.record)
+
 
 def read_plan(output: Path) -> dict[str, Any]:
     """Return the plan that a sweep has written to its folder; ConfigError if the folder holds no sweep."""
@@ -69,6 +74,8 @@ class Tried:
     settings: str  # in words
     dev: float | None  # its best score on dev; None if it is not finished
     chosen: bool
+    status: str  # what became of it
+    error: str  # why it failed, in one line; else nothing
 
 
 def tried(output: Path) -> list[Tried]:
@@ -76,11 +83,17 @@ def tried(output: Path) -> list[Tried]:
     found = []
     for entry in read_plan(output)["tuning"]:
         folder = output / "runs" / entry["folder"]
-        curve = read_run(folder).curve if read_record(folder).get("status") == "finished" else None
+        record = read_record(folder)
+        curve = read_run(folder).curve if record.get("status") == "finished" else None
         words = ", ".join(f"{name} {value}" for name, value in entry["tried"].items())
         dev = None if curve is None else curve.best[1]
-        found.append(Tried(entry["dataset"], entry["variant"], words, dev, entry["chosen"]))
+        status = str(record.get("status", "absent"))
+        found.append(Tried(entry["dataset"], entry["variant"], words, dev, entry["chosen"], status, _last_line(record)))
     return found
+
+
+def _last_line(record: dict[str, Any]) -> str:
+    return str(record.get("error", "")).rpartition("\n")[2]
 
 
 def _left(

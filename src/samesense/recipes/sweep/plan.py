@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import ConfigError, DataError
-from samesense.hashes import folder_hash, json_hash
-from samesense.inference.models.load import load
-from samesense.inference.names import split_kind, split_maps
-from samesense.recipes.context.settings import ContextSettings
+from samesense.hashes import json_hash
 from samesense.recipes.methods import Method, method_named
-from samesense.recipes.origin.stages import fingerprint
 from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.sweep.file import LAYERS, METHOD, STARTS, DataEntry, SweepFile, Untrained, Variant
+from samesense.recipes.sweep.file import LAYERS, METHOD, DataEntry, Start, SweepFile, Variant
+from samesense.recipes.sweep.identity import deciding, fingerprint_of
 from samesense.recipes.sweep.splits import Splits, how_of, read_splits
 
 LONGEST = 80
@@ -113,7 +110,9 @@ def with_chosen(plan: Plan, chosen: Choices) -> Plan:
 
 def _cells(plan: Plan) -> Iterator[Cell]:
     file, variants = plan.file, plan.file.variants()
-    yield from (_start(plan, entry, variants, how) for how in file.starts() for entry in file.data)
+    for start, entry in product(file.starts(), file.data):
+        if own := [variant for variant in start.variants if entry.name in variant.data]:
+            yield _start(plan, entry, start, own)
     for seed, entry, variant in product(file.seeds, file.data, variants):
         choice = plan.chosen.get((variant.name, entry.name)) if variant.tune else {}
         if entry.name in variant.data and choice is not None:
@@ -157,12 +156,13 @@ def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:
     return Cell(variant=variant.name, dataset=entry.name, seed=seed, given=given, identity=identity, **vars(bound))
 
 
-def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], how: Untrained) -> Cell:
-    given = {**plan.file.base, **entry.settings}
-    methods = [variant.settings.get(METHOD) for variant in variants if entry.name in variant.data]
-    own = {METHOD: methods[0]} if methods and methods[0] else {}  # of the first variant, whose data can be read
-    bound = _bind(plan, entry, STARTS[how], {**given, **own, "standardize": how})
+def _start(plan: Plan, entry: DataEntry, start: Start, variants: Sequence[Variant]) -> Cell:
+    given = {**plan.file.base, **entry.settings, **start.settings}
+    methods = list(dict.fromkeys(variant.settings.get(METHOD, given.get(METHOD, "cosent")) for variant in variants))
+    # the first method's data can be read
+    bound = _bind(plan, entry, start.name, {**given, METHOD: methods[0], "standardize": start.how})
     settings, splits = bound.settings, plan.splits[entry.name, bound.reading]
+    _check_pooling(f"{entry.name}, {start.name}", settings, list(map(method_named, methods)))
     if getattr(settings, "encoder", "bi") == "cross":
         raise ConfigError(
             "The start model of a cross-encoder has a random head, and nothing to evaluate. Leave out start = true."
@@ -176,9 +176,24 @@ def _start(plan: Plan, entry: DataEntry, variants: Sequence[Variant], how: Untra
         "tests": splits.identity()["tests"],
         "dev": splits.identity()["dev"],
     }
-    if how != "none":
-        given, identity = {**given, "standardize": how}, {**identity, "standardize": how, "train": splits.train.sha256}
-    return Cell(variant=STARTS[how], dataset=entry.name, seed=None, given=given, identity=identity, **vars(bound))
+    if start.how != "none":
+        given = {**given, "standardize": start.how}
+        identity = {**identity, "standardize": start.how, "train": splits.train.sha256}
+    return Cell(variant=start.name, dataset=entry.name, seed=None, given=given, identity=identity, **vars(bound))
+
+
+def _check_pooling(name: str, settings: EncoderSettings, methods: Sequence[Method]) -> None:
+    """Raise ConfigError if a start without a pooling of its own is another one for each of the methods."""
+    poolings = list(dict.fromkeys(method.settings.bare_pooling for method in methods))
+    if len(poolings) == 1 or settings.pooling is not None:
+        return
+    from samesense.encoder.assembly.build import is_bare
+
+    if is_bare(settings.model):
+        raise ConfigError(
+            f"{name}: {' and '.join(method.name for method in methods)} start from {settings.model} with pooling "
+            f"{' and '.join(poolings)}. Give pooling in [base], or in each case."
+        )
 
 
 @dataclass(frozen=True)
@@ -229,49 +244,3 @@ def _check_fits(plan: Plan, cell: Cell) -> None:
         raise DataError(
             f"{cell.name}: {error} To leave this data set out for these settings, write a case with data = [...]."
         ) from error
-
-
-APART = frozenset({"model", "teacher_cache", "teacher_dtype"})
-"""Settings that are no part of a cell's identity as they stand: the start model counts by its content; where, and in
-how many digits, vectors of teachers are kept decides nothing that matters."""
-
-
-def deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any]:
-    """Return the settings that decide the figures of a cell; models that teach count by their content."""
-    found = settings.model_dump(exclude_defaults=True, exclude=set(APART))
-    if "teacher" in found:
-        found["teacher"] = [_teacher(name, known) for name in found["teacher"]]
-    if "paraphraser" in found:
-        found["paraphraser"] = fingerprint(found["paraphraser"])
-    if isinstance(settings, ContextSettings) and {"origin", "origin_config"} & found.keys():
-        origin = settings.origin_settings().model_dump(exclude_defaults=True)
-        files = {name: fingerprint(origin[name]) for name in ("word_vectors", "language_model") if name in origin}
-        found = {**found, "origin": origin | files}
-        found.pop("origin_config", None)
-    return found
-
-
-def _teacher(name: str, known: dict[str, str]) -> str:
-    """Return what tells a teacher from others: the content of a model or file, and the maps behind it."""
-    base, maps = split_maps(name)
-    if not split_kind(base)[0]:
-        return fingerprint_of(base, known) + maps
-    if base not in known:
-        known[base] = load(base).identity
-    return known[base] + maps
-
-
-def fingerprint_of(model: str, known: dict[str, str]) -> str:
-    """Return what tells a start model from others: a hash of its files, or its name on the hub; of adapters both."""
-    if model not in known:
-        from samesense.encoder.names import base_of, resolve
-
-        folder = Path(resolve(model))
-        kept = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
-        own, base = folder_hash(folder, kept) if folder.is_dir() else model, base_of(folder)
-        known[model] = own if base is None else f"{own} on {fingerprint_of(base, known)}"
-    return known[model]
-
-
-def _decides(path: Path) -> bool:
-    return path.suffix != ".md" and not path.name.startswith(".")

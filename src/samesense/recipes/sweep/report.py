@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from samesense.errors import MissingExtraError
 from samesense.evaluation.run import EvaluatedModel, Failure
 from samesense.files import write_json_lines, write_text
+from samesense.recipes.sweep.file import LAYERS
 from samesense.recipes.sweep.gather import CellResults, Tried, gather, read_plan, rows, settings_of, tried
 from samesense.recipes.sweep.plan import slug
 from samesense.reports.figures.curves import Curve
-from samesense.reports.figures.plot import Plot, need_matplotlib
+from samesense.reports.figures.plot import Plot, Style, need_matplotlib
 from samesense.reports.grid import grids
 from samesense.reports.illustrate import distributions, model_styles
 from samesense.reports.report import Report
@@ -30,12 +32,13 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     Cells that are not finished are named and have no figure. Returned are the tables in Markdown, and the files.
     """
     cells = gather(output)
-    against = read_plan(output)["against"]
+    plan = read_plan(output)
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
     comparisons, problems = paired_comparisons(
-        [one for cell in cells for one in cell.evidence], results, against=against
+        [one for cell in cells for one in cell.evidence], results, against=plan["against"]
     )
-    text = _tables(cells, results, comparisons, problems, tried(output))
+    tuning = tried(output)
+    text = _tables(cells, results, comparisons, problems, tuning)
     written = [
         write_json_lines(output / "results.jsonl", rows(cells)),
         write_json_lines(
@@ -47,7 +50,9 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
         need_matplotlib()
     except MissingExtraError as error:
         return f"{text}\nThere is no report.html: {error}\n", written
-    report = _report(output, cells, comparisons, problems, against)
+    failed = [f"failed: {line}" for line in _failed(cells, tuning)]
+    notes = [*failed, *_not_run(cells, tuning), *problems, *_unlike(cells)]
+    report = _report(cells, comparisons, notes, grid=list(plan["grid"]), against=plan["against"])
     return text, [*written, report.save(output / "report.html")]
 
 
@@ -67,10 +72,9 @@ def _tables(
         found = steps_to_scores(curves)
         if found:
             parts.append(f"## Steps to the best dev score of each: {dataset}\n\n{steps_table(found)}\n")
-    failed = [f"{one.dataset}, {one.model}, {one.reason}" for one in _failures(cells)]
     for title, lines in (
-        ("Failed", failed),
-        ("Not run", _not_run(cells)),
+        ("Failed", _failed(cells, tuning)),
+        ("Not run", _not_run(cells, tuning)),
         ("Not compared as asked", problems),
         ("Not made alike", _unlike(cells)),
     ):
@@ -79,18 +83,27 @@ def _tables(
     return "\n".join(parts)
 
 
+_UNTRIED = {"finished": "", "failed": "failed"}
+"""What stands for the dev score where there is none, by what became of the run."""
+
+
 def _tried_table(tuning: Sequence[Tried]) -> str:
     """Return what was tried with the first seed, and what all seeds were run with, as Markdown."""
     rows = []
     for one in tuning:
-        shown = "" if one.dev is None else f"{100 * one.dev:.2f}"
+        shown = _UNTRIED.get(one.status, "not run yet") if one.dev is None else f"{100 * one.dev:.2f}"
         mark = "**" if one.chosen and one.dev is not None else ""
         rows.append([one.dataset, one.variant, f"{mark}{one.settings}{mark}", f"{mark}{shown}{mark}"])
     return markdown(["data set", "variant", "tried", "dev"], rows, numeric=("dev",))
 
 
 def _report(
-    output: Path, cells: Sequence[CellResults], comparisons: list[Comparison], problems: list[str], against: str | None
+    cells: Sequence[CellResults],
+    comparisons: list[Comparison],
+    notes: list[str],
+    *,
+    grid: Sequence[str],
+    against: str,
 ) -> Report:
     evidence = [one for cell in cells for one in cell.evidence]
     styles = model_styles([str(cell.entry["variant"]) for cell in cells])
@@ -102,8 +115,8 @@ def _report(
         comparisons=comparisons,
         against=against,
         failures=_failures(cells),
-        notes=[*_not_run(cells), *problems, *_unlike(cells)],
-        general=_figures(output, cells),
+        notes=notes,
+        general=_figures(cells, grid, against, styles),
         by_dataset=distributions(evidence, styles),
         environment={what: " / ".join(values) for what, values in _made(cells).items()},
     )
@@ -138,13 +151,20 @@ def _differing(texts: Sequence[str]) -> str:
     return " / ".join(dict.fromkeys(texts))
 
 
-def _figures(output: Path, cells: Sequence[CellResults]) -> list[Plot]:
-    plots = [curve_figure(curves, dataset, slug(f"learning-{dataset}")) for dataset, curves in _curves(cells).items()]
+def _figures(
+    cells: Sequence[CellResults], grid: Sequence[str], against: str, styles: Mapping[str, Style]
+) -> list[Plot]:
+    plots = [
+        curve_figure(curves, dataset, slug(f"learning-{dataset}"), reference=against, styles=styles)
+        for dataset, curves in _curves(cells).items()
+    ]
     runs: dict[str, list[Run]] = {}
     for cell in cells:
         if cell.run is not None:
-            runs.setdefault(str(cell.entry["dataset"]), []).append(cell.run)
-    return [*plots, *setting_figures(runs, list(read_plan(output)["grid"]))]
+            # the manifest of the run knows a cut start by its folder
+            own = {**cell.run.settings, "model": cell.record["start"], LAYERS: cell.record["layers"]}
+            runs.setdefault(str(cell.entry["dataset"]), []).append(replace(cell.run, settings=own))
+    return [*plots, *setting_figures(runs, grid)]
 
 
 def _curves(cells: Sequence[CellResults]) -> Curves:
@@ -157,26 +177,42 @@ def _curves(cells: Sequence[CellResults]) -> Curves:
 
 
 def _failures(cells: Sequence[CellResults]) -> list[Failure]:
+    """Return each figure that a failed cell would have, of those that others have on its test sets."""
+    tasks = dict.fromkeys((row.task, row.dataset) for cell in cells for row in cell.results)
     return [
         Failure(
-            model=str(cell.entry["variant"]),
-            task="sts",
-            dataset=str(cell.entry["dataset"]),
-            reason=f"seed {cell.entry['seed']}: {str(cell.record['error']).splitlines()[-1]}",
+            model=str(cell.entry["variant"]), task=task, dataset=name, reason=cell.error, seed=cell.entry["seed"],
+            trained=False,
         )
         for cell in cells
         if cell.status == "failed"
-    ]
+        for task, name in tasks
+        if name in cell.record["rows"]["tests"]
+    ]  # fmt: skip
 
 
-def _not_run(cells: Sequence[CellResults]) -> list[str]:
-    """Return a line about every variant and data set of which a cell is neither finished nor failed."""
+def _failed(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[str]:
+    """Return a line about each run that failed, those that were tried first."""
+    lines = [f"{one.dataset}, {one.variant}: {one.settings}: {one.error}" for one in tuning if one.status == "failed"]
+    for cell in cells:
+        if cell.status == "failed":
+            seed = "" if cell.entry["seed"] is None else f", seed {cell.entry['seed']}"
+            lines.append(f"{cell.entry['dataset']}, {cell.entry['variant']}{seed}: {cell.error}")
+    return lines
+
+
+def _not_run(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[str]:
+    """Return a line about every variant and data set of which something is neither finished nor failed."""
     seeds: dict[str, list[str]] = {}
     for cell in cells:
         if cell.status not in ("finished", "failed"):
             own = seeds.setdefault(f"{cell.entry['dataset']}, {cell.entry['variant']}", [])
             own += [] if cell.entry["seed"] is None else [str(cell.entry["seed"])]
-    return [f"{name}{', seed ' * bool(own)}{', '.join(own)}: not run yet" for name, own in seeds.items()]
+    waiting = [one for one in tuning if one.status not in ("finished", "failed")]
+    names = dict.fromkeys(f"{one.dataset}, {one.variant}" for one in waiting)
+    return [f"{name}: not tuned yet" for name in names] + [
+        f"{name}{', seed ' * bool(own)}{', '.join(own)}: not run yet" for name, own in seeds.items()
+    ]
 
 
 def _made(cells: Sequence[CellResults]) -> dict[str, list[str]]:

@@ -82,6 +82,7 @@ def run(plan: Plan, output: Path, *, jobs: Jobs = 1, datasets: str | Sequence[st
         raise OutputError(f"{output} is not empty and holds no sweep. Choose another output folder.")
     with only_writer(output):
         begin(plan, output)
+        _say_gone(plan, wanted, output)
         interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, wanted, output, places)
         if not interrupted:
             plan = settled(plan, wanted, output)
@@ -154,7 +155,7 @@ def begin(plan: Plan, output: Path) -> None:
     """Write the plan, and the pairs of its test sets and what selects, to which the kept scores belong."""
     content = {
         "keep": plan.file.keep,
-        "against": plan.file.against,
+        "against": plan.file.reference,
         "grid": plan.file.grid,
         "tuning": [
             {
@@ -242,6 +243,21 @@ def _forget(plan: Plan, output: Path, dataset: str) -> None:
         done.remove(max(done, key=_best_dev))
     for folder in done:
         shutil.rmtree(folder / "model", ignore_errors=True)
+
+
+def _say_gone(plan: Plan, datasets: set[str], output: Path) -> None:
+    """Warn of models that are to be kept now, and were not when their cells ended."""
+    gone: list[Path] = []
+    for dataset in datasets if plan.file.keep != "none" else ():
+        cells = [cell for cell in plan.every if cell.dataset == dataset and cell.seed is not None]
+        done = [folder for cell in cells if status_of(folder := cell.folder(output)) == "finished"]
+        wanted = done if plan.file.keep == "all" or not done else [max(done, key=_best_dev)]
+        gone += [folder for folder in wanted if not (folder / "model").is_dir()]
+    if gone:
+        logger.warning(
+            f'keep = "{plan.file.keep}": {len(gone)} finished cells have no model any more, as it was not kept when '
+            f"they ended. To train them anew, delete their folders: {', '.join(folder.name for folder in gone)}"
+        )
 
 
 def _best_dev(folder: Path) -> float:

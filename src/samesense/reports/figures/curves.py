@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from samesense.data.formats.labels import number_text
 from samesense.errors import DataError
+from samesense.reports.figures.names import LETTER, entry, letters
 from samesense.reports.figures.plot import Plot, Style, new_figure, style_of, styled
 
 if TYPE_CHECKING:
@@ -21,6 +23,13 @@ SPEARMAN = "Spearman (x100)"
 
 RATIO = 15
 """From this ratio of the largest to the smallest setting on, the axis is logarithmic."""
+
+
+WIDTH, HEIGHT, ENTRY = 7.6, 4.0, 0.2
+"""Width and height of a figure, and the height of an entry of its legend, in inches."""
+
+WIDEST_ENTRY, SAMPLE = 100, 0.6
+"""Letters in a line of an entry, and the width of the sample of its line beside it, in inches."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,9 @@ class Curve:
         return max([point for point in points if point[0] > 0] or points, key=lambda point: point[1])
 
 
-def learning_curves(curves: Sequence[Curve], *, name: str = "learning") -> Plot:
+def learning_curves(
+    curves: Sequence[Curve], *, name: str = "learning", styles: Mapping[str, Style] = MappingProxyType({})
+) -> Plot:
     """Draw Spearman on dev along the steps; seeds of one run become their mean and a band of one deviation.
 
     The mean is taken at the steps that all seeds of a run have.
@@ -61,7 +72,7 @@ def learning_curves(curves: Sequence[Curve], *, name: str = "learning") -> Plot:
         "seeds, where a run has several."
     )
     with styled():
-        plot = _draw(series, name, caption, "step", "Spearman on dev (x100)", rings=True)
+        plot = _draw(series, name, caption, "step", "Spearman on dev (x100)", styles, rings=True)
         plot.figure.axes[0].set_xlim(left=0)
     return plot
 
@@ -78,25 +89,39 @@ def sweep(points: Mapping[str, Mapping[float, Sequence[float]]], *, setting: str
     series = {one: {x: list(values[x]) for x in sorted(values)} for one, values in points.items()}
     caption = f"{SPEARMAN} against {setting}; bands are one standard deviation over seeds, where there are several."
     with styled():
-        plot = _draw(series, name, caption, setting, SPEARMAN, rings=False)
+        plot = _draw(series, name, caption, setting, SPEARMAN, {}, rings=False)
         axes = plot.figure.axes[0]
         settings = sorted({x for values in series.values() for x in values})
-        if settings[0] > 0 and settings[-1] / settings[0] >= RATIO:
-            axes.set_xscale("log")
+        above = [x for x in settings if x > 0]
+        if settings[0] >= 0 and above[-1] / above[0] >= RATIO:
+            axes.set_xscale("symlog", linthresh=above[0]) if settings[0] == 0 else axes.set_xscale("log")
         axes.set_xticks(settings, [number_text(x) for x in settings])
         axes.set_xticks([], minor=True)
     return plot
 
 
 def _draw(
-    series: Mapping[str, Mapping[float, Sequence[float]]], name: str, caption: str, x: str, y: str, *, rings: bool
+    series: Mapping[str, Mapping[float, Sequence[float]]],
+    name: str,
+    caption: str,
+    x: str,
+    y: str,
+    styles: Mapping[str, Style],
+    *,
+    rings: bool,
 ) -> Plot:
-    figure = new_figure(7.6, 4.2)
+    seeds = {one: max(map(len, values.values())) for one, values in series.items()}
+    entries = {one: entry(f"{one} ({seeds[one]} seeds)" if seeds[one] > 1 else one, WIDEST_ENTRY) for one in series}
+    longest = max(letters(line) for text in entries.values() for line in text.split("\n"))
+    columns = min(len(entries), max(1, int(WIDTH / (longest * LETTER / 72 + SAMPLE))))
+    lines = sum(text.count("\n") + 1 for text in entries.values())
+    figure = new_figure(WIDTH, HEIGHT + ENTRY * -(-lines // columns))
     axes = figure.subplots()
     for at, (one, values) in enumerate(series.items()):
-        _line(axes, one, np.array(list(values)), list(values.values()), style_of(at), rings=rings)
+        own = styles.get(one, style_of(at))
+        _line(axes, entries[one], np.array(list(values)), list(values.values()), own, rings=rings)
     axes.set(xlabel=x, ylabel=y)
-    figure.legend(loc="outside right upper")
+    figure.legend(loc="outside lower left", ncols=columns, frameon=False)
     return Plot(name, caption, figure)
 
 
@@ -105,10 +130,8 @@ def _line(
 ) -> None:
     means = np.array([np.mean(seeds) for seeds in values])
     spread = np.array([np.std(seeds, ddof=1) if len(seeds) > 1 else 0.0 for seeds in values])
-    seeds = max(map(len, values))
-    label = f"{name} ({seeds} seeds)" if seeds > 1 else name
     axes.plot(
-        x, means, linestyle=own.dash, color=own.colour, marker=own.marker, markersize=4.5, linewidth=1.6, label=label,
+        x, means, linestyle=own.dash, color=own.colour, marker=own.marker, markersize=4.5, linewidth=1.6, label=name,
         markevery=max(1, len(x) // 12),
     )  # fmt: skip
     if spread.any():

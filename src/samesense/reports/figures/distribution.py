@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from samesense.data.formats.labels import infer_scale, number_text
 from samesense.errors import DataError
-from samesense.reports.figures.names import shown_name
+from samesense.reports.figures.names import LETTER, broken
 from samesense.reports.figures.plot import INK, Plot, Style, new_figure, style_of, styled
 from samesense.types import Evidence, Scores
 
@@ -61,10 +61,12 @@ def distribution(evidence: Sequence[Evidence], *, styles: Mapping[str, Style], n
         lines = -(-len(evidence) // PANELS)
         columns = -(-len(evidence) // lines)
         alike = all(np.abs(one.values).max() <= 1 for one in evidence)
-        figure = new_figure(max(4.2, panel * columns), 2.9 * lines)
+        titles = [broken(one.model, round((panel - 0.5) * 72 / LETTER)) for one in evidence]
+        figure = new_figure(max(4.2, panel * columns), (2.75 + 0.15 * max(map(_lines, titles))) * lines)
         panels = figure.subplots(lines, columns, squeeze=False, sharey=alike, sharex=False).ravel()
-        for axes, one in zip(panels, evidence, strict=False):
+        for axes, one, title in zip(panels, evidence, titles, strict=False):
             _panel(axes, one, styles.get(one.model, style_of(0)))
+            axes.set_title(title)
         for axes in panels[len(evidence) :]:
             axes.remove()
         for axes in panels[: len(evidence) : columns]:
@@ -94,4 +96,7 @@ def _panel(axes: Axes, evidence: Evidence, appearance: Style) -> None:
     axes.set_xticks(range(len(groups)), [f"{label}\n({len(members)})" for label, members in groups])
     axes.tick_params(axis="x", labelsize=8)
     axes.grid(False, axis="x")
-    axes.set_title(shown_name(evidence.model))
+
+
+def _lines(text: str) -> int:
+    return 1 + text.count("\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,17 @@ def write_names(axes: Axes, places: Mapping[str, Sequence[Point]], bars: Iterabl
 def shown_name(name: str) -> str:
     """Return a name as figures show it: the middle of a long one is left out, since its ends tell it from others."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME // 3]}…{name[-2 * LONGEST_NAME // 3 :]}"
+
+
+def broken(text: str, most: int) -> str:
+    """Return a text on lines of at most so many letters."""
+    lines = [line for line in text.split("\n") if line]
+    return "\n".join(textwrap.fill(line, most * len(line) // letters(line), break_on_hyphens=False) for line in lines)
+
+
+def entry(name: str, most: int) -> str:
+    """Return the entry of a legend; matplotlib leaves out what begins with an underscore."""
+    return broken(f"\u200b{name}" if name.startswith("_") else name, most)
 
 
 def letters(text: str) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from samesense.errors import DataError
-from samesense.reports.figures.names import LETTER, letters, shown_name, write_names
+from samesense.reports.figures.names import LETTER, broken, entry, letters, shown_name, write_names
 from samesense.reports.figures.plot import INK, MUTED, Plot, Style, new_figure, style_of, styled
 
 if TYPE_CHECKING:
@@ -30,6 +29,10 @@ WIDE, NARROW = (8.4, 4.6), (3.7, 3.9)
 """Sizes in inches, for a desk and for a phone."""
 
 
+LISTED = 38
+"""Letters in a line of the list of models below a narrow figure."""
+
+
 def overview(
     places: Sequence[Place], *, styles: Mapping[str, Style], score: str, name: str, size: tuple[float, float] = WIDE
 ) -> Plot:
@@ -44,7 +47,8 @@ def overview(
     with styled():
         width, height = size
         below = size == NARROW
-        figure = new_figure(width, height + 0.2 * below * len(timed) if timed else 1.1 + ROW * len(places))
+        listed = below * sum(1 + entry(place.model, LISTED).count("\n") for place in timed)
+        figure = new_figure(width, height + 0.2 * listed if timed else 1.1 + ROW * len(places))
         axes = figure.subplots()
         if timed:
             _by_speed(axes, timed, styles, score)
@@ -101,7 +105,7 @@ def _broken(title: str, width: float) -> str:
     """Return a title on as few lines as it needs above axes in a figure of so many inches, beside the row names."""
     most = round((width - 0.9) * 72 / LETTER)
     lines = [title.replace("\n", " ")] if letters(title) <= most else title.split("\n")
-    return "\n".join(textwrap.fill(line, most * len(line) // letters(line), break_on_hyphens=False) for line in lines)
+    return "\n".join(broken(line, most) for line in lines)
 
 
 def _by_speed(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], score: str) -> None:
@@ -112,7 +116,7 @@ def _by_speed(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], 
         axes.plot([speed, speed], [place.low, place.high], color=own.colour, linewidth=2)
         axes.plot(
             [speed], [place.score], own.marker, color=own.colour, markersize=9, markeredgecolor=INK,
-            markeredgewidth=0.8, linestyle="none", label=place.model,
+            markeredgewidth=0.8, linestyle="none", label=entry(place.model, LISTED),
         )  # fmt: skip
     axes.set_xlim(min(speeds) / 2.2, max(speeds) * 2.2)
     axes.margins(y=0.12)

@@ -1,0 +1,37 @@
+"""The training runs whose learning curves stand beside the models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from samesense.errors import ConfigError
+from samesense.recipes.compare.models import named
+from samesense.reports.store import Run, read_run
+
+
+def read_runs(specs: Sequence[str]) -> list[Run]:
+    """Read run folders; ``NAME=FOLDER`` names one, and runs of one name are seeds of one thing.
+
+    ConfigError if runs of one name have one seed, or differ in another setting.
+    """
+    runs = [read_run(folder, name) for name, folder in named(specs)]
+    first: dict[str, Run] = {}
+    seen: set[tuple[str, str]] = set()
+    for run in runs:
+        one, other = first.setdefault(run.name, run).settings, run.settings
+        differing = [key for key in {**one, **other} if key != "seed" and one.get(key) != other.get(key)]
+        seed = run.name, repr(other.get("seed"))
+        if differing or seed in seen:
+            why = f"differ in {', '.join(differing)}" if differing else f"have seed {other.get('seed')}"
+            raise ConfigError(
+                f"Runs of one name are seeds of one thing; two named {run.name!r} {why}. Give them names of their own, "
+                "as in: `runs` first=FOLDER second=FOLDER"
+            )
+        seen.add(seed)
+    return runs
+
+
+def without_curve(runs: Sequence[Run]) -> list[str]:
+    """Return a line about the runs that no learning curve shows."""
+    names = dict.fromkeys(run.name for run in runs if run.curve is None)
+    return [f"{name}: no learning curve, since it was never evaluated on dev." for name in names]

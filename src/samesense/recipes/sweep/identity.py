@@ -1,0 +1,70 @@
+"""What tells cells apart: settings that decide figures, and models and files by their content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from samesense.encoder.saving.card import RIGHTS
+from samesense.hashes import folder_hash
+from samesense.inference.models.load import load
+from samesense.inference.names import split_kind, split_maps
+from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.origin.stages import fingerprint
+from samesense.recipes.settings import EncoderSettings
+
+APART = frozenset({"model", "teacher_cache", "teacher_dtype", "report", "report_to", *RIGHTS})
+"""Settings that are no part of a cell's identity as they stand: the start model counts by its content; where, and in
+how many digits, vectors of teachers are kept decides nothing that matters, nor does what is written of a run."""
+
+OTHERWISE = frozenset({"teacher", "paraphraser", "origin", "origin_config", "trainer"})
+"""Settings that count by content, or in part."""
+
+FOLLOWED = ("logging_", "run_name", "project")
+"""How fields of the trainer begin that say how a run is followed."""
+
+
+def deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any]:
+    """Return the settings that decide the figures of a cell; models that teach count by their content."""
+    found = settings.model_dump(exclude_defaults=True, exclude=set(APART))
+    if "teacher" in found:
+        found["teacher"] = [_teacher(name, known) for name in found["teacher"]]
+    if "paraphraser" in found:
+        found["paraphraser"] = fingerprint(found["paraphraser"])
+    followed = [name for name in found.get("trainer", {}) if name.startswith(FOLLOWED)]
+    if followed:
+        found["trainer"] = {name: value for name, value in found["trainer"].items() if name not in followed}
+        found = found if found["trainer"] else {name: value for name, value in found.items() if name != "trainer"}
+    if isinstance(settings, ContextSettings) and {"origin", "origin_config"} & found.keys():
+        origin = settings.origin_settings().model_dump(exclude_defaults=True)
+        files = {name: fingerprint(origin[name]) for name in ("word_vectors", "language_model") if name in origin}
+        files |= {"texts": [fingerprint(source) for source in origin["texts"]]} if "texts" in origin else {}
+        found = {**found, "origin": origin | files}
+        found.pop("origin_config", None)
+    return found
+
+
+def _teacher(name: str, known: dict[str, str]) -> str:
+    """Return what tells a teacher from others: the content of a model or file, and the maps behind it."""
+    base, maps = split_maps(name)
+    if not split_kind(base)[0]:
+        return fingerprint_of(base, known) + maps
+    if base not in known:
+        known[base] = load(base).identity
+    return known[base] + maps
+
+
+def fingerprint_of(model: str, known: dict[str, str]) -> str:
+    """Return what tells a start model from others: a hash of its files, or its name on the hub; of adapters both."""
+    if model not in known:
+        from samesense.encoder.names import base_of, resolve
+
+        folder = Path(resolve(model))
+        kept = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
+        own, base = folder_hash(folder, kept) if folder.is_dir() else model, base_of(folder)
+        known[model] = own if base is None else f"{own} on {fingerprint_of(base, known)}"
+    return known[model]
+
+
+def _decides(path: Path) -> bool:
+    return path.suffix != ".md" and not path.name.startswith(".")
