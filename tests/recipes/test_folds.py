@@ -117,12 +117,15 @@ def test_a_fold_killed_before_a_checkpoint_is_trained_anew_and_nothing_old_is_le
     output, prepared = tmp_path / "f", cosent.TrainingInputs
     output.mkdir()
     (output / "results.jsonl").write_text("of an earlier run")
+    (output / "report.html").write_text("of a run that made a model")
+    (output / "history.jsonl").write_text("")
     (output / "manifest.json").write_text('{"method": "folds"}')
     with monkeypatch.context() as patch:
         patch.setattr(cosent, "TrainingInputs", lambda **rest: prepared(callbacks=[Dies()], **rest))
         with pytest.raises(RuntimeError, match="killed"):
             folds.cross_validate(METHODS["cosent"], data, settings, output, "2", overwrite=True)
     assert (output / "fold-01" / "checkpoints").is_dir() and not (output / "results.jsonl").exists()
+    assert not (output / "report.html").exists() and not (output / "history.jsonl").exists()
     with FileLock(output / LOCK), pytest.raises(OutputError, match="one writer at a time"):
         folds.cross_validate(METHODS["cosent"], data, settings, output, "2", resume=True)
     with monkeypatch.context() as patch:
@@ -136,6 +139,8 @@ def test_a_fold_killed_before_a_checkpoint_is_trained_anew_and_nothing_old_is_le
 def test_the_start_is_not_removed_by_overwriting(data, settings, tmp_path):
     output = tmp_path / "f"
     start = shutil.copytree(settings.model, output / "model")
+    (output / "report.html").write_text("of a run that made a model")
+    (output / "history.jsonl").write_text("")
     (output / "manifest.json").write_text('{"method": "folds"}')
     own = settings.model_copy(update={"model": str(output)})
     with pytest.raises(OutputError, match="would be written over"):

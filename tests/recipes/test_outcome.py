@@ -113,7 +113,7 @@ def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_t
     assert [(task.start_low, task.start_high), (task.end_low, task.end_high)] == bounds
     assert verdict.task.end == pytest.approx(spearman(after, files["test"].labels), abs=1e-6)
     assert verdict.guards[0].start == pytest.approx(1.0)
-    assert any("--merge" in one for one in verdict.advice)
+    assert any("`merge`" in one for one in verdict.advice)
     record = json.loads((output / "manifest.json").read_text())
     assert record["verdict"] == json.loads(json.dumps(verdict.to_dict()))
     assert record["data"]["guard guard.tsv"]["rows"] == 60
@@ -260,6 +260,8 @@ def test_a_learning_curve_goes_on_where_it_was_stopped(many, files, tiny_trunk, 
     run = train(many, **how, resume=True)
     begun = [line for line in said if line.startswith("learning curve: ")]
     assert [line.split()[2] for line in begun] == ["35", "35", "70", "70", "140"]
+    parts = {path.parent.name: json.loads(path.read_text()) for path in (tmp_path / "run").glob("*/*/manifest.json")}
+    assert {name: own["settings"]["max_steps"] for name, own in parts.items()} == dict.fromkeys(parts, 1)
     curve = run.verdict.curve
     assert [rows for rows, _ in curve.points] == [280, 35, 35, 35, 35, 70, 70, 140]
     assert curve.points[0][1] == pytest.approx(run.verdict.task.end)
@@ -267,6 +269,17 @@ def test_a_learning_curve_goes_on_where_it_was_stopped(many, files, tiny_trunk, 
     assert not list((tmp_path / "run" / "learning-curve").glob("*/model"))
     assert "Twice the data" in (tmp_path / "run" / "report.html").read_text().replace("twice", "Twice")
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["verdict"]["curve"]["rows"] == 280
+
+
+def test_counted_steps_are_cut_as_the_data_are():
+    def cut(**given):
+        made = learning_curve.settings_of_part(CosentSettings(**given), 0.25)
+        return made.max_steps, made.eval_steps
+
+    assert cut(max_steps=100, eval_steps=50) == (25, 25)
+    assert cut(max_steps=100, eval_steps=5) == (25, 5)
+    assert cut(max_steps=2) == (1, None)
+    assert cut(eval_steps=50) == (None, 50)
 
 
 def test_a_learning_curve_that_cannot_be_fitted_loses_nothing(many, files, tiny_trunk, tmp_path, monkeypatch):

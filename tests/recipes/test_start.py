@@ -121,7 +121,7 @@ def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
     assert dev == f"dev, which selected: {best - start:+.2f} ({start:.2f} to {best:.2f})"
     assert page == f"report: {tmp_path / 'run' / 'report.html'}"
     blind = train(data, dev="none", output=tmp_path / "blind", **settings)
-    assert blind.conclusion()[0] == "no verdict: there are neither test nor dev pairs. Give --test FILE"
+    assert blind.conclusion()[0] == "no verdict: there are neither test nor dev pairs. Give `test` FILE"
 
 
 def test_a_narrow_start_is_spread_before_training_and_evaluated_as_it_was(tiny_trunk, toy_pairs, tmp_path):

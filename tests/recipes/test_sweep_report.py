@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -120,6 +121,7 @@ def test_a_failed_run_is_said_wherever_its_figure_is_missing(file, tmp_path):
     assert line.count("(1 of 2 runs)") == 3  # on both sets, and on their mean
     assert "## Failed\n\n- toy, temperature 0.1, seed 2: MemoryError: no room\n" in text
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "training and evaluation, s" in page and "Encoding:" not in page and "The speed above" not in page
     assert "failed: toy, temperature 0.1, seed 2: MemoryError: no room" in page and "undefined." not in page
 
 
@@ -199,6 +201,7 @@ def test_one_name_for_two_things_is_refused(file):
 
 
 def test_cut_starts_of_long_names_are_kept_apart(file, tmp_path, monkeypatch):
+    import_module("samesense.recipes.model_adapters")  # whose build stays the real one
     cell = plan_of(file, base={**file["base"], "layers": 1}).cells[0]
     made = []
     monkeypatch.setattr("samesense.encoder.assembly.build.build", lambda *_, **__: None)

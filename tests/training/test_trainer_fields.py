@@ -50,6 +50,8 @@ def test_texts_become_what_the_field_is():
         ({"adam_beta3": 1}, "`trainer` takes fields of SentenceTransformerTrainingArguments, and 'adam_beta3' is none. "
          "Did you mean 'adam_beta"),
         ({"seed": 1}, "`trainer` seed is set by samesense. In its place: `seed`."),
+        ({"multi_dataset_batch_sampler": "x"}, "`trainer` multi_dataset_batch_sampler is set by samesense. In its "
+         "place: `mixing`"),
         ({"output_dir": "x"}, "`trainer` output_dir is set by samesense. In its place: `output`."),
         ({"ddp_timeout": "many"}, "`trainer` ddp_timeout is of type int; received 'many'."),
         ({"dataloader_num_workers": 2}, "`trainer` dataloader_num_workers is set by samesense. In its place: batches "),

@@ -28,6 +28,7 @@ OURS = {
     "data_seed": "`seed`",
     "prompts": "`prompt`",
     "batch_sampler": "`batches`, where the method has it",
+    "multi_dataset_batch_sampler": "`mixing`, where the method has it",
     "use_cpu": 'CUDA_VISIBLE_DEVICES="" in the environment',
     "disable_tqdm": "progress is shown by samesense",
     **dict.fromkeys(

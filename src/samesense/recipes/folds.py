@@ -26,7 +26,7 @@ from samesense.files import only_writer, read_json, write_json
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.recipes.methods import Method
-from samesense.recipes.run_folder import check_inputs, data_identity
+from samesense.recipes.run_folder import DEV, FOLDERS, HISTORY, REPORT, RESULTS, check_inputs, data_identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.training import manifest
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 SPLIT_SEED = 0
 """Seed of the split into folds, whatever the seed of the models: their figures are of the same folds."""
 
-SCORES, RESULTS = "scores.json", "results.jsonl"
+SCORES = "scores.json"
 
 
 def cross_validate(
@@ -124,19 +124,21 @@ def _check_folder(output: Path, record: dict[str, Any], *, resume: bool, overwri
         manifest.check_same_run(output, record)
     else:
         check_free(output, overwrite=overwrite)
-        check_inputs(output, record, (*(folder.name for folder in _earlier(output)), RESULTS))
+        check_inputs(output, record, [place.name for place in _earlier(output)])
 
 
 def _earlier(output: Path) -> list[Path]:
-    """Return the folders that an earlier run may have left."""
-    return [*output.glob("fold-[0-9][0-9]"), output / "model", output / "checkpoints"]
+    """Return what an earlier run may have left, of one model too."""
+    return [*output.glob("fold-[0-9][0-9]"), *(output / name for name in (*FOLDERS, HISTORY, RESULTS, REPORT, *DEV))]
 
 
 def _begin(output: Path, record: dict[str, Any]) -> None:
     """Remove what an earlier run left, and write the manifest."""
-    for folder in _earlier(output):
-        shutil.rmtree(folder, ignore_errors=True)
-    (output / RESULTS).unlink(missing_ok=True)
+    for place in _earlier(output):
+        if place.is_dir():
+            shutil.rmtree(place, ignore_errors=True)
+        else:
+            place.unlink(missing_ok=True)
     manifest.write(output, record)
 
 

@@ -32,6 +32,7 @@ from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.matryoshka import described, evaluate_widths
 from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
 from samesense.recipes.outcome.conclude import check_outcome, conclude, some_texts
+from samesense.recipes.outcome.learning_curve import settings_of_part
 from samesense.recipes.outcome.measure import Measured, measure, rows_of
 from samesense.recipes.outcome.merge import merge
 from samesense.recipes.outcome.sets import Sets
@@ -190,8 +191,9 @@ def _on_part(
     **how: bool,
 ) -> TrainingRun:
     """Train on a part of the data as the run did on all."""
+    settings = settings_of_part(job.settings, len(part) / len(job.data))
     own = replace(
-        job, data=part, output=folder, dev=sets.selecting, test=None, guards=(), concludes=False,
+        job, data=part, settings=settings, output=folder, dev=sets.selecting, test=None, guards=(), concludes=False,
         begun=time.perf_counter(),
     )  # fmt: skip
     return run(own, lambda model, job: replace(prepare(model, job), after_training=None), build=build, **how)

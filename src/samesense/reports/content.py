@@ -13,6 +13,13 @@ from samesense.reports.standing import Ranking
 from samesense.reports.verdict import verdict
 from samesense.types import Evidence, Marked, Pair, Result
 
+TIMES = (
+    "Wall time in seconds. Encoding: each distinct text once for all suites, or read from the cache. A suite: from "
+    "vectors to figures with their intervals; for a model that only scores pairs, the scoring too. The speed above is "
+    "measured apart from these, on up to 256 of the evaluated sentences, after a warm-up and with nothing remembered."
+)
+"""What the seconds of compared models are."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
@@ -33,6 +40,7 @@ class Content:
     marked: Mapping[str, Mapping[Pair, tuple[Marked, Marked]]] = field(default_factory=dict)  # of words, by model
     environment: dict[str, str] = field(default_factory=dict)  # versions and machine
     title: str = "Model comparison"
+    times: str = TIMES  # what the seconds of the models are
 
     def grids(self) -> list[Grid]:
         """Return the main tables."""

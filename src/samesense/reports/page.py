@@ -145,27 +145,17 @@ def _left_out(content: Content) -> Html:
 
 
 def _times(content: Content) -> Html:
-    suites = list(dict.fromkeys(suite for one in content.models for suite in one.seconds))
+    parts = list(dict.fromkeys(part for one in content.models for part in one.seconds))
+    encoded = any(one.texts for one in content.models)
     rows = []
     for one in content.models:
-        spent = [f"{one.seconds[suite]:.1f}" if suite in one.seconds else "" for suite in suites]
-        whole = one.encoding + sum(one.seconds.values())
+        spent = [f"{one.seconds[part]:.1f}" if part in one.seconds else "" for part in parts]
+        whole = f"{one.encoding + sum(one.seconds.values()):.1f}"
         name = one.name if one.seed is None else f"{one.name} (seed {one.seed})"
-        rows.append([name, one.texts or "", f"{one.encoding:.1f}", *spent, f"{whole:.1f}"])
-    header = ["model", "texts encoded", "encoding, s", *(f"{suite}, s" for suite in suites), "together, s"]
-    return joined(
-        [
-            table(header, rows, class_="numbers"),
-            element(
-                "p",
-                "Wall time in seconds. Encoding: each distinct text once for all suites, or read from the cache. A "
-                "suite: from vectors to figures with their intervals; for a model that only scores pairs, the scoring "
-                "too. The speed above is measured apart from these, on up to 256 of the evaluated sentences, after a "
-                "warm-up and with nothing remembered.",
-                class_="note",
-            ),
-        ]
-    )
+        rows.append([name, one.texts or "", f"{one.encoding:.1f}", *spent, whole] if encoded else [name, *spent, whole])
+    header = ["model", *(["texts encoded", "encoding, s"] if encoded else []), *(f"{part}, s" for part in parts)]
+    shown = table([*header, "together, s"], rows, class_="numbers")
+    return joined([shown, element("p", content.times, class_="note")])
 
 
 def _environment(content: Content) -> Html:

@@ -47,7 +47,7 @@ def advice(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
 def _of_training(seen: Seen) -> Iterator[str]:
     """Yield what the curve on dev and the cone say of the training."""
     rate = seen.settings.learning_rate
-    lower = f"a lower learning rate: --learning-rate {rate / LOWER:.2g} in place of {rate:.2g}"
+    lower = f"a lower learning rate: `learning_rate` {rate / LOWER:.2g} in place of {rate:.2g}"
     before, after = seen.cones or (0.0, 0.0)
     collapsed = after - before > COLLAPSED
     dev = _course(seen.curve)
@@ -56,10 +56,10 @@ def _of_training(seen: Seen) -> Iterator[str]:
             f"take {lower}, as random texts have moved together (mean cosine {before:.2f} before, {after:.2f} after)"
         )
     if seen.curve is None:
-        yield "give --dev FILE: nothing selected, and the last state was kept"
+        yield "give `dev` FILE: nothing selected, and the last state was kept"
     if dev is None:
         if not collapsed:
-            yield f"take {lower}, or fewer --epochs than {seen.settings.epochs:g}"
+            yield f"take {lower}, or fewer `epochs` than {seen.settings.epochs:g}"
     elif dev.best < dev.start:
         if not collapsed:
             yield (
@@ -67,7 +67,7 @@ def _of_training(seen: Seen) -> Iterator[str]:
                 f"{100 * dev.first:.1f} at the first evaluation, {100 * dev.best:.1f} at best)"
             )
     elif dev.step <= EARLY * seen.steps:
-        yield f"take fewer --epochs than {seen.settings.epochs:g}: dev was best at step {dev.step:.0f} of {seen.steps}"
+        yield f"take fewer `epochs` than {seen.settings.epochs:g}: dev was best at step {dev.step:.0f} of {seen.steps}"
     else:
         yield (
             f"look at dev: it rose from {100 * dev.start:.1f} to {100 * dev.best:.1f} while the verdict's pairs lost, "
@@ -96,9 +96,9 @@ def _of_both(verdict: Verdict, seen: Seen) -> Iterator[str]:
     hurt = [one.dataset for one in verdict.guards if one.word == "worse"]
     why = f", which keeps more of what the start did on {' and '.join(hurt)}" if hurt else ""
     if verdict.merge is None and seen.curve is not None:
-        yield f"try --merge{why or ', which goes back towards the start as far as dev says'}"
+        yield f"try `merge`{why or ', which goes back towards the start as far as dev says'}"
     if hurt and not (verdict.task is not None and verdict.task.word == "worse"):
-        yield f"train on pairs like {' and '.join(hurt)} too, or take a lower --learning-rate or fewer --epochs"
+        yield f"train on pairs like {' and '.join(hurt)} too, or take a lower `learning_rate` or fewer `epochs`"
 
 
 def _of_data(seen: Seen) -> Iterator[str]:

@@ -27,6 +27,7 @@ from samesense.inference.models.load import load
 from samesense.metrics.power_law import fit_learning_curve
 from samesense.recipes.outcome.sets import ComparedSet, Sets
 from samesense.recipes.run_folder import CURVE, run_or_resume
+from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports.run_verdict import Curve
 from samesense.types import Floats, Scores
@@ -62,6 +63,15 @@ def check_learning_curve(data: Examples, sets: Sets) -> None:
             "Give more data, or leave it out."
         )
     data.take(range(smallest))  # data of several kinds say here that they are not cut
+
+
+def settings_of_part(settings: EncoderSettings, share: float) -> EncoderSettings:
+    """Return the settings for a part of the data; counted steps are cut too, so that epochs stay."""
+    if settings.max_steps is None:
+        return settings
+    steps = max(1, round(settings.max_steps * share))
+    every = None if settings.eval_steps is None else min(settings.eval_steps, steps)
+    return settings.model_copy(update={"max_steps": steps, "eval_steps": every})
 
 
 def measure_curve(data: Examples, output: Path, on: ComparedSet, whole: Scores, train: Train) -> Curve | None:

@@ -26,7 +26,8 @@ SHARE = 0.4
 time of training. A pair took 8.8 ms in training and 2.0 ms in evaluation, both in bfloat16 (two cores, six layers)."""
 
 SEED = 0
-"""Of the cut, whatever the seed of the run: seeds of one method are compared on the same pairs."""
+"""Of the cut, whatever the seed of the run: seeds of one method are compared on the same pairs. Where dev is held
+out of the training data, the seed decides that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +104,10 @@ def sets_of(
 def _cut(dev: PairData | None) -> tuple[PairData | None, tuple[ComparedSet, ...], str]:
     """Return the part of dev that selects, the one for the verdict, and why there is none."""
     if dev is None:
-        return None, (), "there are neither test nor dev pairs. Give --test FILE"
+        return None, (), "there are neither test nor dev pairs. Give `test` FILE"
     if len(dev) < 2 * FEWEST:
         why = (
-            f"the {len(dev)} dev pairs choose the checkpoint, so they cannot also test it. Give --test FILE with pairs "
+            f"the {len(dev)} dev pairs choose the checkpoint, so they cannot also test it. Give `test` FILE with pairs "
             f"that are not trained on (from {2 * FEWEST} dev pairs on, half of them are the test)"
         )
         return dev, (), why
@@ -117,4 +118,4 @@ def _cut(dev: PairData | None) -> tuple[PairData | None, tuple[ComparedSet, ...]
             if len(kept) >= FEWEST and min(len(set(selecting.labels)), len(set(kept.labels))) > 1:
                 how = f"of dev that selected nothing and share no {apart.removesuffix('s')} with those that did"
                 return selecting, (ComparedSet("dev", kept, f"{dev.name} (apart)", how),), ""
-    return dev, (), "dev cannot be cut in two, as its pairs repeat or one part would have one label. Give --test FILE"
+    return dev, (), "dev cannot be cut in two, as its pairs repeat or one part would have one label. Give `test` FILE"

@@ -38,8 +38,8 @@ def deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any]
     if isinstance(settings, ContextSettings) and {"origin", "origin_config"} & found.keys():
         origin = settings.origin_settings().model_dump(exclude_defaults=True)
         files = {name: fingerprint(origin[name]) for name in ("word_vectors", "language_model") if name in origin}
-        files |= {"texts": [fingerprint(source) for source in origin["texts"]]} if "texts" in origin else {}
-        found = {**found, "origin": origin | files}
+        texts = {"texts": [fingerprint(source) for source in origin["texts"]]} if "texts" in origin else {}
+        found = {**found, "origin": {**origin, **files, **texts}}
         found.pop("origin_config", None)
     return found
 

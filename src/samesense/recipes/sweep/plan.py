@@ -111,8 +111,8 @@ def with_chosen(plan: Plan, chosen: Choices) -> Plan:
 def _cells(plan: Plan) -> Iterator[Cell]:
     file, variants = plan.file, plan.file.variants()
     for start, entry in product(file.starts(), file.data):
-        if own := [variant for variant in start.variants if entry.name in variant.data]:
-            yield _start(plan, entry, start, own)
+        if beginning := [variant for variant in start.variants if entry.name in variant.data]:
+            yield _start(plan, entry, start, beginning)
     for seed, entry, variant in product(file.seeds, file.data, variants):
         choice = plan.chosen.get((variant.name, entry.name)) if variant.tune else {}
         if entry.name in variant.data and choice is not None:

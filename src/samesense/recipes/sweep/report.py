@@ -109,6 +109,7 @@ def _report(
     styles = model_styles([str(cell.entry["variant"]) for cell in cells])
     return Report(
         title="Sweep",
+        times="Wall time in seconds, of all cells of a variant and all calls.",
         models=_models(cells),
         results=[result for cell in cells for result in cell.results],
         evidence=evidence,
@@ -133,7 +134,7 @@ def _models(cells: Sequence[CellResults]) -> list[EvaluatedModel]:
             name=name,
             spec=_differing([_spec(cell) for cell in own]),
             protocol=_differing([cell.results[0].protocol for cell in own]),
-            seconds={"cells": sum(float(cell.record.get("seconds", 0.0)) for cell in own)},
+            seconds={"training and evaluation": sum(float(cell.record.get("seconds", 0.0)) for cell in own)},
         )
         for name, own in variants.items()
     ]
