@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from samesense.context.harvest.plan import Mixture
 from samesense.execution.executors import ExecutorName, choose_executor
 from samesense.execution.tasks import RETRIES, Executor
+from samesense.recipes.origin.settings import check_contexts
 
 _HOW = ("workers", "executor", "address", "retries")
 """Settings that decide how a harvest is made, not what it is."""
@@ -38,6 +39,10 @@ class HarvestSettings(Mixture):
             default_workers=default_workers,
             gpus=0 if self.device == "cpu" else 1,
         )  # fmt: skip
+
+    def check_contexts(self, contexts: str) -> None:
+        """Raise ConfigError for a setting without effect on harvests of an Origin with these contexts."""
+        check_contexts(self, contexts, ("unit", "spacings") if contexts == "bank" else ("sentences",))
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that decide the pairs and scores, as JSON types."""
