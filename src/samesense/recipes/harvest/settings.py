@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 from samesense.context.harvest.plan import Mixture
 from samesense.execution.executors import ExecutorName, choose_executor
 from samesense.execution.tasks import RETRIES, Executor
-from samesense.recipes.origin.settings import check_contexts
 
 _HOW = ("workers", "executor", "address", "retries")
 """Settings that decide how a harvest is made, not what it is."""
@@ -41,8 +40,8 @@ class HarvestSettings(Mixture):
         )  # fmt: skip
 
     def check_contexts(self, contexts: str) -> None:
-        """Raise ConfigError for a setting without effect on harvests of an Origin with these contexts."""
-        check_contexts(self, contexts, ("unit", "spacings") if contexts == "bank" else ("sentences",))
+        """Raise ConfigError for a setting without effect on the harvest of an Origin with these contexts."""
+        self.refuse(("unit", "spacings") if contexts == "bank" else ("sentences",), f"contexts is {contexts}")
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that decide the pairs and scores, as JSON types."""

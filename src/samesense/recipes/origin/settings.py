@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +15,6 @@ from samesense.context.origin.context_set import Selection, Strategy
 from samesense.context.origin.scheme import Scheme
 from samesense.context.origin.similarity import Normalisation, Weights
 from samesense.data.documents import Language, Paragraphs
-from samesense.errors import ConfigError
 from samesense.execution.executors import ExecutorName, choose_executor
 from samesense.execution.settings import Settings, comma_separated
 from samesense.execution.tasks import RETRIES, Executor
@@ -144,7 +143,7 @@ class OriginSettings(Settings):
     @model_validator(mode="after")
     def _belongs(self) -> OriginSettings:
         self.choose_executor(gpus=0)
-        check_contexts(self, self.contexts, _OF_RETRIEVED if self.contexts == "bank" else _OF_BANK)
+        self.refuse(_OF_RETRIEVED if self.contexts == "bank" else _OF_BANK, f"contexts is {self.contexts}")
         return self
 
     def choose_executor(self, gpus: float, default_workers: int = 1) -> Executor:
@@ -193,16 +192,6 @@ class OriginSettings(Settings):
             epochs=self.generator_epochs, max_steps=self.generator_max_steps, held_out_windows=self.held_out_windows,
             precision=precision, seed=self.seed,
         )  # fmt: skip
-
-
-def check_contexts(settings: Settings, contexts: str, idle: Sequence[str]) -> None:
-    """Raise ConfigError if a setting is given that has no effect with these contexts, being among ``idle`` ones."""
-    if given := [name for name in idle if name in settings.model_fields_set]:
-        other = "retrieved" if contexts == "bank" else "bank"
-        raise ConfigError(
-            f"{given[0]} has an effect where contexts is {other}; received {given[0]} {getattr(settings, given[0])} and "
-            f"contexts {contexts}. Leave it out, or make an Origin with contexts {other}."
-        )
 
 
 def choose_origin(config: str, given: Mapping[str, Any]) -> OriginSettings:
