@@ -126,6 +126,17 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     trained, lines = make(documents, output, changed, test=test, overwrite=True)
     assert begun(lines) == ["surrogate", "evaluation"] and trained.output.steps == 5
 
+    said = {**changed, "guard": ("test.tsv",), "report": False, "license": "mit", "language": "en"}
+    said["report_to"] = "tensorboard"
+    guard = read_pairs(toy_pairs / "dev.tsv")
+    with pytest.raises(OutputError, match=r"The stage evaluation .* `overwrite`"):
+        make(documents, output, said, test=test, guards=[guard])
+    trained, lines = make(documents, output, said, test=test, guards=[guard], overwrite=True)
+    assert begun(lines) == ["evaluation"] and len(trained.verdict.guards) == 1
+    assert "license: mit" in (output / "model" / "README.md").read_text() and not (output / "report.html").exists()
+    _, lines = make(documents, output, changed, test=test, overwrite=True)
+    assert begun(lines) == ["evaluation"] and (output / "report.html").exists()
+
     changed["harvest"] = {**HARVEST, "workers": 2, "retries": 1}  # how, not what
     _, lines = make(documents, output, changed, test=test, overwrite=True)
     assert begun(lines) == []

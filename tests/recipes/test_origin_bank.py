@@ -28,7 +28,7 @@ from samesense.recipes.harvest import recipe as recipe_of_harvest
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.job import Job
-from samesense.recipes.origin import bank, recipe
+from samesense.recipes.origin import bank, recipe, settings
 from samesense.recipes.origin.settings import OriginSettings, choose_origin
 from tests.context.worlds import small_causal, some_documents, some_sentences
 from tests.messages import listen
@@ -346,6 +346,70 @@ def test_a_harvest_is_the_same_after_a_kill_and_on_a_cluster(made, tmp_path, how
         harvest(made, other, chosen.model_copy(update={"executor": "ray"}))
     assert shards(other / "vectors") == shards(whole / "vectors") and len(shards(whole / "vectors")) == 2
     assert shards(other) == shards(whole)
+
+
+def test_what_is_not_there_any_more_is_made_again(documents, model, tmp_path):
+    folder = tmp_path / "o"
+    make(documents, model, folder)
+    before = open_origin(folder)([PAIR])
+    shutil.rmtree(folder / "reference")
+    done, lines = make(documents, model, folder, own=3, overwrite=True)
+    assert done and sum("there already" in line for line in lines) == 2
+    assert make(documents, model, folder, overwrite=True)[0]
+    assert open_origin(folder)([PAIR]) == pytest.approx(before, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("config", "idle", "contexts"),
+    [
+        ("bank", {"normalisation": "raw"}, "bank"), ("bank", {"weight_left": 0}, "bank"), ("bank", {"left": 3}, "bank"),
+        ("bank", {"chunk": 3}, "bank"), ("scaled", {"tokens": 9}, "retrieved"), ("scaled", {"layer": 3}, "retrieved"),
+        ("scaled", {"texts": ("nofile.txt",)}, "retrieved"), ("scaled", {"workers": 8}, "retrieved"),
+    ],
+)  # fmt: skip
+def test_settings_of_other_contexts_are_refused(config, idle, contexts):
+    (name,) = idle
+    with pytest.raises(ConfigError, match=f"{name} has no effect where contexts is {contexts}; received {name} "):
+        choose_origin(config, idle)
+    with pytest.raises(ConfigError, match=f"{name} has no effect where contexts is {contexts}"):
+        ContextSettings(origin_config=config, origin=idle)
+
+
+def test_every_setting_is_of_one_kind_of_contexts_or_of_both():
+    of_bank, of_retrieved = (set(names) for names in (settings._OF_BANK, settings._OF_RETRIEVED))
+    fields = OriginSettings.model_fields
+    assert not of_bank & of_retrieved and of_bank | of_retrieved < set(fields)
+    for name in fields.keys() - {"contexts"}:
+        part = fields[name].description.partition(":")[0]
+        expected = {"bank": of_bank, "ray": of_bank, "discriminator": of_retrieved, "generator": of_retrieved}.get(part)
+        assert expected is None or name in expected
+
+
+@pytest.mark.parametrize("idle", [{"unit": 5}, {"spacings": (2, 3)}])
+def test_a_harvest_of_a_bank_has_no_units(made, tmp_path, idle):
+    (name,) = idle
+    with pytest.raises(ConfigError, match=f"{name} has no effect where contexts is bank"):
+        harvest(made, tmp_path / "h", HarvestSettings(pairs=90, sentences=60, **idle))
+    assert not (tmp_path / "h").exists()
+    with pytest.raises(ConfigError, match=f"{name} has no effect where contexts is bank"):
+        ContextSettings(harvest=idle)
+    with pytest.raises(ConfigError, match="sentences has no effect where contexts is retrieved"):
+        ContextSettings(origin_config="scaled", harvest={"sentences": 50})
+
+
+def test_a_harvest_of_a_bank_says_what_it_cost_and_what_is_missing(made, tmp_path):
+    said = listen()
+    found = harvest(made, tmp_path / "h", HarvestSettings(pairs=1700, shard_size=1000, sentences=60))
+    told, missing = "\n".join(said), found.wanted["section"] - found.planned["section"]
+    assert missing > 0 and "missing since there are no more of the kind, and not replaced: " in told
+    assert f"section {missing}" in told and "units" not in told
+    assert "60 sentences, " in told and " s of a worker each" in told
+    assert "s of a worker a pair, beside the reading" in told
+
+
+def test_documents_in_memory_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="An Origin reads documents from files; received"):
+        samesense.origin([{"sentences": ["It rained.", "We stayed."]}], output=tmp_path / "o")
 
 
 def test_refusals(documents, tmp_path):

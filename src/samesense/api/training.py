@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.data.formats.memory import Source, as_sources
+from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -203,8 +203,12 @@ def origin(
     from samesense.recipes.origin.recipe import run
     from samesense.recipes.origin.settings import choose_origin
 
-    if not run(as_sources(documents), choose_origin(config, settings), Path(output),
-               overwrite=overwrite):  # fmt: skip
+    sources = as_sources(documents)
+    if any(map(in_memory, sources)):
+        raise ConfigError(
+            f"An Origin reads documents from files; received {name_of(sources[0])}. Write them to a file."
+        )
+    if not run(sources, choose_origin(config, settings), Path(output), overwrite=overwrite):
         raise KeyboardInterrupt
     return Path(output)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
+
+from samesense.errors import ConfigError
 
 MOST = 10**9
 """The largest number that a setting takes, unless it is in :data:`LESS`: far beyond any use, and within every type."""
@@ -31,3 +34,10 @@ class Settings(BaseModel):
         if isinstance(value, int | float) and value > most:
             raise PydanticCustomError("too_large", "input should be at most {most}", {"most": most})
         return value
+
+    def refuse(self, names: Iterable[str], where: str) -> None:
+        """Raise ConfigError if one of some settings was given, which have no effect ``where`` something is so."""
+        if given := [name for name in names if name in self.model_fields_set]:
+            raise ConfigError(
+                f"{given[0]} has no effect where {where}; received {given[0]} {getattr(self, given[0])}. Leave it out."
+            )

@@ -50,7 +50,7 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
         times = {name: _times(name, origin, round(len(corpus.windows) * share), share) for name in stages}
         seconds = {name: stages[name]["seconds"] * times[name] for name in stages}
         mixture = settings.harvest_settings()
-        few = mixture.model_copy(update=_fewer(mixture))
+        few = mixture.model_copy(update=_fewer(mixture, bank))
         made = harvest(folder / "origin", folder / "harvest", few, check=False)
         each = made.cost["seconds"] / max(1.0, made.cost["rows"])
         seconds["harvest"] = each * mixture.pairs / (mixture.workers or 1)
@@ -97,12 +97,13 @@ def _less(origin: OriginSettings) -> dict[str, Any]:
     }
 
 
-def _fewer(mixture: HarvestSettings) -> dict[str, Any]:
+def _fewer(mixture: HarvestSettings, bank: bool) -> dict[str, Any]:
     """Return the settings of the harvest that make it little: one unit of pairs."""
     sentences = min(SENTENCES, mixture.sentences)
     unit = min(sentences, mixture.unit)
     pairs = unit * (unit - 1) // 2
-    return {"pairs": pairs, "shard_size": pairs, "sentences": sentences, "workers": 1, "executor": "embedded"}
+    few = {"pairs": pairs, "shard_size": pairs, "workers": 1, "executor": "embedded"}
+    return {**few, "sentences": sentences} if bank else few
 
 
 def _times(name: str, origin: OriginSettings, windows: int, share: float) -> float:

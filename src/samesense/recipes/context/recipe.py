@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from samesense.context.origin.origin import FILE as ORIGIN_FILE
+from samesense.encoder.saving.card import RIGHTS, state
 from samesense.execution.sharded import SHARDS
 from samesense.files import only_writer, read_json, replacing_folder
 from samesense.recipes.context.documents import Documents
@@ -31,9 +32,11 @@ from samesense.recipes.job import Job
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
 from samesense.recipes.run_folder import MODEL, RESULTS, data_identity, run_or_resume
+from samesense.recipes.run_folder import REPORT as PAGE
 from samesense.recipes.runner import run as run_job
 from samesense.recipes.surrogate.data import read_harvest
 from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
+from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
 from samesense.reports.run_verdict import verdict_from
@@ -68,7 +71,8 @@ def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> Tra
         try:
             stages.run("harvest", later.harvest_inputs(), [HARVEST], later.harvest)
             stages.run("surrogate", later.surrogate_inputs(), [SURROGATE], later.surrogate)
-            stages.run("evaluation", later.evaluation_inputs(), [MODEL, RESULTS, COMPARED, VERDICT], later.evaluation)
+            made = [MODEL, RESULTS, COMPARED, VERDICT, PAGE]
+            stages.run("evaluation", later.evaluation_inputs(), made, later.evaluation)
         except Interrupted:
             return TrainingRun(output, later.train_output(), Results())
         write_report(output)
@@ -101,18 +105,22 @@ class _Later:
         settings, output = self.job.settings.harvest_settings(), self.job.output
         return harvest(output / ORIGIN, output / HARVEST, settings).lines()
 
+    def _taught(self) -> SurrogateSettings:
+        """Return the settings of the Surrogate without what the evaluation alone takes."""
+        return surrogate_settings(self.job.settings, guard=(), report=True, license=None, language=())
+
     def surrogate_inputs(self) -> dict[str, Any]:
         """Return the content of the harvest and of the start model, and how it is learnt."""
         return {
             "harvest": fingerprint(str(self.job.output / HARVEST / SHARDS)),
-            "settings": surrogate_settings(self.job.settings).model_dump(),
+            "settings": self._taught().model_dump(exclude={"report_to"}),
             "start": fingerprint(self.job.settings.model),
             **data_identity({"dev": self.job.dev}),
         }
 
     def surrogate(self) -> list[str]:
         """Train the Surrogate, or go on, and evaluate what it kept."""
-        settings, folder = surrogate_settings(self.job.settings), self.job.output / SURROGATE
+        settings, folder = self._taught(), self.job.output / SURROGATE
         harvested = read_harvest([str(self.job.output / HARVEST)], settings)
         settings = settings.for_data(harvested)
         dev = self.job.dev or harvested.dev
@@ -123,10 +131,11 @@ class _Later:
         return [kept, f"{speed(folder, harvested.held.pairs()):,.0f} pairs a second, each sentence read once"]
 
     def evaluation_inputs(self) -> dict[str, Any]:
-        """Return the content of the model, and what it is evaluated on."""
+        """Return the content of the model, what it is evaluated on, and what is written of it."""
         guards = {f"guard {one.name}": one for one in self.job.guards}
         return {
             "model": fingerprint(str(self.job.output / SURROGATE / MODEL)),
+            **self.job.settings.model_dump(include={"report", *RIGHTS}),
             **data_identity({"dev": self.job.dev, "test": self.job.test, **guards}),
         }
 
@@ -135,6 +144,7 @@ class _Later:
         output = self.job.output
         with replacing_folder(output / MODEL) as beside:
             shutil.copytree(output / SURROGATE / MODEL, beside, dirs_exist_ok=True)
+            state(beside, self.job.settings.license, self.job.settings.language)
         return evaluate(output, self.job)
 
     def train_output(self) -> TrainOutput:

@@ -37,11 +37,11 @@ class ContextSettings(SurrogateSettings):
 
     @model_validator(mode="after")
     def _parts_are_settings(self) -> ContextSettings:
-        if self.origin is not None or self.origin_config != "bank":
-            origin = self.origin_settings()
-            if origin.contexts == "retrieved":
-                origin.scheme()
-        self._check_held_out(self.harvest_settings().pairs)
+        origin, harvest = self.origin_settings(), self.harvest_settings()
+        if origin.contexts == "retrieved":
+            origin.scheme()
+        harvest.check_contexts(origin.contexts)
+        self._check_held_out(harvest.pairs)
         return self
 
     def _check_held_out(self, pairs: int) -> None:

@@ -145,6 +145,7 @@ class HarvestSummary:
         undefined: pairs left out, by the reason.
         shards: files.
         cost: ``seconds`` of workers and ``cells`` of the generator, over ``rows`` of those shards whose cost is known.
+        bank: whether the pairs are by a bank, so that ``seconds`` are those of pairs alone, and no cell is computed.
     """
 
     folder: Path
@@ -155,6 +156,7 @@ class HarvestSummary:
     undefined: Mapping[str, int]
     shards: int
     cost: Mapping[str, float]
+    bank: bool = False
 
     def lines(self) -> list[str]:
         """Return it in words."""
@@ -162,14 +164,13 @@ class HarvestSummary:
         missing = {kind: count - self.planned.get(kind, 0) for kind, count in self.wanted.items()}
         if any(missing.values()):
             short = {kind: count for kind, count in missing.items() if count}
-            lines.append(f"missing where the units of a shard were used up, and not replaced: {_listed(short)}")
+            why = "since there are no more of the kind" if self.bank else "where the units of a shard were used up"
+            lines.append(f"missing {why}, and not replaced: {_listed(short)}")
         lines += [f"left out, since {reason}: {count}" for reason, count in self.undefined.items()]
-        if self.cost.get("rows") and self.cost["cells"]:  # a bank's sentences were read before
+        if self.cost.get("rows"):
             seconds, cells = (self.cost[name] / self.cost["rows"] for name in ("seconds", "cells"))
-            lines.append(
-                f"cost: {seconds:.3g} s of a worker and {cells:.0f} terms a pair; 100M pairs would take "
-                f"{1e8 * seconds / DAY:.3g} worker-days"
-            )
+            whole = f" and {cells:.0f} terms a pair; 100M pairs would take {1e8 * seconds / DAY:.3g} worker-days"
+            lines.append(f"cost: {seconds:.3g} s of a worker{' a pair, beside the reading' if self.bank else whole}")
         return lines
 
 
@@ -185,7 +186,9 @@ def harvest(origin: Path, output: Path, settings: HarvestSettings, *, check: boo
     from samesense.context.origin.load import contexts_of
 
     folder = origin.expanduser().resolve()
-    if contexts_of(folder) == "bank":
+    contexts = contexts_of(folder)
+    settings.check_contexts(contexts)
+    if contexts == "bank":
         return _of_bank(folder, output, settings, check)
     return run(ShardWork(folder, settings), output, settings.choose_executor())
 
@@ -207,7 +210,7 @@ def _of_bank(folder: Path, output: Path, settings: HarvestSettings, check: bool)
             return Shard(content, len(scored.rows), time.perf_counter() - started, {"cells": scored.cells})
 
         job.make(make, choose_executor("embedded"), [len(scored.rows) for _, scored in shards], unit="pair")
-        return _summary(job, output, len(shards))
+        return _summary(job, output, len(shards), bank=True)
 
 
 def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
@@ -223,13 +226,13 @@ def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
         return _summary(job, output, plan.shards)
 
 
-def _summary(job: ShardedJob, output: Path, shards: int) -> HarvestSummary:
+def _summary(job: ShardedJob, output: Path, shards: int, *, bank: bool = False) -> HarvestSummary:
     """Finish the job, and say what it came to."""
     counts = [read_counts(job.path(shard)) for shard in range(shards)]
     entries = [{"pairs": sum(one["scored"].values()), "counts": one["scored"]} for one in counts]
     totals = _totals(counts)
     cost = job.finish(entries, **totals)
-    summary = HarvestSummary(output, sum(totals["scored"].values()), **totals, shards=shards, cost=cost)
+    summary = HarvestSummary(output, sum(totals["scored"].values()), **totals, shards=shards, cost=cost, bank=bank)
     for line in summary.lines():
         logger.info(line)
     return summary

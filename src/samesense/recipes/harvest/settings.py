@@ -39,6 +39,10 @@ class HarvestSettings(Mixture):
             gpus=0 if self.device == "cpu" else 1,
         )  # fmt: skip
 
+    def check_contexts(self, contexts: str) -> None:
+        """Raise ConfigError for a setting without effect on the harvest of an Origin with these contexts."""
+        self.refuse(("unit", "spacings") if contexts == "bank" else ("sentences",), f"contexts is {contexts}")
+
     def identity(self) -> dict[str, Any]:
         """Return the settings that decide the pairs and scores, as JSON types."""
         return self.model_dump(mode="json", exclude=set(_HOW))

@@ -32,6 +32,16 @@ LANGUAGE_MODEL = "HuggingFaceTB/SmolLM2-135M"
 
 Arithmetic = Literal["float32", "bfloat16"]
 
+_OF_BANK = ("tokens", "cells", "layer", "own", "texts", "workers", "executor", "address", "retries")
+_OF_RETRIEVED = (
+    "left", "chunk", "unigrams", "interaction", "word_vectors", "discriminator_epochs", "discriminator_batch_size",
+    "discriminator_learning_rate", "negatives", "models", "size", "reading", "vocabulary", "max_tokens", "dropout",
+    "generator_epochs", "generator_max_steps", "generator_batch_size", "generator_learning_rate", "held_out_windows",
+    "weight_discriminative", "weight_sentence", "weight_left", "weight_right", "right_given", "normalisation", "twice",
+    "random_sentences", "screened", "rescored", "jaccard", "strategy", "by", "precision",
+)  # fmt: skip
+"""Settings that have an effect with a bank of contexts, and with retrieved ones; others have with both."""
+
 
 class OriginSettings(Settings):
     """Settings of an Origin; the defaults are for any corpus from some thousand sentences on, and a CPU."""
@@ -133,6 +143,7 @@ class OriginSettings(Settings):
     @model_validator(mode="after")
     def _belongs(self) -> OriginSettings:
         self.choose_executor(gpus=0)
+        self.refuse(_OF_RETRIEVED if self.contexts == "bank" else _OF_BANK, f"contexts is {self.contexts}")
         return self
 
     def choose_executor(self, gpus: float, default_workers: int = 1) -> Executor:

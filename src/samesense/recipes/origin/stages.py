@@ -46,19 +46,20 @@ class Stages:
         self.record = record | {"stages": before.get("stages", {})}
         self.spent: dict[str, float] = {}  # seconds of the stages that this run did
 
-    def run(self, name: str, inputs: dict[str, Any], outputs: Iterable[str], make: Callable[[], list[str]]) -> None:
+    def run(self, name: str, inputs: dict[str, Any], outputs: Sequence[str], make: Callable[[], list[str]]) -> None:
         """Do a stage, unless it was done with these inputs.
 
         ``inputs`` is all that decides what the stage makes, as JSON types. ``outputs``, temporary files too, are
-        removed before they are made with other inputs. ``make`` makes them, or goes on making them, and returns lines
-        about the outcome.
+        removed before they are made with other inputs; the first of them is there once the stage is done. ``make``
+        makes them, or goes on making them, and returns lines about the outcome.
         """
         inputs = json.loads(json.dumps(inputs))
         before = self.record["stages"].get(name)
-        if before is not None and before["inputs"] == inputs and before["status"] == "done":
+        gone = not all((self.folder / output).exists() for output in outputs[:1])
+        if before is not None and before["inputs"] == inputs and before["status"] == "done" and not gone:
             logger.info(f"{name}: there already; {'; '.join(before['summary'])}")
             return
-        if before is not None and before["status"] == "removed":
+        if before is not None and (before["status"] == "removed" or (before["status"] == "done" and gone)):
             self._remove(outputs)
             before = None
         if before is not None and before["inputs"] != inputs:
