@@ -153,7 +153,9 @@ def test_shards_are_the_same_whatever_the_origin_remembers(made, tmp_path, monke
     monkeypatch.undo()
     assert encoded(tmp_path / "two") == one
     rows = np.concatenate([np.load(path) for path in sorted((tmp_path / "one" / "shards").iterdir())])
-    np.testing.assert_allclose(rows, open_origin(made).encode(texts), atol=1e-5)
+    np.testing.assert_allclose(
+        rows, open_origin(made).encode(texts), atol=1e-3
+    )  # threads and batches differ, and whitening spreads that
 
 
 def _moved(found):

@@ -228,14 +228,15 @@ def test_files_that_decide_count_by_their_content(file, tmp_path):
 
     def key(text):
         config.write_text(text, encoding="utf-8")
-        own = {"origin_config": str(config), "origin": {"word_vectors": str(vectors)}}
+        retrieved = {"contexts": "retrieved", "word_vectors": str(vectors)}
+        own = {"origin_config": str(config), "origin": retrieved}
         return deciding(ContextSettings(**own), {})
 
-    one = key("windows = 50\n")
-    assert key("windows = 50  # the same\n") == one
-    assert key("windows = 60\n") != one
+    one = key("screened = 50\n")
+    assert key("screened = 50  # the same\n") == one
+    assert key("screened = 60\n") != one
     vectors.write_text("a 1 3\n", encoding="utf-8")
-    assert key("windows = 50\n") != one
+    assert key("screened = 50\n") != one
     vectors.write_text("One text.\n", encoding="utf-8")
     texts = {"origin": {"texts": [str(vectors)]}}
     one = deciding(ContextSettings(**texts), {})
