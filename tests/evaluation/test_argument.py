@@ -65,6 +65,12 @@ def test_shared_sentences_equal_plain_loops():
     assert shared_sentences(DATA, folds) == count
 
 
+def test_a_second_sentence_leaks_as_a_first_does():
+    data = pair_data([("a", "x", 1), ("x", "b", 2), ("c", "d", 3)])
+    folds = [(np.delete(np.arange(3), row), np.array([row])) for row in range(3)]
+    assert shared_sentences(data, folds) == 2
+
+
 @pytest.mark.parametrize("mode", ["mixed", "by-topic"])
 def test_figures_equal_scipy_fold_by_fold(mode):
     task = ArgumentTask(DATA, folds=6, mode=mode, seed=4)

@@ -47,7 +47,6 @@ def test_a_row_says_what_it_is():
     assert (row.model, row.seed, row.n, row.value) == ("m", 7, N, pearson(SCORES, LABELS))
     assert row.protocol == "cosine; raw text; all pairs; 95 % bootstrap, 1000 samples"
     assert (row.low, row.high) == bootstrap_interval(SCORES, LABELS, "pearson")
-    assert row.seconds >= 0
 
 
 @pytest.mark.parametrize("yes", [1, 60, 119])
@@ -125,6 +124,9 @@ def test_a_broken_encoder_gives_no_number():
 def test_scores_are_checked():
     with pytest.raises(ModelError, match="one score for each of 400 pairs"):
         evaluate_pairs(fixed(LABELS[:-1]), pairs())
+    for wrong in ([*LABELS, 0], [[label] for label in LABELS]):
+        with pytest.raises(ModelError, match="one score for each of 400 pairs, got an array of shape"):
+            evaluate_pairs(fixed(wrong), pairs())
     with pytest.raises(ModelError, match=r"that of pair 3 is nan \(1 of 400"):
         evaluate_pairs(fixed([*LABELS[:3], np.nan, *LABELS[4:]]), pairs())
     with pytest.raises(DataError, match=r"undefined because scores are all 0\.5"):

@@ -134,6 +134,16 @@ def test_files_are_benchmarks_by_name_or_the_user_s_own(folder, tmp_path):
     assert "stsb" in missing
 
 
+def test_options_of_reading_make_a_file_ones_own_whatever_its_name(tmp_path):
+    path = tmp_path / "sts12.test.tsv"
+    path.write_text("score\tjudged\tsentence1\tsentence2\n5\t0\ta\tb\n0\t5\tc\td\n1\t3\te\tf\n")
+    (known,), (own,) = (
+        find_tasks(path, **how).tasks for how in ({}, {"reading": {"columns": "sentence1,sentence2,judged"}})
+    )
+    assert (known.dataset, own.dataset) == ("sts12.test", "sts12.test.tsv")
+    assert own.data.labels == [0.0, 5.0, 3.0]
+
+
 def test_a_folder_saved_by_datasets_is_the_user_s_own(tmp_path):
     datasets = pytest.importorskip("datasets")
     pairs = {"sentence1": ["A b.", "C d.", "E f."], "sentence2": ["G.", "H.", "I."], "score": [2.5, 0.0, 5.0]}

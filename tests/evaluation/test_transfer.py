@@ -79,6 +79,14 @@ def test_nested_folds_one_fit_at_a_time_give_the_same(classes, minimum):
     )
 
 
+def test_folds_of_unequal_size_count_the_same(minimum):
+    texts, labels = sentences(303)  # folds of 61, 61, 61, 60 and 60 rows
+    judged = TransferTask.nested("toy", texts, labels, fast=True).evaluate(candidate())
+    (row,), (proof,) = judged.results, judged.evidence
+    means = [proof.values[test].mean() for _, test in folds(np.array(labels), 5)]
+    assert row.value == pytest.approx(np.mean(means), abs=1e-12) != pytest.approx(proof.values.mean(), abs=1e-9)
+
+
 @pytest.mark.parametrize("has_dev", [True, False])
 def test_parts_one_fit_at_a_time_give_the_same(has_dev, minimum):
     train, dev, test = (sentences(count, 3, seed) for seed, count in enumerate((200, 60, 150)))

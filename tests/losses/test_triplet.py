@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import pytest
 import torch
@@ -25,6 +26,7 @@ def test_no_triplet_costs_nothing():
     [
         ({"distance": "dot"}, "distance must be 'cosine' or 'euclidean'; received 'dot'."),
         ({"margin": -1.0}, "margin must be >= 0; received -1.0."),
+        ({"margin": math.nan}, "margin must be >= 0; received nan."),
     ],
 )
 def test_messages(arguments, message):

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from samesense.errors import DataError
+from samesense.metrics import power_law as module
 from samesense.metrics.power_law import EXPONENTS, fit_learning_curve, power_laws
+from samesense.metrics.significance import resampled_correlations
 from tests.references.power_law import power_law
 
 ROWS = np.array([1000, 125, 125, 125, 125, 250, 250, 500])
@@ -35,13 +37,37 @@ def made(seed, pairs=300):
 
 
 def test_the_band_holds_what_twice_the_rows_give():
-    inside = 0
+    inside, widths = 0, []
     for seed in range(20):
         scores, labels = made(seed)
         twice = fit_learning_curve(ROWS, scores, labels, samples=200).at(2000, less=1000)
         assert twice.low <= twice.high
         inside += twice.low <= 0.0326 <= twice.high  # the gain on 400,000 pairs
+        widths.append(twice.high - twice.low)
     assert inside >= 16
+    assert np.mean(widths) < 0.045  # a band without an end would hold it too
+
+
+def test_a_resample_adds_a_residual_widened_for_the_parameters(monkeypatch):
+    (scores, labels), fitted = made(2), []
+    monkeypatch.setattr(
+        module, "power_laws", lambda sizes, figures: fitted.append(figures) or power_laws(sizes, figures)
+    )
+    curve = fit_learning_curve(ROWS, scores, labels, samples=40)
+    noise = fitted[1] - resampled_correlations(list(scores), labels, "spearman", 40, 0).T
+    limit, factor, exponent = curve.law
+    residuals = curve.figures - (limit - factor * (ROWS / 1000) ** -exponent)
+    wide = residuals * np.sqrt(8 / 5)  # 8 models, 3 parameters
+    assert np.abs(noise[..., None] - wide).min(axis=-1).max() < 1e-12
+    assert len(np.unique(noise.round(9))) == 8
+
+
+def test_the_band_of_a_gain_is_that_of_differences():
+    curve = fit_learning_curve(ROWS, *made(2), samples=40)
+    limit, factor, exponent = curve.resampled.T
+    more, less = (limit - factor * (rows / 1000) ** -exponent for rows in (2000, 1000))
+    twice = curve.at(2000, less=1000)
+    assert (twice.low, twice.high) == pytest.approx(np.quantile(more - less, [0.025, 0.975]))
 
 
 def test_the_same_again_and_the_figures_are_those_of_the_models():

@@ -9,7 +9,13 @@ import scipy.stats
 from samesense.errors import ConfigError, DataError
 from samesense.metrics import paired_bootstrap, paired_mean, paired_seeds
 from samesense.metrics.resampling import resamples
-from samesense.metrics.seeds import compare_resampled, mean_of_sets, resampled_figures
+from samesense.metrics.seeds import (
+    Resampled,
+    compare_resampled,
+    interval_of_runs,
+    mean_of_sets,
+    resampled_figures,
+)
 from samesense.reports import significance
 from samesense.reports.significance import LEVEL, paired_comparisons
 from tests.reports.made import evidence, result
@@ -94,8 +100,26 @@ def test_a_few_outcomes_are_no_proof():
     assert paired_seeds(won, lost, same_seeds=True).p_value == 2**-4
     assert paired_mean(won[0], lost[0]).p_value == 2**-4
     assert paired_mean([1.0, 1.0], [0.0, 0.0]).p_value == 0.5
-    sets = [resampled_figures([run], None, samples=99, seed=1) for run in (won[0], lost[0])]
-    assert compare_resampled(*(mean_of_sets([one, one]) for one in sets)).p_value >= 2**-8
+    sets = [resampled_figures([run], None, samples=999, seed=1) for run in (won[0], lost[0])]
+    assert compare_resampled(*(mean_of_sets([one, one]) for one in sets)).p_value == 2**-8
+
+
+def test_several_sets_prove_what_their_product_does_and_have_the_examples_of_the_smallest():
+    few, many = (
+        Resampled(np.array([figure]), np.full((1, 9), figure), least, n)
+        for figure, least, n in ((0.5, 1 / 3, 3), (0.7, 1 / 8, 40))
+    )
+    both = mean_of_sets([many, few])
+    assert (both.figures.tolist(), both.least, both.examples) == ([pytest.approx(0.6)], pytest.approx(1 / 24), 3)
+
+
+def test_the_interval_of_a_method_is_that_of_its_difference_from_nothing():
+    rng = np.random.default_rng(0)
+    own = [(rng.random(200) < share).astype(float) for share in (0.6, 0.7, 0.8, 0.9)]
+    found = paired_seeds(own, [np.zeros(200)], samples=200)
+    low, high = interval_of_runs(resampled_figures(own, None, samples=200, seed=0))
+    assert (low, high) == pytest.approx((found.low, found.high), rel=1e-9)
+    assert high - low > 0.2  # of the seeds, which differ; the examples alone give 0.06
 
 
 def test_runs_that_are_all_alike_do_not_differ():

@@ -151,15 +151,18 @@ def test_blocks_are_the_text_and_masks_are_the_share(tiny_trunk):
     assert all(block[0] == tokenizer.cls_token_id and block[-1] == tokenizer.sep_token_id for block in blocks)
     assert max(map(len, blocks)) == 12
     for ids, labels, attention in zip(batch["ids"], batch["labels"], batch["attention"], strict=True):
-        free = int(attention.sum()) - 2 - int((labels == tokenizer.unk_token_id).sum())
-        told = int((labels != IGNORED).sum())
-        assert 1 <= told <= round(0.3 * free) + 1
         same = labels == IGNORED
+        assert not bool(same.all())
         assert not bool((labels[attention == 0] != IGNORED).any()) and bool((ids[same] != make.mask).all())
-    many = Masked(blocks, make, 4000, (0,))
-    pairs = [(a, b) for at in range(2000) for a, b in zip(*many[at], strict=True) if b != IGNORED]
-    masked = np.mean([a == make.mask for a, _ in pairs])
-    assert masked == pytest.approx(0.8, abs=0.03)
+    many, pairs, specials = Masked(blocks, make, 4000, (0,)), [], {*tokenizer.all_special_ids}
+    for at in range(2000):
+        whole = [(a, b) for a, b in zip(*many[at], strict=True)]
+        told = [(a, b) for a, b in whole if b != IGNORED]
+        free = sum(b != IGNORED or a not in specials for a, b in whole)
+        assert not specials & {b for _, b in told} and len(told) == max(1, round(0.3 * free))
+        pairs += told
+    assert np.mean([a == make.mask for a, _ in pairs]) == pytest.approx(0.8, abs=0.03)
+    assert np.mean([a == b for a, b in pairs]) == pytest.approx(0.1 + 0.1 / len(tokenizer), abs=0.02)
     assert many[7] == many[7] and many[7] != many[7 + len(blocks)]
 
 

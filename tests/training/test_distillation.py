@@ -44,6 +44,15 @@ def test_distance_is_half_the_squared_distance_of_unit_vectors(vectors):
     assert found == pytest.approx(2.0 * np.mean(apart), abs=1e-5)
 
 
+def test_every_view_is_at_its_distance_from_the_teachers(vectors):
+    student, teachers = vectors
+    objective = made(teachers, weights=[1.0, 3.0])
+    views = [student, student.flip(0)]
+    apart = torch.stack([objective.distance([view], teachers) for view in views])
+    torch.testing.assert_close(objective.distance(views, teachers), apart.mean())
+    assert apart[0] != apart[1]
+
+
 def test_ranking_and_distance_are_added(vectors):
     student, teachers = vectors
     rows = torch.arange(20)

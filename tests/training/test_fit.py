@@ -16,6 +16,7 @@ from samesense.execution.trainer import newest_checkpoint
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import as_dataset, dev_score
+from samesense.training.callbacks import LOSS_WEIGHTS
 from samesense.training.fit import fit
 from samesense.training.losses.pairs import CoSENT, Softmax
 from samesense.training.settings import TrainingSettings
@@ -207,7 +208,7 @@ def test_a_resumed_run_stops_where_an_uninterrupted_one_does(start):
     frozen = SETTINGS.model_copy(update={"learning_rate": 1e-12, "early_stopping_patience": 3})
     _, whole, curve = start("whole", frozen)
     with pytest.raises(Killed):
-        start("run", frozen, callbacks=[At(16, killed)])
+        start("run", frozen, callbacks=[At(11, killed)])  # one evaluation of the three counts already
     _, outcome, again = start("run", frozen, resume=True)
     assert (outcome.steps, again) == (whole.steps, curve)
     assert whole.steps == 20
@@ -222,6 +223,21 @@ def test_seconds_of_a_resumed_run_are_those_of_it_all(start, tmp_path):
     kept.write_text(json.dumps(before | {"training": 1000.0}))
     _, outcome, _ = start("run", SHORT, resume=True)
     assert outcome.spent["training"] > 1000 and outcome.seconds > 1000
+
+
+def test_a_run_goes_on_from_the_newest_checkpoint_with_the_weights_of_the_loss(tiny_trunk, sentences, tmp_path):
+    data = as_dataset({"a": sentences[:8], "b": sentences[8:16], "label": [0, 1] * 4})
+    settings = TrainingSettings(max_steps=6, eval_steps=2, batch_size=8, precision="float32")
+
+    def run(**more):
+        model = build(str(tiny_trunk), device="cpu")
+        loss = Softmax(model, classes=2)
+        return fit(model, data, loss, settings, tmp_path, dev_score=lambda model: 0.5, **more)
+
+    with pytest.raises(Killed):
+        run(callbacks=[At(5, killed)])
+    (tmp_path / "checkpoints" / "checkpoint-4" / LOSS_WEIGHTS).unlink()
+    assert run(resume=True).steps == 6
 
 
 def test_without_a_dev_set(start):

@@ -22,7 +22,7 @@ from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import dev_score
 from samesense.recipes.sweep.identity import fingerprint_of
-from samesense.training.lora import WEIGHTS, add_adapters, merge
+from samesense.training.lora import WEIGHTS, add_adapters, keep, merge
 from samesense.training.losses.pairs import CoSENT
 from samesense.training.settings import TrainingSettings
 from tests.training.test_fit import At, Killed, killed, run_of, weights
@@ -178,6 +178,15 @@ def test_kept_adapters_open_everywhere_and_give_the_vectors_of_merged_ones(tiny_
     further = trained(kept, toy_pairs, tmp_path / "further").model  # from what was kept, as from any model
     assert size(further) == size(merged)
     assert np.abs(vectors(further, sentences) - expected).max() > 0.01
+
+
+def test_kept_adapters_name_their_base_from_everywhere(tiny_trunk, tmp_path, monkeypatch):
+    base = shutil.copytree(tiny_trunk, tmp_path / "base")
+    monkeypatch.chdir(tmp_path)
+    model = build("base", device="cpu")
+    adapters = add_adapters(model, 2)
+    keep(adapters, model)
+    assert adapters.peft_config["default"].base_model_name_or_path == str(base.resolve())
 
 
 def test_what_kept_adapters_need_is_said_where_it_is_absent(tiny_trunk, toy_pairs, sentences, tmp_path, monkeypatch):

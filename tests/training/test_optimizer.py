@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from samesense.training.optimizer import RowAdamW, clip_gradients, sparse_embeddings
+from samesense.training.optimizer import RowAdamW, clip_all, clip_gradients, sparse_embeddings
 
 ROWS, DIM = 3000, 8
 
@@ -86,3 +86,30 @@ def test_embeddings_that_a_head_shares_are_dense():
     model.head.weight = model.words.weight
     with sparse_embeddings(model, allowed=True) as sparse:
         assert not sparse and not model.words.sparse
+
+
+def test_embeddings_in_half_precision_are_dense():
+    model = Model().to(torch.bfloat16)
+    with sparse_embeddings(model, allowed=True) as sparse:
+        assert not sparse and not model.words.sparse
+
+
+def test_gradients_of_float16_are_unscaled_before_they_are_clipped():
+    model = Model()
+    model.last.weight.grad = torch.full((1, DIM), 1024.0)
+
+    class Accelerator:
+        def unscale_gradients(self):
+            model.last.weight.grad /= 1024
+
+    accelerator = Accelerator()
+    clip_all(accelerator, model)
+    assert accelerator.clip_grad_norm_(model.parameters(), 100.0).item() == pytest.approx(DIM**0.5)
+    assert model.last.weight.grad.tolist() == [[1.0] * DIM]
+
+
+def test_gradients_without_a_norm_are_shown_and_not_hidden():
+    model = Model()
+    model.last.weight.grad, model.last.bias.grad = torch.ones(1, DIM), torch.tensor([torch.nan])
+    assert clip_gradients(model.parameters(), 1.0).isnan()
+    assert model.last.weight.grad.isnan().all()

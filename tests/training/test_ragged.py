@@ -164,6 +164,12 @@ def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, false_n
     assert not torch.isclose(off, found)
 
 
+def test_a_negative_that_is_the_anchors_text_shares_it(tiny):
+    data = tuple_data([Group("a dog", ["a cat"], ["a dog"], [])], source="x", name="x")
+    labels = batches_of(tiny, data, places=(1, 1), padded=False)(examples(range(1)))["label"]
+    assert labels[0, 0].tolist() == [0, 1, 0]
+
+
 def test_lists_that_name_each_other_are_one_class(tiny):
     pairs = [("a b", "b c"), ("b c", "a b"), ("x y", "y z"), ("y z", "x y")]
     data = tuple_data([Group(one, [other], [], []) for one, other in pairs], source="x", name="x")

@@ -69,6 +69,12 @@ def test_two_views_differ_by_dropout_and_one_view_is_one_forward(tiny, columns):
     assert not torch.allclose(*scores["views"])
 
 
+def test_views_are_compared_with_each_other_and_not_with_themselves(tiny):
+    one, other = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
+    found = RankCSE(tiny, gamma=0).total([one, other], [])
+    torch.testing.assert_close(found, rank_cse(cosine_matrix(one, other), None, rank="listmle", gamma=0).total)
+
+
 def test_without_ranking_no_teacher_is_asked_and_no_label_needed(tiny, columns):
     objective = RankCSE(tiny, teachers=[lambda rows: pytest.fail("asked")], gamma=0)
     assert objective.labels == "none"
