@@ -3,6 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -167,6 +168,26 @@ def test_a_student_whose_vectors_are_cut_is_refused(tiny, tiny_trunk, corpus, tm
             distil.build_student(job(corpus, settings(tiny_trunk, **given)))
 
 
+def test_the_weight_of_the_distance_reaches_the_loss(tiny, tiny_trunk):
+    chosen = settings(tiny_trunk, regress=0.25, gamma=0.5, teacher=("a", "b"), teacher_weights=(1.0, 3.0))
+    stores = [SimpleNamespace(rows=torch.eye(4).__getitem__, dim=4)] * 2
+    loss = distil.loss_of(tiny, chosen, stores)
+    assert (loss.regress, loss.settings["gamma"], loss.weights) == (0.25, 0.5, [0.25, 0.75])
+    assert [matrix.weight.shape for matrix in loss.maps] == [(4, 32)] * 2
+
+
+def test_layers_are_kept_at_the_distances_asked_for(tiny_trunk, corpus):
+    def queries(**given):
+        student = distil.build_student(job(corpus, settings(tiny_trunk, **given)))
+        return [layer.attention.self.query.weight for layer in student[0].model.encoder.layer]
+
+    whole, kept = queries(model="layers:3"), {}
+    for spacing in ("even", "first"):
+        own = queries(model="layers:2", spacing=spacing)[1]
+        kept[spacing] = [torch.equal(own, layer) for layer in whole]
+    assert kept == {"even": [False, False, True], "first": [False, True, False]}
+
+
 def test_the_share_kept_has_no_figure_where_a_teacher_knows_nothing():
     assert distil_report._share({"a": 0.5}, {"a": 0.8}) == 0.625
     assert distil_report._share({"a": 0.5, "b": 0.7}, {"a": 0.8, "b": 0.8}) == pytest.approx(0.75)
@@ -180,6 +201,15 @@ def test_models_are_timed_in_turns():
     seconds = distil_report.in_turns(encoders, ["x", "y"], rounds=2)
     assert calls == [("a", 2), ("b", 2)] * 3  # one round warms up
     assert [len(own) for own in seconds] == [2, 2]
+
+
+def test_a_student_that_takes_half_the_time_is_twice_as_fast(tiny, tiny_trunk, sentences, tmp_path, monkeypatch):
+    save(tiny, tmp_path / "run")
+    monkeypatch.setattr(distil_report, "in_turns", lambda encoders, texts: [[1.0, 2.0, 3.0], [2.0, 4.0, 9.0]])
+    chosen = settings(tiny_trunk, model="layers:1")
+    student, teacher = distil_report.report_student(tmp_path / "run", chosen, sentences, []).lines
+    assert (student.faster, teacher.faster) == (None, 2.0)
+    assert student.sentences_per_second == 2 * teacher.sentences_per_second == distil_report.TIMED / 2
 
 
 def test_shipped_settings_are_the_defaults_and_a_static_student_has_its_own(tmp_path):

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,16 @@ def test_another_origin_is_refused(place, tmp_path):
     work = ShardWork(place, HarvestSettings(**SETTINGS), MadeUp).expecting({"generator": "made up"})
     with pytest.raises(ModelError, match=r"Every worker must have the same Origin; .* another generator"):
         opened(work)
+
+
+def test_scores_that_are_all_alike_are_refused_as_they_are_made(place):
+    class Flat(MadeUp):
+        def score(self, pairs):
+            found = super().score(pairs)
+            return replace(found, scores=np.full(len(found.rows), 0.3))
+
+    with pytest.raises(ModelError, match="all are alike"):
+        ShardWork(place, HarvestSettings(**{**SETTINGS, "shard_size": 240}), Flat)(0)
 
 
 def test_settings_of_another_executor_are_refused():

@@ -4,8 +4,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
 from transformers import TrainerCallback
 
 from samesense.context.origin.origin import Origin
@@ -219,6 +222,27 @@ def test_a_stage_killed_while_it_was_removed_is_made_again(tmp_path, monkeypatch
         run(2)
     run(1)
     assert made == [(1, []), (1, [])]
+
+
+def test_a_generator_that_is_kept_is_whole(tmp_path, monkeypatch):
+    def cut_off(weights, place):
+        Path(place).write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    trained = SimpleNamespace(interrupted=False, model=torch.nn.Linear(2, 2))
+    monkeypatch.setattr(paper, "train_generator", lambda *_, **__: trained)
+    monkeypatch.setattr(paper, "save_file", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        paper._model(SimpleNamespace(folder=tmp_path), None, None, ("left",), None, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_tokenizer_learns_from_what_is_not_held_out(tmp_path, monkeypatch):
+    seen, made = [], SimpleNamespace(to_str=lambda: "{}")
+    monkeypatch.setattr(paper, "train_tokenizer", lambda texts, size: seen.extend(texts) or made)
+    corpus = SimpleNamespace(sentence=lambda at: f"sentence {at}")
+    paper._tokenizer(corpus, np.array([True, False, True]), 300, tmp_path / "tokenizer.json")
+    assert seen == ["sentence 0", "sentence 2"]
 
 
 def test_a_mistyped_source_is_corrected_without_being_told_to_overwrite(documents, tmp_path):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -24,6 +25,7 @@ from samesense.inference.shards.encode import ShardSettings, encode_shards
 from samesense.recipes.context import estimate
 from samesense.recipes.context.documents import name_documents
 from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.harvest import bank as harvest_bank
 from samesense.recipes.harvest import recipe as recipe_of_harvest
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.harvest.settings import HarvestSettings
@@ -209,6 +211,14 @@ def test_another_weight_reads_nothing_again_and_another_bank_asks(documents, mod
     assert np.isfinite(open_origin(folder)([PAIR])).all()
 
 
+def test_another_weight_of_own_vectors_or_another_layer_asks(documents, model, made, tmp_path):
+    folder = shutil.copytree(made, tmp_path / "o")
+    with pytest.raises(OutputError, match=r"stage whitening .* own was 2.0 and is 0.5"):
+        make(documents, model, folder, own=0.5)
+    with pytest.raises(OutputError, match=r"stage reference .* layer was 1 and is 2"):
+        make(documents, model, folder, layer=2)
+
+
 def test_a_language_model_that_was_trained_further_is_told(documents, model, tmp_path):
     own = shutil.copytree(model, tmp_path / "lm")
     make(documents, str(own), tmp_path / "o")
@@ -348,6 +358,12 @@ def test_a_harvest_is_the_same_after_a_kill_and_on_a_cluster(made, tmp_path, how
         harvest(made, other, chosen.model_copy(update={"executor": "ray"}))
     assert shards(other / "vectors") == shards(whole / "vectors") and len(shards(whole / "vectors")) == 2
     assert shards(other) == shards(whole)
+
+
+def test_a_worker_that_has_another_bank_is_refused(monkeypatch):
+    monkeypatch.setattr(harvest_bank, "opened", lambda folder, device: SimpleNamespace(identity="another"))
+    with pytest.raises(ModelError, match="Every worker must have the same Origin"):
+        harvest_bank.VectorWork(Path("o"), "cpu", (0,), "one")(0)
 
 
 def test_what_is_not_there_any_more_is_made_again(documents, model, tmp_path):

@@ -200,6 +200,10 @@ def test_the_best_share_on_dev_is_kept_and_compared_with_the_end(tiny, files):
     assert found.beside_end.against == "the end" and "chosen on dev" in found.line()
 
 
+def test_of_shares_that_are_equal_on_dev_the_largest_is_taken(tiny):
+    assert merge(tiny, weights_of(tiny), lambda _: 0.5, None).share == 1.0
+
+
 @pytest.mark.parametrize("more", [{}, {"matryoshka": (8,)}, {"standardize": "whiten"}])
 def test_a_merged_model_is_what_is_saved(files, tiny_trunk, tmp_path, more):
     settings = {**GOOD, "merge": True, "report": False, "model": str(tiny_trunk), **more}
@@ -269,6 +273,24 @@ def test_a_learning_curve_goes_on_where_it_was_stopped(many, files, tiny_trunk, 
     assert not list((tmp_path / "run" / "learning-curve").glob("*/model"))
     assert "Twice the data" in (tmp_path / "run" / "report.html").read_text().replace("twice", "Twice")
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["verdict"]["curve"]["rows"] == 280
+
+
+def test_parts_of_a_learning_curve_do_not_meet(files, tmp_path, monkeypatch):
+    parts = {}
+
+    def scores(part, folder, on, train):
+        parts[folder.name] = part
+        return np.arange(60.0) + len(part) * np.sin(np.arange(60.0))
+
+    monkeypatch.setattr(learning_curve, "_scores_of", scores)
+    monkeypatch.setattr(learning_curve, "fitted", lambda rows, scores, labels, name: rows)
+    on = SimpleNamespace(data=files["test"], name="test")
+    rows = learning_curve.measure_curve(files["train"], tmp_path, on, np.arange(60.0), None)
+    assert rows.tolist() == [160, 20, 20, 20, 20, 40, 40, 80]
+    eighths = [{*part.pairs()} for name, part in parts.items() if name.startswith("20-")]
+    assert len(eighths) == 4 and len(set.union(*eighths)) == sum(map(len, eighths))
+    quarters = [{*parts[f"40-{at}"].pairs()} for at in (1, 2)]
+    assert not quarters[0] & quarters[1]
 
 
 def test_counted_steps_are_cut_as_the_data_are():

@@ -1,9 +1,11 @@
 """RankCSE: the ranking of teachers, learnt from unlabelled sentences; each term a switch."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from transformers import AutoTokenizer, TrainerCallback
@@ -12,9 +14,13 @@ from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError, ModelError
 from samesense.recipes import runner
+from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
+from samesense.recipes.unsupervised import rankcse
 from samesense.recipes.unsupervised.settings import RankcseSettings
+from samesense.recipes.unsupervised.views import GeometryPath
 from samesense.training import teachers
+from samesense.training.losses.sentences import RankCSE
 from tests.conftest import WORDS
 from tests.messages import listen
 
@@ -49,6 +55,34 @@ def test_a_student_learns_what_its_teacher_knows(corpus, settings, toy_pairs, tm
     assert after > before + 0.4
     stores = list((tmp_path / "run" / "teachers").glob("*/vectors.npy"))
     assert [np.load(store).shape for store in stores] == [(len(corpus), 6)]
+
+
+def test_every_setting_reaches_the_loss(tiny):
+    given = {
+        "rank": "listnet", "contrast": 0.5, "beta": 0.7, "gamma": 0.3, "tau1": 0.07, "tau2": 0.1, "tau3": 0.02,
+        "consistency": "community", "include_diagonal": True,
+    }  # fmt: skip
+    settings = RankcseSettings(
+        teacher=("a", "b"), teacher_weights=(1, 3), mini_batch_num_tokens=99, head="train-only", **given
+    )
+    stores = [SimpleNamespace(rows=torch.eye(4).__getitem__)] * 2
+    loss = RankCSE(tiny, **rankcse.terms(tiny, settings, stores))
+    assert loss.settings == given and loss.weights == [0.25, 0.75]
+    assert (loss.mini_batch_num_tokens, loss.two_views, loss.head is None) == (99, True, False)
+
+
+def test_vectors_of_teachers_are_kept_as_asked(tiny, tiny_trunk, corpus, tmp_path):
+    settings = RankcseSettings(teacher=(str(tiny_trunk),), teacher_dtype="float32", teacher_cache=str(tmp_path))
+    job = Job(method="rankcse", data=corpus.take(range(40)), settings=settings, output=tmp_path / "run")
+    rankcse.prepare(tiny, job).before_training()
+    (vectors,) = tmp_path.glob("*/vectors.npy")
+    assert np.load(vectors).dtype == np.float32
+
+
+def test_the_geometry_of_dev_is_followed(tiny, corpus, toy_pairs, tmp_path):
+    settings, dev = RankcseSettings(gamma=0, geometry=True), read_pairs(toy_pairs / "dev.tsv")
+    job = Job(method="rankcse", data=corpus, settings=settings, output=tmp_path, dev=dev)
+    assert [type(one) for one in rankcse.prepare(tiny, job).callbacks] == [GeometryPath]
 
 
 def test_every_ranking_loss_is_said(corpus, settings, tmp_path):

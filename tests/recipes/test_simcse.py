@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 from samesense.data import read_pairs
@@ -71,8 +72,6 @@ def test_supervised_keeps_its_head(nli, settings, sentences, tmp_path):
 
 def test_the_hard_negative_of_an_anchor_weighs_what_it_is_told(nli, settings, tiny):
     """The recipe's objective against InfoNCE written down directly."""
-    import torch
-
     from samesense.losses import info_nce
 
     settings = SimcseSettings(**settings.model_dump() | {"supervised": True, "head": "none", "own_negative_weight": 2})
@@ -82,6 +81,17 @@ def test_the_hard_negative_of_an_anchor_weighs_what_it_is_told(nli, settings, ti
     anchors, positives, negatives = (tiny(dict(column))["sentence_embedding"] for column in features)
     expected = info_nce(anchors, positives, negatives, own_negative_weight=2)
     torch.testing.assert_close(simcse.loss_of(tiny, settings, {})(features), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_every_setting_reaches_the_loss(tiny, monkeypatch):
+    settings = SimcseSettings(temperature=0.2, mini_batch_num_tokens=99, head="none")
+    loss = simcse.loss_of(tiny, settings, {})
+    assert (loss.settings["temperature"], loss.mini_batch_num_tokens, loss.head) == (0.2, 99, None)
+    shares = []
+    monkeypatch.setattr(simcse, "Masking", lambda tokenizer, share=0.15: shares.append(share))
+    monkeypatch.setattr(simcse, "masked_lm_head", lambda model: torch.nn.Linear(32, 5))
+    masked = simcse._masked(tiny, SimcseSettings(mlm_weight=0.3, mlm_share=0.4))
+    assert (shares, masked["mlm_weight"]) == ([0.4], 0.3)
 
 
 def test_with_masked_language_modelling(corpus, settings, tiny_trunk, tmp_path):

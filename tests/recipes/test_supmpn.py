@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from samesense.data import read_pairs
+from samesense.data.tuples.convert import tuples_of_classes
+from samesense.data.tuples.data import Group, tuple_data
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
@@ -151,6 +153,55 @@ def test_a_step_is_said_to_be_that_of_all_processes(nli, tiny, monkeypatch):
 
 def job(train, settings):
     return Job(method="supmpn", data=train, settings=settings, output=Path("run"))
+
+
+@pytest.fixture
+def some():
+    groups = [Group(f"anchor {at}", [f"near {at} {n}" for n in range(3)], [f"far {at}"], []) for at in range(12)]
+    return tuple_data(groups, source="some", name="some")
+
+
+def collator_of(model, data, **given):
+    return prepare(model, job(data, SupmpnSettings(batch_size=4, **given))).collator
+
+
+def test_every_setting_of_tuples_reaches_the_collator(tiny, some):
+    made = collator_of(
+        tiny, some, positives=2, negatives=3, seed=5, resample="fixed", false_negative_filter="near", encode_once=False,
+        max_seq_length=7,
+    )  # fmt: skip
+    how = made.complete
+    assert (how.positives, how.negatives, how.padded) == (2, 3, True) and made.places == (2, 3)
+    assert (how.fixed, how.seed, how.false_negative_filter) == (True, 5, "near")
+    assert (made.once, made.apart, made.preprocess.max_length) == (False, True, 7)
+    assert made.key("b a") == made.key("a b")
+    plain = collator_of(tiny, some)
+    assert (plain.complete.fixed, plain.complete.seed, plain.once) == (False, SupmpnSettings().seed, True)
+    assert not collator_of(tiny, some, tuples="ragged").complete.padded
+
+
+def test_augmented_positives_are_positives_of_their_anchor(tiny, some):
+    given = {"positives": 5, "augment": "deletion", "negatives": 1}
+    collator = collator_of(tiny, some, **given)
+    supmpn._augment(
+        collator, some, lambda variants: [f"made of {text} {number}" for text, number in variants],
+        SupmpnSettings(**given),
+    )  # fmt: skip
+    assert collator.positives[0] == ["near 0 0", "near 0 1", "near 0 2", "made of near 0 0 0", "made of near 0 1 0"]
+    assert collator.complete(0)[0] == collator.positives[0]
+
+
+def test_texts_of_one_class_are_no_negatives_of_each_other(tiny):
+    texts, labels = [f"text {at}" for at in range(12)], [str(at % 3) for at in range(12)]
+    key = collator_of(tiny, tuples_of_classes(texts, labels, source="x", name="x"), negatives=2).key
+    assert key("text 0") == key("text 3") != key("text 1")
+    assert key("unknown") == key(" UNKNOWN") not in {key(text) for text in texts}
+
+
+def test_tuples_that_cannot_be_filled_are_refused_before_training(tiny):
+    few = tuple_data([Group("a", ["b"], ["c"], []), Group("d", ["e"], ["f"], [])], source="few", name="few")
+    with pytest.raises(DataError, match="negatives must be drawn from the texts of other anchors"):
+        collator_of(tiny, few, negatives=9)
 
 
 def test_what_is_said_of_the_data(nli, tiny):

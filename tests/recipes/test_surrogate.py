@@ -1,5 +1,6 @@
 """The Surrogate: which pairs teach and which judge, what is regressed on what, and what a run leaves."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -12,10 +13,12 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from samesense.cli.main import app
 from samesense.data import read_pairs
 from samesense.data.pairs.keys import pair_key
+from samesense.encoder.saving.storage import save
 from samesense.encoder.vectors.stored import rows_of
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
+from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
 from samesense.recipes.surrogate import recipe as surrogate
 from samesense.recipes.surrogate.data import read_harvest, targets_of
@@ -139,6 +142,18 @@ def test_what_is_not_whole_says_what_to_do(tmp_path):
         read_harvest([place], settings())
 
 
+def test_a_shard_that_was_exchanged_is_refused(tmp_path):
+    place = Path(write_harvest(tmp_path / "h", some_pairs(90), shard=30))
+    manifest, shards = json.loads((place / "manifest.json").read_text()), sorted((place / "shards").iterdir())
+    for entry, path in zip(manifest["shards"], shards, strict=True):
+        entry["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    assert len(read_harvest([str(place)], settings())) > 50
+    shards[1].write_bytes(shards[2].read_bytes())
+    with pytest.raises(DataError, match=r"00001\.parquet is not the shard that was made"):
+        read_harvest([str(place)], settings())
+
+
 def test_targets(folder):
     scores = np.array([-0.5, 0.0, 0.25, 1.0])
     np.testing.assert_array_equal(targets_of(scores, 0.0, 1.0), scores)
@@ -150,6 +165,19 @@ def test_targets(folder):
     labels = surrogate._dataset(found, (low, high))["label"]
     assert (min(labels), max(labels)) == (0, 1)
     assert spearman(np.array(labels), found.labels()) == pytest.approx(1)
+
+
+def test_what_was_kept_is_measured_against_the_targets_as_they_were_spread(folder, tiny, tmp_path):
+    chosen = settings(targets="spread")
+    found = read_harvest([folder], chosen)
+    scale = surrogate.scale_of(found, chosen)
+    save(tiny, tmp_path / "run")
+    job = Job(method="surrogate", data=found, settings=chosen, output=tmp_path / "run")
+    kept = surrogate.measure_kept(job, scale)[1]["kept"]
+    scores = load(tmp_path / "run", precision="float32").scores(found.held.pairs())
+    targets = targets_of(found.held.labels, *scale)
+    assert kept["mse"] == pytest.approx(np.mean((scores - targets) ** 2), rel=1e-5)
+    assert kept["variance"] == pytest.approx(np.var(targets))
 
 
 def test_scores_that_hardly_differ_are_warned_of(tmp_path):

@@ -13,15 +13,20 @@ from sklearn.covariance import LedoitWolf
 from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.errors import ConfigError, DataError, OutputError
+from samesense.evaluation.binary import BinaryTask
+from samesense.evaluation.sts import StsTask
 from samesense.files import read_json, write_json
+from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep.cell import read_record, status_of, write_scores
 from samesense.recipes.sweep.file import SweepFile, read_sweep
 from samesense.recipes.sweep.gather import _evidence, gather, rows
+from samesense.recipes.sweep.identity import deciding
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.report import write_report
 from samesense.recipes.sweep.run import describe, run
 from samesense.recipes.sweep.splits import read_splits, sample_rows
+from tests.evaluation.toy import pair_data
 from tests.messages import listen
 
 pytest.importorskip("matplotlib")
@@ -128,6 +133,12 @@ def test_the_order_is_seed_by_seed_and_the_settings_are_bound(toy):
     assert len({cell.key for cell in plan.cells}) == len(plan.cells)
 
 
+def test_a_case_beats_its_data_set_which_beats_the_base(toy, toy_pairs):
+    own = entry(toy_pairs, settings={"temperature": 0.3, "margin": 0.2})
+    plan = quick(toy, data=[own], seeds=[1], base={**toy["base"], "margin": 0.1})
+    assert [(cell.settings.temperature, cell.settings.margin) for cell in plan.cells] == [(0.05, 0.2), (0.1, 0.2)]
+
+
 def test_each_model_that_variants_start_from_has_a_start_of_its_own(toy, tiny_trunk):
     base = {name: value for name, value in toy["base"].items() if name != "model"}
     cases = [{"name": "one", "layers": 1}, {"name": "two", "layers": 2}, {"name": "again", "layers": 1, "loss": "mse"}]
@@ -188,6 +199,19 @@ def test_what_is_written_of_a_run_does_not_decide_its_figures(toy):
         assert quick(toy, base={**toy["base"], **more}).cells[0].key == key, more
     betas = {"trainer": {"adam_beta1": 0.8, "logging_steps": 7}}
     assert quick(toy, base={**toy["base"], **betas}).cells[0].key != key
+
+
+def test_a_paraphraser_counts_by_its_content(tmp_path):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights").write_text("1")
+
+    def key(name):
+        return deciding(SupmpnSettings(augment="paraphrase", paraphraser=str(tmp_path / name)), {})
+
+    assert key("a") == key("b")
+    (tmp_path / "b" / "weights").write_text("2")
+    assert key("a") != key("b")
 
 
 def test_rows_are_a_fixed_part_in_the_order_of_the_source(toy_pairs):
@@ -275,6 +299,36 @@ def test_the_start_is_whitened_by_the_training_texts(toy, toy_pairs, tmp_path):
 
 def rows_in(folder):
     return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
+def test_a_cell_that_is_run_again_has_its_results_once(toy, tmp_path):
+    plan = quick(toy, start=True, seeds=[1], grid={})
+    job = cells.CellJob(plan.cells[0], plan.splits_of(plan.cells[0]), tmp_path / "cell", "float32")
+    assert cells.run_cell(job) == "finished"
+    once = rows_in(job.folder)
+    assert cells.run_cell(job) == "finished"
+    assert len(rows_in(job.folder)) == len(once)
+
+
+def test_thresholds_are_fitted_on_dev_unless_that_is_the_test():
+    data = pair_data([("a", "b", 1), ("c", "d", 0), ("e", "f", 1)], kind="binary", scale=(0, 1))
+    other = pair_data([("a", "c", 1), ("c", "e", 0)], kind="binary", scale=(0, 1))
+    for dev, fitted in ((data, None), (other, other), (None, None)):
+        sts, binary = cells._tasks("toy", data, dev)
+        assert (type(sts), type(binary), binary.dev) == (StsTask, BinaryTask, fitted)
+
+
+def test_scores_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    write_scores(tmp_path / "scores.npz", {"dev": np.ones(2)})
+
+    def cut_off(stream, **scores):
+        stream.write(b"PK")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cells.np, "savez_compressed", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        write_scores(tmp_path / "scores.npz", {"dev": np.zeros(2)})
+    assert np.load(tmp_path / "scores.npz")["dev"].tolist() == [1, 1]
 
 
 @pytest.mark.slow

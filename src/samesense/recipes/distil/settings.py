@@ -22,7 +22,8 @@ class DistilSettings(RankcseSettings):
         "layers:3", description="the student: layers:N of the first teacher, static[:DIM], or a folder or hub name"
     )
     spacing: Literal["even", "first"] = Field(
-        "even", description="layers:N keeps layers at even distances, the last among them, or the first ones"
+        "even",
+        description="layers:N keeps the first layer and others at even distances up to the last, or the first ones",
     )
     regress: float = Field(1.0, ge=0, description="weight of the distance from the teachers' vectors; 0 leaves it out")
     learning_rate: float = Field(3e-4, gt=0, description="peak learning rate of AdamW")
