@@ -4,6 +4,10 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from samesense.data.pairs.data import PairData
+from samesense.errors import ModelError
+from samesense.evaluation.sts import StsTask
+from samesense.types import TaskResult
+from tests.conftest import WORDS
 from tests.models import made_model
 
 
@@ -20,6 +24,50 @@ def pair_data(rows, subsets=None, scale=(0, 5), kind="scored", source="folder/to
 def candidate(score, encode=None):
     """A model whose score of a pair is ``score(first, second)``."""
     return made_model(lambda pairs: np.array([score(*pair) for pair in pairs], dtype=float), encode, seed=5)
+
+
+def counted(texts):
+    """Embed a text by how often each known word stands in it."""
+    return np.array([[1.0 + text.split().count(word) for word in WORDS] for text in texts], dtype=np.float32)
+
+
+class Overlap:
+    """A task on a few pairs, judged by the real STS evaluation."""
+
+    suite, dataset = "sts", "toy.test"
+
+    def __init__(self, embeds=False, dataset="toy.test"):
+        self.embeds, self.dataset = embeds, dataset
+        rng = np.random.default_rng(0)
+        self.pairs = [(" ".join(rng.choice(WORDS, 5)), " ".join(rng.choice(WORDS, 5))) for _ in range(30)]
+        self.labels = [float(len(set(a.split()) & set(b.split()))) for a, b in self.pairs]
+
+    def texts(self):
+        return [text for pair in self.pairs for text in pair]
+
+    def evaluate(self, candidate):
+        data = pair_data([(*pair, label) for pair, label in zip(self.pairs, self.labels, strict=True)])
+        return TaskResult(StsTask(data, dataset=self.dataset, intervals=False).evaluate(candidate).results)
+
+
+class Embedder:
+    """Encodes, and says what it was asked for."""
+
+    def __init__(self, fails=""):
+        self.calls, self.fails = [], fails
+
+    def __call__(self, texts):
+        self.calls.append(list(texts))
+        if self.fails:
+            raise ModelError(self.fails)
+        return counted(texts)
+
+
+def remembering(name, encode, seed=None):
+    """A model that embeds, and encodes no text twice."""
+    model = made_model(encode=encode, name=name, protocol="words", seed=seed)
+    model.remember()
+    return model
 
 
 def exact_minimum(features, classes, training, held, grid):

@@ -10,7 +10,6 @@ from samesense.data import read_pairs
 from samesense.encoder.assembly.cross import remember_scores
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, DataError, ModelError
-from samesense.evaluation.run import evaluate_candidates
 from samesense.evaluation.sts import StsTask, evaluate_pairs
 from samesense.inference.explain import explain
 from samesense.inference.models.load import apply_maps, load
@@ -24,9 +23,8 @@ from samesense.reports import read_results
 from samesense.reports.details import against_gold
 from samesense.reports.figures.heatmap import SHOWN_CHARS
 from samesense.reports.page import html_page
-from samesense.types import TaskResult
 from tests.conftest import WORDS
-from tests.evaluation.toy import pair_data
+from tests.evaluation.toy import Embedder, Overlap, remembering
 from tests.messages import listen
 from tests.models import made_model
 from tests.reports.test_runs import run_folder
@@ -46,49 +44,6 @@ def one_second(run, texts):
     return 1.0
 
 
-def counted(texts):
-    """Embed a text by how often each known word stands in it."""
-    return np.array([[1.0 + text.split().count(word) for word in WORDS] for text in texts], dtype=np.float32)
-
-
-class Overlap:
-    """A task on a few pairs, judged by the real STS evaluation."""
-
-    suite, dataset = "sts", "toy.test"
-
-    def __init__(self, embeds=False, dataset="toy.test"):
-        self.embeds, self.dataset = embeds, dataset
-        rng = np.random.default_rng(0)
-        self.pairs = [(" ".join(rng.choice(WORDS, 5)), " ".join(rng.choice(WORDS, 5))) for _ in range(30)]
-        self.labels = [float(len(set(a.split()) & set(b.split()))) for a, b in self.pairs]
-
-    def texts(self):
-        return [text for pair in self.pairs for text in pair]
-
-    def evaluate(self, candidate):
-        data = pair_data([(*pair, label) for pair, label in zip(self.pairs, self.labels, strict=True)])
-        return TaskResult(StsTask(data, dataset=self.dataset, intervals=False).evaluate(candidate).results)
-
-
-class Embedder:
-    """Encodes, and says what it was asked for."""
-
-    def __init__(self, fails=""):
-        self.calls, self.fails = [], fails
-
-    def __call__(self, texts):
-        self.calls.append(list(texts))
-        if self.fails:
-            raise ModelError(self.fails)
-        return counted(texts)
-
-
-def candidate(name, encode, seed=None):
-    model = made_model(encode=encode, name=name, protocol="words", seed=seed)
-    model.remember()
-    return model
-
-
 def command(*arguments):
     """Run the command line in this process, and see it end well."""
     from samesense.cli.main import main
@@ -96,49 +51,6 @@ def command(*arguments):
     with pytest.raises(SystemExit) as stop:
         main(["compare", *map(str, arguments)])
     assert not stop.value.code
-
-
-def test_all_texts_are_encoded_together_once():
-    encode, tasks = Embedder(), [Overlap(), Overlap(dataset="other.test")]
-    opened = [("spec", candidate("a", encode))]
-    found = evaluate_candidates(opened, tasks, sentences=["a cat", "a dog"])
-    assert opened == []
-    assert [set(call) for call in encode.calls] == [{*tasks[0].texts(), *tasks[1].texts(), "a cat", "a dog"}]
-    assert found.models[0].texts == len(encode.calls[0])
-    assert set(found.models[0].seconds) == {"sts"}
-    assert {row.dataset for row in found.results} == {"toy.test", "other.test"}
-    assert found.sentences["a"].shape == (4,)
-
-
-def test_a_model_that_fails_has_no_figure_and_the_others_have_theirs():
-    models = [("x", candidate("broken", Embedder("NaN in text 3"))), ("y", candidate("whole", Embedder()))]
-    found = evaluate_candidates(models, [Overlap()], sentences=["a", "b"])
-    assert {row.model for row in found.results} == {"whole"}
-    [failed] = found.failures
-    assert (failed.model, failed.task, failed.dataset, failed.reason) == ("broken", "sts", "toy.test", "NaN in text 3")
-    assert list(found.sentences) == ["whole"]
-    assert found.notes == ["heatmap: without broken. NaN in text 3"]
-
-
-def test_constant_scores_are_a_failure_and_a_defect_is_not_hidden():
-    flat = made_model(lambda pairs: np.ones(len(pairs)), name="flat")
-    assert [one.model for one in evaluate_candidates([("", flat)], [Overlap()]).failures] == ["flat"]
-
-    def defective(pairs):
-        raise TypeError("a defect")
-
-    with pytest.raises(TypeError, match="a defect"):
-        evaluate_candidates([("", made_model(defective, name="d"))], [Overlap()])
-
-
-def test_what_only_scores_is_not_asked_to_embed():
-    scorer = made_model(lambda pairs: np.arange(len(pairs), dtype=float), name="s")
-    tasks = [Overlap(), Overlap(embeds=True, dataset="needs.vectors")]
-    found = evaluate_candidates([("", scorer)], tasks, sentences=["a", "b"])
-    assert {row.dataset for row in found.results} == {"toy.test"}
-    assert found.notes == ["sts: not run with s, which scores pairs and gives no embeddings."]
-    assert found.failures == []
-    assert found.sentences == {}
 
 
 def vectors(home, name="one", seed=None):
@@ -346,7 +258,7 @@ def test_sentences_of_the_heatmap_are_evaluated_pairs_from_the_most_to_the_least
 
 def test_speed_is_measured_anew_and_leaves_what_is_remembered_alone(toy):
     encode = Embedder()
-    model = candidate("a", encode)
+    model = remembering("a", encode)
     before = model.encode(["a cat", "a dog"])
     cost = measure_cost("a", model, ["a cat", "a dog"])
     assert cost.speed > 0
@@ -363,7 +275,7 @@ def test_a_mapped_model_pays_for_the_model_under_it(monkeypatch):
     monkeypatch.setattr(cost_module, "SECONDS", 1.0)
     encode = Embedder()
     texts = [" ".join(WORDS[at : at + 3]) for at in range(20)]
-    model = apply_maps(candidate("a", encode), "+whiten:2", texts, cache=True)
+    model = apply_maps(remembering("a", encode), "+whiten:2", texts, cache=True)
     model.encode(texts)
     count = len(encode.calls)
     assert measure_cost("a+whiten:2", model, texts).speed == 20

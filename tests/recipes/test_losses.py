@@ -11,7 +11,6 @@ from transformers import TrainerCallback
 from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.errors import DataError
-from samesense.execution.trainer import newest_checkpoint
 from samesense.recipes import runner
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
@@ -146,17 +145,6 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, 
     losses = [[json.loads(line).get("loss") for line in text.splitlines()] for text in history]
     assert losses[0] == losses[1]
     assert whole.output.steps > 8
-
-
-def test_a_checkpoint_without_the_head_is_passed_over(tmp_path):
-    for step, files in ((3, ["loss.pt"]), (6, [])):
-        folder = tmp_path / f"checkpoint-{step}"
-        folder.mkdir()
-        (folder / "trainer_state.json").write_text('{"global_step": 1, "max_steps": 9}')
-        for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", *files):
-            (folder / name).touch()
-    assert newest_checkpoint(tmp_path).name == "checkpoint-6"
-    assert newest_checkpoint(tmp_path, also=["loss.pt"]).name == "checkpoint-3"
 
 
 def test_label_aware_batches_are_spoken_of_and_random_ones_where_it_matters(topics, tiny_trunk, tmp_path):

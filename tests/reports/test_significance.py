@@ -1,8 +1,13 @@
+from functools import partial
+
 import numpy as np
 import pytest
+import scipy.stats
 
 from samesense.metrics import paired_bootstrap, paired_seeds, spearman
+from samesense.reports import significance
 from samesense.reports.significance import LEVEL, SAMPLES, paired_comparisons
+from tests.metrics.test_seeds import runs
 from tests.reports.made import evidence, result, scored
 
 
@@ -144,3 +149,70 @@ def test_what_is_no_headline_and_what_is_alone_is_not_compared():
     rows = [result(name, 0.5, metric="pearson") for name in "ab"]
     own = [evidence(name, behind[0].values, behind[0].labels, metric="pearson") for name in "ab"]
     assert paired_comparisons(own, rows) == ([], [])
+
+
+@pytest.fixture
+def few_resamples(monkeypatch):
+    """Only their variance counts, so a few do."""
+    monkeypatch.setattr(significance, "paired_seeds", partial(paired_seeds, samples=150))
+
+
+def experiment(seed, *, seeds, seed_effect, gain=0.0, pairs=120):
+    """What ``compare`` says of two methods trained ``seeds`` times, the second better by ``gain``; and the evidence."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 6, pairs).astype(float)
+    behind, rows = [], []
+    for name, skill in (("a", 1.0), ("b", 1.0 + gain)):
+        for at, values in enumerate(runs(rng, labels, seeds, skill=skill, seed_effect=seed_effect)):
+            behind.append(evidence(name, values, labels, seed=at))
+            rows.append(result(name, scipy.stats.spearmanr(values, labels)[0], seed=at))
+    [one], _ = paired_comparisons(behind, rows)
+    return one, behind
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seeds", "seed_effect"), [(5, 0.1), *(pytest.param(*it, marks=pytest.mark.long) for it in ((5, 0.0), (3, 0.1)))]
+)
+def test_equal_methods_seldom_differ(seeds, seed_effect, few_resamples):
+    found = [experiment(at, seeds=seeds, seed_effect=seed_effect)[0].p_value < LEVEL for at in range(200)]
+    assert np.mean(found) <= 0.07
+
+
+@pytest.mark.slow
+def test_median_runs_over_pairs_alone_would_differ_much_too_often(few_resamples):
+    false = 0
+    for at in range(60):
+        _, behind = experiment(at, seeds=5, seed_effect=0.25)
+        middle = []
+        for name in "ab":
+            own = sorted(
+                (scipy.stats.spearmanr(one.values, one.labels)[0], number)
+                for number, one in enumerate(behind)
+                if one.model == name
+            )
+            middle.append(behind[own[2][1]])
+        false += paired_bootstrap(middle[0].values, middle[1].values, middle[0].labels, "spearman").p_value < LEVEL
+    assert false / 60 >= 0.1
+
+
+@pytest.mark.slow
+def test_a_gain_is_found(few_resamples):
+    found = [experiment(at, seeds=5, seed_effect=0.05, gain=0.6)[0] for at in range(40)]
+    assert np.mean([one.p_value < LEVEL and one.difference > 0 for one in found]) >= 0.8
+
+
+@pytest.mark.slow
+def test_the_luckiest_of_equal_models_is_not_called_better(monkeypatch):
+    monkeypatch.setattr(significance, "SAMPLES", 500)
+    false = 0
+    for at in range(60):
+        rng = np.random.default_rng(at)
+        labels = rng.integers(0, 6, 100).astype(float)
+        scores = {f"m{number}": run for number, run in enumerate(runs(rng, labels, 11))}
+        rows = [result(name, scipy.stats.spearmanr(values, labels)[0]) for name, values in scores.items()]
+        behind = [evidence(name, values, labels) for name, values in scores.items()]
+        found, _ = paired_comparisons(behind, rows)
+        assert {one.reference for one in found} == {"m0"}
+        false += any(one.significant for one in found)
+    assert false / 60 <= 0.07
