@@ -9,6 +9,7 @@ from samesense.data import BENCHMARKS, PairData, find_parts, hub_parts
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks, why_not_comparable
 from samesense.data.benchmarks.find import file_part, known_split
 from samesense.errors import DataError, MissingExtraError
+from tests.data.made import pair_data
 
 ENGLISH = (
     "subset\tscore\tsentence1\tsentence2\nnews\t5\tA man eats.\tHe has a meal.\nnews\t0\tIt rains.\tNo one came.\n"
@@ -195,6 +196,11 @@ def test_the_hub_needs_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"samesense\[train\]"):
         hub_parts("sts12")["sts12.test"].load()
+
+
+def test_more_rows_than_published_are_not_comparable_either():
+    data = pair_data([("a", "b", at % 5) for at in range(1380)], "scored")
+    assert remarks(BENCHMARKS["stsb"], "test", data)[1] == ["stsb.test has 1380 rows instead of 1379"]
 
 
 def test_reasons_can_be_read_back_from_a_protocol():

@@ -1,5 +1,7 @@
 """Pairs in hand: taking, holding out, joining."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -101,6 +103,14 @@ def test_pairs_that_all_hang_together_are_not_split_by_sentences(tmp_path):
         data.split(0.1, 0, apart="sentences")
 
 
+def test_a_split_by_sentences_that_holds_out_less_than_half_of_what_was_asked_for_is_refused(tmp_path):
+    rows = [f"a\t{at % 3}\thub\ts{at}" for at in range(94)] + [f"a\t{at % 3}\tx{at}\ty{at}" for at in range(6)]
+    data = put(tmp_path, "hub.tsv", rows)
+    with pytest.raises(DataError, match="cannot be split into two parts, since 94 hang together"):
+        data.split(0.2, 0, apart="sentences")
+    assert [len(part) for part in data.split(0.1, 0, apart="sentences")] == [94, 6]
+
+
 def test_a_split_that_cannot_be_made_is_refused(data):
     with pytest.raises(ConfigError) as caught:
         data.split(1.5, 0)
@@ -125,6 +135,12 @@ def test_concat_joins_rows_and_counts(tmp_path):
     assert (joined.labels, joined.subsets) == ([1.0, 0.0, 1.0, 0.0], ["x", "y", "", ""])
     assert (joined.label_column, joined.name) == ("score + label", "first.tsv + second.tsv")
     assert joined.take([0, 1]).sha256 == first.sha256
+
+
+def test_what_is_known_of_parts_is_known_of_the_whole(data):
+    one = replace(data, own_scale=True, dropped=2, dropped_unlabelled=1)
+    joined = concat([one, replace(one, own_scale=False, dropped=3)])
+    assert (joined.own_scale, joined.dropped, joined.dropped_unlabelled) == (True, 5, 2)
 
 
 def test_concat_refuses_labels_that_cannot_be_compared(tmp_path):

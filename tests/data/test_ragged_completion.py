@@ -66,11 +66,22 @@ def test_no_negative_of_an_anchor_is_of_its_class():
         Completion(data=few, positives=1, negatives=3).check()
 
 
+def test_no_negative_is_of_the_class_of_its_anchor_however_large_that_is():
+    texts, labels = [f"text {at}" for at in range(120)], [str(at % 2) for at in range(120)]
+    data = tuples_of_classes(texts, labels, source="made", name="made")
+    assert {len(own) for own in data.positives} == {20}  # of 59 others
+    complete = Completion(data=data, positives=1, negatives=3)
+    for row, anchor in enumerate(data.anchors):
+        assert {data.classes[text] for text in complete(row)[1]} == {1 - data.classes[anchor]}
+
+
 def test_what_augmentation_makes_of_a_class_is_of_it():
     data = tuples_of_classes(["a b", "c d", "e f"], ["x", "x", "y"], source="made", name="made")
     more = augmented(data, lambda wanted: [f"{text} new {number}" for text, number in wanted], 3)
     assert {more.classes[text] for text in more.positives[0]} == {data.classes["a b"]}
     assert {more.classes[text] for text in more.positives[2]} == {data.classes["e f"]}
+    of_another = augmented(data, lambda wanted: ["e f" for _ in wanted], 2)
+    assert of_another.classes == data.classes  # a text that was there stays what it was
 
 
 @settings(max_examples=50, deadline=None)

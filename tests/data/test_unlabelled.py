@@ -80,6 +80,11 @@ def test_sources_are_joined_and_what_is_left_out_is_said(tmp_path):
     assert read_unlabelled(sources, keep_repeated=True, max_chars=5).texts == ["one", "two", "one", "x", "two", "three"]
 
 
+def test_a_sentence_of_the_fewest_or_the_most_characters_stays(tmp_path):
+    plain(tmp_path / "a.txt", ["a", "ab", "abc", "abcd"])
+    assert read_unlabelled(tmp_path / "a.txt", min_chars=2, max_chars=3).texts == ["ab", "abc"]
+
+
 def test_rows_are_taken_in_the_order_given(tmp_path):
     plain(tmp_path / "a.txt", TEXTS)
     found = read_unlabelled(tmp_path / "a.txt")

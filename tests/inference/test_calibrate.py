@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from sklearn.isotonic import IsotonicRegression
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration, Isotonic, Logistic, fit_isotonic, fit_logistic
 from samesense.inference.calibration.fit import CalibrationSettings, calibrate, fold_numbers, read_as_share
-from samesense.metrics import best_threshold
+from samesense.metrics import best_threshold, f1_at, precision_at, recall_at, threshold_at
 from tests.inference.made_labelled import binary, graded, labelled, reader
 from tests.references import calibration as reference
 
@@ -123,6 +124,15 @@ def test_thresholds_are_the_best_and_the_option_says_which_holds():
     assert at
 
 
+def decided(scores, right, folds, cut):
+    """What is called a yes in each fold at the threshold of the others."""
+    found = np.empty_like(scores)
+    for fold in np.unique(folds):
+        held = folds == fold
+        found[held] = scores[held] >= cut(scores[~held], right[~held])
+    return found
+
+
 def test_graded_labels_have_a_threshold_only_if_someone_says_what_a_yes_is():
     scores, labels = graded()
     without = calibrate(reader(), labelled(scores, labels), "f").calibration
@@ -131,8 +141,11 @@ def test_graded_labels_have_a_threshold_only_if_someone_says_what_a_yes_is():
     with pytest.raises(ConfigError, match=r"made.tsv has graded labels.*`yes` 2.5"):
         without.says_yes(scores)
     made = calibrate(reader(), labelled(scores, labels), "f", CalibrationSettings(yes=3)).calibration
-    assert made.thresholds["f1"] == best_threshold(scores, labels >= 3, "f1")
-    assert 0.5 < made.errors["accuracy"] <= 1
+    right = (labels >= 3).astype(float)
+    assert made.thresholds["f1"] == best_threshold(scores, right, "f1")
+    folds = fold_numbers(labelled(scores, labels).pairs(), labels, 5, 0)
+    called = decided(scores, right, folds, lambda s, y: best_threshold(s, y, "accuracy"))
+    assert made.errors["accuracy"] == pytest.approx(np.mean(called == right))
 
 
 def test_a_threshold_that_no_score_gives_is_absent_not_infinite():
@@ -161,6 +174,22 @@ def test_errors_come_from_folds_that_did_not_see_the_pair():
         held = folds == fold
         theirs = IsotonicRegression(out_of_bounds="clip", y_min=0, y_max=1).fit(scores[~held], labels[~held])
         np.testing.assert_allclose(made.held_out[held], theirs.predict(scores[held]), atol=1e-12)
+
+
+@pytest.mark.parametrize("wanted", [{}, {"decide": "f1"}, {"min_precision": 0.8}, {"min_recall": 0.9}])
+def test_decisions_are_judged_on_folds_that_did_not_fit_their_threshold(wanted):
+    scores, labels = binary(300)
+    data, settings = labelled(scores, labels, "binary", (0.0, 1.0)), CalibrationSettings(**wanted)
+    errors = calibrate(reader(), data, "f", settings).calibration.errors
+    folds = fold_numbers(data.pairs(), labels, 5, 0)
+    called = partial(decided, scores, labels, folds)
+    by = {target: called(lambda s, y, own=target: best_threshold(s, y, own)) for target in ("accuracy", "f1")}
+    bounds = {"precision": settings.min_precision, "recall": settings.min_recall}
+    used = called(lambda s, y: threshold_at(s, y, **bounds)) if any(bounds.values()) else by[settings.decide]
+    assert errors["accuracy"] == pytest.approx(np.mean(by["accuracy"] == labels))
+    assert errors["f1"] == pytest.approx(f1_at(by["f1"], labels, 0.5))
+    assert errors["precision"] == pytest.approx(precision_at(used, labels, 0.5))
+    assert errors["recall"] == pytest.approx(recall_at(used, labels, 0.5))
 
 
 def test_calibration_mends_what_it_should():

@@ -10,13 +10,14 @@ from samesense.errors import ConfigError, DataError, OutputError
 from samesense.files import only_writer, temporary
 from samesense.inference.duplicates import dedup as module
 from samesense.inference.duplicates import match as match_module
+from samesense.inference.duplicates import work as work_module
 from tests.inference.made_vectors import cosines, encode
 
 ANGLES = {"a": 0.0, "aa": 0.3, "aaa": 0.6, "b": 2.0, "bb": 2.1, "c": 4.0}
 
 
-def angles(texts):
-    return np.array([[np.cos(ANGLES[text]), np.sin(ANGLES[text])] for text in texts], dtype=np.float32)
+def angles(texts, known=ANGLES):
+    return np.array([[np.cos(known[text]), np.sin(known[text])] for text in texts], dtype=np.float32)
 
 
 ROWS = ["a", "aa", "aaa", "c", "b", "a", "bb"]
@@ -40,6 +41,17 @@ def test_representatives_are_close_and_linked_rows_may_not_be():
 ])  # fmt: skip
 def test_which_row_stays(keep, by, kept):
     assert samesense.dedup(ROWS, model=angles, threshold=CUT, keep=keep, by=by).kept.tolist() == kept
+
+
+def test_rows_count_and_not_texts_for_what_is_central():
+    model = lambda texts: angles(texts, {"a": 0.0, "b": 0.2, "c": 0.4, "d": 0.6})  # noqa: E731
+    for rows, kept in (
+        ("abcd", [1, 3]),  # b and c are close to two texts each
+        ("abcddd", [0, 2]),  # three rows of d are close to c
+        ("cabccd", [0, 1]),  # c stands for itself three times
+    ):
+        found = samesense.dedup([*rows], model=model, threshold=float(np.cos(0.21)), keep="central")
+        assert found.kept.tolist() == kept, rows
 
 
 def test_rows_of_the_same_text_are_encoded_once_and_score_one():
@@ -121,6 +133,20 @@ def test_a_folder_of_work_has_one_writer(tmp_path):
             samesense.dedup(["x", "y"], model=model, threshold=0.5, work=tmp_path / "work")
 
 
+def test_links_are_kept_whole_or_not_at_all(tmp_path, monkeypatch):
+    model = samesense.Model(module_encoder())
+
+    def cut_off(stream, **arrays):
+        stream.write(b"PK")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(work_module.np, "savez", cut_off)
+        samesense.dedup(["x", "y"], model=model, work=tmp_path)
+    assert not (tmp_path / "links.npz").exists()
+    assert len(samesense.dedup(["x", "y"], model=model, work=tmp_path).kept) == 2
+
+
 def test_nothing_one_and_refusals():
     with pytest.raises(DataError, match="there are no rows"):
         samesense.dedup([], model=encode)
@@ -143,6 +169,19 @@ def test_matches_are_the_closest_rows_of_the_other_list():
         assert found.unmatched.tolist() == sorted(set(range(30)) - {i for i, _ in true})
     again = found.at(0.8)
     assert {pair[:2] for pair in again.pairs} == {pair for pair, score in true.items() if score >= 0.8}
+
+
+def test_more_matches_than_links_of_a_row_can_be_asked_for():
+    model = lambda texts: np.array([[1.0, 0.001 * int(t)] for t in texts], dtype=np.float32)  # noqa: E731
+    found = samesense.match(["0"], [str(at) for at in range(1, 51)], model=model, threshold=0.9, top=40)
+    assert [pair.match for pair in found.pairs] == list(range(40))
+
+
+def test_the_same_texts_parted_elsewhere_are_another_search(tmp_path):
+    model = samesense.Model(module_encoder())
+    samesense.match(["a", "b"], ["c"], model=model, threshold=-1, work=tmp_path)
+    with pytest.raises(OutputError, match="it differs in the kind"):
+        samesense.match(["a"], ["b", "c"], model=model, threshold=-1, work=tmp_path)
 
 
 def test_no_more_copies_are_formed_than_are_asked_for(monkeypatch):
@@ -217,7 +256,9 @@ def test_approximate_matches_are_measured():
     ones, others = [str(i) for i in range(300)], [str(i) for i in range(300, 900)]
     exact = samesense.match(ones, others, model=model, search="exact", top=3)
     found = samesense.match(ones, others, model=model, search="approximate", top=3)
-    assert {*found.pairs} <= {*exact.pairs} or found.recall < 1
+    for one, other, score in found.pairs:
+        (expected,) = cosines(rows[one], rows[300:][[other]])
+        assert found.threshold <= score == pytest.approx(expected, abs=1e-6)
     assert len(found.pairs) >= 0.97 * len(exact.pairs)
     assert found.recall >= 0.97
 

@@ -55,6 +55,20 @@ def test_shards_one_after_the_other_are_the_vectors_of_the_lines(tmp_path):
     np.testing.assert_array_equal(np.array(table["embedding"], dtype=np.float32), encode(texts))
 
 
+def test_every_setting_reaches_the_model_of_a_worker(monkeypatch):
+    seen = {}
+
+    def load(name, **how):
+        seen.update(how)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(recipe, "load", load)
+    given = {"backend": "onnx", "precision": "float32", "deterministic": True, "prompt": "query: "}
+    with pytest.raises(KeyboardInterrupt):
+        recipe.open_on_one_thread("model", ShardSettings(**given))
+    assert seen == {**given, "device": "cpu", "threads": 1}
+
+
 def test_lines_are_those_of_the_whole_file_wherever_it_is_cut(place, tmp_path):
     path = place / "texts.txt"
     expected = read_texts(str(path))

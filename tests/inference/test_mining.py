@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
+from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.search import mining
 from samesense.inference.search.mining import mine
@@ -35,6 +36,13 @@ def test_all_equal():
     vectors = np.ones((7, 3), dtype=np.float32)
     pairs = mine(vectors, top=5, threshold=1.0)
     assert pairs == [(i, j, 1.0) for i, j in itertools.combinations(range(7), 2)][:5]
+
+
+def test_a_pair_just_below_the_threshold_is_none():
+    vectors = np.random.default_rng(0).normal(size=(2, 8)).astype(np.float32)
+    score = float(row_cosines(vectors[:1], vectors[1:])[0])
+    assert len(mine(vectors, threshold=score)) == 1
+    assert mine(vectors, threshold=np.nextafter(score, 2)) == []
 
 
 def test_one_row_or_none_has_no_pairs():

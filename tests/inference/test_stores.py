@@ -10,6 +10,7 @@ import pytest
 from samesense.cli.main import main
 from samesense.errors import ConfigError, DataError, MissingExtraError, OutputError
 from samesense.inference.collection.collection import Collection, Entry
+from samesense.inference.stores import copy as module
 from samesense.inference.stores import source
 from samesense.inference.stores.copy import copy
 from tests.inference.made_vectors import embedder
@@ -180,6 +181,20 @@ def test_a_copy_is_of_one_state_while_others_write(folder, tmp_path, monkeypatch
     assert rows["text"].to_pylist() == TEXTS
     np.testing.assert_allclose(np.stack(rows["vector"].to_numpy()), embedder().unit(TEXTS), atol=1e-3)
     assert [entry.text for entry in other] == [TEXTS[1], "new"]
+
+
+def test_a_copy_is_of_one_state_from_its_first_look_on(tmp_path, monkeypatch):
+    made = Collection.build(tmp_path / "made", [Entry("one", metadata={"year": 1}), Entry("two")], embedder())
+    looked = module.source_of
+
+    def changed_meanwhile(*given):
+        found = looked(*given)
+        made.add([Entry("three", metadata={"month": 5})], embedder())
+        return found
+
+    monkeypatch.setattr(module, "source_of", changed_meanwhile)
+    assert copy(tmp_path / "made", to="parquet", output=tmp_path / "made.parquet") == 2
+    assert pq.read_table(tmp_path / "made.parquet")["text"].to_pylist() == ["one", "two"]
 
 
 def test_what_fails_in_a_store_is_not_taken_for_damage_of_the_collection(folder, tmp_path):

@@ -11,11 +11,10 @@ import torch
 
 from samesense import train
 from samesense.data import read_pairs
-from samesense.data.others import trained_on
 from samesense.data.pairs.data import concat
 from samesense.data.pairs.keys import plain_text
 from samesense.encoder.assembly.build import build
-from samesense.encoder.assembly.merge import interpolate, weights_of
+from samesense.encoder.assembly.merge import weights_of
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
@@ -81,9 +80,6 @@ def test_no_verdict_is_invented(many, files):
 def test_a_verdict_counts_the_test_pairs_that_were_trained_on(files, tiny_trunk, tmp_path):
     test = files["test"]
     turned = replace(test, sentences1=[f"{one}!" for one in test.sentences2], sentences2=test.sentences1)
-    assert (trained_on(test, turned), trained_on(test, files["train"])) == (60, 0)
-    mixed = SimpleNamespace(parts=[SimpleNamespace(data=one) for one in (files["train"], test.take([1, 3]))])
-    assert trained_on(test, mixed) == 2
     run = train(turned, dev=None, test=test, output=tmp_path / "run", **{**GOOD, "model": str(tiny_trunk)})
     assert run.verdict.task.trained_on == 60
     sets = json.loads((tmp_path / "run" / "manifest.json").read_text())["verdict"]["sets"]
@@ -162,22 +158,6 @@ def test_a_run_anew_leaves_no_page_of_the_run_before(files, tiny_trunk, tmp_path
     assert (tmp_path / "run" / "report.html").is_file()
     train(files["train"], dev=None, output=tmp_path / "run", **{**settings, "report": False}, overwrite=True)
     assert not (tmp_path / "run" / "report.html").exists()
-
-
-def test_weights_between_are_between(tiny):
-    start = weights_of(tiny)
-    with torch.no_grad():
-        for weight in tiny.parameters():
-            weight.add_(1.0)
-    end = weights_of(tiny)
-    interpolate(tiny, start, end, 0.25)
-    for name, weight in tiny.state_dict().items():
-        expected = 0.75 * start[name] + 0.25 * end[name] if weight.is_floating_point() else end[name]
-        assert torch.allclose(weight, expected), name
-    interpolate(tiny, start, end, 1.0)
-    assert all(torch.equal(weight, end[name]) for name, weight in tiny.state_dict().items())
-    with pytest.raises(ConfigError, match="training has changed them"):
-        interpolate(tiny, {}, end, 0.5)
 
 
 def test_the_best_share_on_dev_is_kept_and_compared_with_the_end(tiny, files):
