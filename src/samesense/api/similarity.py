@@ -109,7 +109,7 @@ def explain(
     """
     from samesense.inference.explain import By
     from samesense.inference.models.load import load
-    from samesense.inference.names import CONTINUATIONS, ORIGIN
+    from samesense.inference.names import split_kind
 
     check_choice("by", by, (*get_args(By), "sentences"))
     check_choice("precision", precision, Precision)
@@ -124,10 +124,10 @@ def explain(
         from samesense.inference.sentences import match_sentences
 
         return match_sentences(load(model, precision=precision), [(text1, text2)])[0]
-    if by == "auto" and isinstance(model, str) and model.startswith((ORIGIN, CONTINUATIONS)):
+    kind, place = split_kind(model) if isinstance(model, str) else ("", "")
+    if by == "auto" and kind in ("origin", "continuations"):
         from samesense.inference.models import functions
 
-        kind, _, place = model.partition(":")
         opened: Origin | BankOrigin | ContinuationScore = (
             functions.open_origin(place, precision=precision)
             if kind == "origin"

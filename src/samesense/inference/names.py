@@ -31,8 +31,6 @@ from samesense.types import PoolingName
 KINDS = ("vectors", "words", "python", "python-score", "origin", "continuations", "chat")
 """What may stand before the first colon of a name; any other name is that of a model."""
 
-ORIGIN, CONTINUATIONS = "origin:", "continuations:"
-
 _MAPS = re.compile(r"(?P<base>.+?)(?P<maps>(?:\+(?:whiten|flow|dim)(?::\d+)?)*)")
 _MAP = re.compile(r"\+(whiten|flow|dim)(?::(\d+))?")
 

@@ -14,7 +14,7 @@ from samesense.failures import shortened
 from samesense.files import write_json
 from samesense.hashes import folder_hash
 from samesense.inference.calibration.calibration import Calibration
-from samesense.inference.names import ORIGIN
+from samesense.inference.names import split_kind
 from samesense.inference.onnx.format import is_exported
 
 FILE = "calibration.json"
@@ -82,8 +82,9 @@ def home_of(name: str) -> Home:
     ConfigError if what is named has no files by which it could be told from another; ModelError if there is no such
     model.
     """
-    if name.startswith(ORIGIN):
-        return Home(name, Path(name.removeprefix(ORIGIN)).expanduser())
+    kind, place = split_kind(name)
+    if kind == "origin":
+        return Home(name, Path(place).expanduser())
     path = Path(name).expanduser()
     if is_exported(name):
         return Home(name, path)
