@@ -6,9 +6,10 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.build_cross import build_cross
+from samesense.encoder.forward.attention import NAME, packed_attention
 from samesense.encoder.forward.batching import embed_columns
 from samesense.encoder.forward.dropout import CheapDropout
-from samesense.encoder.forward.packing import NAME, dropped_cheaply, packed_attention, packing, packs
+from samesense.encoder.forward.packing import dropped_cheaply, packing, packs, rounded
 
 
 def folder_of(kind, tiny_trunk, folder):
@@ -188,3 +189,36 @@ def test_a_saved_model_knows_nothing_of_it(tiny, tmp_path):
     with packing(tiny):
         tiny.save(str(tmp_path / "saved"))
     assert all("packed" not in path.read_text() for path in (tmp_path / "saved").rglob("*.json"))
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("budget", [None, 60])
+def test_bfloat16_sees_few_numbers_of_tokens(pairs, budget, tiny_trunk, sentences):
+    """The tokens that are added are of no text: as many embeddings, and the gradients of bfloat16 without them."""
+    model = (build_cross if pairs else build)(str(tiny_trunk), device="cpu").eval()
+    texts = list(zip(sentences[:11], sentences[11:22], strict=True)) if pairs else sentences[:11]
+    columns = [model.preprocess(texts)]
+    seen = []
+    model[0].model.base_model.embeddings.register_forward_hook(lambda *got: seen.append(got[-1].shape[1]))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        padded = embed_columns(model, columns)[0]
+        slope = torch.autograd.grad(padded.square().sum(), model[0].model.base_model.embeddings.word_embeddings.weight)
+        seen.clear()
+        with packing(model):
+            seen.clear()
+            packed = embed_columns(model, columns, mini_batch_num_tokens=budget)[0]
+            table = model[0].model.base_model.embeddings.word_embeddings.weight
+            own = torch.autograd.grad(packed.square().sum(), table)
+    total = int(columns[0]["attention_mask"].sum())
+    if budget is None:
+        assert seen == [rounded(total)] and rounded(total) > total
+    assert all(rounded(n) == n for n in seen)
+    assert packed.shape == padded.shape
+    torch.testing.assert_close(packed, padded, atol=0.02, rtol=0.05)
+    torch.testing.assert_close(own[0], slope[0], atol=0.05 * slope[0].abs().max().item(), rtol=0.1)
+
+
+def test_few_numbers_of_tokens_and_little_more():
+    numbers = range(1, 5000)
+    assert all(n <= rounded(n) <= 17 / 16 * n and rounded(rounded(n)) == rounded(n) for n in numbers)
+    assert len({rounded(n) for n in range(1024, 2048)}) <= 33

@@ -23,7 +23,7 @@ CHUNK_COST = 64
 """Cost of one more forward, in tokens: below that much saved padding a cut does not pay (measured on CPU)."""
 
 GROUP_COST = 300
-"""The same for packed texts: their padding costs attention alone, and a further group some sixty operations a layer."""
+"""The same for packed texts: their padding costs attention alone, a further group some thirty operations a layer."""
 
 
 def default_prompt(model: SentenceTransformer | CrossEncoder) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,39 +20,22 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
+from transformers import PreTrainedModel
 
-from samesense.encoder.forward.dropout import cheap_dropout, use_cheap_dropout, without_dropout
+from samesense.encoder.forward.attention import NAME, Group
+from samesense.encoder.forward.dropout import use_cheap_dropout, without_dropout
 from samesense.encoder.forward.grad_cache import Features, forward
 
 logger = logging.getLogger(__name__)
-
-NAME = "samesense_packed"
-"""Attention of models that take packed texts, as transformers knows it; padded ones go through torch's as ever."""
-
-SHORT = 128
-"""Most tokens of a text whose attention is formed by plain products: on a CPU torch's fused one is slower up to there,
-and with dropout always (measured, 12 heads of 32: 20 tokens 0.9 and 4.4 ms against 0.4)."""
 
 _TRIAL = ("a", "some words, more than the one before", "two or three")
 """Texts of three lengths, by whose embeddings, or scores of pairs, a model is known to take packed texts."""
 
 
-@dataclass(frozen=True)
-class Group:
-    """Texts of like length that attend to themselves together, padded to the longest."""
-
-    tokens: slice
-    rows: int
-    width: int
-    places: Tensor | None  # of each token among rows * width; None where all are of one length
-    mask: Tensor | None  # (rows, 1, 1, width): true for a token
-
-
 def pack(features: Features, rows: Tensor, groups: Sequence[tuple[int, int]], offset: int) -> Features:
     """Return ``rows`` of padded features, which are sorted by falling length, as one row of tokens.
+
+    In bfloat16 a few tokens of no text follow, so that their number is one of few, and make one text more.
 
     Args:
         features: tensors ``(texts, tokens)`` with an ``attention_mask``; other values are kept.
@@ -65,114 +47,33 @@ def pack(features: Features, rows: Tensor, groups: Sequence[tuple[int, int]], of
     lengths = mask.sum(dim=1)
     ends = lengths.cumsum(0)
     starts = F.pad(ends, (1, 0))
+    total = int(ends[-1])
+    more = rounded(total) - total if torch.is_autocast_enabled("cpu") else 0
     packed: Features = {
-        key: value[rows][mask].unsqueeze(0) if isinstance(value, Tensor) else value
+        key: _longer(value[rows][mask], more).unsqueeze(0) if isinstance(value, Tensor) else value
         for key, value in features.items()
         if key != "attention_mask"
     }
-    within = torch.arange(int(ends[-1])) - starts[:-1].repeat_interleave(lengths)
-    packed["position_ids"] = (within + offset).unsqueeze(0)
-    packed["cu_seq_lens_q"] = starts.int()
+    within = torch.arange(total) - starts[:-1].repeat_interleave(lengths)
+    packed["position_ids"] = (_longer(within, more) + offset).unsqueeze(0)
+    packed["cu_seq_lens_q"] = (F.pad(starts, (0, 1), value=total + more) if more else starts).int()
     sizes, edges = lengths.tolist(), starts.tolist()
-    packed["packing"] = [_group(sizes[a:b], edges[a], edges[b]) for a, b in groups]
+    packed["packing"] = [Group(sizes[a:b], edges[a]) for a, b in groups]
     return packed
 
 
-def _group(lengths: list[int], start: int, end: int) -> Group:
-    rows, width = len(lengths), max(lengths)
-    if rows * width == end - start:
-        return Group(slice(start, end), rows, width, None, None)
-    mask = torch.arange(width) < torch.tensor(lengths).unsqueeze(1)
-    return Group(slice(start, end), rows, width, mask.view(-1).nonzero().view(-1), mask.view(rows, 1, 1, width))
+def rounded(tokens: int) -> int:
+    """Return a number of tokens of which there are few: oneDNN makes its kernels anew for each, for 3 ms a step.
 
-
-def packed_attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    dropout: float = 0.0,
-    scaling: float | None = None,
-    is_causal: bool | None = None,
-    packing: Sequence[Group] | None = None,
-    **more: Any,
-) -> tuple[Tensor, Tensor | None]:
-    """Attend within each text; tensors ``(1, heads, tokens, dim)`` in, ``(1, tokens, heads, dim)`` out.
-
-    Without ``packing`` the rows are padded texts, and attend as transformers has it, but for dropout on a CPU.
+    It is at most a sixteenth larger.
     """
-    if packing is None:
-        if dropout and more.get("position_bias") is None and _is_plain(module, query, attention_mask, is_causal):
-            own = _of_all_heads(query, key, value)
-            scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-            return _by_products(*own, attention_mask, dropout, scale).transpose(1, 2).contiguous(), None
-        outcome: tuple[Tensor, Tensor | None] = sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=is_causal, **more
-        )
-        return outcome
-    if more.get("sliding_window") is not None or more.get("position_bias") is not None:
-        raise NotImplementedError("packed texts take no windows and no biases of attention")
-    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    columns = [tensor[0].transpose(0, 1) for tensor in (query, key, value)]
-    parts = [_attend(group, columns, dropout, scale, bool(causal)) for group in packing]
-    return torch.cat(parts).unsqueeze(0), None
+    unit = 1 << max(0, tokens.bit_length() - 5)
+    return -(-tokens // unit) * unit
 
 
-def _is_plain(module: nn.Module, query: Tensor, mask: Tensor | None, is_causal: bool | None) -> bool:
-    """Return whether a mask says all that there is to the attention of padded texts on a CPU."""
-    if query.device.type != "cpu":
-        return False
-    if mask is None:
-        return not (getattr(module, "is_causal", True) if is_causal is None else is_causal)
-    return mask.dtype == torch.bool
-
-
-def _attend(group: Group, columns: Sequence[Tensor], dropout: float, scale: float, causal: bool) -> Tensor:
-    query, key, value = (_padded(column[group.tokens], group) for column in columns)
-    query, key, value = _of_all_heads(query, key, value)
-    mask = group.mask
-    if causal and group.width > 1:
-        earlier = torch.ones(group.width, group.width, dtype=torch.bool).tril()
-        mask = earlier if mask is None else mask & earlier
-    if group.width > SHORT and not dropout:
-        found = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
-    else:
-        found = _by_products(query, key, value, mask, dropout, scale)
-    rows = found.transpose(1, 2).reshape(group.rows * group.width, found.shape[1], found.shape[3])
-    return rows if group.places is None else rows.index_select(0, group.places)
-
-
-def _of_all_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Repeat keys and values where several heads of the query read one of them; all ``(rows, heads, tokens, dim)``."""
-    times = query.shape[1] // key.shape[1]
-    if times > 1:
-        key, value = key.repeat_interleave(times, dim=1), value.repeat_interleave(times, dim=1)
-    return query, key, value
-
-
-def _by_products(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, scale: float
-) -> Tensor:
-    """Attention by plain products and a softmax, its weights dropped cheaply; ``mask`` is true for what is attended."""
-    scores = (query * scale) @ key.transpose(-1, -2)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    weights = scores.softmax(dim=-1).to(value.dtype)
-    return (cheap_dropout(weights, dropout) if dropout else weights) @ value
-
-
-def _padded(tokens: Tensor, group: Group) -> Tensor:
-    """Return ``(rows, heads, width, dim)`` of tokens ``(tokens, heads, dim)``, contiguous: products are faster so."""
-    if group.places is not None:
-        room = tokens.new_zeros(group.rows * group.width, *tokens.shape[1:])
-        tokens = room.index_copy(0, group.places, tokens)
-    return tokens.reshape(group.rows, group.width, *tokens.shape[1:]).transpose(1, 2).contiguous()
-
-
-AttentionInterface.register(NAME, packed_attention)
-AttentionMaskInterface.register(NAME, sdpa_mask)
+def _longer(tokens: Tensor, more: int) -> Tensor:
+    """Return tokens followed by so many copies of the first."""
+    return torch.cat([tokens, tokens[:1].expand(more)]) if more else tokens
 
 
 def packs(model: nn.Module) -> bool:

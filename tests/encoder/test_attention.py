@@ -1,0 +1,121 @@
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from samesense.encoder.forward.attention import SHORT, Group, packed_attention
+from samesense.encoder.forward.dropout import LEVELS, kept
+
+LENGTHS = [[9, 7, 7], [3], [2, 1]]
+HEADS, TOKENS = 4, sum(map(sum, LENGTHS))
+
+
+def groups():
+    starts = [sum(map(sum, LENGTHS[:at])) for at in range(len(LENGTHS))]
+    return [Group(lengths, start) for lengths, start in zip(LENGTHS, starts, strict=True)]
+
+
+def tensors(key_heads=HEADS, more=0, value_dim=8, dtype=torch.float64):
+    torch.manual_seed(0)
+    sizes = (HEADS, 8), (key_heads, 8), (key_heads, value_dim)
+    return [torch.randn(1, heads, TOKENS + more, dim, dtype=dtype, requires_grad=True) for heads, dim in sizes]
+
+
+def module(causal=False):
+    found = nn.Module()
+    found.is_causal = causal
+    return found
+
+
+def text_by_text(query, key, value, causal, scale=None):
+    """Attention of each text alone, as torch has it."""
+    start, found = 0, []
+    for n in (n for lengths in LENGTHS for n in lengths):
+        own = [tensor[:, :, start : start + n] for tensor in (query, key, value)]
+        found.append(F.scaled_dot_product_attention(*own, is_causal=causal, enable_gqa=True, scale=scale))
+        start += n
+    return torch.cat(found, dim=2).transpose(1, 2)
+
+
+@pytest.mark.parametrize("key_heads", [4, 2, 1])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("scale", [None, 0.7])
+def test_packed_texts_attend_as_each_alone(key_heads, causal, scale):
+    given = tensors(key_heads, value_dim=5)
+    got = packed_attention(module(causal), *given, None, scaling=scale, packing=groups())[0]
+    expected = text_by_text(*given, causal, scale)
+    torch.testing.assert_close(got, expected)
+    weights = torch.randn_like(expected)
+    for one, other in zip(
+        torch.autograd.grad(got, given, weights), torch.autograd.grad(expected, given, weights), strict=True
+    ):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("key_heads", [4, 2])
+@pytest.mark.parametrize("causal", [False, True])
+def test_gradients_with_dropout_are_those_of_what_was_kept(key_heads, causal):
+    def attend(*given):
+        torch.manual_seed(1)  # the same is dropped
+        return packed_attention(module(causal), *given, None, dropout=0.4, packing=groups())[0]
+
+    torch.autograd.gradcheck(attend, tensors(key_heads))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_gradients_of_padded_texts_with_dropout(masked):
+    torch.manual_seed(0)
+    given = [torch.randn(3, 2, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    mask = (torch.arange(5) < torch.tensor([[5], [3], [1]])).view(3, 1, 1, 5) if masked else None
+
+    def attend(*own):
+        torch.manual_seed(1)
+        return packed_attention(module(), *own, mask, dropout=0.3)[0]
+
+    torch.autograd.gradcheck(attend, given)
+
+
+def test_dropout_drops_weights_and_scales_up_the_others():
+    """Against the formula, with the numbers that dropout draws."""
+    query, key, value = tensors(dtype=torch.float32)
+    group = Group([TOKENS], 0)
+    torch.manual_seed(2)
+    got = packed_attention(module(), query, key, value, None, dropout=0.25, packing=[group])[0]
+    torch.manual_seed(2)
+    left = kept((HEADS, TOKENS, TOKENS), LEVELS // 4).unsqueeze(0)
+    weights = (query @ key.transpose(2, 3) / 8**0.5).softmax(dim=-1) * left / 0.75
+    torch.testing.assert_close(got, (weights @ value).transpose(1, 2))
+
+
+def test_dropout_of_everything_leaves_nothing():
+    given = tensors(dtype=torch.float32)
+    got = packed_attention(module(), *given, None, dropout=1.0, packing=groups())[0]
+    assert not got.any()
+    assert not any(slope.any() for slope in torch.autograd.grad(got.sum(), given))
+
+
+@pytest.mark.parametrize("lengths", [[SHORT + 5, 40], [7, 4]])
+def test_tokens_of_no_text_are_zeros_and_have_no_gradient(lengths):
+    torch.manual_seed(0)
+    total = sum(lengths)
+    given = [torch.randn(1, 2, total + 6, 4, requires_grad=True) for _ in range(3)]
+    got = packed_attention(module(), *given, None, packing=[Group(lengths[:1], 0), Group(lengths[1:], lengths[0])])[0]
+    assert got.shape == (1, total + 6, 2, 4)
+    assert not got[:, total:].any() and got[:, :total].all()
+    for slope in torch.autograd.grad(got.square().sum(), given):
+        assert not slope[:, :, total:].any() and slope[:, :, :total].any()
+
+
+@pytest.mark.parametrize("dropout", [0.0, 1e-9])
+def test_autocast_computes_in_bfloat16_what_is_given_in_float32(dropout):
+    given = tensors(dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        got = packed_attention(module(), *given, None, dropout=dropout, packing=groups())[0]
+    assert got.dtype == torch.bfloat16
+    expected = text_by_text(*given, causal=False)
+    torch.testing.assert_close(got.float(), expected, atol=0.03, rtol=0.03)
+    for one, other in zip(
+        torch.autograd.grad(got.float().sum(), given), torch.autograd.grad(expected.sum(), given), strict=True
+    ):
+        assert one.dtype == torch.float32
+        torch.testing.assert_close(one, other, atol=0.05, rtol=0.05)
