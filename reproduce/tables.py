@@ -305,6 +305,12 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
         "fig4": whole("geometry", path),
         "own-teachers": whole("own-teachers", figures, average),
         "tuned": whole("tuned", figures, average, convergence),
+        "documents": Several(
+            (
+                whole("documents-teachers", figures, average),
+                whole("documents", figures, average, convergence),
+            )
+        ),
     },
     "supmpn": {
         "table2": whole("losses", figures, average),
