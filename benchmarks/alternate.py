@@ -14,6 +14,8 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process that is timed would compile all modules anew
+
 
 def arguments(doc: str, **defaults: object) -> argparse.Namespace:
     """Parse the flags that all speed benchmarks share."""

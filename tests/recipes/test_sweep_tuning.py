@@ -12,7 +12,7 @@ from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.report import write_report
 from samesense.recipes.sweep.run import PLAN, run
 from tests.messages import listen
-from tests.recipes.test_sweep import content, entry, quick
+from tests.recipes.sweeps import content, entry, quick
 
 pytest.importorskip("matplotlib")
 

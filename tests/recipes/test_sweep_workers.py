@@ -13,7 +13,7 @@ from samesense.recipes.sweep.cell import read_record, status_of
 from samesense.recipes.sweep.gather import gather, rows
 from samesense.recipes.sweep.run import _how_far, run
 from tests.messages import listen
-from tests.recipes.test_sweep import content, quick
+from tests.recipes.sweeps import content, quick
 
 pytest.importorskip("matplotlib")
 
