@@ -7,18 +7,19 @@ from samesense.encoder.forward.attention import SHORT, Group, packed_attention
 from samesense.encoder.forward.dropout import LEVELS, kept
 
 LENGTHS = [[9, 7, 7], [3], [2, 1]]
+LONG = [[SHORT + 9, SHORT + 1], [SHORT + 1], [30, 12], [3]]
 HEADS, TOKENS = 4, sum(map(sum, LENGTHS))
 
 
-def groups():
-    starts = [sum(map(sum, LENGTHS[:at])) for at in range(len(LENGTHS))]
-    return [Group(lengths, start) for lengths, start in zip(LENGTHS, starts, strict=True)]
+def groups(of=LENGTHS):
+    starts = [sum(map(sum, of[:at])) for at in range(len(of))]
+    return [Group(lengths, start) for lengths, start in zip(of, starts, strict=True)]
 
 
-def tensors(key_heads=HEADS, more=0, value_dim=8, dtype=torch.float64):
+def tensors(key_heads=HEADS, tokens=TOKENS, value_dim=8, dtype=torch.float64):
     torch.manual_seed(0)
     sizes = (HEADS, 8), (key_heads, 8), (key_heads, value_dim)
-    return [torch.randn(1, heads, TOKENS + more, dim, dtype=dtype, requires_grad=True) for heads, dim in sizes]
+    return [torch.randn(1, heads, tokens, dim, dtype=dtype, requires_grad=True) for heads, dim in sizes]
 
 
 def module(causal=False):
@@ -27,10 +28,10 @@ def module(causal=False):
     return found
 
 
-def text_by_text(query, key, value, causal, scale=None):
+def text_by_text(query, key, value, causal, scale=None, of=LENGTHS):
     """Attention of each text alone, as torch has it."""
     start, found = 0, []
-    for n in (n for lengths in LENGTHS for n in lengths):
+    for n in (n for lengths in of for n in lengths):
         own = [tensor[:, :, start : start + n] for tensor in (query, key, value)]
         found.append(F.scaled_dot_product_attention(*own, is_causal=causal, enable_gqa=True, scale=scale))
         start += n
@@ -40,10 +41,11 @@ def text_by_text(query, key, value, causal, scale=None):
 @pytest.mark.parametrize("key_heads", [4, 2, 1])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("scale", [None, 0.7])
-def test_packed_texts_attend_as_each_alone(key_heads, causal, scale):
-    given = tensors(key_heads, value_dim=5)
-    got = packed_attention(module(causal), *given, None, scaling=scale, packing=groups())[0]
-    expected = text_by_text(*given, causal, scale)
+@pytest.mark.parametrize("of", [LENGTHS, LONG, LONG[:2]], ids=["short", "mixed", "long"])
+def test_packed_texts_attend_as_each_alone(key_heads, causal, scale, of):
+    given = tensors(key_heads, sum(map(sum, of)), value_dim=5)
+    got = packed_attention(module(causal), *given, None, scaling=scale, packing=groups(of))[0]
+    expected = text_by_text(*given, causal, scale, of)
     torch.testing.assert_close(got, expected)
     weights = torch.randn_like(expected)
     for one, other in zip(
@@ -94,6 +96,18 @@ def test_dropout_of_everything_leaves_nothing():
     assert not any(slope.any() for slope in torch.autograd.grad(got.sum(), given))
 
 
+def test_a_keyword_says_that_it_is_causal():
+    given = tensors()
+    got = packed_attention(module(), *given, None, is_causal=True, packing=groups())[0]
+    torch.testing.assert_close(got, text_by_text(*given, causal=True))
+
+
+def test_texts_without_a_token_attend_to_nothing():
+    given = tensors(tokens=5)
+    got = packed_attention(module(), *given, None, packing=[Group([5], 0), Group([0, 0], 5)])[0]
+    torch.testing.assert_close(got, text_by_text(*given, causal=False, of=[[5]]))
+
+
 @pytest.mark.parametrize("lengths", [[SHORT + 5, 40], [7, 4]])
 def test_tokens_of_no_text_are_zeros_and_have_no_gradient(lengths):
     torch.manual_seed(0)
@@ -104,6 +118,14 @@ def test_tokens_of_no_text_are_zeros_and_have_no_gradient(lengths):
     assert not got[:, total:].any() and got[:, :total].all()
     for slope in torch.autograd.grad(got.square().sum(), given):
         assert not slope[:, :, total:].any() and slope[:, :, :total].any()
+
+
+def test_autocast_leaves_double_precision_and_casts_padded_texts():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for packing in (groups(), None):
+            for dtype, expected in ((torch.float64, torch.float64), (torch.float32, torch.bfloat16)):
+                given = tensors(dtype=dtype)
+                assert packed_attention(module(), *given, None, dropout=1e-9, packing=packing)[0].dtype == expected
 
 
 @pytest.mark.parametrize("dropout", [0.0, 1e-9])

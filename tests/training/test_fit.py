@@ -11,6 +11,7 @@ from transformers import TrainerCallback
 from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
+from samesense.encoder.forward.packing import rounded
 from samesense.errors import ConfigError
 from samesense.execution.trainer import newest_checkpoint
 from samesense.recipes.cosent.settings import CosentSettings
@@ -361,3 +362,17 @@ def test_sparse_gradients_of_words_train_the_same_model(static, tiny_trunk, toy_
     assert not any(getattr(module, "sparse", False) for module in found.modules())
     for one, other in zip(found.parameters(), expected.parameters(), strict=True):
         torch.testing.assert_close(one, other, atol=2e-4, rtol=1e-3)
+
+
+def test_in_bfloat16_a_model_sees_few_numbers_of_tokens(tiny_trunk, toy_pairs, tmp_path):
+    """So that kernels are made for few sizes; the trainer has autocast within the model's forward alone."""
+    seen = []
+
+    class Watch(TrainerCallback):
+        def on_train_begin(self, args, state, control, model=None, **kwargs):
+            model[0].model.embeddings.register_forward_hook(lambda module, given, got: seen.append(got.shape[:2]))
+
+    settings = SETTINGS.model_copy(update={"max_steps": 8, "eval_steps": 8, "precision": "bfloat16"})
+    run_of(tiny_trunk, toy_pairs, tmp_path, settings, callbacks=[Watch()])
+    packed = [width for rows, width in seen if rows == 1]
+    assert len(packed) >= 8 and all(width == rounded(width) for width in packed)

@@ -1,13 +1,13 @@
-"""Attention on a CPU by plain products: of texts that are packed one behind the other, and of padded ones.
+"""Attention on a CPU by plain products: of texts that are packed one behind the other, and of padded ones with dropout.
 
-Forward and backward are written out, each a single node of autograd: as single operations a layer took twice as long
-with batches of 16 pairs (measured, bfloat16: 3.3 and 1.7 ms).
+Forward and backward are written out as one function of autograd: as single operations a layer took twice as long with
+16 pairs (measured, bfloat16: 3.3 and 1.7 ms).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,25 +20,19 @@ from transformers.masking_utils import sdpa_mask
 from samesense.encoder.forward.dropout import LEVELS, kept
 
 NAME = "samesense_packed"
-"""Attention of models that take packed texts, as transformers knows it; padded ones go through torch's as ever."""
+"""Attention of models that take packed texts, as transformers knows it."""
 
 SHORT = 128
 """Most tokens of a text whose attention is formed by plain products: on a CPU torch's fused one is slower up to there,
 and with dropout always (measured, 12 heads of 32: 20 tokens 0.9 and 4.4 ms against 0.4)."""
 
 _LEAST = 16
-"""Fewest keys of a group: over fewer torch's softmax is not vectorised (69,000 weights: 12 keys 414 us, 16 keys 40)."""
-
-
-class _Places(NamedTuple):
-    """Where tokens of so many heads stand: ``(rows * heads * width)`` of a group's, and back ``(tokens * heads)``."""
-
-    into: Tensor
-    back: Tensor
+"""Fewest tokens of a group's width: over fewer keys torch's softmax is not vectorised (69,000 weights: 12 keys 414 us,
+16 keys 40)."""
 
 
 class Group:
-    """Texts of like length that attend to themselves together, padded to the longest.
+    """Texts of like length that attend to themselves together, padded to the longest of them, or to ``_LEAST``.
 
     Args:
         lengths: tokens of each text.
@@ -50,29 +44,44 @@ class Group:
         self.tokens = slice(start, start + sum(lengths))
         self.there = torch.arange(self.width) < torch.tensor(lengths).unsqueeze(1)  # (rows, width)
         self.spots = self.there.view(-1).nonzero().view(-1)  # of each token among rows * width
-        self._places: dict[tuple[int, int], _Places] = {}
+        self._into: dict[tuple[int, int], Tensor] = {}  # as all layers of a model ask for the same
+        self._back: dict[int, Tensor] = {}
         self._bias: dict[bool, Tensor | None] = {}
 
-    def places(self, heads: int, times: int = 1) -> _Places:
-        """Return where tokens of ``heads`` stand, each of which ``times`` heads of the query read."""
-        if (heads, times) not in self._places:
-            spots = self.spots
-            tokens = torch.zeros(self.rows * self.width, dtype=torch.int64)  # padding is given any token
-            tokens[spots] = torch.arange(len(spots))
+    def into(self, heads: int, times: int) -> Tensor:
+        """Return which of the ``tokens * heads`` stands at each of the places ``rows * heads * times * width``."""
+        if (heads, times) not in self._into:
+            tokens = torch.zeros(self.rows * self.width, dtype=torch.int64)
+            tokens[self.spots] = torch.arange(len(self.spots))
             head = torch.arange(heads * times) // times
-            into = tokens.view(self.rows, 1, self.width) * heads + head.view(1, -1, 1)
-            row, within = (spots // self.width).unsqueeze(1), (spots % self.width).unsqueeze(1)
-            back = (row * heads + torch.arange(heads)) * self.width + within
-            self._places[heads, times] = _Places(into.view(-1), back.view(-1))
-        return self._places[heads, times]
+            self._into[heads, times] = (tokens.view(self.rows, 1, self.width) * heads + head.view(1, -1, 1)).view(-1)
+        return self._into[heads, times]
+
+    def back(self, heads: int) -> Tensor:
+        """Return at which of the places ``rows * heads * width`` each of the ``tokens * heads`` stands."""
+        if heads not in self._back:
+            row, within = (self.spots // self.width).unsqueeze(1), (self.spots % self.width).unsqueeze(1)
+            self._back[heads] = ((row * heads + torch.arange(heads)) * self.width + within).view(-1)
+        return self._back[heads]
+
+    def bias(self, causal: bool) -> Tensor | None:
+        """Return what is added to scores ``(rows, heads, width, width)``, ``None`` where all is attended."""
+        if causal not in self._bias:
+            attended = self.there.view(self.rows, 1, 1, self.width)
+            if causal:  # padding stands behind each text, so that none of its tokens sees any
+                attended = torch.ones(self.width, self.width, dtype=torch.bool).tril().view(1, 1, self.width, -1)
+            self._bias[causal] = None if bool(attended.all()) else _bias_of(attended)
+        return self._bias[causal]
 
     def take(self, whole: Tensor, times: int = 1) -> Tensor:
         """Return what is of this group among ``(tokens, heads, dim)``: ``(rows * heads * times, width, dim)``.
 
-        Padding is any of them.
+        Padding is the group's first token; it is not attended, and what it attends is not read.
         """
-        into = self.places(whole.shape[1], times).into
-        return whole[self.tokens].flatten(0, 1).index_select(0, into).view(-1, self.width, whole.shape[2])
+        own, (heads, dim) = whole[self.tokens], whole.shape[1:]
+        if not len(own):  # texts without a token
+            return whole.new_zeros(self.rows * heads * times, self.width, dim)
+        return own.flatten(0, 1).index_select(0, self.into(heads, times)).view(-1, self.width, dim)
 
     def put(self, whole: Tensor, part: Tensor) -> None:
         """Write what is of this group, ``(rows * heads, width, dim)``, into ``(tokens, heads, dim)`` of all.
@@ -83,16 +92,7 @@ class Group:
         if len(part) > self.rows * heads:
             part = part.view(self.rows, heads, -1, self.width, dim).sum(dim=2)
         target = whole[self.tokens].view(-1, dim)
-        torch.index_select(part.view(-1, dim), 0, self.places(heads).back, out=target)
-
-    def bias(self, causal: bool) -> Tensor | None:
-        """Return what is added to scores ``(rows, heads, width, width)``, ``None`` where all is attended."""
-        if causal not in self._bias:
-            attended = self.there.view(self.rows, 1, 1, self.width)
-            if causal:
-                attended = attended & torch.ones(self.width, self.width, dtype=torch.bool).tril()
-            self._bias[causal] = None if bool(attended.all()) else _bias_of(attended)
-        return self._bias[causal]
+        torch.index_select(part.view(-1, dim), 0, self.back(heads), out=target)
 
 
 def _bias_of(attended: Tensor) -> Tensor:
@@ -115,14 +115,14 @@ def _attended(
     scores = _exact(_product(query, key.transpose(1, 2), scale))
     if bias is not None:
         scores.view(len(bias), -1, *scores.shape[1:]).add_(bias)
-    weights = scores.softmax(dim=-1)
-    left = kept(weights.shape, dropped) if dropped else None
-    outcome = _product(_dropped(weights, left).to(value.dtype), value, _rest(dropped))
-    return outcome, weights.to(value.dtype), left
+    exact = scores.softmax(dim=-1)
+    weights, left = exact.to(value.dtype), kept(exact.shape, dropped) if dropped else None
+    used = weights if left is None else _dropped(exact, left).to(value.dtype)
+    return _product(used, value, _rest(dropped)), weights, left
 
 
 def _gradients(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of query, key and value, given that of the outcome and all that the forward has saved."""
+    """Return the gradients of query, key and value, given that of the outcome and what the forward has saved."""
     query, key, value, weights, left = saved
     exact, dtype = _exact(weights), gradient.dtype
     of_value = _product(_dropped(exact, left).to(dtype).transpose(1, 2), gradient, _rest(dropped))
@@ -150,26 +150,19 @@ class _Packed(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        groups: Sequence[Group],
-        dropped: int,
-        scale: float,
-        causal: bool,
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, groups: Sequence[Group], causal: bool, *settings: Any
     ) -> Tensor:
         heads, own = query.shape[1], key.shape[1]
         found, saved = query.new_empty(*query.shape[:2], value.shape[2]), []
-        with torch.autocast("cpu", enabled=False):
-            for group in groups:
-                given = [group.take(query), group.take(key, heads // own), group.take(value, heads // own)]
-                outcome, *kept_ones = _attended(given, group.bias(causal), dropped, scale)
-                group.put(found, outcome)
+        for group in groups:
+            given = [group.take(query), group.take(key, heads // own), group.take(value, heads // own)]
+            outcome, *kept_ones = _attended(given, group.bias(causal), *settings)
+            group.put(found, outcome)
+            if any(ctx.needs_input_grad):
                 saved += [*given, *kept_ones]
-        found[groups[-1].tokens.stop :] = 0  # tokens of no text
+        found[: groups[0].tokens.start] = found[groups[-1].tokens.stop :] = 0  # of other tokens
         ctx.save_for_backward(*saved)
-        ctx.groups, ctx.own, ctx.settings = groups, own, (dropped, scale)
+        ctx.groups, ctx.own, ctx.settings = groups, own, settings
         return found
 
     @staticmethod
@@ -187,7 +180,7 @@ class _Packed(torch.autograd.Function):
                 for whole, part in zip(found, parts, strict=True):
                     group.put(whole, part)
         for whole in found:
-            whole[ctx.groups[-1].tokens.stop :] = 0
+            whole[: ctx.groups[0].tokens.start] = whole[ctx.groups[-1].tokens.stop :] = 0
         return *found, None, None, None, None
 
 
@@ -200,8 +193,7 @@ class _Padded(torch.autograd.Function):
     ) -> Tensor:
         given = [tensor.flatten(0, 1) for tensor in (query, key, value)]
         bias = None if mask is None else _bias_of(mask).expand(len(query), *mask.shape[1:])
-        with torch.autocast("cpu", enabled=False):
-            outcome, *kept_ones = _attended(given, bias, dropped, scale)
+        outcome, *kept_ones = _attended(given, bias, dropped, scale)
         ctx.save_for_backward(*given, *kept_ones)
         ctx.settings = dropped, scale
         return outcome.view(*query.shape[:3], -1)
@@ -234,8 +226,8 @@ def packed_attention(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     dropped = round(dropout * LEVELS)
     if packing is None:
-        if dropout and more.get("position_bias") is None and _is_plain(module, query, attention_mask, is_causal):
-            own = _in_autocast(*_of_all_heads(query, key, value))
+        if dropout and more.get("position_bias") is None and _is_plain(module, query, key, attention_mask, is_causal):
+            own = _of_all_heads(*_in_autocast(query, key, value))
             padded: Tensor = _Padded.apply(*own, attention_mask, dropped, scale)  # type: ignore[no-untyped-call]
             return padded.transpose(1, 2).contiguous(), None
         outcome: tuple[Tensor, Tensor | None] = sdpa_attention_forward(
@@ -245,24 +237,28 @@ def packed_attention(
     if more.get("sliding_window") is not None or more.get("position_bias") is not None:
         raise NotImplementedError("packed texts take no windows and no biases of attention")
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
-    if not dropout and any(group.width > SHORT for group in packing):
-        fused = torch.cat([_fused(group, query, key, value, scale, causal) for group in packing])
-        return F.pad(fused, (0, 0, 0, 0, 0, query.shape[2] - len(fused))).unsqueeze(0), None
-    columns = [tensor[0].transpose(0, 1) for tensor in _in_autocast(query, key, value)]
-    packed: Tensor = _Packed.apply(*columns, packing, dropped, scale, causal)  # type: ignore[no-untyped-call]
-    return packed.unsqueeze(0), None
+    long = [] if dropout else [group for group in packing if group.width > SHORT]  # the first, since lengths fall
+    parts = [_fused(group, query, key, value, scale, causal) for group in long]
+    if rest := packing[len(long) :]:
+        columns = [tensor[0].transpose(0, 1) for tensor in _in_autocast(query, key, value)]
+        packed: Tensor = _Packed.apply(*columns, rest, causal, dropped, scale)  # type: ignore[no-untyped-call]
+        parts.append(packed[rest[0].tokens.start :])
+    else:
+        parts.append(parts[0].new_zeros(query.shape[2] - long[-1].tokens.stop, *parts[0].shape[1:]))
+    return torch.cat(parts).unsqueeze(0), None
 
 
 def _in_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Return tensors as autocast has products take them; a function of autograd does not see to it itself."""
     if not torch.is_autocast_enabled("cpu"):
         return tensors
-    return tuple(tensor.to(torch.get_autocast_dtype("cpu")) for tensor in tensors)
+    dtype = torch.get_autocast_dtype("cpu")
+    return tuple(tensor if tensor.dtype == torch.float64 else tensor.to(dtype) for tensor in tensors)
 
 
-def _is_plain(module: nn.Module, query: Tensor, mask: Tensor | None, is_causal: bool | None) -> bool:
+def _is_plain(module: nn.Module, query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool | None) -> bool:
     """Return whether a mask says all that there is to the attention of padded texts on a CPU."""
-    if query.device.type != "cpu":
+    if query.device.type != "cpu" or len(query) != len(key):
         return False
     if mask is None:
         return not (getattr(module, "is_causal", True) if is_causal is None else is_causal)
@@ -285,9 +281,9 @@ def _fused(group: Group, query: Tensor, key: Tensor, value: Tensor, scale: float
         room = own.new_zeros(group.rows * group.width, *own.shape[1:])
         room = room.index_copy(0, group.spots, own).view(group.rows, group.width, *own.shape[1:])
         given.append(room.transpose(1, 2).contiguous())  # products are faster so
-    bias = group.bias(causal)
-    mask = None if bias is None else bias >= 0
-    found = F.scaled_dot_product_attention(given[0], given[1], given[2], attn_mask=mask, scale=scale)
+    # padding stands behind each text, so that in a causal model none of its tokens sees any
+    mask = None if causal else group.there.view(group.rows, 1, 1, group.width)
+    found = F.scaled_dot_product_attention(given[0], given[1], given[2], attn_mask=mask, is_causal=causal, scale=scale)
     return found.transpose(1, 2).flatten(0, 1).index_select(0, group.spots)
 
 

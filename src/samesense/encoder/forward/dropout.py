@@ -15,7 +15,10 @@ LEVELS = 1 << 16
 
 
 def kept(shape: Sequence[int], dropped: int) -> Tensor:
-    """Return a mask that is false with a probability of ``dropped / LEVELS``, at least one, by 16 random bits each."""
+    """Return a mask that is false with a probability of ``dropped / LEVELS``, by 16 random bits each.
+
+    ``dropped`` must be at least 1.
+    """
     n = math.prod(shape)
     draws = torch.empty((n + 3) // 4, dtype=torch.int64)
     # random_() over the whole range, so that each of the four 16-bit pieces is uniform

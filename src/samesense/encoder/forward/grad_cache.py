@@ -30,8 +30,7 @@ def forward(model: nn.Module, features: Features) -> Tensor:
     """Return the ``(rows, dim)`` embeddings of one part; a cross-encoder's logits pass for one dimension."""
     answer = model(dict(features))
     embeddings: Tensor = answer["sentence_embedding"] if "sentence_embedding" in answer else answer["scores"]
-    rows = sum(group.rows for group in features["packing"]) if "packing" in features else len(embeddings)
-    return embeddings.view(len(embeddings), -1)[:rows]  # of packed texts there may be one more, of no text
+    return embeddings.view(len(embeddings), -1)
 
 
 def replayed(model: nn.Module, parts: Sequence[Features]) -> Tensor:

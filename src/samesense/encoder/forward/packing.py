@@ -1,8 +1,8 @@
 """Texts of different lengths one behind the other in a single row, without padding.
 
-All that a transformer does to single tokens is done to exactly the tokens that there are, in one forward; attention
-alone is formed text by text, in groups of like length. A batch that was cut into several padded forwards had each
-weight's gradient formed, cast and added up several times, that of all word embeddings among them.
+All that a transformer does to single tokens is done to the tokens that there are, and in bfloat16 a few more, in one
+forward; attention alone is formed text by text, in groups of like length. A batch that was cut into several padded
+forwards had each weight's gradient formed, cast and added up several times, that of all word embeddings among them.
 
 The layout is that of sentence-transformers for flash attention (``cu_seq_lens_q``), which its pooling reads. The head
 of a cross-encoder is given the first token of each pair.
@@ -35,8 +35,6 @@ _TRIAL = ("a", "some words, more than the one before", "two or three")
 def pack(features: Features, rows: Tensor, groups: Sequence[tuple[int, int]], offset: int) -> Features:
     """Return ``rows`` of padded features, which are sorted by falling length, as one row of tokens.
 
-    In bfloat16 a few tokens of no text follow, so that their number is one of few, and make one text more.
-
     Args:
         features: tensors ``(texts, tokens)`` with an ``attention_mask``; other values are kept.
         rows: numbers of texts.
@@ -47,33 +45,55 @@ def pack(features: Features, rows: Tensor, groups: Sequence[tuple[int, int]], of
     lengths = mask.sum(dim=1)
     ends = lengths.cumsum(0)
     starts = F.pad(ends, (1, 0))
-    total = int(ends[-1])
-    more = rounded(total) - total if torch.is_autocast_enabled("cpu") else 0
     packed: Features = {
-        key: _longer(value[rows][mask], more).unsqueeze(0) if isinstance(value, Tensor) else value
+        key: value[rows][mask].unsqueeze(0) if isinstance(value, Tensor) else value
         for key, value in features.items()
         if key != "attention_mask"
     }
-    within = torch.arange(total) - starts[:-1].repeat_interleave(lengths)
-    packed["position_ids"] = (_longer(within, more) + offset).unsqueeze(0)
-    packed["cu_seq_lens_q"] = (F.pad(starts, (0, 1), value=total + more) if more else starts).int()
+    within = torch.arange(int(ends[-1])) - starts[:-1].repeat_interleave(lengths)
+    packed["position_ids"] = (within + offset).unsqueeze(0)
+    packed["cu_seq_lens_q"] = starts.int()
     sizes, edges = lengths.tolist(), starts.tolist()
     packed["packing"] = [Group(sizes[a:b], edges[a]) for a, b in groups]
     return packed
 
 
 def rounded(tokens: int) -> int:
-    """Return a number of tokens of which there are few: oneDNN makes its kernels anew for each, for 3 ms a step.
+    """Return a number of tokens that is one of 16 between a power of two and the next, from 32 on.
 
-    It is at most a sixteenth larger.
+    oneDNN makes its kernels anew for each number, which takes 3 ms a step of six layers.
     """
     unit = 1 << max(0, tokens.bit_length() - 5)
     return -(-tokens // unit) * unit
 
 
-def _longer(tokens: Tensor, more: int) -> Tensor:
-    """Return tokens followed by so many copies of the first."""
-    return torch.cat([tokens, tokens[:1].expand(more)]) if more else tokens
+def _fill(trunk: nn.Module, given: tuple[Features, ...]) -> tuple[Features, ...] | None:
+    """Have a transformer under autocast read a rounded number of tokens: copies of the first follow, of no text."""
+    features = given[0]
+    if "packing" not in features or not torch.is_autocast_enabled("cpu"):
+        return None
+    total = features["input_ids"].shape[1]
+    more = rounded(total) - total
+    filled = {
+        key: torch.cat([value, value[:, :1].expand(1, more)], dim=1)
+        for key, value in features.items()
+        if isinstance(value, Tensor) and value.shape == (1, total)
+    }
+    return {**features, **filled}, *given[1:]
+
+
+def _cut(trunk: nn.Module, given: tuple[Features, ...], output: Features) -> Features:
+    """Drop what :func:`_fill` has added."""
+    if "packing" not in output:
+        return output
+    total, filled = int(output["cu_seq_lens_q"][-1]), output["input_ids"].shape[1]
+
+    def cut(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return type(value)(map(cut, value))
+        return value[:, :total] if isinstance(value, Tensor) and value.shape[:2] == (1, filled) else value
+
+    return output if total == filled else {key: cut(value) for key, value in output.items()}
 
 
 def packs(model: nn.Module) -> bool:
@@ -107,9 +127,9 @@ def packing(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
     trunk.model.set_attn_implementation(NAME)
     if arguments is not None:  # None passes everything on
         trunk.model_forward_params = arguments | {"packing"}
-    hook = None
+    hooks = [trunk.register_forward_pre_hook(_fill), trunk.register_forward_hook(_cut)]
     if isinstance(model, CrossEncoder):
-        hook = trunk.model.base_model.register_forward_hook(_first_tokens, with_kwargs=True)
+        hooks.append(trunk.model.base_model.register_forward_hook(_first_tokens, with_kwargs=True))
     try:
         if not _agrees(model):
             logger.debug("texts are padded: this model does not take packed ones")
@@ -118,7 +138,7 @@ def packing(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
     finally:
         trunk.model.set_attn_implementation("sdpa")
         trunk.model_forward_params = arguments
-        if hook is not None:
+        for hook in hooks:
             hook.remove()
 
 
