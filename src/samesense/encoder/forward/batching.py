@@ -61,9 +61,9 @@ def embed_columns(
     A column is the tokeniser's output, tensors ``(batch, tokens)``; the model answers with ``sentence_embedding``. A
     further forward must save ``chunk_cost`` tokens of padding; ``None`` takes CHUNK_COST on CPU, GROUP_COST where texts
     are packed, and never cuts on an accelerator, where one large forward is the faster. At most
-    ``mini_batch_num_tokens``, padding included but for packed texts (those in bfloat16 may be a sixteenth more), have
-    their activations held at once; ``None`` holds all. That costs a second forward of every chunk; a batch within the budget is not cut and costs nothing.
-    Neither vectors nor gradients depend on how the rows were cut.
+    ``mini_batch_num_tokens``, padding included but for packed texts (of which bfloat16 may add a sixteenth), have their
+    activations held at once; ``None`` holds all. That costs a second forward of every chunk; a batch within the budget
+    is not cut and costs nothing. Neither vectors nor gradients depend on how the rows were cut.
     """
     merged = _merge(columns)
     if merged is None:
