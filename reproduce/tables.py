@@ -298,6 +298,7 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
     },
     "rankcse": {
         "table2": whole("sts", figures, average, variants="^(simcse|.*both)$"),
+        "table3": Transfer(),
         "table4": whole("ablation", average, figures),
         "table5": whole("sts", average, figures),
         "table6": whole("sts", average),
