@@ -160,6 +160,21 @@ def cosines(rows: Rows) -> str:
     return f"{said}\n\n{markdown(['data', 'variant', *header], table, numeric=header)}"
 
 
+def ratings(rows: Rows) -> str:
+    """Mean and deviation of the cosines of the pairs of five groups of ratings, means over seeds."""
+    shown = [row for row in rows if "ratings" in row]
+    table = []
+    for variant in dict.fromkeys(row["variant"] for row in shown):
+        means = np.mean([row["ratings"] for row in shown if row["variant"] == variant], axis=0)
+        table.append([variant, *(f"{m:z.3f} ± {d:.3f}" for _, m, d in means)])
+    counts = [int(n) for n, *_ in shown[0]["ratings"]]
+    header = [f"rated {at} to {at + 1} ({n})" for at, n in enumerate(counts)]
+    said = (
+        f"Cosines of {shown[0]['test']}: mean and deviation over the pairs of each group of ratings, means over seeds:"
+    )
+    return f"{said}\n\n{markdown(['variant', *header], table, numeric=header)}"
+
+
 def verdicts(rows: Rows) -> str:
     """Equivalent or not, by the threshold fitted on the pairs held out."""
     table = []
@@ -304,6 +319,7 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
         "table6": whole("sts", average),
         "fig3": whole("temperatures", average),
         "fig4": whole("geometry", path),
+        "fig5": whole("documents", ratings),
         "own-teachers": whole("own-teachers", figures, average),
         "tuned": whole("tuned", figures, average, convergence),
         "documents": Several(

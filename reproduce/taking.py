@@ -69,6 +69,8 @@ def _more(paper: str, sweep: str, row: dict, folder: Path) -> dict:
         return _cases(row, folder)
     if (paper, sweep) == ("rankcse", "geometry"):
         return {"geometry": _geometry(row, folder)}
+    if (paper, sweep, row["test"]) == ("rankcse", "documents", "docs/stsb"):
+        return {"ratings": _ratings(row, folder)}
     if paper == "context" and row["seed"] is not None:
         manifest = json.loads((_home(row, folder) / "manifest.json").read_text(encoding="utf-8"))
         return {"kept": manifest["kept"]} if "kept" in manifest else {}
@@ -89,16 +91,26 @@ def _home(row: dict, folder: Path) -> Path:
     return folder / "runs" / str(entry["folder"])
 
 
+def _ratings(row: dict, folder: Path) -> list[list[float]]:
+    """Return number, mean and deviation of the cosines of the pairs rated 0 to 1, ... 4 to 5."""
+    with np.load(_home(row, folder) / "scores.npz") as kept:
+        cosines = kept[f"sts:{row['test']}:spearman"]
+    group = np.minimum(np.asarray(_labels(folder, row["data"]["test"])), 4.999).astype(int)
+    groups = [cosines[group == at] for at in range(5)]
+    return [[len(own), float(own.mean()), float(own.std(ddof=1))] for own in groups]
+
+
+def _labels(folder: Path, sha: str) -> list[float]:
+    return [pair[2] for pair in _rows(folder / "pairs" / f"{sha}.jsonl")]
+
+
 def _cases(row: dict, folder: Path) -> dict:
     """Return scores, labels and threshold of a cell whose test pairs are few."""
     home = _home(row, folder)
     identity = json.loads((home / "cell.json").read_text(encoding="utf-8"))["identity"]
     with np.load(home / "scores.npz") as kept:
         scores, dev = kept[f"sts:{row['test']}:spearman"], kept["dev"]
-    labels = {
-        part: [pair[2] for pair in _rows(folder / "pairs" / f"{sha}.jsonl")]
-        for part, sha in (("test", row["data"]["test"]), ("dev", identity["dev"]))
-    }
+    labels = {"test": _labels(folder, row["data"]["test"]), "dev": _labels(folder, identity["dev"])}
     threshold = float(best_threshold(dev, labels["dev"], "accuracy"))
     return {"scores": scores.tolist(), "labels": labels["test"], "threshold": threshold}
 
