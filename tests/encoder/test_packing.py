@@ -198,16 +198,14 @@ def test_bfloat16_sees_few_numbers_of_tokens(pairs, budget, tiny_trunk, sentence
     model = (build_cross if pairs else build)(str(tiny_trunk), device="cpu").eval()
     texts = list(zip(sentences[:11], sentences[11:22], strict=True)) if pairs else sentences[:11]
     columns = [model.preprocess(texts)]
-    seen = []
+    seen, table = [], model[0].model.base_model.embeddings.word_embeddings.weight
     model[0].model.base_model.embeddings.register_forward_hook(lambda *got: seen.append(got[-1].shape[1]))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         padded = embed_columns(model, columns)[0]
-        slope = torch.autograd.grad(padded.square().sum(), model[0].model.base_model.embeddings.word_embeddings.weight)
-        seen.clear()
+        slope = torch.autograd.grad(padded.square().sum(), table)
         with packing(model):
             seen.clear()
             packed = embed_columns(model, columns, mini_batch_num_tokens=budget)[0]
-            table = model[0].model.base_model.embeddings.word_embeddings.weight
             own = torch.autograd.grad(packed.square().sum(), table)
     total = int(columns[0]["attention_mask"].sum())
     if budget is None:
