@@ -95,7 +95,7 @@ def _ratings(row: dict, folder: Path) -> list[list[float]]:
     """Return number, mean and deviation of the cosines of the pairs rated 0 to 1, ... 4 to 5."""
     with np.load(_home(row, folder) / "scores.npz") as kept:
         cosines = kept[f"sts:{row['test']}:spearman"]
-    group = np.minimum(np.asarray(_labels(folder, row["data"]["test"])), 4.999).astype(int)
+    group = np.minimum(np.asarray(_labels(folder, row["data"]["test"])).astype(int), 4)
     groups = [cosines[group == at] for at in range(5)]
     return [[len(own), float(own.mean()), float(own.std(ddof=1))] for own in groups]
 

@@ -156,10 +156,10 @@ class _Packed(torch.autograd.Function):
         found, saved = query.new_empty(*query.shape[:2], value.shape[2]), []
         for group in groups:
             given = [group.take(query), group.take(key, heads // own), group.take(value, heads // own)]
-            outcome, *kept_ones = _attended(given, group.bias(causal), *settings)
+            outcome, weights, left = _attended(given, group.bias(causal), *settings)
             group.put(found, outcome)
             if any(ctx.needs_input_grad):
-                saved += [*given, *kept_ones]
+                saved += [*given, weights, left]
         found[: groups[0].tokens.start] = found[groups[-1].tokens.stop :] = 0  # of other tokens
         ctx.save_for_backward(*saved)
         ctx.groups, ctx.own, ctx.settings = groups, own, settings
@@ -193,8 +193,8 @@ class _Padded(torch.autograd.Function):
     ) -> Tensor:
         given = [tensor.flatten(0, 1) for tensor in (query, key, value)]
         bias = None if mask is None else _bias_of(mask).expand(len(query), *mask.shape[1:])
-        outcome, *kept_ones = _attended(given, bias, dropped, scale)
-        ctx.save_for_backward(*given, *kept_ones)
+        outcome, weights, left = _attended(given, bias, dropped, scale)
+        ctx.save_for_backward(*given, weights, left)
         ctx.settings = dropped, scale
         return outcome.view(*query.shape[:3], -1)
 
@@ -238,14 +238,16 @@ def packed_attention(
         raise NotImplementedError("packed texts take no windows and no biases of attention")
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     long = [] if dropout else [group for group in packing if group.width > SHORT]  # the first, since lengths fall
+    columns = [tensor[0].transpose(0, 1) for tensor in _in_autocast(query, key, value)]
+    rest, settings = packing[len(long) :], (causal, dropped, scale)
+    if not long:
+        packed: Tensor = _Packed.apply(*columns, rest, *settings)  # type: ignore[no-untyped-call]
+        return packed.unsqueeze(0), None
     parts = [_fused(group, query, key, value, scale, causal) for group in long]
-    if rest := packing[len(long) :]:
-        columns = [tensor[0].transpose(0, 1) for tensor in _in_autocast(query, key, value)]
-        packed: Tensor = _Packed.apply(*columns, rest, causal, dropped, scale)  # type: ignore[no-untyped-call]
-        parts.append(packed[rest[0].tokens.start :])
-    else:
-        parts.append(parts[0].new_zeros(query.shape[2] - long[-1].tokens.stop, *parts[0].shape[1:]))
-    return torch.cat(parts).unsqueeze(0), None
+    if rest:
+        parts.append(_Packed.apply(*columns, rest, *settings)[rest[0].tokens.start :])  # type: ignore[no-untyped-call]
+    found = torch.cat(parts)
+    return F.pad(found, (0, 0, 0, 0, 0, query.shape[2] - len(found))).unsqueeze(0), None
 
 
 def _in_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -282,7 +284,7 @@ def _fused(group: Group, query: Tensor, key: Tensor, value: Tensor, scale: float
         room = room.index_copy(0, group.spots, own).view(group.rows, group.width, *own.shape[1:])
         given.append(room.transpose(1, 2).contiguous())  # products are faster so
     # padding stands behind each text, so that in a causal model none of its tokens sees any
-    mask = None if causal else group.there.view(group.rows, 1, 1, group.width)
+    mask = None if causal or group.bias(causal) is None else group.there.view(group.rows, 1, 1, group.width)
     found = F.scaled_dot_product_attention(given[0], given[1], given[2], attn_mask=mask, is_causal=causal, scale=scale)
     return found.transpose(1, 2).flatten(0, 1).index_select(0, group.spots)
 
