@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from samesense.encoder.forward.attention import SHORT, Group, packed_attention
 from samesense.encoder.forward.dropout import LEVELS, kept
@@ -62,6 +63,28 @@ def test_gradients_with_dropout_are_those_of_what_was_kept(key_heads, causal):
         return packed_attention(module(causal), *given, None, dropout=0.4, packing=groups())[0]
 
     torch.autograd.gradcheck(attend, tensors(key_heads))
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("key_heads", [4, 2])
+def test_padded_texts_attend_in_training_as_transformers_has_it(masked, causal, key_heads):
+    """With a dropout so small that it drops nothing."""
+    torch.manual_seed(0)
+    layer = module(causal)
+    layer.num_key_value_groups = 4 // key_heads
+    given = [torch.randn(3, heads, 7, 8, requires_grad=True) for heads in (4, key_heads, key_heads)]
+    mask = (torch.arange(7) < torch.tensor([[7], [4], [1]])).view(3, 1, 1, 7).expand(3, 1, 7, 7) if masked else None
+    if masked and causal:
+        mask = mask & torch.ones(7, 7, dtype=torch.bool).tril()
+    ways = (sdpa_attention_forward, {"dropout": 0.0}), (packed_attention, {"dropout": 1e-9})
+    (expected, slopes), (got, own) = (
+        (found := attend(layer, *given, mask, **how)[0], torch.autograd.grad(found.square().sum(), given))
+        for attend, how in ways
+    )
+    torch.testing.assert_close(got, expected)
+    for one, other in zip(own, slopes, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("masked", [False, True])

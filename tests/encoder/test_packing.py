@@ -1,12 +1,10 @@
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional as F
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.build_cross import build_cross
-from samesense.encoder.forward.attention import NAME, packed_attention
+from samesense.encoder.forward.attention import NAME
 from samesense.encoder.forward.batching import embed_columns
 from samesense.encoder.forward.dropout import CheapDropout
 from samesense.encoder.forward.packing import dropped_cheaply, packing, packs, rounded
@@ -144,28 +142,6 @@ def test_dropout_falls_on_the_weights_of_attention(embed, tiny, sentences):
         draws = torch.stack([embed(tiny, features) for _ in range(200)])
     assert draws.std(dim=0).max() > 1e-3
     torch.testing.assert_close(draws.mean(dim=0), whole, atol=0.05, rtol=0.1)
-
-
-@pytest.mark.parametrize("masked", [True, False])
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("key_heads", [4, 2])
-def test_padded_texts_attend_in_training_as_transformers_has_it(masked, causal, key_heads):
-    """With a dropout so small that it drops nothing."""
-    torch.manual_seed(0)
-    module = nn.Module()
-    module.is_causal, module.num_key_value_groups = causal, 4 // key_heads
-    given = [torch.randn(3, heads, 7, 8, requires_grad=True) for heads in (4, key_heads, key_heads)]
-    mask = (torch.arange(7) < torch.tensor([[7], [4], [1]])).view(3, 1, 1, 7).expand(3, 1, 7, 7) if masked else None
-    if masked and causal:
-        mask = mask & torch.ones(7, 7, dtype=torch.bool).tril()
-    ways = (sdpa_attention_forward, {"dropout": 0.0}), (packed_attention, {"dropout": 1e-9})
-    (expected, slopes), (got, own) = (
-        (found := attend(module, *given, mask, **how)[0], torch.autograd.grad(found.square().sum(), given))
-        for attend, how in ways
-    )
-    torch.testing.assert_close(got, expected)
-    for one, other in zip(own, slopes, strict=True):
-        torch.testing.assert_close(one, other)
 
 
 def test_a_model_with_biases_of_attention_is_padded(tiny_trunk, tmp_path, sentences):
