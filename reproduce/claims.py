@@ -34,8 +34,9 @@ def compared(claim: dict[str, str]) -> Comparison:
     if wanted not in found:
         raise DataError(f"claims.toml: {paper}/results/{claim['sweep']}.comparisons.jsonl has no comparison {wanted}.")
     one, rows = found[wanted], rows_of(paper, claim["sweep"])
+    tests = {one.dataset} & {row["test"] for row in rows} or {row["test"] for row in rows}  # of a mean all
     runs = {
-        name: [row[metric] for row in rows if (row["variant"], row["test"]) == (name, one.dataset)]
+        name: [row[metric] for row in rows if row["variant"] == name and row["test"] in tests]
         for name in (one.model, one.reference)
     }
     difference = np.mean(runs[one.model]) - np.mean(runs[one.reference])

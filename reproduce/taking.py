@@ -18,7 +18,7 @@ def take(results: Path, sweep: str, folder: Path) -> None:
     """Copy what a sweep has left into the folder of a paper's results; scores only where they are few.
 
     Data sets of the sweep that are there and not yet run in ``folder`` stay, so that a sweep can be run one data set at
-    a time.
+    a time; the means over all, which are adjusted apart from single sets, are there where all were run together.
     """
     if not (folder / "results.jsonl").is_file():
         raise SystemExit(f"{folder} has no results.jsonl: the sweep writes it when it ends. Run it to its end.")
@@ -28,9 +28,16 @@ def take(results: Path, sweep: str, folder: Path) -> None:
     plan = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
     order = list(dict.fromkeys(entry["dataset"] for entry in [*plan["tuning"], *plan["cells"]]))
     tests = {row["test"] for row in rows}
-    write_rows(results / f"{sweep}.jsonl", _merged(results / f"{sweep}.jsonl", "test", rows, tests, order))
-    path = results / f"{sweep}.comparisons.jsonl"
-    write_rows(path, adjusted(_merged(path, "dataset", _rows(folder / "comparisons.jsonl"), tests, order)))
+    merged = _merged(results / f"{sweep}.jsonl", "test", rows, tests, order)
+    write_rows(results / f"{sweep}.jsonl", merged)
+    path, compared = results / f"{sweep}.comparisons.jsonl", _rows(folder / "comparisons.jsonl")
+    means = [row for row in compared if row["dataset"] == mean_of(merged)]
+    write_rows(path, [*adjusted(means), *adjusted(_merged(path, "dataset", compared, tests, order))])
+
+
+def mean_of(rows: list[dict]) -> str:
+    """Return the name under which a sweep compares the means over all test sets of these rows."""
+    return f"mean of {len({row['test'] for row in rows})}"
 
 
 def commit() -> str:

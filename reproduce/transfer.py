@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -69,11 +69,10 @@ def main() -> None:
     )
     if report.ranking is None:
         raise SystemExit(f"Some runs have no figure on some tasks: {'; '.join(report.notes)}")
-    name = f"mean of {len(report.ranking.datasets)}"
-    means = [replace(one, dataset=name) for one in report.ranking.against_reference.values()]
     results = Path(__file__).parent / given.paper / "results"
     write_rows(results / "transfer.jsonl", rows_of(report, given.start))
-    write_rows(results / "transfer.comparisons.jsonl", adjusted([asdict(one) for one in [*report.comparisons, *means]]))
+    compared = [*report.comparisons, *report.ranking.of_means]
+    write_rows(results / "transfer.comparisons.jsonl", adjusted([asdict(one) for one in compared]))
 
 
 if __name__ == "__main__":

@@ -84,6 +84,27 @@ def test_results_of_one_data_set_are_taken_beside_those_of_others(monkeypatch, t
     ]  # fmt: skip
 
 
+def test_means_over_all_sets_are_taken_where_all_were_run_together(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(HOME))
+    taking = importlib.import_module("taking")
+    known = [row("cosent", 4, 0.4, test=name, dataset=name) for name in ("a", "b")]
+    one = {"task": "sts", "metric": "spearman", "model": "mse", "reference": "cosent", "difference": 0.1, "low": 0.0,
+           "high": 0.2, "n": 9, "seeds": 5, "p_value": 0.04}  # fmt: skip
+    compared = [{**one, "dataset": name, "adjusted": 0.04, "significant": "yes"} for name in ("mean of 2", "a", "b")]
+    results = tmp_path / "cosent" / "results"
+    for rows in (known, known[:1]):
+        folder = tmp_path / f"sweep of {len(rows)}"
+        folder.mkdir()
+        (folder / "sweep.json").write_text(json.dumps({"tuning": [], "cells": known}))
+        (folder / "results.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+        own = [one for one in compared if one["dataset"] in ("a", "mean of 2") or len(rows) == 2]
+        (folder / "comparisons.jsonl").write_text("".join(json.dumps(one) + "\n" for one in own))
+        taking.take(results, f"of {len(rows)}", folder)
+        lines = [json.loads(line) for line in (results / f"of {len(rows)}.comparisons.jsonl").read_text().splitlines()]
+        wanted = [("mean of 2", 0.04), ("a", 0.08), ("b", 0.08)] if len(rows) == 2 else [("a", 0.04)]
+        assert [(line["dataset"], line["adjusted"]) for line in lines] == wanted
+
+
 def test_pages_of_the_origin_show_what_is_in_its_results(monkeypatch):
     monkeypatch.setattr("sys.argv", ["run.py", "--check"])
     monkeypatch.chdir(ROOT)

@@ -151,6 +151,21 @@ def test_the_reference_is_the_first_variant_and_no_start(file, tmp_path):
     assert "temperature 0.05 - start" not in text and "start - temperature 0.05" in text
 
 
+def test_means_over_the_test_sets_are_compared_too_and_the_best_is_named(file, toy_pairs, tmp_path):
+    tests = {"one": str(toy_pairs / "test.tsv"), "two": str(toy_pairs / "dev.tsv")}
+    leave(plan_of(file, data=[{**file["data"][0], "test": tests}]), tmp_path)
+    text = write_report(tmp_path)[0]
+    lines = [json.loads(line) for line in (tmp_path / "comparisons.jsonl").read_text().splitlines()]
+    assert [line["dataset"] for line in lines] == ["mean of 2", "toy/one", "toy/two"]
+    assert lines[0]["difference"] == pytest.approx((lines[1]["difference"] + lines[2]["difference"]) / 2)
+    assert lines[0]["adjusted"] == lines[0]["p_value"]  # apart from single sets
+    assert "| mean of 2 | Spearman | temperature 0.1 - temperature 0.05 |" in text
+    assert "of 2 models: Spearman" in (tmp_path / "report.html").read_text()
+    (tmp_path / "some").mkdir()
+    leave(plan_of(file), tmp_path / "some", [0])
+    assert "mean of" not in write_report(tmp_path / "some")[0]  # of one set
+
+
 def test_paths_of_the_machine_stay_out(file, tiny_trunk, tmp_path):
     teacher = {"method": "rankcse", "pooling": "mean", "teacher": [f"{tiny_trunk}+whiten"], "teacher_cache": "/some/c"}
     data = [{**file["data"][0], "dev": "none"}]

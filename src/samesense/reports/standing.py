@@ -50,6 +50,12 @@ class Ranking:
         """What the figure was measured on, in words."""
         return self.datasets[0] if len(self.datasets) == 1 else f"the mean of {len(self.datasets)} {self.suite} sets"
 
+    @property
+    def of_means(self) -> list[Comparison]:
+        """The comparisons with the reference, of a data set named as the mean is in tables; none of a single set."""
+        name = f"mean of {len(self.datasets)}"
+        return [replace(one, dataset=name) for one in self.against_reference.values() if len(self.datasets) > 1]
+
 
 def rank(
     evidence: Sequence[Evidence],

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from samesense.errors import MissingExtraError
+from samesense.errors import DataError, MissingExtraError
 from samesense.evaluation.run import EvaluatedModel, Failure
 from samesense.files import write_json_lines, write_text
 from samesense.recipes.sweep.file import LAYERS
@@ -18,10 +18,11 @@ from samesense.reports.grid import grids
 from samesense.reports.illustrate import distributions, model_styles
 from samesense.reports.report import Report
 from samesense.reports.significance import Comparison, paired_comparisons
+from samesense.reports.standing import Ranking, rank
 from samesense.reports.store import Run
 from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
 from samesense.reports.tables import markdown, markdown_grids
-from samesense.types import Result
+from samesense.types import Evidence, Result
 
 Curves = dict[str, dict[str, dict[int, Curve]]]
 
@@ -34,9 +35,14 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     cells = gather(output)
     plan = read_plan(output)
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
-    comparisons, problems = paired_comparisons(
-        [one for cell in cells for one in cell.evidence], results, against=plan["against"]
-    )
+    evidence = [one for cell in cells for one in cell.evidence]
+    comparisons, problems = paired_comparisons(evidence, results, against=plan["against"])
+    try:
+        ranking = rank(evidence, results, against=plan["against"])
+    except DataError as error:
+        ranking = None
+        problems.append(f"The means over the data sets: {error}")
+    comparisons = [*(() if ranking is None else ranking.of_means), *comparisons]
     tuning = tried(output)
     text = _tables(cells, results, comparisons, problems, tuning)
     written = [
@@ -52,7 +58,7 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
         return f"{text}\nThere is no report.html: {error}\n", written
     failed = [f"failed: {line}" for line in _failed(cells, tuning)]
     notes = [*failed, *_not_run(cells, tuning), *problems, *_unlike(cells)]
-    report = _report(cells, comparisons, notes, grid=list(plan["grid"]), against=plan["against"])
+    report = _report(cells, evidence, comparisons, ranking, notes, grid=list(plan["grid"]), against=plan["against"])
     return text, [*written, report.save(output / "report.html")]
 
 
@@ -99,13 +105,14 @@ def _tried_table(tuning: Sequence[Tried]) -> str:
 
 def _report(
     cells: Sequence[CellResults],
+    evidence: Sequence[Evidence],
     comparisons: list[Comparison],
+    ranking: Ranking | None,
     notes: list[str],
     *,
     grid: Sequence[str],
     against: str,
 ) -> Report:
-    evidence = [one for cell in cells for one in cell.evidence]
     styles = model_styles([str(cell.entry["variant"]) for cell in cells])
     return Report(
         title="Sweep",
@@ -115,6 +122,7 @@ def _report(
         evidence=evidence,
         comparisons=comparisons,
         against=against,
+        ranking=ranking,
         failures=_failures(cells),
         notes=notes,
         general=_figures(cells, grid, against, styles),
