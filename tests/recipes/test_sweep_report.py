@@ -159,6 +159,7 @@ def test_means_over_the_test_sets_are_compared_too_and_the_best_is_named(file, t
     assert [line["dataset"] for line in lines] == ["mean of 2", "toy/one", "toy/two"]
     assert lines[0]["difference"] == pytest.approx((lines[1]["difference"] + lines[2]["difference"]) / 2)
     assert lines[0]["adjusted"] == lines[0]["p_value"]  # apart from single sets
+    assert text.split("| temperature 0.1 |")[1].partition("\n")[0].count("≈") == 3  # of chance, in each column
     assert "| mean of 2 | Spearman | temperature 0.1 - temperature 0.05 |" in text
     assert "of 2 models: Spearman" in (tmp_path / "report.html").read_text()
     (tmp_path / "some").mkdir()

@@ -110,9 +110,10 @@ def grids(
     made = []
     for (suite, metric), columns in tables.items():
         if metric:
-            columns += [
-                (column, _with_failed(cells, columns)) for column, cells in _averages(suite, metric, given, found)
-            ]
+            means = [(column, _with_failed(cells, columns)) for column, cells in _averages(suite, metric, given, found)]
+            for average, by_model in means:
+                _annotate(by_model, suite, average.label, metric, comparisons, ())
+            columns += means
         title = f"{suite}: {measure_of(metric).label}" if metric else suite
         cells = [_marked(by_model, column) for column, by_model in columns]
         rows = {model: [by_model.get(model, Cell()) for by_model in cells] for model in models}
