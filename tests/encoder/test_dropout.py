@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from samesense.encoder.forward.dropout import CheapDropout, use_cheap_dropout, without_dropout
+from samesense.encoder.forward.dropout import CheapDropout, factors, use_cheap_dropout, without_dropout
 
 
 def test_each_module_is_in_training_again_that_was(tiny):
@@ -27,6 +27,14 @@ def test_share_scale_and_independence(p):
     for lag in (1, 2, 3, 4, 1000):  # four neighbours share one draw: they must not agree more than chance
         agreement = torch.corrcoef(torch.stack([kept[:-lag], kept[lag:]]))[0, 1].item()
         assert abs(agreement) < 5 / n**0.5
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_factors_are_the_value_or_zero(dtype):
+    mask, value = torch.rand(6, 5) < 0.5, 10 / 9
+    found = factors(mask, dtype, value)
+    assert found.dtype == dtype and torch.equal(found, mask.to(dtype) * torch.tensor(value, dtype=dtype))
+    assert torch.equal(factors(mask, dtype), mask.to(dtype))
 
 
 def test_gradient_passes_where_values_pass():

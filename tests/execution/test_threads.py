@@ -8,7 +8,7 @@ from threading import Event, Thread
 import pytest
 import torch
 
-from samesense.execution.threads import KEEP, SPIN, torch_threads
+from samesense.execution.threads import KEEP, SPIN, TOKENIZERS, serial_tokenizer, torch_threads
 
 SLEEPING = """
 import os
@@ -35,6 +35,19 @@ def test_threads_of_every_command_sleep_soon_while_they_wait(given, expected):
     words = [sys.executable, "-c", SLEEPING]
     ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
     assert ran.stdout.split()[-2:] == expected
+
+
+@pytest.mark.parametrize("before", [None, "true"])
+def test_texts_are_tokenised_on_one_thread_only_inside(before, monkeypatch):
+    monkeypatch.delenv(TOKENIZERS, raising=False)
+    if before is not None:
+        monkeypatch.setenv(TOKENIZERS, before)
+    with serial_tokenizer(False):
+        assert os.environ.get(TOKENIZERS) == before
+    with pytest.raises(KeyError), serial_tokenizer(True):
+        assert os.environ[TOKENIZERS] == "false"
+        raise KeyError
+    assert os.environ.get(TOKENIZERS) == before
 
 
 KEEPING = """

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from samesense.training import optimizer
 from samesense.training.optimizer import RowAdamW, clip_all, clip_gradients, sparse_embeddings
 
 ROWS, DIM = 3000, 8
@@ -26,17 +27,17 @@ def trained(batches, decay=0.0, rows=True, kind=RowAdamW, stop=None, max_norm=1e
     model = Model()
     with sparse_embeddings(model, allowed=rows) as sparse:
         assert sparse == rows
-        optimizer = kind(model.parameters(), lr=1e-2, weight_decay=decay, fused=True)
+        adamw = kind(model.parameters(), lr=1e-2, weight_decay=decay, fused=True)
         for n, ids in enumerate(batches):
             if n == stop:
-                state = copy.deepcopy(optimizer.state_dict())
-                optimizer = kind(model.parameters(), lr=1e-2, weight_decay=decay, fused=True)
-                optimizer.load_state_dict(state)
-            optimizer.zero_grad()
+                state = copy.deepcopy(adamw.state_dict())
+                adamw = kind(model.parameters(), lr=1e-2, weight_decay=decay, fused=True)
+                adamw.load_state_dict(state)
+            adamw.zero_grad()
             for part in ids:  # several backwards add up
                 model(part).backward()
             clip_gradients(model.parameters(), max_norm)
-            optimizer.step()
+            adamw.step()
     assert not model.words.sparse
     return model
 
@@ -46,8 +47,9 @@ def some_batches(n=12):
     return [[torch.randint(0, 200 + 60 * step, (9,), generator=draw) for _ in range(2)] for step in range(n)]
 
 
-@pytest.mark.parametrize(("stop", "max_norm"), [(None, 1e9), (5, 1e9), (None, 1e-3)])
-def test_it_is_adamw(stop, max_norm):
+@pytest.mark.parametrize(("stop", "max_norm", "chunk"), [(None, 1e9, 512), (5, 1e9, 7), (None, 1e-3, 1)])
+def test_it_is_adamw(stop, max_norm, chunk, monkeypatch):
+    monkeypatch.setattr(optimizer, "_CHUNK", chunk)
     batches = some_batches()
     one = trained(batches, stop=stop, max_norm=max_norm)
     other = trained(batches, rows=False, kind=torch.optim.AdamW, max_norm=max_norm)

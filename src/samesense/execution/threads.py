@@ -40,6 +40,29 @@ def torch_threads(count: int | None) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
+TOKENIZERS = "TOKENIZERS_PARALLELISM"
+"""Variable that the tokenizers library reads before each batch of texts."""
+
+
+@contextmanager
+def serial_tokenizer(wanted: bool) -> Iterator[None]:
+    """Tokenise on one thread inside where that is ``wanted``, and as before after it.
+
+    For batches of training on a CPU, whose cores have just computed: sixteen texts took 0.35 ms so, and 1.4 on two
+    threads.
+    """
+    before = os.environ.get(TOKENIZERS)
+    if wanted:
+        os.environ[TOKENIZERS] = "false"
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[TOKENIZERS] = before
+        elif wanted:
+            os.environ.pop(TOKENIZERS, None)
+
+
 def let_threads_sleep() -> None:
     """Make torch's threads sleep soon where they wait, which others on the machine notice; before torch is imported.
 

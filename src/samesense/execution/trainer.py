@@ -26,6 +26,7 @@ from transformers.integrations.integration_utils import TensorBoardCallback
 from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import without_bars
 from samesense.execution.ranks import is_main, world_size
+from samesense.execution.threads import serial_tokenizer
 from samesense.execution.trainer_fields import trainer_fields
 from samesense.failures import first_line
 from samesense.files import read_json
@@ -141,7 +142,8 @@ def run_trainer(trainer: Trainer, resume_from: Path | None, stop: StopOnInterrup
         trainer.args.eval_on_start = True
         trainer.add_callback(_DueEvaluation(trainer))
     try:
-        trainer.train(resume_from_checkpoint=None if resume_from is None else str(resume_from))
+        with serial_tokenizer(trainer.args.device.type == "cpu"):
+            trainer.train(resume_from_checkpoint=None if resume_from is None else str(resume_from))
     except BaseException as error:
         trainer.callback_handler.on_train_end(trainer.args, trainer.state, trainer.control)
         if not isinstance(error, _Stopped):

@@ -24,6 +24,9 @@ _ROWS = 2048
 
 _GROWTH = 1.5
 
+_CHUNK = 512
+"""Rows that are updated at a time, so that what is made for it stays in the processor's cache."""
+
 
 class RowAdamW(torch.optim.AdamW):
     """torch's fused AdamW, with sparse gradients for embeddings ``(rows, dim)``.
@@ -62,26 +65,33 @@ class RowAdamW(torch.optim.AdamW):
             state["step"] = torch.zeros(())
             state["rows"] = torch.empty(0, dtype=torch.int64)
             state["exp_avg"] = state["exp_avg_sq"] = weight.new_empty(0, weight.shape[1])
-        places = self._places(weight, state, gradient.indices()[0])
-        rows, n = state["rows"].long(), len(state["rows"])  # a loaded state has them as the weight's numbers
-        dense = weight.new_zeros(n, weight.shape[1]).index_copy_(0, places, gradient.values())
-        own = weight.index_select(0, rows)
-        torch._fused_adamw_(
-            [own],
-            [dense],
-            [state["exp_avg"][:n]],
-            [state["exp_avg_sq"][:n]],
-            [],
-            [state["step"].add_(1)],
-            lr=float(group["lr"]),
-            beta1=group["betas"][0],
-            beta2=group["betas"][1],
-            weight_decay=group["weight_decay"],
-            eps=group["eps"],
-            amsgrad=False,
-            maximize=group["maximize"],
-        )
-        weight.index_copy_(0, rows, own)
+        places, order = self._places(weight, state, gradient.indices()[0]).sort()
+        values, rows = gradient.values()[order], state["rows"].long()  # a loaded state has them as the weight's numbers
+        state["step"].add_(1)
+        done = 0
+        for start in range(0, len(rows), _CHUNK):
+            own = rows[start : start + _CHUNK]
+            part, end = slice(start, start + len(own)), int(torch.searchsorted(places, start + len(own)))
+            dense = values.new_zeros(len(own), weight.shape[1])
+            dense.index_copy_(0, places[done:end] - start, values[done:end])
+            weights = weight.index_select(0, own)
+            torch._fused_adamw_(
+                [weights],
+                [dense],
+                [state["exp_avg"][part]],
+                [state["exp_avg_sq"][part]],
+                [],
+                [state["step"]],
+                lr=float(group["lr"]),
+                beta1=group["betas"][0],
+                beta2=group["betas"][1],
+                weight_decay=group["weight_decay"],
+                eps=group["eps"],
+                amsgrad=False,
+                maximize=group["maximize"],
+            )
+            weight.index_copy_(0, own, weights)
+            done = end
 
     def _places(self, weight: Tensor, state: dict[str, Any], met: Tensor) -> Tensor:
         """Return the numbers of rows among those with moments; rows that are new are put behind."""
@@ -139,10 +149,11 @@ def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
 
 def clip_all(accelerator: Accelerator, loss: nn.Module) -> None:
     """Have a trainer clip the gradients of the model and of what the loss itself learns, such as a head, together."""
+    weights = list(loss.parameters())  # once, not by a walk through all modules in every step
 
     def clip(parameters: Iterable[Tensor], max_norm: float, norm_type: float = 2) -> Tensor:
         accelerator.unscale_gradients()  # of float16
-        return clip_gradients(loss.parameters(), max_norm)
+        return clip_gradients(weights, max_norm)
 
     accelerator.clip_grad_norm_ = clip
 

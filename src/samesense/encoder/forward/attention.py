@@ -17,7 +17,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from samesense.encoder.forward.dropout import LEVELS, kept
+from samesense.encoder.forward.dropout import LEVELS, factors, kept
 
 NAME = "samesense_packed"
 """Attention of models that take packed texts, as transformers knows it."""
@@ -117,7 +117,7 @@ def _attended(
         scores.view(len(bias), -1, *scores.shape[1:]).add_(bias)
     exact = scores.softmax(dim=-1)
     weights, left = exact.to(value.dtype), kept(exact.shape, dropped) if dropped else None
-    used = weights if left is None else _dropped(exact, left).to(value.dtype)
+    used = weights if left is None else (exact * factors(left, exact.dtype)).to(value.dtype)
     return _product(used, value, _rest(dropped)), weights, left
 
 
@@ -125,8 +125,11 @@ def _gradients(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: floa
     """Return the gradients of query, key and value, given that of the outcome and what the forward has saved."""
     query, key, value, weights, left = saved
     exact, dtype = _exact(weights), gradient.dtype
-    of_value = _product(_dropped(exact, left).to(dtype).transpose(1, 2), gradient, _rest(dropped))
-    of_weights = _dropped(_exact(_product(gradient, value.transpose(1, 2), _rest(dropped))), left)
+    used, of_weights = weights, _exact(_product(gradient, value.transpose(1, 2), _rest(dropped)))
+    if left is not None:
+        here = factors(left, exact.dtype)
+        used, of_weights = exact * here, of_weights * here
+    of_value = _product(used.to(dtype).transpose(1, 2), gradient, _rest(dropped))
     of_scores = torch._softmax_backward_data(of_weights, exact, -1, exact.dtype).to(dtype)
     return _product(of_scores, key, scale), _product(of_scores.transpose(1, 2), query, scale), of_value
 
@@ -134,10 +137,6 @@ def _gradients(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: floa
 def _exact(values: Tensor) -> Tensor:
     """Return values in float32 or more, in which torch's softmax is four times faster than in bfloat16."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
-
-
-def _dropped(values: Tensor, left: Tensor | None) -> Tensor:
-    return values if left is None else values * left
 
 
 def _rest(dropped: int) -> float:
