@@ -179,4 +179,6 @@ def as_config_error(error: ValidationError, place: str = "") -> ConfigError:
     """Return what pydantic found wrong first, in one line: the setting, its rule, and what was received."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"])) or "settings"
-    return ConfigError(f"{place}{key}: {first['msg'].lower()}; received {repr(first['input'])[:MOST_SHOWN]}.")
+    received, several = repr(first["input"])[:MOST_SHOWN], first["type"] == "tuple_type"
+    rule = f"is a list, such as [{received}]" if several else first["msg"].lower()
+    return ConfigError(f"{place}{key}: {rule}; received {received}.")
