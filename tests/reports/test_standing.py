@@ -194,3 +194,4 @@ def test_every_ranked_model_has_a_row():
     assert [row[0] for row in rows] == ["a", "b", "c"]
     assert rows[2][3] == "the reference"
     assert [row[4] for row in rows] == ["-", "20", "-"]
+    assert header[4:] == ["sentences a second", "computed"]  # nothing is known of their sizes

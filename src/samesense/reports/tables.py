@@ -67,8 +67,15 @@ def _markdown_grid(grid: Grid) -> str:
     return markdown(header, rows, numeric=header[1:])
 
 
+COMPUTED = "computed"
+"""The column that says in which arithmetic the speed was measured."""
+
+
 def places_cells(ranking: Ranking) -> tuple[list[str], Rows]:
-    """Return the header and a row for each model, the best first: score, lead over the reference, speed, size."""
+    """Return the header and a row for each model, the best first: score, lead over the reference, speed, size.
+
+    What is known of no model has no column.
+    """
     measure = measure_of(ranking.metric)
     rows = []
     for place in ranking.places:
@@ -82,15 +89,18 @@ def places_cells(ranking: Ranking) -> tuple[list[str], Rows]:
             lead = f"{direction(one.difference, measure, 1)}, {p_text(one.adjusted)}"
         rows.append([place.model, short(place.score, measure), interval, lead, speed, parameters, size, place.computed])
     header = ["model", measure.label, "95 % interval", f"against {ranking.reference}", "sentences a second"]
-    return [*header, "million parameters", "MB on disk", "computed"], rows
+    header += ["million parameters", "MB on disk", COMPUTED]
+    shown = [at for at in range(len(header)) if any(row[at] not in (ABSENT, "") for row in rows)]
+    return [header[at] for at in shown], [[row[at] for at in shown] for row in rows]
 
 
 def markdown_opening(ranking: Ranking) -> str:
     """Return the answer in Markdown: its sentences, and each model in a row."""
     header, rows = places_cells(ranking)
     lines = [plain(line) for line in verdict(ranking)]
-    cells = [[plain(cell) for cell in row] for row in rows]
-    return "\n\n".join([" ".join(lines), markdown([plain(cell) for cell in header], cells, numeric=header[1:-1])])
+    header, *rows = [[plain(cell) for cell in row] for row in (header, *rows)]
+    numeric = [name for name in header[1:] if name != COMPUTED]
+    return "\n\n".join([" ".join(lines), markdown(header, rows, numeric=numeric)])
 
 
 def plain(text: str) -> str:
