@@ -32,7 +32,7 @@ def take(results: Path, sweep: str, folder: Path) -> None:
     write_rows(results / f"{sweep}.jsonl", merged)
     path, compared = results / f"{sweep}.comparisons.jsonl", _rows(folder / "comparisons.jsonl")
     means = [row for row in compared if row["dataset"] == mean_of(merged)]
-    write_rows(path, [*adjusted(means), *adjusted(_merged(path, "dataset", compared, tests, order))])
+    write_rows(path, [*means, *adjusted(_merged(path, "dataset", compared, tests, order))])
 
 
 def mean_of(rows: list[dict]) -> str:

@@ -115,7 +115,7 @@ def test_a_cross_encoder_takes_its_own_file():
         (b'learning_rate = "fast"\n', ": learning_rate: input should be a valid number, unable to parse"),
         (b"seed = -1", ": seed: input should be greater than or equal to 0; received -1."),
         (b"seed = 4294967296", ": seed: input should be at most 4294967295; received 4294967296."),
-        (b'guard = "own.tsv"', ": guard: is a list, such as ['own.tsv']; received 'own.tsv'."),
+        (b'guard = "own.tsv"', ": guard: is a list, in brackets; received 'own.tsv'."),
         (b"sede = 1", ": There is no setting 'sede'. Did you mean 'seed'?"),
     ],
 )

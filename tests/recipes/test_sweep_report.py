@@ -120,6 +120,8 @@ def test_a_failed_run_is_said_wherever_its_figure_is_missing(file, tmp_path):
     line = next(line for line in text.splitlines() if line.startswith("| temperature 0.1 "))
     assert line.count("(1 of 2 runs)") == 3  # on both sets, and on their mean
     assert "## Failed\n\n- toy, temperature 0.1, seed 2: MemoryError: no room\n" in text
+    assert "- the mean of 2 sts sets: temperature 0.1 not, for want of a figure on every set and seed.\n" in text
+    assert "| mean of 2 | Spearman |" not in text  # survivors are not ranked
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "training and evaluation, s" in page and "Encoding:" not in page and "The speed above" not in page
     assert "failed: toy, temperature 0.1, seed 2: MemoryError: no room" in page and "undefined." not in page
@@ -139,7 +141,7 @@ def test_a_reference_without_a_figure_is_named_in_the_tables(file, tmp_path):
     plan = plan_of(file, grid={"temperature": [0.05, 0.1, 0.2]}, seeds=[1], against="temperature 0.05")
     leave(plan, tmp_path, [1, 2])
     assert (
-        "## Not compared as asked\n\n- toy, spearman: nothing is compared, since temperature 0.05 has no figure."
+        "## Not compared\n\n- toy, spearman: nothing is compared, since temperature 0.05 has no figure."
         in write_report(tmp_path)[0]
     )
 
@@ -163,7 +165,7 @@ def test_means_over_the_test_sets_are_compared_too_and_the_best_is_named(file, t
     assert "| mean of 2 | Spearman | temperature 0.1 - temperature 0.05 |" in text
     assert "of 2 models: Spearman" in (tmp_path / "report.html").read_text()
     (tmp_path / "some").mkdir()
-    leave(plan_of(file), tmp_path / "some", [0])
+    leave(plan_of(file), tmp_path / "some")
     assert "mean of" not in write_report(tmp_path / "some")[0]  # of one set
 
 
@@ -200,6 +202,11 @@ def test_the_number_of_layers_has_a_figure(file, tmp_path):
     leave(plan_of(file, seeds=[1], grid={"layers": [1, 2]}), tmp_path)
     write_report(tmp_path)
     assert "against layers; bands" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_test_set_is_not_called_as_a_mean(file):
+    with pytest.raises(ConfigError, match=r"^A test set .* not called as their mean is; received 'mean of 2'"):
+        plan_of(file, data=[{**file["data"][0], "name": "mean of 2"}])
 
 
 def test_one_name_for_two_things_is_refused(file):

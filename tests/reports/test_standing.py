@@ -109,6 +109,17 @@ def test_the_mean_of_several_sets_is_resampled_set_by_set():
     assert ranking.on == "the mean of 2 sts sets"
 
 
+def test_sets_of_the_same_examples_are_resampled_together():
+    results, behind = scored(80)
+    again = [[replace(one, dataset="again") for one in part] for part in (results, behind)]
+    alone, twice = rank(behind, results), rank([*behind, *again[1]], [*results, *again[0]])
+    assert (twice.n, len(twice.datasets)) == (80, 2)
+    for name, one in alone.against_reference.items():
+        other = twice.against_reference[name]
+        assert (other.low, other.high, other.p_value) == pytest.approx((one.low, one.high, one.p_value))
+    assert twice.of_means[0].dataset == "mean of 2" and not alone.of_means
+
+
 def test_seeds_of_a_model_count_together_and_the_verdict_says_what_they_allow():
     labels = np.arange(120.0) % 6
     rng = np.random.default_rng(0)

@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 from functools import partial
 
@@ -13,6 +14,7 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.forward.packing import rounded
 from samesense.errors import ConfigError
+from samesense.execution.threads import TOKENIZERS
 from samesense.execution.trainer import newest_checkpoint
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.model_adapters import BiEncoder
@@ -267,6 +269,20 @@ def test_gradients_are_clipped_with_those_of_what_the_loss_itself_learns(tiny, s
     settings = TrainingSettings(max_steps=2, batch_size=8, precision="float32", max_grad_norm=0.01)
     fit(tiny, data, loss, settings, tmp_path, callbacks=[Look()])
     assert norms == pytest.approx([0.01, 0.01], rel=1e-3)
+
+
+def test_batches_on_a_cpu_are_tokenised_on_one_thread(tiny, sentences, tmp_path, monkeypatch):
+    monkeypatch.setenv(TOKENIZERS, "true")
+    seen = []
+
+    class Look(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            seen.append(os.environ[TOKENIZERS])
+
+    data = as_dataset({"a": sentences[:8], "b": sentences[8:16], "label": [float(at) for at in range(8)]})
+    settings = TrainingSettings(max_steps=1, batch_size=8, precision="float32")
+    fit(tiny, data, CoSENT(tiny), settings, tmp_path, callbacks=[Look()])
+    assert seen == ["false"] and os.environ[TOKENIZERS] == "true"
 
 
 def test_patience_needs_a_dev_set(start):

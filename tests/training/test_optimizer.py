@@ -22,16 +22,18 @@ class Model(nn.Module):
         return self.last(self.words(ids).tanh()).square().mean()
 
 
-def trained(batches, decay=0.0, rows=True, kind=RowAdamW, stop=None, max_norm=1e9):
+def trained(batches, decay=0.0, rows=True, kind=RowAdamW, stop=None, max_norm=1e9, betas=(0.9, 0.999)):
     """Weights after some steps; with ``stop``, the optimiser's state is saved and loaded after so many."""
     model = Model()
     with sparse_embeddings(model, allowed=rows) as sparse:
         assert sparse == rows
-        adamw = kind(model.parameters(), lr=1e-2, weight_decay=decay, fused=True)
+        words, last = ({"params": own.parameters()} for own in (model.words, model.last))
+        groups = [words | {"betas": betas}, last | {"lr": 5e-3}]
+        adamw = kind(groups, lr=1e-2, weight_decay=decay, fused=True)
         for n, ids in enumerate(batches):
             if n == stop:
                 state = copy.deepcopy(adamw.state_dict())
-                adamw = kind(model.parameters(), lr=1e-2, weight_decay=decay, fused=True)
+                adamw = kind([{"params": own.parameters()} for own in (model.words, model.last)], fused=True)
                 adamw.load_state_dict(state)
             adamw.zero_grad()
             for part in ids:  # several backwards add up
@@ -51,8 +53,8 @@ def some_batches(n=12):
 def test_it_is_adamw(stop, max_norm, chunk, monkeypatch):
     monkeypatch.setattr(optimizer, "_CHUNK", chunk)
     batches = some_batches()
-    one = trained(batches, stop=stop, max_norm=max_norm)
-    other = trained(batches, rows=False, kind=torch.optim.AdamW, max_norm=max_norm)
+    one = trained(batches, stop=stop, max_norm=max_norm, betas=(0.8, 0.9))
+    other = trained(batches, rows=False, kind=torch.optim.AdamW, max_norm=max_norm, betas=(0.8, 0.9))
     for own, expected in zip(one.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(own, expected, atol=1e-6, rtol=1e-6)
     assert not torch.equal(one.words.weight, Model().words.weight)

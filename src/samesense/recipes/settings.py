@@ -179,6 +179,5 @@ def as_config_error(error: ValidationError, place: str = "") -> ConfigError:
     """Return what pydantic found wrong first, in one line: the setting, its rule, and what was received."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"])) or "settings"
-    received, several = repr(first["input"])[:MOST_SHOWN], first["type"] == "tuple_type"
-    rule = f"is a list, such as [{received}]" if several else first["msg"].lower()
-    return ConfigError(f"{place}{key}: {rule}; received {received}.")
+    rule = "is a list, in brackets" if first["type"] in ("tuple_type", "list_type") else first["msg"].lower()
+    return ConfigError(f"{place}{key}: {rule}; received {repr(first['input'])[:MOST_SHOWN]}.")

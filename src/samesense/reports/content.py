@@ -64,7 +64,7 @@ class Content:
             "Bold: the best of a column. Correlations, accuracies and gains are multiplied by 100; several seeds are "
             f"shown as mean ± standard deviation. ≈: not significantly different from {self.reference}, by a test over "
             f"the same examples, and over seeds where there are several; p adjusted by Holm over the table, level "
-            f"{LEVEL}.{self._few_seeds()} Columns without a ≈ or a p-value are not tested."
+            f"{LEVEL}; a mean over data sets apart.{self._few_seeds()} Only what the report compares is tested."
         )
 
     @property

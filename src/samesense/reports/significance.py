@@ -40,7 +40,7 @@ class Comparison:
     low: float  # lower end of the 95 % interval of the difference
     high: float  # upper end of it
     p_value: float  # two-sided, of this comparison alone
-    adjusted: float  # by Holm, over all comparisons of the suite and metric
+    adjusted: float  # by Holm, over all comparisons of the suite and metric; of means over data sets, over these
     n: int  # examples behind it
     seeds: int | None  # fewest training runs behind a side that was trained; None if neither was
 

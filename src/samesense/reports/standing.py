@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from samesense.errors import DataError
 from samesense.evaluation.run import EvaluatedModel
@@ -38,7 +39,7 @@ class Ranking:
     suite: str
     metric: str
     datasets: tuple[str, ...]  # whose mean the figure is
-    n: int  # examples of all of them
+    n: int  # different examples of all of them
     places: tuple[Standing, ...]
     unranked: tuple[str, ...]  # models of which a run lacks a figure on one of the data sets
     against_reference: Mapping[str, Comparison]  # by model, of every ranked one but the reference
@@ -66,11 +67,12 @@ def rank(
 ) -> Ranking | None:
     """Rank models by the mean of the first suite's figures; ``None`` where nothing says which is better.
 
-    The best is the highest mean over all data sets of the suite and over the seeds of a model. Data sets are resampled
-    independently of each other, models on the same examples. Each model is compared with the reference, the first or
-    ``against``, p-values adjusted by Holm; the best, which is chosen by its figure, with each of the others, so that
-    these p-values are multiplied by the number of pairs of models. A model of which a run has failed on a data set is
-    not ranked. DataError if no model has a figure on every data set, or models were evaluated on different examples.
+    The best is the highest mean over all data sets of the suite and over the seeds of a model. Data sets are
+    resampled independently of each other unless they have the same examples, models on the same examples. Each model
+    is compared with the reference, the first or ``against``, p-values adjusted by Holm; the best, which is chosen by
+    its figure, with each of the others, so that these p-values are multiplied by the number of pairs of models. A
+    model of which a run has failed on a data set is not ranked. DataError if no model has a figure on every data set,
+    or models were evaluated on different examples.
 
     Source: Davison and Hinkley (1997), "Bootstrap Methods and their Application", section 3.2, for several samples;
         Holm (1979); Bonferroni for the best.
@@ -124,19 +126,25 @@ def _first_suite(evidence: Sequence[Evidence], results: Sequence[Result]) -> tup
 def _resampled(sets: Sets, names: Sequence[str]) -> tuple[dict[str, Resampled], int]:
     """Return for each model the mean over the data sets, as it is and resampled, and the number of examples."""
     found: dict[str, list[Resampled]] = {name: [] for name in names}
+    known: dict[
+        tuple[Any, ...], int
+    ] = {}  # examples that several sets share, as where one test follows several trainings
     examples = 0
-    for number, behind in enumerate(sets.values()):
+    for behind in sets.values():
         ordered = {name: in_seed_order(behind[name]) for name in names}
         runs = [run for own in ordered.values() for run in own]
         values, labels = aligned(runs)
         truth = None if runs[0].statistic == "mean" else labels
-        pairs = len(names) * (len(names) - 1) // 2  # by which the p-values of the best are multiplied
+        single = sum(len(own) == 1 for own in ordered.values())
+        pairs = single * (single - 1) // 2  # tested by counting resamples, and multiplied by their number
+        shown = tuple(runs[0].examples)
+        examples += 0 if shown in known else len(labels)
+        number = known.setdefault(shown, len(known))
         drawn = resampled_figures(values, truth, samples=max(SAMPLES, 50 * pairs), seed=number)
         at = 0
         for name, own in ordered.items():
             found[name].append(drawn.part(at, at + len(own)))
             at += len(own)
-        examples += len(labels)
     return {name: mean_of_sets(own) for name, own in found.items()}, examples
 
 

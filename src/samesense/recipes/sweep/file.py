@@ -145,6 +145,9 @@ class SweepFile(_Table):
             twice = next((name for name in given if given.count(name) > 1), None)
             if twice is not None:
                 raise ConfigError(f"The {what} of a sweep must differ; {twice} stands there twice.")
+            mean = next((name for name in given if re.fullmatch(r"mean of \d+", name)), None)
+            if mean is not None and what == "test sets":
+                raise ConfigError(f"A test set of a sweep is not called as their mean is; received {mean!r}.")
 
     def _check_choices(self, variants: list[Variant]) -> None:
         """Raise ConfigError if a setting that varies has no value, or there is no dev set to choose by."""

@@ -38,10 +38,12 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     evidence = [one for cell in cells for one in cell.evidence]
     comparisons, problems = paired_comparisons(evidence, results, against=plan["against"])
     try:
-        ranking = rank(evidence, results, against=plan["against"])
+        ranking = rank(evidence, results, _ran(cells), against=plan["against"])
     except DataError as error:
         ranking = None
-        problems.append(f"The means over the data sets: {error}")
+        problems.append(f"No variant is named the best: {error}")
+    if ranking is not None and ranking.unranked:
+        problems.append(f"{ranking.on}: {', '.join(ranking.unranked)} not, for want of a figure on every set and seed.")
     comparisons = [*(() if ranking is None else ranking.of_means), *comparisons]
     tuning = tried(output)
     text = _tables(cells, results, comparisons, problems, tuning)
@@ -81,7 +83,7 @@ def _tables(
     for title, lines in (
         ("Failed", _failed(cells, tuning)),
         ("Not run", _not_run(cells, tuning)),
-        ("Not compared as asked", problems),
+        ("Not compared", problems),
         ("Not made alike", _unlike(cells)),
     ):
         if lines:
@@ -129,6 +131,15 @@ def _report(
         by_dataset=distributions(evidence, styles),
         environment={what: " / ".join(values) for what, values in _made(cells).items()},
     )
+
+
+def _ran(cells: Sequence[CellResults]) -> list[EvaluatedModel]:
+    """Return one entry a run that was finished or has failed."""
+    return [
+        EvaluatedModel(name=str(cell.entry["variant"]), spec="", protocol="", seed=cell.entry["seed"])
+        for cell in cells
+        if cell.status in ("finished", "failed")
+    ]
 
 
 def _models(cells: Sequence[CellResults]) -> list[EvaluatedModel]:
