@@ -265,6 +265,13 @@ def test_what_cannot_be_pretrained_is_refused(documents, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_blocks_are_no_longer_than_the_positions_of_the_model(tiny_trunk, documents, tmp_path):
+    settings = PretrainSettings(model=str(tiny_trunk), **{**HOW, "max_seq_length": 10_000})
+    with pytest.raises(ConfigError, match=r"^`max_seq_length` of .* is \d+ or less, .*; received 10000\.$"):
+        run([documents], settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_command(tiny_trunk, documents, tmp_path, capsys):
     words = ["pretrain", documents, "--model", tiny_trunk, "--output", tmp_path / "run", "--max-steps", 2]
     code, out, err = run_command(capsys, *words, "--batch-size", 4, "--max-seq-length", 16)

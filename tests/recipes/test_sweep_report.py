@@ -120,7 +120,7 @@ def test_a_failed_run_is_said_wherever_its_figure_is_missing(file, tmp_path):
     line = next(line for line in text.splitlines() if line.startswith("| temperature 0.1 "))
     assert line.count("(1 of 2 runs)") == 3  # on both sets, and on their mean
     assert "## Failed\n\n- toy, temperature 0.1, seed 2: MemoryError: no room\n" in text
-    assert "- the mean of 2 sts sets: temperature 0.1 not, for want of a figure on every set and seed.\n" in text
+    assert "- Not in the mean of 2 sts sets, since a test set or seed is missing: temperature 0.1\n" in text
     assert "| mean of 2 | Spearman |" not in text  # survivors are not ranked
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "training and evaluation, s" in page and "Encoding:" not in page and "The speed above" not in page
@@ -164,9 +164,13 @@ def test_means_over_the_test_sets_are_compared_too_and_the_best_is_named(file, t
     assert text.split("| temperature 0.1 |")[1].partition("\n")[0].count("≈") == 3  # of chance, in each column
     assert "| mean of 2 | Spearman | temperature 0.1 - temperature 0.05 |" in text
     assert "of 2 models: Spearman" in (tmp_path / "report.html").read_text()
-    (tmp_path / "some").mkdir()
-    leave(plan_of(file), tmp_path / "some")
-    assert "mean of" not in write_report(tmp_path / "some")[0]  # of one set
+    one, other, some = tmp_path / "one", tmp_path / "other", tmp_path / "some"
+    leave(plan_of(file), one)
+    assert "mean of" not in write_report(one)[0]
+    leave(plan_of(file, data=[{**file["data"][0], "name": name} for name in ("toy", "again")]), other)
+    assert "mean of 2 | Spearman |" not in write_report(other)[0]  # no model is trained on both
+    leave(plan_of(file, data=[{**file["data"][0], "test": tests}]), some, [0, 1, 2])
+    assert "mean of 2 | Spearman |" not in write_report(some)[0]  # one run is left
 
 
 def test_paths_of_the_machine_stay_out(file, tiny_trunk, tmp_path):

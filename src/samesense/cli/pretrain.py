@@ -13,7 +13,7 @@ from samesense.recipes.pretrain.settings import PretrainSettings
 from samesense.recipes.settings import bind
 from samesense.training.manifest import FILE
 
-Flags: Any = flags({"pretrain": PretrainSettings}, without=("model",))
+Flags: Any = flags({"pretrain": PretrainSettings}, without=("model", "mini_batch_num_tokens"))
 
 
 def pretrain(

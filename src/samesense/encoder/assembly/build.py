@@ -112,7 +112,7 @@ def is_bare(name: str) -> bool:
 
 def set_length(model: SentenceTransformer, tokens: int) -> None:
     """Have a model read so many tokens of a text, and no more than it has positions for."""
-    model.max_seq_length = min(tokens, _positions(model))
+    model.max_seq_length = min(tokens, positions_of(model))
 
 
 PROMPT = "default"
@@ -142,7 +142,7 @@ _SHIFTED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet")
 """Model types that count positions from behind the padding token's."""
 
 
-def _positions(model: SentenceTransformer) -> int:
+def positions_of(model: SentenceTransformer) -> int:
     """Return the longest input that the model's table of positions holds."""
     config = getattr(getattr(model[0], "model", None), "config", None)
     positions = getattr(config, "max_position_embeddings", None)

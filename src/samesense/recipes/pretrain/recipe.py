@@ -26,7 +26,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import PrinterCallback, TrainerCallback, TrainingArguments, set_seed
 
 from samesense.data.documents import running_documents
-from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.build import build, positions_of
 from samesense.encoder.forward.packing import dropped_cheaply
 from samesense.encoder.forward.precision import inference_precision
 from samesense.encoder.saving.storage import check_free, save
@@ -101,6 +101,11 @@ def run(
     set_seed(settings.seed)  # of a new head
     with stage(f"loading {settings.model}"):
         encoder = build(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
+        if settings.max_seq_length > (most := positions_of(encoder)):
+            raise ConfigError(
+                f"`max_seq_length` of {settings.model} is {most} or less, as many positions as it has; received "
+                f"{settings.max_seq_length}."
+            )
         model, new_head = open_masked_lm(_transformer_of(encoder, settings.model), settings.layers)
     make = Blocks(encoder.tokenizer, settings.max_seq_length, settings.masked, decoder=is_decoder(model.config))
     read = {source: _cut(source, settings, make) for source in sources}

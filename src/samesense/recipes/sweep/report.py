@@ -37,13 +37,15 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
     evidence = [one for cell in cells for one in cell.evidence]
     comparisons, problems = paired_comparisons(evidence, results, against=plan["against"])
-    try:
-        ranking = rank(evidence, results, _ran(cells), against=plan["against"])
-    except DataError as error:
-        ranking = None
-        problems.append(f"No variant is named the best: {error}")
+    ranking = None
+    whole = all(cell.status in ("finished", "failed") for cell in cells)
+    if whole and len({cell.entry["dataset"] for cell in cells}) == 1:  # no model is trained on several
+        try:
+            ranking = rank(evidence, results, _ran(cells), against=plan["against"])
+        except DataError as error:
+            problems.append(f"No variant is named the best: {error}")
     if ranking is not None and ranking.unranked:
-        problems.append(f"{ranking.on}: {', '.join(ranking.unranked)} not, for want of a figure on every set and seed.")
+        problems.append(f"Not in {ranking.on}, since a test set or seed is missing: {'; '.join(ranking.unranked)}")
     comparisons = [*(() if ranking is None else ranking.of_means), *comparisons]
     tuning = tried(output)
     text = _tables(cells, results, comparisons, problems, tuning)
