@@ -126,9 +126,7 @@ def _first_suite(evidence: Sequence[Evidence], results: Sequence[Result]) -> tup
 def _resampled(sets: Sets, names: Sequence[str]) -> tuple[dict[str, Resampled], int]:
     """Return for each model the mean over the data sets, as it is and resampled, and the number of examples."""
     found: dict[str, list[Resampled]] = {name: [] for name in names}
-    known: dict[
-        tuple[Any, ...], int
-    ] = {}  # examples that several sets share, as where one test follows several trainings
+    known: dict[Any, int] = {}  # examples, which several data sets may share
     examples = 0
     for behind in sets.values():
         ordered = {name: in_seed_order(behind[name]) for name in names}
