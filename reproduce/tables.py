@@ -23,6 +23,7 @@ from samesense.reports.figures.curves import Curve
 from samesense.reports.significance import Comparison
 from samesense.reports.sweeps import difference_table, steps_table, steps_to_scores
 from samesense.reports.tables import markdown
+from samesense.results import mean_name
 
 HOME = Path(__file__).parent
 BEGIN, END = "<!-- here: written by tables.py -->", "<!-- end of here -->"
@@ -197,7 +198,8 @@ def average(rows: Rows) -> str:
         seeds = {seed: [row["spearman"] for row in own if row["seed"] == seed] for seed in {row["seed"] for row in own}}
         means = [float(np.mean(values)) for values in seeds.values() if len(values) == len(tests)]
         table.append([variant, spread(means) if means else "not run", str(len(means))])
-    return markdown(["variant", f"mean of {len(tests)}", "runs"], table, numeric=(f"mean of {len(tests)}", "runs"))
+    numeric = [mean_name(len(tests)), "runs"]
+    return markdown(["variant", *numeric], table, numeric=numeric)
 
 
 def path(rows: Rows) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from samesense.metrics import best_threshold, holm
 from samesense.reports.significance import Comparison
+from samesense.results import mean_name
 
 
 def take(results: Path, sweep: str, folder: Path) -> None:
@@ -31,13 +32,8 @@ def take(results: Path, sweep: str, folder: Path) -> None:
     merged = _merged(results / f"{sweep}.jsonl", "test", rows, tests, order)
     write_rows(results / f"{sweep}.jsonl", merged)
     path, compared = results / f"{sweep}.comparisons.jsonl", _rows(folder / "comparisons.jsonl")
-    means = [row for row in compared if row["dataset"] == mean_of(merged)]
+    means = [row for row in compared if row["dataset"] == mean_name(len({row["test"] for row in merged}))]
     write_rows(path, [*means, *adjusted(_merged(path, "dataset", compared, tests, order))])
-
-
-def mean_of(rows: list[dict]) -> str:
-    """Return the name under which a sweep compares the means over all test sets of these rows."""
-    return f"mean of {len({row['test'] for row in rows})}"
 
 
 def commit() -> str:

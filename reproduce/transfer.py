@@ -18,6 +18,7 @@ from taking import adjusted, commit, write_rows
 
 import samesense
 from samesense.reports.report import Report
+from samesense.results import mean_name
 
 
 def models_of(folder: Path, variants: list[str], start: str) -> list[str]:
@@ -42,7 +43,7 @@ def rows_of(report: Report, start: str) -> list[dict]:
     for run in runs:
         own = [row for row in rows if (row["variant"], row["seed"]) == run]
         figure, n = float(np.mean([row["accuracy"] for row in own])), sum(row["n"] for row in own)
-        means.append({**own[0], "test": f"mean of {len(own)}", "n": n, "accuracy": figure})
+        means.append({**own[0], "test": mean_name(len(own)), "n": n, "accuracy": figure})
     return [*rows, *means]
 
 

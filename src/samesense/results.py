@@ -100,6 +100,11 @@ class Results(list[Result]):
         return pandas.DataFrame([vars(result) for result in self], columns=list(Result.__dataclass_fields__))
 
 
+def mean_name(sets: int) -> str:
+    """Return how a mean over so many data sets is called where it has no name of its own."""
+    return f"mean of {sets}"
+
+
 def result_tables(results: Sequence[Result], *, subsets: bool = False) -> list[Table]:
     """Return the tables that all layouts share, one a suite, in the order of the results; see :class:`Results`."""
     shown = list(results if subsets else _whole(results))

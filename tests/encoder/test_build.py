@@ -74,7 +74,7 @@ def test_chat_template_of_a_language_model_is_not_applied(tiny_trunk, tmp_path):
     assert features["input_ids"].shape == (1, 4)  # [CLS] a dog [SEP]
 
 
-def test_input_is_never_longer_than_the_table_ofpositions_of(tiny_trunk):
+def test_input_is_never_longer_than_the_table_of_positions(tiny_trunk):
     assert build(str(tiny_trunk), max_seq_length=500, device="cpu").max_seq_length == 64
     assert build(str(tiny_trunk), max_seq_length=20, device="cpu").max_seq_length == 20
 

@@ -19,7 +19,7 @@ from samesense.cli.colour import painted
 from samesense.cli.output import as_flags, show_messages
 from samesense.errors import ConfigError, SamesenseError
 from samesense.execution.progress import show_what_goes_on, stage
-from samesense.execution.threads import keep_freed_memory, let_threads_sleep
+from samesense.execution.threads import TOKENIZERS, keep_freed_memory, let_threads_sleep
 from samesense.failures import system_reason
 from samesense.inference.models.optional_deps import needs_torch
 
@@ -208,4 +208,4 @@ def _quiet() -> None:
     for name in ("HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS", "TQDM_DISABLE"):
         os.environ.setdefault(name, "1")  # our own bars say themselves when they show
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    os.environ.setdefault(TOKENIZERS, "true")

@@ -11,7 +11,7 @@ from samesense.evaluation.suite import Average
 from samesense.evaluation.suites import SUITES
 from samesense.evaluation.task import SAMPLES
 from samesense.metrics.seeds import interval_of_runs, mean_of_sets, resampled_figures
-from samesense.results import Results
+from samesense.results import Results, mean_name
 from samesense.types import Evidence, Result
 
 
@@ -54,7 +54,7 @@ def suite_averages(results: Sequence[Result], evidence: Sequence[Evidence] = ())
         for metric in suite.metrics:
             members = {row.dataset: row for row in own if row.metric == metric}
             if len(members) == len(names):
-                rows.append(_row(Average(f"mean of {len(names)}", metric, names), members, evidence))
+                rows.append(_row(Average(mean_name(len(names)), metric, names), members, evidence))
     return rows
 
 

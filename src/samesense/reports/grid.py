@@ -12,7 +12,7 @@ from samesense.evaluation.run import Failure
 from samesense.evaluation.suites import SUITES
 from samesense.reports.headline import Seeds, headlines, is_headline
 from samesense.reports.significance import Comparison
-from samesense.results import Measure, measure_of
+from samesense.results import Measure, mean_name, measure_of
 from samesense.types import Result
 
 ABSENT = "-"
@@ -160,7 +160,7 @@ def _averages(
     for run in everywhere:
         before = cells.get(run[0], Cell()).values
         cells[run[0]] = Cell(values=(*before, float(np.mean([runs[run].value for runs in sets]))))
-    return [(Column(f"mean of {len(sets)}", measure_of(metric), average=True), cells)]
+    return [(Column(mean_name(len(sets)), measure_of(metric), average=True), cells)]
 
 
 def _with_failed(averages: Mapping[str, Cell], columns: Sequence[tuple[Column, Mapping[str, Cell]]]) -> dict[str, Cell]:

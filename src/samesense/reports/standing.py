@@ -13,7 +13,7 @@ from samesense.metrics import holm
 from samesense.metrics.seeds import Resampled, compare_resampled, interval_of_runs, mean_of_sets, resampled_figures
 from samesense.reports.headline import headlines
 from samesense.reports.significance import SAMPLES, Comparison, aligned, in_seed_order, runs_behind, seed_order
-from samesense.results import measure_of
+from samesense.results import mean_name, measure_of
 from samesense.types import Evidence, Result
 
 
@@ -54,7 +54,7 @@ class Ranking:
     @property
     def of_means(self) -> list[Comparison]:
         """The comparisons with the reference, of a data set named as the mean is in tables; none of a single set."""
-        name = f"mean of {len(self.datasets)}"
+        name = mean_name(len(self.datasets))
         return [replace(one, dataset=name) for one in self.against_reference.values() if len(self.datasets) > 1]
 
 

@@ -17,7 +17,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from samesense.encoder.forward.dropout import LEVELS, factors, kept
+from samesense.encoder.forward.dropout import LEVELS, factors, kept, scale_of
 
 NAME = "samesense_packed"
 """Attention of models that take packed texts, as transformers knows it."""
@@ -118,18 +118,18 @@ def _attended(
     exact = scores.softmax(dim=-1)
     weights, left = exact.to(value.dtype), kept(exact.shape, dropped) if dropped else None
     used = weights if left is None else (exact * factors(left, exact.dtype)).to(value.dtype)
-    return _product(used, value, _rest(dropped)), weights, left
+    return _product(used, value, scale_of(dropped)), weights, left
 
 
 def _gradients(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of query, key and value, given that of the outcome and what the forward has saved."""
     query, key, value, weights, left = saved
     exact, dtype = _exact(weights), gradient.dtype
-    used, of_weights = weights, _exact(_product(gradient, value.transpose(1, 2), _rest(dropped)))
+    used, of_weights = weights, _exact(_product(gradient, value.transpose(1, 2), scale_of(dropped)))
     if left is not None:
         here = factors(left, exact.dtype)
         used, of_weights = exact * here, of_weights * here
-    of_value = _product(used.to(dtype).transpose(1, 2), gradient, _rest(dropped))
+    of_value = _product(used.to(dtype).transpose(1, 2), gradient, scale_of(dropped))
     of_scores = torch._softmax_backward_data(of_weights, exact, -1, exact.dtype).to(dtype)
     return _product(of_scores, key, scale), _product(of_scores.transpose(1, 2), query, scale), of_value
 
@@ -137,11 +137,6 @@ def _gradients(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: floa
 def _exact(values: Tensor) -> Tensor:
     """Return values in float32 or more, in which torch's softmax is four times faster than in bfloat16."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
-
-
-def _rest(dropped: int) -> float:
-    """Return by what the values that dropout keeps are multiplied."""
-    return LEVELS / max(1, LEVELS - dropped)
 
 
 class _Packed(torch.autograd.Function):

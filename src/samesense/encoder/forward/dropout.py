@@ -46,6 +46,11 @@ def _bits(value: float, dtype: torch.dtype, whole: torch.dtype) -> int:
     return int(torch.tensor(value, dtype=dtype).view(whole))
 
 
+def scale_of(dropped: int) -> float:
+    """Return by what the values that dropout keeps are multiplied."""
+    return LEVELS / max(1, LEVELS - dropped)
+
+
 def cheap_dropout(values: Tensor, p: float) -> Tensor:
     """Return values of a CPU with a share ``p`` of them dropped and the rest scaled up.
 
@@ -56,7 +61,7 @@ def cheap_dropout(values: Tensor, p: float) -> Tensor:
     dropped = round(p * LEVELS)
     if not 0 < dropped < LEVELS:
         return F.dropout(values, p)
-    return values * factors(kept(values.shape, dropped), values.dtype, LEVELS / (LEVELS - dropped))
+    return values * factors(kept(values.shape, dropped), values.dtype, scale_of(dropped))
 
 
 class CheapDropout(nn.Dropout):
