@@ -163,10 +163,12 @@ def test_means_over_the_test_sets_are_compared_too_and_the_best_is_named(file, t
     assert lines[0]["adjusted"] == lines[0]["p_value"]  # apart from single sets
     assert text.split("| temperature 0.1 |")[1].partition("\n")[0].count("≈") == 3  # of chance, in each column
     assert "| mean of 2 | Spearman | temperature 0.1 - temperature 0.05 |" in text
+    assert "of 2 models: Spearman" in text.splitlines()[0]
+    assert "≈: not significantly different from temperature 0.05" in text
     assert "of 2 models: Spearman" in (tmp_path / "report.html").read_text()
     one, other, some = tmp_path / "one", tmp_path / "other", tmp_path / "some"
     leave(plan_of(file), one)
-    assert "mean of" not in write_report(one)[0]
+    assert "mean of 1" not in write_report(one)[0]
     leave(plan_of(file, data=[{**file["data"][0], "name": name} for name in ("toy", "again")]), other)
     assert "mean of 2 | Spearman |" not in write_report(other)[0]  # no model is trained on both
     leave(plan_of(file, data=[{**file["data"][0], "test": tests}]), some, [0, 1, 2])

@@ -47,11 +47,14 @@ def test_arrivals_are_counted_seed_by_seed():
     one = found["cosent", "mse"]
     assert (one.baseline_steps, one.variant_steps) == ((30, 40), (10, None))
     assert one.level == pytest.approx(0.45)
-    assert one.saved == pytest.approx(1 - 10 / 30)
-    assert one.text() == "10 (-67 %, 1 of 2 seeds)"
+    assert one.saved is None  # seed 2 never arrives: a share over the others alone would be a gain
+    assert one.text() == "10 (1 of 2 seeds)"
     other = found["mse", "cosent"]
     assert (other.baseline_steps, other.variant_steps) == ((20, 40), (None, 40))
-    assert other.text() == "40 (+0 %, 1 of 2 seeds)"
+    assert other.text() == "40 (1 of 2 seeds)"
+    both = {"mse": {1: curve(0.1, 0.2, 0.4), 2: curve(0.4)}, "cosent": {1: curve(0.4), 2: curve(0.4)}}
+    quicker = steps_to_scores(both)[0]
+    assert (quicker.saved, quicker.text()) == (pytest.approx(1 - 20 / 40), "10 (-50 %)")
 
 
 def test_the_untouched_start_is_drawn_and_is_nobodys_best():

@@ -14,15 +14,14 @@ from samesense.recipes.sweep.gather import CellResults, Tried, gather, read_plan
 from samesense.recipes.sweep.plan import slug
 from samesense.reports.figures.curves import Curve
 from samesense.reports.figures.plot import Plot, Style, need_matplotlib
-from samesense.reports.grid import grids
 from samesense.reports.illustrate import distributions, model_styles
 from samesense.reports.report import Report
 from samesense.reports.significance import Comparison, paired_comparisons
 from samesense.reports.standing import Ranking, rank
 from samesense.reports.store import Run
 from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
-from samesense.reports.tables import markdown, markdown_grids
-from samesense.types import Evidence, Result
+from samesense.reports.tables import markdown, markdown_grids, plain
+from samesense.types import Evidence
 
 Curves = dict[str, dict[str, dict[int, Curve]]]
 
@@ -48,7 +47,10 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
         problems.append(f"Not in {ranking.on}, since a test set or seed is missing: {'; '.join(ranking.unranked)}")
     comparisons = [*(() if ranking is None else ranking.of_means), *comparisons]
     tuning = tried(output)
-    text = _tables(cells, results, comparisons, problems, tuning)
+    failed = [f"failed: {line}" for line in _failed(cells, tuning)]
+    notes = [*failed, *_not_run(cells, tuning), *problems, *_unlike(cells)]
+    report = _report(cells, evidence, comparisons, ranking, notes, against=plan["against"])
+    text = _tables(report, cells, problems, tuning)
     written = [
         write_json_lines(output / "results.jsonl", rows(cells)),
         write_json_lines(
@@ -60,22 +62,19 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
         need_matplotlib()
     except MissingExtraError as error:
         return f"{text}\nThere is no report.html: {error}\n", written
-    failed = [f"failed: {line}" for line in _failed(cells, tuning)]
-    notes = [*failed, *_not_run(cells, tuning), *problems, *_unlike(cells)]
-    report = _report(cells, evidence, comparisons, ranking, notes, grid=list(plan["grid"]), against=plan["against"])
+    styles = model_styles([str(cell.entry["variant"]) for cell in cells])
+    figures = _figures(cells, list(plan["grid"]), plan["against"], styles)
+    report = replace(report, general=figures, by_dataset=distributions(evidence, styles))
     return text, [*written, report.save(output / "report.html")]
 
 
-def _tables(
-    cells: Sequence[CellResults],
-    results: Sequence[Result],
-    comparisons: Sequence[Comparison],
-    problems: Sequence[str],
-    tuning: Sequence[Tried],
-) -> str:
-    parts = [markdown_grids(grids(results, comparisons=comparisons, failures=_failures(cells)))] if results else []
-    if comparisons:
-        parts.append(f"## Differences from {comparisons[0].reference}\n\n{difference_table(comparisons)}\n")
+def _tables(report: Report, cells: Sequence[CellResults], problems: Sequence[str], tuning: Sequence[Tried]) -> str:
+    parts = [f"{' '.join(map(plain, report.verdict()))}\n"] if report.ranking is not None else []
+    if report.results:
+        parts.append(markdown_grids(report.grids()))
+    if report.comparisons:
+        parts.append(f"{plain(report.marks())}\n")
+        parts.append(f"## Differences from {report.reference}\n\n{difference_table(report.comparisons)}\n")
     if tuning:
         parts.append(f"## Chosen on dev\n\n{_tried_table(tuning)}\n")
     for dataset, curves in _curves(cells).items():
@@ -114,10 +113,9 @@ def _report(
     ranking: Ranking | None,
     notes: list[str],
     *,
-    grid: Sequence[str],
     against: str,
 ) -> Report:
-    styles = model_styles([str(cell.entry["variant"]) for cell in cells])
+    """Return the page without figures, for which matplotlib is needed."""
     return Report(
         title="Sweep",
         times="Wall time in seconds, of all cells of a variant and all calls.",
@@ -129,8 +127,6 @@ def _report(
         ranking=ranking,
         failures=_failures(cells),
         notes=notes,
-        general=_figures(cells, grid, against, styles),
-        by_dataset=distributions(evidence, styles),
         environment={what: " / ".join(values) for what, values in _made(cells).items()},
     )
 
