@@ -45,12 +45,23 @@ def test_cases_are_multiplied_with_the_grid_and_named(toy):
         ),
         ({"against": "nothing"}, "against names a variant, one of temperature 0.05; temperature 0.1; received"),
         ({"case": [{"data": ["other"]}]}, "A case is run on data sets of the sweep, toy; received 'other'."),
+        ({"start": "whitened"}, "start is true, false or a list of none, mean, whiten, as in"),
+        ({"start": ["mean", 3]}, "received ['mean', 3]."),
+        (
+            {"data": [{"name": "a", "train": "t", "test": "u", "dev": "hold 10%"}]},
+            "as in dev = \"hold 0.1\" for a tenth; received 'hold 10%'.",
+        ),
+        ({"data": [{"name": "a", "trian": "t", "test": "u"}]}, "no setting 'trian'. Did you mean 'train'?"),
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused(toy, change, message):
     with pytest.raises(ConfigError) as error:
         SweepFile(**{**toy, **change})
     assert message in str(error.value)
+
+
+def test_one_way_of_standardizing_a_start_needs_no_brackets(toy):
+    assert SweepFile(**{**toy, "start": "whiten"}) == SweepFile(**{**toy, "start": ["whiten"]})
 
 
 def test_placeholders_need_values_and_values_need_placeholders(tmp_path):
@@ -67,6 +78,9 @@ def test_placeholders_need_values_and_values_need_placeholders(tmp_path):
     with pytest.raises(ConfigError, match=r"has no \$\{MORE\}"):
         read_sweep(path, {"START": "a", "DATA": "b", "MORE": "c"})
     path.write_text("sedes = [1]\n")
+    with pytest.raises(ConfigError, match=r"sweep\.toml: There is no setting 'sedes'\. Did you mean 'seeds'\?"):
+        read_sweep(path, {})
+    path.write_text("seeds = [1]\n")
     with pytest.raises(ConfigError, match="data: field required"):
         read_sweep(path, {})
     with pytest.raises(ConfigError, match=r"none\.toml: there is no such file\. Check the spelling"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -158,15 +158,20 @@ def bind(model: type[Settings], *layers: Mapping[str, Any]) -> Settings:
     merged: dict[str, Any] = {}
     for layer in layers:
         merged.update(layer)
-    unknown = sorted(set(merged) - set(model.model_fields))
-    if unknown:
-        near = difflib.get_close_matches(unknown[0], model.model_fields, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(model.model_fields)}."
-        raise ConfigError(f"{_place(unknown[0], layers)}There is no setting {unknown[0]!r}.{hint}")
+    check_known(merged, model.model_fields, lambda key: _place(key, layers))
     try:
         return model(**merged)
     except ValidationError as error:
         raise as_config_error(error, _place(str((*error.errors()[0]["loc"], "")[0]), layers)) from error
+
+
+def check_known(given: Iterable[str], known: Collection[str], place: Callable[[str], str] = lambda key: "") -> None:
+    """Raise ConfigError for an unknown key, naming the nearest one; ``place`` says where a key stands."""
+    unknown = min(set(given) - set(known), default=None)
+    if unknown is not None:
+        near = difflib.get_close_matches(unknown, known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(known)}."
+        raise ConfigError(f"{place(unknown)}There is no setting {unknown!r}.{hint}")
 
 
 def _place(key: str, layers: Sequence[Mapping[str, Any]]) -> str:

@@ -8,10 +8,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from samesense.errors import ConfigError
-from samesense.recipes.settings import as_config_error, read_toml
+from samesense.recipes.settings import as_config_error, check_known, read_toml
 from samesense.types import Precision
 
 LAYERS = "layers"
@@ -28,7 +28,13 @@ _HOLD = re.compile(r"hold (0?\.\d+)")
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        check_known(given if isinstance(given, dict) else (), cls.model_fields)
+        return given
 
 
 class TestSource(_Table):
@@ -57,6 +63,16 @@ class DataEntry(_Table):
     label_range: tuple[float, float] | None = None
     drop_bad_rows: bool = False
     settings: dict[str, Any] = {}
+
+    @field_validator("dev")
+    @classmethod
+    def _share(cls, dev: str) -> str:
+        if dev.split()[:1] == ["hold"] and not _HOLD.fullmatch(dev):
+            raise ConfigError(
+                'dev holds out a share of the training pairs below 1, as in dev = "hold 0.1" for a tenth; received '
+                f"{dev!r}."
+            )
+        return dev
 
     def tests(self) -> dict[str, str | TestSource]:
         """Return the test sources by the name that tables give them."""
@@ -117,6 +133,17 @@ class SweepFile(_Table):
     tune: dict[str, list[Any]] = {}
     case: tuple[dict[str, Any], ...] = ()
     data: tuple[DataEntry, ...] = Field(min_length=1)
+
+    @field_validator("start", mode="before")
+    @classmethod
+    def _starts(cls, start: Any) -> Any:
+        known = (True, False, *STARTS)
+        if any(one not in known for one in (start if isinstance(start, list | tuple) else [start])):
+            raise ConfigError(
+                f'start is true, false or a list of {", ".join(STARTS)}, as in start = ["none", "whiten"]; received '
+                f"{start!r}."
+            )
+        return (start,) if isinstance(start, str) else start
 
     @model_validator(mode="after")
     def _consistent(self) -> SweepFile:
@@ -243,11 +270,18 @@ def read_sweep(path: str | Path, values: Mapping[str, str]) -> SweepFile:
         unused = sorted(set(values) - used)
         if unused:
             raise ConfigError(f"`set` gives a value to a placeholder of the file; {path} has no ${{{unused[0]}}}.")
-        return SweepFile(**filled)
-    except ValidationError as error:
-        raise as_config_error(error, f"{path}: ") from error
+        return _bound(filled, path)
     except RecursionError as error:
         raise ConfigError(f"{path} is no sweep: it is nested too deep.") from error
+
+
+def _bound(content: Mapping[str, Any], path: str | Path) -> SweepFile:
+    try:
+        return SweepFile(**content)
+    except ValidationError as error:
+        raise as_config_error(error, f"{path}: ") from error
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def _filled(value: Any, values: Mapping[str, str], used: set[str]) -> Any:
