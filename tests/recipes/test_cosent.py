@@ -15,6 +15,7 @@ from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import bind, read_settings, shipped
 from samesense.reports import read_results
+from samesense.training import manifest
 from samesense.training.batches import share_without_comparison
 from tests.messages import listen
 
@@ -112,6 +113,10 @@ def test_overwrite_is_asked_for_and_takes_only_its_own(parts, settings, tmp_path
     assert str(error.value) == (
         f"{tmp_path / 'run'} is not empty. Choose another output folder, or pass `overwrite` to replace it."
     )
+    record = manifest.read(tmp_path / "run")
+    manifest.write(tmp_path / "run", record | {"status": "interrupted"})
+    with pytest.raises(OutputError, match=r"not finished\. Pass `resume` to go on with it, or `overwrite`"):
+        METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
 

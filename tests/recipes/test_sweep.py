@@ -116,7 +116,7 @@ def test_a_sweep_leaves_figures_scores_tables_and_no_models(toy, tmp_path):
     before = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/scores.npz"))]
     again = run(quick(toy, start=True, seeds=[1, 2]), tmp_path)
     assert again.finished == 5
-    assert "5 cells, 5 of them finished" in said
+    assert "5 runs, 5 of them finished" in said
     assert before == [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/scores.npz"))]
 
 
@@ -215,7 +215,7 @@ def test_models_that_are_wanted_and_gone_are_said(toy, tmp_path):
     said.clear()
     run(quick(toy, seeds=[1], keep="all", start=True), tmp_path)
     [line] = [line for line in said if "no model any more" in line]
-    assert line.startswith('keep = "all": 2 finished cells have no model any more, as it was not kept when they ended.')
+    assert line.startswith('keep = "all": 2 finished runs have no model any more, as it was not kept when they ended.')
     assert all(path.name in line for path in (tmp_path / "runs").iterdir() if "seed" in path.name)
     said.clear()
     run(quick(toy, seeds=[1]), tmp_path)

@@ -51,6 +51,9 @@ def test_command(written, tmp_path, command):
     for words, why in (
         ([written[0]], "samesense sweep FILE --output FOLDER"),
         ([tmp_path, "--table"], "holds no sweep"),
+        ([tmp_path / "nothing", "--table"], "holds no sweep"),
+        ([*written, "-o", written[0]], "toy.toml is a file"),
+        ([*written, "-o", written[0], "--dry-run"], "toy.toml is a file"),
         (
             [out, "--table", "--datasets", "toy"],
             "--table shows the tables of a sweep and runs nothing; received --datasets",
@@ -67,7 +70,7 @@ def test_a_failed_cell_ends_with_code_1(written, tmp_path, monkeypatch, command)
     monkeypatch.setattr(cells, "_train", lambda _: 1 / 0)
     code, printed, said = command(*written, "-o", tmp_path / "out", "--jobs", "1")  # in this process
     assert code == 1
-    assert "2 of 2 cells failed" in said
+    assert "2 of 2 runs failed" in said
     assert "toy, cosent, seed 1: ZeroDivisionError: division by zero" in printed
 
 

@@ -1,6 +1,8 @@
 """Cells in processes of their own, and how many of them at a time."""
 
+import os
 import signal
+import time
 from functools import partial
 from types import SimpleNamespace
 
@@ -40,6 +42,18 @@ def test_ctrl_c_is_passed_on_but_on_windows_where_a_signal_would_kill(monkeypatc
         monkeypatch.setattr(workers, "os", SimpleNamespace(name=system, kill=kill))
         workers._interrupt([SimpleNamespace(pid=7), SimpleNamespace(pid=None)])
     assert sent == [("posix", 7, signal.SIGINT)]
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("seconds", [0.0, 0.2, 0.6])
+def test_ctrl_c_ends_a_process_that_is_just_starting_without_a_word(toy, tmp_path, capfd, seconds):
+    plan = quick(toy)
+    process = workers._begun(cells.CellJob(plan.cells[0], plan.splits_of(plan.cells[0]), tmp_path, "float32"), 1)
+    time.sleep(seconds)  # it opens a Python, reads its job and imports torch
+    os.kill(process.pid, signal.SIGINT)
+    process.join()
+    assert (process.exitcode, capfd.readouterr().err) == (0, "")
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 @pytest.mark.parametrize("when", ["the next is made ready", "the last one ends"])
@@ -85,7 +99,7 @@ def test_cells_in_processes_give_the_same_figures_and_all_models_are_kept_on_req
     assert len(list(tmp_path.glob("*/runs/*/model"))) == 6
     one, two = ([row["spearman"] for row in rows(gather(tmp_path / name))] for name in ("one", "two"))
     assert one == pytest.approx(two, abs=1e-6)
-    assert sum(line.startswith("two cells at a time make ") for line in said) == 1
+    assert sum(line.startswith("two runs at a time make ") for line in said) == 1
 
 
 def test_cells_in_processes_are_seen_at_their_last_step(toy, tmp_path):

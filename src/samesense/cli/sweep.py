@@ -42,7 +42,7 @@ def sweep(
     """
     from samesense.errors import ConfigError
 
-    folder = file if output is None and file.is_dir() else output
+    folder = file if output is None and (table or file.is_dir()) else output
     if folder is None or (file.is_dir() and not table):
         raise ConfigError(
             "A sweep is run from a file into a folder: samesense sweep FILE --output FOLDER. "
@@ -57,10 +57,11 @@ def sweep(
     from samesense.recipes.sweep.cell import status_of
     from samesense.recipes.sweep.file import read_sweep
     from samesense.recipes.sweep.plan import make_plan
-    from samesense.recipes.sweep.run import PLAN, datasets_of, describe, run
+    from samesense.recipes.sweep.run import PLAN, check_output, datasets_of, describe, run
     from samesense.recipes.sweep.workers import check_jobs
 
     check_jobs(jobs)
+    check_output(folder)
     plan = make_plan(read_sweep(file, dict(named_values("--set", set_))))
     wanted = datasets_of(plan, datasets)
     for line in describe(plan):
@@ -74,12 +75,12 @@ def sweep(
     with on_interrupt(GOES_ON, folder / PLAN):
         ended = run(plan, folder, jobs=jobs, datasets=datasets)
         if ended.interrupted:
-            logger.info(f"stopped with {ended.finished} cells finished")
+            logger.info(f"stopped with {ended.finished} runs finished")
             raise KeyboardInterrupt
     _show(folder, json)
     if ended.failed:
         logger.info(
-            f"{ended.failed} of {ended.finished + ended.failed} cells failed; the same command tries them again."
+            f"{ended.failed} of {ended.finished + ended.failed} runs failed; the same command tries them again."
         )
         sys.exit(1)
 

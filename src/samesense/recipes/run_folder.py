@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,7 @@ from samesense.encoder.saving.storage import check_free
 from samesense.errors import AnotherRunError, ConfigError, DataError, OutputError
 from samesense.execution.ranks import is_main
 from samesense.execution.trainer import TENSORBOARD
-from samesense.files import only_writer, write_json_lines, write_lines
+from samesense.files import only_writer, read_json, write_json_lines, write_lines
 from samesense.inference.names import place_of
 from samesense.places import check_folder
 from samesense.recipes.training_run import TrainingRun
@@ -62,12 +62,28 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
     """Raise where this run may not write to ``output``; returns the manifest of the run that is resumed, or nothing."""
     if not resume:
         if is_main():
-            check_free(output, overwrite=overwrite)
+            check_new(output, overwrite=overwrite)
             check_inputs(output, record, (*FOLDERS, HISTORY, RESULTS, REPORT, *DEV, manifest.FILE))
         return {}
     if (output / MODEL).exists() and manifest.read(output)["status"] == "finished":
         raise OutputError(f"The run in {output} is finished: its model is there. Overwrite it to train anew.")
     return manifest.check_same_run(output, record)
+
+
+def check_new(output: Path, *, overwrite: bool) -> None:
+    """Raise OutputError where a new run may not be written to ``output``; one that was begun there can go on."""
+    if not overwrite and _begun(output):
+        raise OutputError(
+            f"{output} holds a run that is not finished. Pass `resume` to go on with it, or `overwrite` to begin anew."
+        )
+    check_free(output, overwrite=overwrite)
+
+
+def _begun(output: Path) -> bool:
+    with suppress(DataError):  # it is not there, or no run's
+        found = read_json(output / manifest.FILE)
+        return "method" in found and found.get("status") != "finished"
+    return False
 
 
 def check_inputs(output: Path, record: dict[str, Any], removed: Iterable[str]) -> None:

@@ -27,13 +27,12 @@ from samesense.data.sentences import Sentences
 from samesense.encoder.assembly.build import set_prompt
 from samesense.encoder.assembly.students import make_student
 from samesense.encoder.maps.whitening import check_whole
-from samesense.encoder.saving.storage import check_free
 from samesense.errors import ConfigError, ModelError
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
 from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
 from samesense.recipes.estimate import estimate as estimate_job
 from samesense.recipes.job import Job, TrainingInputs
-from samesense.recipes.run_folder import SECTIONS
+from samesense.recipes.run_folder import SECTIONS, check_new
 from samesense.recipes.runner import run as run_job
 from samesense.recipes.training_run import TrainingRun
 from samesense.recipes.unsupervised.rankcse import describe, terms, with_teachers
@@ -101,7 +100,7 @@ def estimate(
     """
     _check(settings, tests)
     if free:
-        check_free(output, overwrite=False)
+        check_new(output, overwrite=False)
     job = _job(train, settings, output, dev, tests)
     return estimate_job(job, prepare, build=build_student)
 

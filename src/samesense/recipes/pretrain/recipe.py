@@ -29,7 +29,7 @@ from samesense.data.documents import running_documents
 from samesense.encoder.assembly.build import build, positions_of
 from samesense.encoder.forward.packing import dropped_cheaply
 from samesense.encoder.forward.precision import inference_precision
-from samesense.encoder.saving.storage import check_free, save
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import Laps, progress_bar, stage
 from samesense.execution.ranks import world_size
@@ -97,7 +97,7 @@ def run(
     check_apart(sources, output)
     check_trainer(TrainingArguments, settings)
     if not resume:
-        check_free(output, overwrite=overwrite)
+        run_folder.check_new(output, overwrite=overwrite)
     set_seed(settings.seed)  # of a new head
     with stage(f"loading {settings.model}"):
         encoder = build(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")

@@ -135,7 +135,7 @@ def _check_distinct(cells: Sequence[Cell]) -> None:
     for cell in cells:
         if keys.count(cell.key) > 1:
             twins = [other.name for other in cells if other.key == cell.key]
-            raise ConfigError(f"Each cell must differ from the others; these are the same run: {'; '.join(twins)}.")
+            raise ConfigError(f"Each run must differ from the others; these are the same run: {'; '.join(twins)}.")
 
 
 def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:

@@ -118,7 +118,7 @@ def _report(
     """Return the page without figures, for which matplotlib is needed."""
     return Report(
         title="Sweep",
-        times="Wall time in seconds, of all cells of a variant and all calls.",
+        times="Wall time in seconds, of all runs of a variant and all calls.",
         models=_models(cells),
         results=[result for cell in cells for result in cell.results],
         evidence=evidence,
@@ -246,7 +246,7 @@ def _made(cells: Sequence[CellResults]) -> dict[str, list[str]]:
 def _unlike(cells: Sequence[CellResults]) -> list[str]:
     """Return a line about each version or arithmetic that is not the same for all trained cells."""
     return [
-        f"trained with {what} {' and '.join(values)}: differences between cells may come of that"
+        f"trained with {what} {' and '.join(values)}: differences between runs may come of that"
         for what, values in _made(cells).items()
         if len(values) > 1
     ]

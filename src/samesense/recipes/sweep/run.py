@@ -17,7 +17,7 @@ from samesense.data import PairData, examine
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
 from samesense.data.benchmarks.find import known_split
 from samesense.errors import ConfigError, OutputError, SamesenseError
-from samesense.execution.progress import progress_bar
+from samesense.execution.progress import clock_time, progress_bar
 from samesense.files import is_empty, only_writer, write_json, write_json_lines
 from samesense.places import check_folder
 from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, status_of, with_cut_start
@@ -75,11 +75,9 @@ def run(plan: Plan, output: Path, *, jobs: Jobs = 1, datasets: str | Sequence[st
     :class:`samesense.recipes.sweep.workers.Places`.
     """
     check_jobs(jobs)
-    check_folder(output)
+    check_output(output)
     wanted = datasets_of(plan, datasets)
     places = Places(jobs)
-    if output.is_dir() and not is_empty(output) and not (output / PLAN).is_file():
-        raise OutputError(f"{output} is not empty and holds no sweep. Choose another output folder.")
     with only_writer(output):
         begin(plan, output)
         _say_gone(plan, wanted, output)
@@ -90,6 +88,15 @@ def run(plan: Plan, output: Path, *, jobs: Jobs = 1, datasets: str | Sequence[st
     states = [status_of(cell.folder(output)) for cell in plan.every if cell.dataset in wanted]
     finished, failed = states.count("finished"), states.count("failed")
     return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
+
+
+def check_output(output: Path) -> None:
+    """Raise OutputError where no sweep can be written, nor gone on with."""
+    check_folder(output)
+    if output.is_file():
+        raise OutputError(f"A sweep is a folder; {output} is a file. Choose another output folder.")
+    if output.is_dir() and not is_empty(output) and not (output / PLAN).is_file():
+        raise OutputError(f"{output} is not empty and holds no sweep. Choose another output folder.")
 
 
 def datasets_of(plan: Plan, datasets: str | Sequence[str] | None) -> set[str]:
@@ -132,13 +139,13 @@ def _run_cells(plan: Plan, every: Sequence[Cell], datasets: set[str], output: Pa
     """Run what is not finished of some data sets; returns whether that was interrupted."""
     cells = [cell for cell in every if cell.dataset in datasets]
     waiting = [cell for cell in cells if status_of(cell.folder(output)) != "finished"]
-    what = "cells" if every is plan.cells else "cells to choose by"
+    what = "runs" if every is plan.cells else "runs to choose by"
     logger.info(f"{len(cells)} {what}, {len(cells) - len(waiting)} of them finished")
     clock = _Clock(len(waiting))
     cell_jobs = _jobs(waiting, plan, output)
     interrupted = False
     try:
-        with progress_bar("sweep", "cell", len(cells), initial=len(cells) - len(waiting)) as bar:
+        with progress_bar("sweep", "run", len(cells), initial=len(cells) - len(waiting)) as bar:
             for job, status in run_cells(cell_jobs, places, lambda running: bar.set_postfix(_how_far(running))):
                 if status == "interrupted":
                     interrupted = True
@@ -224,7 +231,7 @@ class _Clock:
         spent = time.perf_counter() - self.started
         left = spent / self.done * (self.cells - self.done)
         how = read_record(job.folder)["error"].splitlines()[-1] if status == "failed" else _figures(job)
-        logger.info(f"{self.done} of {self.cells}: {job.cell.name}: {how}; about {left / 60:.0f} min left")
+        logger.info(f"{self.done} of {self.cells}: {job.cell.name}: {how}; about {clock_time(left)} left")
 
 
 def _figures(job: CellJob) -> str:
@@ -255,7 +262,7 @@ def _say_gone(plan: Plan, datasets: set[str], output: Path) -> None:
         gone += [folder for folder in wanted if not (folder / "model").is_dir()]
     if gone:
         logger.warning(
-            f'keep = "{plan.file.keep}": {len(gone)} finished cells have no model any more, as it was not kept when '
+            f'keep = "{plan.file.keep}": {len(gone)} finished runs have no model any more, as it was not kept when '
             f"they ended. To train them anew, delete their folders: {', '.join(folder.name for folder in gone)}"
         )
 

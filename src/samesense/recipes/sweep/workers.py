@@ -7,8 +7,8 @@ import os
 import signal
 from _thread import interrupt_main
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from multiprocessing import get_context
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import Literal
@@ -75,7 +75,7 @@ class Places:
             gain = TOGETHER * known[1] / known[TOGETHER]
             self._jobs = TOGETHER if gain > 1 else 1
             logger.info(
-                f"two cells at a time make {gain:.2f} times the steps of one: {self._jobs} at a time from now on"
+                f"two runs at a time make {gain:.2f} times the steps of one: {self._jobs} at a time from now on"
             )
 
     def lessen(self) -> None:
@@ -161,8 +161,23 @@ def _begun(job: CellJob, threads: int) -> BaseProcess:
     """Start a process for a cell."""
     record(job, "running")  # whatever an earlier run left there no longer counts
     process = get_context("spawn").Process(target=_child, args=(job, threads))
-    process.start()
+    with _held_back():  # until it can end by it: what it imports first takes seconds
+        process.start()
     return process
+
+
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Have Ctrl-C wait meanwhile; a process that is started here has it wait until :func:`_child`."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # its first start lets Ctrl-C through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _interrupt(running: Iterable[BaseProcess]) -> None:
@@ -198,6 +213,8 @@ def _child(job: CellJob, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a script ignores it for what it runs in the background
     when_parent_ends(interrupt_main)
     with suppress(KeyboardInterrupt):
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         import torch
 
         torch.set_num_threads(threads)
