@@ -210,6 +210,14 @@ def test_the_number_of_layers_has_a_figure(file, tmp_path):
     assert "against layers; bands" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_pairs_of_training_in_a_test_set_are_told_beside_the_figures(file, toy_pairs, tmp_path):
+    plan = plan_of(file, data=[{**file["data"][0], "test": str(toy_pairs / "train.tsv")}])
+    assert plan.warnings[0].startswith("toy: ")
+    leave(plan, tmp_path)
+    assert f"## Warnings about the data\n\n- {plan.warnings[0]}\n" in write_report(tmp_path)[0]
+    assert plan.warnings[0] in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_a_test_set_is_not_called_as_a_mean(file):
     with pytest.raises(ConfigError, match=r"^A test set .* not called as their mean is; received 'mean of 2'"):
         plan_of(file, data=[{**file["data"][0], "name": "mean of 2"}])

@@ -69,6 +69,7 @@ class Plan:
     starts: dict[str, str]  # what tells each model that is named from others, once that is known
     tuning: list[Cell]  # run first; of each variant that is tuned, the best on dev says how its cells are run
     chosen: Choices  # what was chosen so
+    warnings: list[str]  # what is to be known of the data
 
     @property
     def every(self) -> list[Cell]:
@@ -91,13 +92,15 @@ def make_plan(file: SweepFile) -> Plan:
     The order is seed by seed, and data set by data set within a seed, so that an unfinished sweep compares like with
     like. Start points come first. Variants that are tuned have no cells before :func:`with_chosen`.
     """
-    plan = Plan(file, [], {}, {}, [], {})
+    plan = Plan(file, [], {}, {}, [], {}, [])
     plan.cells.extend(_cells(plan))
     plan.tuning.extend(_tuning(plan))
     for cell in [*plan.cells, *plan.tuning]:
         if cell.seed == file.seeds[0]:
             _check_fits(plan, cell)
     _check_distinct([*plan.cells, *plan.tuning])
+    for (name, _), splits in plan.splits.items():
+        plan.warnings.extend(splits.warnings(next(entry for entry in file.data if entry.name == name)))
     return plan
 
 

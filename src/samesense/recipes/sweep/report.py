@@ -48,9 +48,10 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     comparisons = [*(() if ranking is None else ranking.of_means), *comparisons]
     tuning = tried(output)
     failed = [f"failed: {line}" for line in _failed(cells, tuning)]
-    notes = [*failed, *_not_run(cells, tuning), *problems, *_unlike(cells)]
+    warnings = list(plan["warnings"])
+    notes = [*failed, *_not_run(cells, tuning), *problems, *_unlike(cells), *warnings]
     report = _report(cells, evidence, comparisons, ranking, notes, against=plan["against"])
-    text = _tables(report, cells, problems, tuning)
+    text = _tables(report, cells, problems, tuning, warnings)
     written = [
         write_json_lines(output / "results.jsonl", rows(cells)),
         write_json_lines(
@@ -68,7 +69,13 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     return text, [*written, report.save(output / "report.html")]
 
 
-def _tables(report: Report, cells: Sequence[CellResults], problems: Sequence[str], tuning: Sequence[Tried]) -> str:
+def _tables(
+    report: Report,
+    cells: Sequence[CellResults],
+    problems: Sequence[str],
+    tuning: Sequence[Tried],
+    warnings: Sequence[str],
+) -> str:
     parts = [f"{' '.join(map(plain, report.verdict()))}\n"] if report.ranking is not None else []
     if report.results:
         parts.append(markdown_grids(report.grids()))
@@ -86,6 +93,7 @@ def _tables(report: Report, cells: Sequence[CellResults], problems: Sequence[str
         ("Not run", _not_run(cells, tuning)),
         ("Not compared", problems),
         ("Not made alike", _unlike(cells)),
+        ("Warnings about the data", warnings),
     ):
         if lines:
             parts.append(f"## {title}\n\n" + "".join(f"- {line}\n" for line in lines))

@@ -8,14 +8,12 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from samesense.data import PairData, examine
-from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
-from samesense.data.benchmarks.find import known_split
+from samesense.data import PairData
 from samesense.errors import ConfigError, OutputError, SamesenseError
 from samesense.execution.progress import clock_time, progress_bar
 from samesense.files import is_empty, only_writer, write_json, write_json_lines
@@ -45,26 +43,11 @@ class SweepOutput:
 
 def describe(plan: Plan) -> Iterator[str]:
     """Yield for people what each data set is: rows used, pairs that leak, and warnings."""
-    cut = {entry.name for entry in plan.file.data if entry.test_rows is not None}
     for (name, _), splits in plan.splits.items():
-        others = {**({} if splits.dev is None else {"dev": splits.dev}), **splits.tests}
-        sizes = ", ".join(f"{other} {len(data)}" for other, data in others.items())
+        sizes = ", ".join(f"{other} {len(data)}" for other, data in splits.others().items())
         kind = f" ({splits.train.kind})" if isinstance(splits.train, PairData) else ""
         yield f"{name}: train {len(splits.train)}{f', {sizes}' if sizes else ''}{kind}"
-        if isinstance(splits.train, PairData):
-            report = examine(splits.train, against=others)
-            yield from (f"  warning: {warning}" for warning in report.warnings)
-        if name not in cut:
-            yield from _differing(splits.tests)
-
-
-def _differing(tests: Mapping[str, PairData]) -> Iterator[str]:
-    """Yield how test sets differ from what was published under the names of their sources."""
-    for name, test in tests.items():
-        known = known_split(test.source)
-        differing = remarks(*known, test)[1] if known else []
-        if differing:
-            yield f"  warning: {name}: {NOT_COMPARABLE}{', '.join(differing)}"
+    yield from (f"  warning: {warning}" for warning in plan.warnings)
 
 
 def run(plan: Plan, output: Path, *, jobs: Jobs = 1, datasets: str | Sequence[str] | None = None) -> SweepOutput:
@@ -164,6 +147,7 @@ def begin(plan: Plan, output: Path) -> None:
         "keep": plan.file.keep,
         "against": plan.file.reference,
         "grid": plan.file.grid,
+        "warnings": plan.warnings,
         "tuning": [
             {
                 "variant": c.tried_for,

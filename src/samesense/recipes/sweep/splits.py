@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from samesense.data import PairData, read_pairs
+from samesense.data import PairData, examine, read_pairs
+from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
+from samesense.data.benchmarks.find import known_split
 from samesense.data.examples import Examples, drawn_from
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.methods import METHODS, Method
@@ -23,6 +26,22 @@ class Splits:
     train: Examples
     dev: PairData | None
     tests: dict[str, PairData]
+
+    def others(self) -> dict[str, PairData]:
+        """Return the data of evaluation: dev, if there are some, and each test set."""
+        return {**({} if self.dev is None else {"dev": self.dev}), **self.tests}
+
+    def warnings(self, entry: DataEntry) -> Iterator[str]:
+        """Yield what is to be known of the data of an entry: pairs that leak, and tests that are not as published."""
+        if isinstance(self.train, PairData):
+            yield from (f"{entry.name}: {warning}" for warning in examine(self.train, against=self.others()).warnings)
+        known = {name: split for name, test in self.tests.items() if (split := known_split(test.source))}
+        if entry.test_rows is not None and known:
+            yield f"{entry.name}: {NOT_COMPARABLE}each test set is a part of {entry.test_rows} rows at most"
+            return
+        for name, split in known.items():
+            if differing := remarks(*split, self.tests[name])[1]:
+                yield f"{name}: {NOT_COMPARABLE}{', '.join(differing)}"
 
     def identity(self) -> dict[str, Any]:
         """Return the fingerprints."""
