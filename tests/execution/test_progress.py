@@ -57,6 +57,16 @@ def test_a_long_operation_speaks_at_once_and_then_at_least_every_ten_seconds(clo
     assert lines[-1] == "train: 60 of 100 steps, 1:00 gone, about 2:00 left"
 
 
+def test_one_is_counted_in_the_singular(clock):
+    said = []
+    for unit, total in (("batch", 1), ("batch", 2), ("step", 1), ("text", None), ("B", 1_000_000)):
+        with progress_bar("some", unit, total) as bar:
+            said.append(bar.line().partition(", ")[0])
+    assert said == [f"some: 0 {rest}" for rest in ("of 1 batch", "of 2 batches", "of 1 step", "texts")] + [
+        "some: 0.0 of 1.0 MB"
+    ]
+
+
 def test_it_speaks_too_while_one_step_takes_long(clock, lines):
     with progress_bar("harvest", "pair", 1000) as bar:
         clock.wait(30)
