@@ -15,6 +15,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaModel, TrainerCallback
 import samesense
 from samesense.data.documents import running_documents
 from samesense.encoder.assembly.build import build
+from samesense.encoder.saving.card import name_on_hub
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.recipes import run_folder
 from samesense.recipes.pretrain import recipe
@@ -204,6 +205,11 @@ def test_a_run_lowers_the_loss_and_leaves_an_encoder_with_its_head(tiny_trunk, d
     assert again.before == pytest.approx(made.after, rel=1e-4) and "the head is new" not in str(again)
     card = (made.model / "README.md").read_text()
     assert next(running_documents(documents))[0][0] not in card
+    assert "not trained for the similarity of sentences" in card and "pipeline_tag: feature-extraction" in card
+    assert f"{made.before:.4g} before, {made.after:.4g} after" in card
+    assert 'samesense train pairs.tsv --model "this folder"' in card and "not evaluated" not in card
+    name_on_hub(made.model, "me/mine")
+    assert '--model "me/mine"' in (made.model / "README.md").read_text()
 
 
 def test_patience_stops_it_and_a_budget_of_tokens_is_refused(tiny_trunk, documents, tmp_path):

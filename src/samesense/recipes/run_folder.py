@@ -217,6 +217,9 @@ def end(output: Path, record: dict[str, Any], trained: TrainOutput, more: Mappin
     manifest.write(output, record)
 
 
+PERPLEXITY = "perplexity"
+"""Key in the manifest of a language model: of the start and of what was kept, on the text that was held out."""
+
 SECTIONS = "card"
 """Key in what a method adds: text for the card, by heading."""
 
@@ -233,6 +236,7 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         base=settings["teacher"][0] if is_made(start) else start,
         method=f"trained by {record['method']}" + (f" into {start}" if is_made(start) else ""),
         pairs=settings.get("encoder") == "cross",
+        pretrained=PERPLEXITY in record,
         **rights,
         data=[CardData(part, _name(own["source"]), own["rows"], own["sha256"]) for part, own in data.items()],
         settings=settings,

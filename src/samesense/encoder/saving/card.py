@@ -32,7 +32,7 @@ UNKNOWN = "not stated"
 HERE = "this folder"
 """What the examples of a card call a model that is not on the hub."""
 
-_OPENED = re.compile(r'(?:SentenceTransformer|CrossEncoder)\("([^"]+)"\)')
+_OPENED = re.compile(r'(?:SentenceTransformer\(|CrossEncoder\(|--model )"([^"]+)"')
 
 RIGHTS = ("license", "language")
 """What a card says on request, or as the base's card does."""
@@ -59,6 +59,7 @@ class Card:
     base: str  # the model that it was made from, as it was given
     method: str  # what was done to it
     pairs: bool = False  # whether it is a cross-encoder
+    pretrained: bool = False  # whether it is a start for training, which has learnt nothing of similarity
     license: str | None = None  # None takes that of the base
     language: Sequence[str] = ()  # the same
     data: Sequence[CardData] = ()
@@ -173,7 +174,7 @@ def _front_matter(card: Card, stated: Mapping[str, Any]) -> str:
         language=stated.get("language"),
         license=stated.get("license"),
         library_name="sentence-transformers",
-        pipeline_tag="text-ranking" if card.pairs else "sentence-similarity",
+        pipeline_tag=_pipeline(card),
         tags=list(dict.fromkeys(["sentence-transformers", kind, OURS])),
         base_model=_base_id(card.base, stated),
         datasets=hub or None,
@@ -181,6 +182,12 @@ def _front_matter(card: Card, stated: Mapping[str, Any]) -> str:
         eval_results=[_eval_result(row) for row in _whole(card.results)] or None,
     )
     return str(known.to_yaml()).strip()
+
+
+def _pipeline(card: Card) -> str:
+    if card.pairs:
+        return "text-ranking"
+    return "feature-extraction" if card.pretrained else "sentence-similarity"
 
 
 def _eval_result(row: Result) -> EvalResult:
@@ -198,8 +205,12 @@ def _on_hub(name: str) -> bool:
 
 
 def _introduction(card: Card) -> str:
-    what = "A cross-encoder, which reads two texts together and scores" if card.pairs else "An encoder for"
-    return f"{what} the similarity of sentences: `{_short(card.base)}`, {card.method}, by samesense."
+    what = "An encoder for the similarity of sentences"
+    if card.pairs:
+        what = "A cross-encoder, which reads two texts together and scores the similarity of sentences"
+    elif card.pretrained:
+        what = "A language model to train from, which was not trained for the similarity of sentences"
+    return f"{what}: `{_short(card.base)}`, {card.method}, by samesense."
 
 
 def _facts(folder: Path, card: Card, stated: Mapping[str, Any]) -> list[list[str]]:
@@ -219,6 +230,8 @@ def _dimensions(folder: Path) -> int | None:
 
 
 def _use(card: Card) -> str:
+    if card.pretrained:
+        return f'```bash\nsamesense train pairs.tsv --model "{HERE}" --output model\n```'
     kind, call = ("CrossEncoder", "predict") if card.pairs else ("SentenceTransformer", "encode")
     one, other = "The train leaves at noon.", "At twelve there is a train."
     texts = f'[("{one}", "{other}")]' if card.pairs else f'["{one}", "{other}"]'
@@ -240,6 +253,8 @@ def _data(card: Card) -> list[str]:
 def _evaluation(card: Card) -> list[str]:
     """Return how the model was evaluated, beside the model that it began as; not at all where it was not."""
     rows = _whole(card.results)
+    if card.pretrained:
+        return []
     if not rows:
         return ["## Evaluation", "This model was not evaluated on labelled pairs when it was made."]
     before = {(row.dataset, row.subset, row.metric): row for row in card.start}

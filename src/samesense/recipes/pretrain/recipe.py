@@ -56,9 +56,6 @@ from samesense.training.masked_lm import (
 
 logger = logging.getLogger(__name__)
 
-PERPLEXITY = "perplexity"
-"""Key of the manifest: of the start and of what was kept, on the text that was held out."""
-
 
 @dataclass(frozen=True)
 class Pretraining(TrainingRun):
@@ -129,7 +126,7 @@ def run(
         trained = _trained(trainer, model, newest, settings, laps)
         best = trainer.state.best_metric
         if not trained.interrupted and best is not None:
-            record[PERPLEXITY] = {"before": math.exp(start), "after": math.exp(best)}
+            record[run_folder.PERPLEXITY] = {"before": math.exp(start), "after": math.exp(best)}
             encoder[0].model = model
             with stage("saving the model"):
                 run_folder.save_model(output, record, trained, partial(save, encoder))
@@ -170,9 +167,13 @@ def _trained(
 
 def _ended(output: Path, record: dict[str, Any], trained: TrainOutput, laps: Laps) -> Pretraining:
     """Write down how a run ended whose model, if it was not stopped, is in its folder."""
-    run_folder.end(output, record, trained, {})
+    found = record.get(run_folder.PERPLEXITY, {})
+    said = "On the text that was held out, of the tokens asked for: {before:.4g} before, {after:.4g} after."
+    run_folder.end(
+        output, record, trained, {run_folder.SECTIONS: {"Perplexity": said.format(**found)}} if found else {}
+    )
     laps.count("saving")
-    return Pretraining(output, trained, Results(), laps.seconds, **record.get(PERPLEXITY, {}))
+    return Pretraining(output, trained, Results(), laps.seconds, **found)
 
 
 def _transformer_of(encoder: SentenceTransformer, name: str) -> str:
