@@ -168,10 +168,9 @@ def _trained(
 def _ended(output: Path, record: dict[str, Any], trained: TrainOutput, laps: Laps) -> Pretraining:
     """Write down how a run ended whose model, if it was not stopped, is in its folder."""
     found = record.get(run_folder.PERPLEXITY, {})
-    said = "On the text that was held out, of the tokens asked for: {before:.4g} before, {after:.4g} after."
-    run_folder.end(
-        output, record, trained, {run_folder.SECTIONS: {"Perplexity": said.format(**found)}} if found else {}
-    )
+    said = "Of the masked tokens of held-out text: {before:.4g} before, {after:.4g} after."
+    sections = {"Perplexity": said.format(**found)} if found else {}
+    run_folder.end(output, record, trained, {run_folder.SECTIONS: sections})
     laps.count("saving")
     return Pretraining(output, trained, Results(), laps.seconds, **found)
 
