@@ -1,0 +1,26 @@
+"""What a small Origin with a bank of contexts is made of."""
+
+import gzip
+import json
+
+from samesense.recipes.origin import recipe
+from samesense.recipes.origin.settings import choose_origin
+from tests.context.worlds import some_documents
+from tests.messages import listen
+
+SMALL = {"windows": 6, "tokens": 4, "layer": 1, "reference": 60, "cells": "means", "score_precision": "float32"}
+
+
+def write_documents(folder):
+    """Write documents into a folder, and return the file."""
+    path = folder / "documents.jsonl.gz"
+    lines = [json.dumps({"sentences": sections[0]}) for sections in some_documents(12)]
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    return str(path)
+
+
+def make(documents, model, folder, *, overwrite=False, **changes):
+    """Make an Origin; returns whether it is whole, and the lines said."""
+    lines = listen()
+    settings = choose_origin("bank", {**SMALL, "language_model": model, **changes})
+    return recipe.run([documents], settings, folder, overwrite=overwrite), lines

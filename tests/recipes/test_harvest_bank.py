@@ -1,0 +1,148 @@
+"""Pairs of an Origin with a bank of contexts."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from samesense.context.origin.banked import BankOrigin
+from samesense.context.origin.load import open_origin
+from samesense.errors import ConfigError, ModelError, SamesenseError
+from samesense.recipes.context import estimate
+from samesense.recipes.context.documents import name_documents
+from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.harvest import bank as harvest_bank
+from samesense.recipes.harvest import recipe as recipe_of_harvest
+from samesense.recipes.harvest.recipe import harvest
+from samesense.recipes.harvest.settings import HarvestSettings
+from samesense.recipes.job import Job
+from tests.context.worlds import small_causal
+from tests.messages import listen
+from tests.recipes.bank_world import SMALL, make, write_documents
+from tests.recipes.harvest_world import shards
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    return write_documents(tmp_path_factory.mktemp("documents"))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return str(small_causal(tmp_path_factory.mktemp("causal")))
+
+
+@pytest.fixture(scope="module")
+def made(documents, model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made") / "o"
+    assert make(documents, model, folder)[0]
+    return folder
+
+
+@pytest.mark.slow
+def test_pairs_of_its_corpus_are_harvested_by_any_workers_and_after_a_stop(made, tmp_path, monkeypatch):
+    chosen = HarvestSettings(pairs=90, shard_size=40, sentences=60)
+    one, two = tmp_path / "one", tmp_path / "two"
+    found = harvest(made, one, chosen)
+    assert (found.pairs, found.wanted) == (90, {"random": 36, "neighbours": 36, "section": 18})
+    monkeypatch.setattr(recipe_of_harvest, "parquet", lambda *_: 1 / 0)  # stopped once all sentences are read
+    with pytest.raises(SamesenseError):
+        harvest(made, two, chosen.model_copy(update={"workers": 2}))
+    monkeypatch.undo()
+    monkeypatch.setattr(BankOrigin, "encode", lambda *_: 1 / 0)  # they are not read again
+    harvest(made, two, chosen)
+    monkeypatch.undo()
+    files = [sorted((folder / "shards").iterdir()) for folder in (one, two)]
+    assert len(files[0]) == 3 and [f.read_bytes() for f in files[0]] == [f.read_bytes() for f in files[1]]
+    rows = [row for path in files[0] for row in pq.read_table(path).to_pylist()]
+    pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
+    origin = open_origin(made)
+    np.testing.assert_allclose([row["score"] for row in rows], origin(pairs), atol=1e-4)
+    assert len(set(map(frozenset, pairs))) == 90 and len({text for pair in pairs for text in pair}) <= 60
+    assert {row["kind"] for row in rows if row["document1"] == row["document2"]} == {"section"}
+    assert {row["document1"] == row["document2"] for row in rows if row["kind"] != "section"} == {False}
+    documents = origin.corpus.documents_of(np.arange(len(origin.corpus)))
+    for row in rows:
+        first = int(np.flatnonzero(documents == row["document1"])[0])
+        assert origin.corpus.sentence(first + row["position1"]) == row["sentence1"]
+
+
+DIES = """
+import os, signal, sys
+from pathlib import Path
+from samesense.context.origin.banked import BankOrigin
+from samesense.recipes.harvest.recipe import harvest
+from samesense.recipes.harvest.settings import HarvestSettings
+
+read = BankOrigin.encode
+def encode(self, texts):
+    if list(Path(sys.argv[2]).glob("vectors/shards/*")):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return read(self, texts)
+BankOrigin.encode = encode
+harvest(Path(sys.argv[1]), Path(sys.argv[2]), HarvestSettings(pairs=90, shard_size=40, sentences=60))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["killed", pytest.param("ray", marks=pytest.mark.long)])
+def test_a_harvest_is_the_same_after_a_kill_and_on_a_cluster(made, tmp_path, how):
+    chosen = HarvestSettings(pairs=90, shard_size=40, sentences=60)
+    whole, other = tmp_path / "whole", tmp_path / "other"
+    harvest(made, whole, chosen)
+    if how == "killed":
+        ended = subprocess.run([sys.executable, "-c", DIES, made, other], capture_output=True, check=False)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert len(shards(other / "vectors")) == 1 and not (other / "shards").exists()
+        harvest(made, other, chosen)
+    else:
+        pytest.importorskip("ray")
+        harvest(made, other, chosen.model_copy(update={"executor": "ray"}))
+    assert shards(other / "vectors") == shards(whole / "vectors") and len(shards(whole / "vectors")) == 2
+    assert shards(other) == shards(whole)
+
+
+def test_a_worker_that_has_another_bank_is_refused(monkeypatch):
+    monkeypatch.setattr(harvest_bank, "opened", lambda folder, device: SimpleNamespace(identity="another"))
+    with pytest.raises(ModelError, match="Every worker must have the same Origin"):
+        harvest_bank.VectorWork(Path("o"), "cpu", (0,), "one")(0)
+
+
+@pytest.mark.parametrize("idle", [{"unit": 5}, {"spacings": (2, 3)}])
+def test_a_harvest_of_a_bank_has_no_units(made, tmp_path, idle):
+    (name,) = idle
+    with pytest.raises(ConfigError, match=f"{name} has no effect where contexts is bank"):
+        harvest(made, tmp_path / "h", HarvestSettings(pairs=90, sentences=60, **idle))
+    assert not (tmp_path / "h").exists()
+    with pytest.raises(ConfigError, match=f"{name} has no effect where contexts is bank"):
+        ContextSettings(harvest=idle)
+    with pytest.raises(ConfigError, match="sentences has no effect where contexts is retrieved"):
+        ContextSettings(origin_config="scaled", harvest={"sentences": 50})
+
+
+def test_a_harvest_of_a_bank_says_what_it_cost_and_what_is_missing(made, tmp_path):
+    said = listen()
+    found = harvest(made, tmp_path / "h", HarvestSettings(pairs=1700, shard_size=1000, sentences=60))
+    told, missing = "\n".join(said), found.wanted["section"] - found.planned["section"]
+    assert missing > 0 and "missing since there are no more of the kind, and not replaced: " in told
+    assert f"section {missing}" in told and "units" not in told
+    assert "60 sentences, " in told and " s of a worker each" in told
+    assert "s of a worker a pair, beside the reading" in told
+
+
+def test_an_estimate_counts_the_reading_of_the_sentences_that_are_harvested(documents, model, tiny_trunk, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(estimate, "where_time_went", lambda seconds: seen.update(seconds) or "")
+    settings = ContextSettings(
+        model=str(tiny_trunk), precision="float32", batch_size=8, max_seq_length=32,
+        origin={**SMALL, "language_model": model, "reference": 100}, harvest={"sentences": 80, "pairs": 2000},
+    )  # fmt: skip
+    given = Job(method="context", data=name_documents([documents], settings), settings=settings, output=Path())
+    estimate.estimate(given)
+    # the little reads 50 sentences; 100 are to be read for the whitening, and 80 by the harvest
+    assert seen["harvest"] >= 0.8 * seen["reference"] > 0
