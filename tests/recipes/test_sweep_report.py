@@ -86,7 +86,7 @@ def test_the_start_is_another_one_with_a_prompt_and_guards_are_refused(file):
 
 def test_a_name_with_a_bar_stays_one_cell():
     table = _tried_table([Tried("toy", "a | b", "learning_rate 0.1", 0.5, chosen=True, status="finished", error="")])
-    assert table.splitlines()[-1] == r"| toy | a \| b | **learning_rate 0.1** | **50.00** |"
+    assert table.markdown().splitlines()[-1] == r"| toy | a \| b | learning_rate 0.1 | 50.00 | yes |"
 
 
 def test_cells_that_were_not_made_alike_are_named(file, tmp_path):

@@ -47,9 +47,12 @@ def test_what_is_best_on_dev_is_run_with_all_seeds(toy, tmp_path):
     assert any(line.startswith("chosen: toy, cosent: learning_rate 0.002, dev ") for line in said)
     text = write_report(tmp_path / "s")[0]
     table = text.partition("## Chosen on dev")[2].partition("##")[0].splitlines()[4:8]
-    assert [line.count("**") for line in table[:2]] == [0, 4] and sum(line.count("**") for line in table) == 8
-    devs = [float(line.split("|")[4].strip(" *")) for line in table[2:]]
-    assert table[2 + int(devs[1] > devs[0])].count("**") == 4
+    assert [line.endswith("| yes |") for line in table[:2]] == [False, True]
+    assert sum(line.endswith("| yes |") for line in table) == 2
+    devs = [float(line.split("|")[4]) for line in table[2:]]
+    assert table[2 + int(devs[1] > devs[0])].endswith("| yes |")
+    page = (tmp_path / "s" / "report.html").read_text(encoding="utf-8")
+    assert "<h3>Chosen on dev</h3>" in page and "<h3>Steps to the best dev score of each: toy</h3>" in page
     again = run(make_plan(plan.file), tmp_path / "s")
     assert again == ended
 

@@ -67,7 +67,7 @@ def test_the_untouched_start_is_drawn_and_is_nobodys_best():
 
 def test_tables():
     curves = {"mse": {1: curve(0.1, 0.4)}, "cosent": {1: curve(0.5, 0.45)}}
-    assert steps_table(steps_to_scores(curves)).splitlines()[2:] == [
+    assert steps_table(steps_to_scores(curves), "stsb").markdown().splitlines()[2:] == [
         "| mse | 40.00 | 20 | - | 10 (-50 %) |",
         "| cosent | 50.00 | 10 | not reached | - |",
     ]

@@ -9,7 +9,7 @@ from samesense.reports.details import cases_table, comparison_table, dataset_det
 from samesense.reports.figures.plot import variables
 from samesense.reports.grid import Cell, Column, Grid
 from samesense.reports.markup import Html, by_screen, element, figure, folded, joined, table
-from samesense.reports.tables import places_cells
+from samesense.reports.tables import Table, places_cells
 from samesense.reports.verdict import direction, span, verdict_notes
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -26,6 +26,8 @@ def html_page(content: Content) -> str:
         sections.append((suite, suite, joined([*own, comparison_table(content, suite)])))
     if content.general:
         sections.append(("figures", "Figures", joined(map(figure, content.general))))
+    if content.tables:
+        sections.append(("runs", "Runs", joined(map(_table, content.tables))))
     if content.results:
         sections.append(("datasets", "Data set by data set", _datasets(content)))
     sections.append(("models", "Models", _models(content)))
@@ -87,6 +89,11 @@ def _opening(content: Content) -> Html:
     parts += [by_screen(content.opening)] if content.opening else []
     header, rows = places_cells(content.ranking)
     return element("section", joined([*parts, table(header, rows, class_="numbers")]), id="answer")
+
+
+def _table(one: Table) -> Html:
+    numbers = set(one.numeric) >= set(one.header[1:])
+    return joined([element("h3", one.title), table(one.header, one.rows, class_="numbers" if numbers else "")])
 
 
 def _models(content: Content) -> Html:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from samesense.reports.grid import ABSENT, Grid
 from samesense.reports.significance import p_text
@@ -10,6 +11,20 @@ from samesense.reports.standing import Ranking
 from samesense.reports.verdict import count_text, direction, short, verdict
 from samesense.results import TEXT, Rows, measure_of, one_line, result_tables
 from samesense.types import Result
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table beside the main ones."""
+
+    title: str
+    header: list[str]
+    rows: Rows
+    numeric: Collection[str]  # columns that are set flush right
+
+    def markdown(self) -> str:
+        """Return it without its title."""
+        return markdown(self.header, self.rows, self.numeric)
 
 
 def markdown_table(results: Sequence[Result]) -> str:

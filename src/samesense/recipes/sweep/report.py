@@ -20,7 +20,7 @@ from samesense.reports.significance import Comparison, paired_comparisons
 from samesense.reports.standing import Ranking, rank
 from samesense.reports.store import Run
 from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
-from samesense.reports.tables import markdown, markdown_grids, plain
+from samesense.reports.tables import Table, markdown_grids, plain
 from samesense.types import Evidence
 
 Curves = dict[str, dict[str, dict[int, Curve]]]
@@ -51,6 +51,7 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     warnings = list(plan["warnings"])
     notes = [*failed, *_not_run(cells, tuning), *problems, *_unlike(cells), *warnings]
     report = _report(cells, evidence, comparisons, ranking, notes, against=plan["against"])
+    report = replace(report, tables=_more_tables(cells, tuning))
     text = _tables(report, cells, problems, tuning, warnings)
     written = [
         write_json_lines(output / "results.jsonl", rows(cells)),
@@ -82,12 +83,7 @@ def _tables(
     if report.comparisons:
         parts.append(f"{plain(report.marks())}\n")
         parts.append(f"## Differences from {report.reference}\n\n{difference_table(report.comparisons)}\n")
-    if tuning:
-        parts.append(f"## Chosen on dev\n\n{_tried_table(tuning)}\n")
-    for dataset, curves in _curves(cells).items():
-        found = steps_to_scores(curves)
-        if found:
-            parts.append(f"## Steps to the best dev score of each: {dataset}\n\n{steps_table(found)}\n")
+    parts += [f"## {table.title}\n\n{table.markdown()}\n" for table in report.tables]
     for title, lines in (
         ("Failed", _failed(cells, tuning)),
         ("Not run", _not_run(cells, tuning)),
@@ -104,14 +100,22 @@ _UNTRIED = {"finished": "", "failed": "failed"}
 """What stands for the dev score where there is none, by what became of the run."""
 
 
-def _tried_table(tuning: Sequence[Tried]) -> str:
-    """Return what was tried with the first seed, and what all seeds were run with, as Markdown."""
+def _tried_table(tuning: Sequence[Tried]) -> Table:
+    """Return what was tried with the first seed, and what all seeds were run with."""
     rows = []
     for one in tuning:
         shown = _UNTRIED.get(one.status, "not run yet") if one.dev is None else f"{100 * one.dev:.2f}"
-        mark = "**" if one.chosen and one.dev is not None else ""
-        rows.append([one.dataset, one.variant, f"{mark}{one.settings}{mark}", f"{mark}{shown}{mark}"])
-    return markdown(["data set", "variant", "tried", "dev"], rows, numeric=("dev",))
+        rows.append(
+            [one.dataset, one.variant, one.settings, shown, "yes" if one.chosen and one.dev is not None else ""]
+        )
+    return Table("Chosen on dev", ["data set", "variant", "tried", "dev", "chosen"], rows, numeric=("dev",))
+
+
+def _more_tables(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[Table]:
+    """Return what was tried, and how soon the variants get to each other's scores."""
+    timed = {dataset: steps_to_scores(curves) for dataset, curves in _curves(cells).items()}
+    tried_first = [_tried_table(tuning)] if tuning else []
+    return [*tried_first, *(steps_table(found, dataset) for dataset, found in timed.items() if found)]
 
 
 def _report(
