@@ -126,11 +126,8 @@ def convergence(rows: Rows) -> str:
         found = [one for one in steps_to_scores(curves) if one.baseline not in idle]
         said = f"No better on test than the start point, so no level: {', '.join(idle)}." if idle else ""
         if curves:
-            parts.append(
-                "\n\n".join(
-                    filter(None, [f"**{dataset}**", steps_table(found, dataset).markdown() if found else "", said])
-                )
-            )
+            table = steps_table(found, dataset).markdown() if found else ""
+            parts.append("\n\n".join(filter(None, [f"**{dataset}**", table, said])))
     return "\n\n".join(parts)
 
 

@@ -132,7 +132,7 @@ def test_what_failed_or_waits_among_what_was_tried_is_said(file, tmp_path):
     begin(plan, tmp_path)
     fail(plan, tmp_path, plan.tuning[:1])
     text, _ = write_report(tmp_path)
-    assert "| toy | base | temperature 0.05 | failed |\n| toy | base | temperature 0.1 | not run yet |" in text
+    assert "| toy | base | temperature 0.05 | failed |  |\n| toy | base | temperature 0.1 | not run yet |" in text
     assert "## Failed\n\n- toy, base: temperature 0.05: MemoryError: no room\n" in text
     assert "## Not run\n\n- toy, base: not tuned yet\n" in text
 

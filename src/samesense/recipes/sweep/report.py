@@ -105,9 +105,8 @@ def _tried_table(tuning: Sequence[Tried]) -> Table:
     rows = []
     for one in tuning:
         shown = _UNTRIED.get(one.status, "not run yet") if one.dev is None else f"{100 * one.dev:.2f}"
-        rows.append(
-            [one.dataset, one.variant, one.settings, shown, "yes" if one.chosen and one.dev is not None else ""]
-        )
+        chosen = "yes" if one.chosen and one.dev is not None else ""
+        rows.append([one.dataset, one.variant, one.settings, shown, chosen])
     return Table("Chosen on dev", ["data set", "variant", "tried", "dev", "chosen"], rows, numeric=("dev",))
 
 
