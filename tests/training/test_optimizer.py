@@ -1,4 +1,5 @@
 import copy
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -38,7 +39,7 @@ def trained(batches, decay=0.0, rows=True, kind=RowAdamW, stop=None, max_norm=1e
             adamw.zero_grad()
             for part in ids:  # several backwards add up
                 model(part).backward()
-            clip_gradients(model.parameters(), max_norm)
+            clip_gradients(model.parameters(), max_norm, adamw)
             adamw.step()
     assert not model.words.sparse
     return model
@@ -78,7 +79,7 @@ def test_clipping_is_that_of_torch():
     one.words.sparse = True
     for model in (one, other):
         model(ids).backward()
-    norm = clip_gradients(one.parameters(), 1e-3)
+    norm = clip_gradients(one.parameters(), 1e-3, torch.optim.SGD(one.parameters()))
     torch.testing.assert_close(norm, nn.utils.clip_grad_norm_(other.parameters(), 1e-3))
     torch.testing.assert_close(one.words.weight.grad.to_dense(), other.words.weight.grad)
     torch.testing.assert_close(one.last.weight.grad, other.last.weight.grad)
@@ -107,7 +108,7 @@ def test_gradients_of_float16_are_unscaled_before_they_are_clipped():
             model.last.weight.grad /= 1024
 
     accelerator = Accelerator()
-    clip_all(accelerator, model)
+    clip_all(SimpleNamespace(accelerator=accelerator, optimizer=torch.optim.SGD(model.parameters())), model)
     assert accelerator.clip_grad_norm_(model.parameters(), 100.0).item() == pytest.approx(DIM**0.5)
     assert model.last.weight.grad.tolist() == [[1.0] * DIM]
 
@@ -115,5 +116,21 @@ def test_gradients_of_float16_are_unscaled_before_they_are_clipped():
 def test_gradients_without_a_norm_are_shown_and_not_hidden():
     model = Model()
     model.last.weight.grad, model.last.bias.grad = torch.ones(1, DIM), torch.tensor([torch.nan])
-    assert clip_gradients(model.parameters(), 1.0).isnan()
+    assert clip_gradients(model.parameters(), 1.0, torch.optim.SGD(model.parameters())).isnan()
     assert model.last.weight.grad.isnan().all()
+
+
+def test_a_clip_is_of_one_step_and_is_done_by_the_wrapped_optimiser():
+    model, ids = Model(), some_batches(1)[0][0]
+    adamw = RowAdamW(model.parameters(), lr=1e-2, fused=True)
+    trainer = SimpleNamespace(
+        accelerator=SimpleNamespace(unscale_gradients=lambda: None), optimizer=SimpleNamespace(optimizer=adamw)
+    )
+    clip_all(trainer, model)
+    model(ids).backward()
+    before = model.last.weight.grad.clone()
+    norm = trainer.accelerator.clip_grad_norm_(model.parameters(), 1e-3)
+    assert adamw.grad_scale == pytest.approx(norm.item() / 1e-3, rel=1e-2)
+    assert torch.equal(model.last.weight.grad, before)  # the pass that updates the weights does it
+    adamw.step()
+    assert adamw.grad_scale is None

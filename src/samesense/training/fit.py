@@ -185,7 +185,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
         if sparse:
             arguments = trainer.get_optimizer_cls_and_kwargs(trainer.args, model)[1]
             trainer.optimizer_cls_and_kwargs = (RowAdamW, arguments)
-        clip_all(trainer.accelerator, loss)
+        clip_all(trainer, loss)
         if isinstance(batches, Mix):
             trainer.mix = batches
         stopped = run_trainer(trainer, resume_from, stop)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from samesense.execution.ranks import world_size
 
 if TYPE_CHECKING:
-    from accelerate import Accelerator
+    from transformers import Trainer
 
 _ROWS = 2048
 """Rows below which embeddings are trained as any other weight."""
@@ -31,15 +31,18 @@ _CHUNK = 512
 class RowAdamW(torch.optim.AdamW):
     """torch's fused AdamW, with sparse gradients for embeddings ``(rows, dim)``.
 
-    A row has moments from the first step on in which it has a gradient, and is then updated in every step.
+    A row has moments from the first step on in which it has a gradient, and is then updated in every step. Gradients
+    are divided by ``grad_scale``, where that is set, in the pass that updates the weights; it holds for one step.
 
     Source: Loshchilov and Hutter 2019, as torch computes it; with a weight decay of 0 the weights are the same.
     Differs: rows that no text has held yet do not decay either.
     """
 
+    grad_scale: Tensor | None = None
+
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the weights by their gradients, which stay as they are."""
+        """Update the weights by their gradients."""
         found = None
         if closure is not None:
             with torch.enable_grad():
@@ -55,6 +58,7 @@ class RowAdamW(torch.optim.AdamW):
             for weight, gradient, group in sparse:
                 self._step_rows(weight, gradient.coalesce(), group)
         finally:
+            self.grad_scale = None
             for weight, gradient, _ in sparse:
                 weight.grad = gradient
         return found
@@ -89,6 +93,7 @@ class RowAdamW(torch.optim.AdamW):
                 eps=group["eps"],
                 amsgrad=False,
                 maximize=group["maximize"],
+                grad_scale=self.grad_scale,
             )
             weight.index_copy_(0, own, weights)
             done = end
@@ -147,19 +152,22 @@ def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
             module.sparse = False
 
 
-def clip_all(accelerator: Accelerator, loss: nn.Module) -> None:
+def clip_all(trainer: Trainer, loss: nn.Module) -> None:
     """Have a trainer clip the gradients of the model and of what the loss itself learns, such as a head, together."""
     weights = list(loss.parameters())  # once, not by a walk through all modules in every step
 
     def clip(parameters: Iterable[Tensor], max_norm: float, norm_type: float = 2) -> Tensor:
-        accelerator.unscale_gradients()  # of float16
-        return clip_gradients(weights, max_norm)
+        trainer.accelerator.unscale_gradients()  # of float16
+        optimizer = getattr(trainer.optimizer, "optimizer", trainer.optimizer)  # accelerate wraps it
+        return clip_gradients(weights, max_norm, optimizer)
 
-    accelerator.clip_grad_norm_ = clip
+    trainer.accelerator.clip_grad_norm_ = clip
 
 
-def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
+def clip_gradients(weights: Iterable[Tensor], max_norm: float, optimizer: Any) -> Tensor:
     """Scale gradients, sparse ones too, down to one norm, and return the norm that they had.
+
+    :class:`RowAdamW` scales them itself in its next step, which saves a pass through memory.
 
     Source: ``torch.nn.utils.clip_grad_norm_``, which takes no sparse ones.
     """
@@ -167,7 +175,10 @@ def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
     norm: Tensor = nn.utils.get_total_norm(found)
     factor = max_norm / (norm + 1e-6)
     if not bool(factor >= 1):  # also where it is not a number, which then shows
-        torch._foreach_mul_(found, factor)
+        if isinstance(optimizer, RowAdamW):
+            optimizer.grad_scale = factor.reciprocal()
+        else:
+            torch._foreach_mul_(found, factor)
     return norm
 
 
