@@ -108,6 +108,9 @@ def test_overwrite_is_asked_for_and_takes_only_its_own(parts, settings, tmp_path
     quick = settings.model_copy(update={"max_steps": 2})
     METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     (tmp_path / "run" / "notes.txt").write_text("mine")
+    for name, file in (("fold-01", "manifest.json"), ("fold-02", "notes.txt")):  # of a cross-validation, and the user's
+        (tmp_path / "run" / name).mkdir()
+        (tmp_path / "run" / name / file).write_text("{}")
     with pytest.raises(OutputError) as error:
         METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     assert str(error.value) == (
@@ -119,6 +122,7 @@ def test_overwrite_is_asked_for_and_takes_only_its_own(parts, settings, tmp_path
         METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+    assert [path.name for path in (tmp_path / "run").glob("fold-*")] == ["fold-02"]
 
 
 def test_a_model_that_cannot_be_loaded_costs_nothing(parts, settings, tmp_path):

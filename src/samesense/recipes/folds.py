@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from samesense.data import PairData
-from samesense.encoder.saving.storage import check_free
 from samesense.errors import ConfigError
 from samesense.evaluation.argument import ArgumentTask, Fold
 from samesense.execution.progress import progress_bar
@@ -26,7 +25,7 @@ from samesense.files import only_writer, read_json, write_json
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.recipes.methods import Method
-from samesense.recipes.run_folder import DEV, FOLDERS, HISTORY, REPORT, RESULTS, check_inputs, data_identity
+from samesense.recipes.run_folder import RESULTS, check_inputs, check_new, clear, data_identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.training import manifest
@@ -65,7 +64,8 @@ def cross_validate(
     with only_writer(output):
         _check_folder(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
         if not resume:
-            _begin(output, record)
+            clear(output)
+            manifest.write(output, record)
         return _evaluated(method, data, settings, output, task)
 
 
@@ -123,23 +123,8 @@ def _check_folder(output: Path, record: dict[str, Any], *, resume: bool, overwri
     if resume:
         manifest.check_same_run(output, record)
     else:
-        check_free(output, overwrite=overwrite)
-        check_inputs(output, record, [place.name for place in _earlier(output)])
-
-
-def _earlier(output: Path) -> list[Path]:
-    """Return what an earlier run may have left, of one model too."""
-    return [*output.glob("fold-[0-9][0-9]"), *(output / name for name in (*FOLDERS, HISTORY, RESULTS, REPORT, *DEV))]
-
-
-def _begin(output: Path, record: dict[str, Any]) -> None:
-    """Remove what an earlier run left, and write the manifest."""
-    for place in _earlier(output):
-        if place.is_dir():
-            shutil.rmtree(place, ignore_errors=True)
-        else:
-            place.unlink(missing_ok=True)
-    manifest.write(output, record)
+        check_new(output, overwrite=overwrite)
+        check_inputs(output, record)
 
 
 def _write_scores(folder: Path, test: PairData) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict
 from itertools import chain
@@ -63,7 +63,7 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
     if not resume:
         if is_main():
             check_new(output, overwrite=overwrite)
-            check_inputs(output, record, (*FOLDERS, HISTORY, RESULTS, REPORT, *DEV, manifest.FILE))
+            check_inputs(output, record)
         return {}
     if (output / MODEL).exists() and manifest.read(output)["status"] == "finished":
         raise OutputError(f"The run in {output} is finished: its model is there. Overwrite it to train anew.")
@@ -86,15 +86,31 @@ def _begun(output: Path) -> bool:
     return False
 
 
-def check_inputs(output: Path, record: dict[str, Any], removed: Iterable[str]) -> None:
-    """Raise OutputError if what is removed in a folder is read by this run."""
+def check_inputs(output: Path, record: dict[str, Any]) -> None:
+    """Raise OutputError if what a new run removes in a folder is read by it."""
     if not output.is_dir():
         return
     settings = record["settings"]
     inputs = [part["source"] for part in record["data"].values()]
     inputs += map(str, (settings.get("model", ""), *settings.get("teacher", ())))
-    for name in removed:
-        check_folder(output / name, map(place_of, inputs))
+    for place in _earlier(output):
+        check_folder(place, map(place_of, inputs))
+
+
+def _earlier(output: Path) -> list[Path]:
+    """Return what an earlier run may have left: of one model, or of folds."""
+    files = (manifest.FILE, HISTORY, RESULTS, REPORT, *DEV)
+    folds = [place for place in output.glob("fold-[0-9][0-9]") if (place / manifest.FILE).is_file()]
+    return [*folds, *(output / name for name in (*FOLDERS, *files))]
+
+
+def clear(output: Path) -> None:
+    """Remove what an earlier run left, and nothing else."""
+    for place in _earlier(output):
+        if place.is_dir():
+            shutil.rmtree(place, ignore_errors=True)
+        else:
+            place.unlink(missing_ok=True)
 
 
 def finished_training(output: Path, before: Mapping[str, Any]) -> TrainOutput | None:
@@ -127,10 +143,7 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
         return record
     (output / RESULTS).unlink(missing_ok=True)
     if not before:
-        for folder in FOLDERS:
-            shutil.rmtree(output / folder, ignore_errors=True)
-        for file in (manifest.FILE, HISTORY, REPORT, *DEV):
-            (output / file).unlink(missing_ok=True)
+        clear(output)
     output.mkdir(parents=True, exist_ok=True)
     manifest.write(output, record)
     return record
