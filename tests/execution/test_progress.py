@@ -62,6 +62,10 @@ def test_one_is_counted_in_the_singular(clock):
     for unit, total in (("batch", 1), ("batch", 2), ("step", 1), ("text", None), ("B", 1_000_000)):
         with progress_bar("some", unit, total) as bar:
             said.append(bar.line().partition(", ")[0])
+    with progress_bar("some", "text") as bar:
+        bar.update()
+        said.append(bar.line().partition(", ")[0])
+    assert said.pop() == "some: 1 text"
     assert said == [f"some: 0 {rest}" for rest in ("of 1 batch", "of 2 batches", "of 1 step", "texts")] + [
         "some: 0.0 of 1.0 MB"
     ]

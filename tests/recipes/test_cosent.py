@@ -120,6 +120,9 @@ def test_overwrite_is_asked_for_and_takes_only_its_own(parts, settings, tmp_path
     manifest.write(tmp_path / "run", record | {"status": "interrupted"})
     with pytest.raises(OutputError, match=r"not finished\. Pass `resume` to go on with it, or `overwrite`"):
         METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
+    manifest.write(tmp_path / "run", record | {"status": "interrupted", "method": "simcse"})
+    with pytest.raises(OutputError, match="is not empty"):  # another method's is not gone on with
+        METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
     assert [path.name for path in (tmp_path / "run").glob("fold-*")] == ["fold-02"]

@@ -19,6 +19,7 @@ from samesense.recipes import folds
 from samesense.recipes.cosent import recipe as cosent
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
+from samesense.recipes.run_folder import FOLD_SCORES
 from samesense.reports import read_results
 from tests.messages import listen
 from tests.recipes.harvests import some_pairs
@@ -45,7 +46,7 @@ def settings(tiny_trunk):
 def scores_of(output, dealt, rows):
     found = np.full(rows, np.nan)
     for number, (_, held) in enumerate(dealt, 1):
-        found[held] = json.loads((output / f"fold-{number:02}" / folds.SCORES).read_text())["scores"]
+        found[held] = json.loads((output / f"fold-{number:02}" / FOLD_SCORES).read_text())["scores"]
     return found
 
 

@@ -205,9 +205,12 @@ def test_a_run_lowers_the_loss_and_leaves_an_encoder_with_its_head(tiny_trunk, d
     assert again.before == pytest.approx(made.after, rel=1e-4) and "the head is new" not in str(again)
     card = (made.model / "README.md").read_text()
     assert next(running_documents(documents))[0][0] not in card
-    assert "not trained for the similarity of sentences" in card and "pipeline_tag: feature-extraction" in card
-    assert f"{made.before:.4g} before, {made.after:.4g} after" in card
-    assert 'samesense train pairs.tsv --model "this folder"' in card and "not evaluated" not in card
+    assert "to be trained for the similarity of sentences before use" in card
+    assert "pipeline_tag: feature-extraction" in card and 'samesense train pairs.tsv --model "this folder"' in card
+    assert f"held-out text: {made.after:.4g} after." in card  # before, its head was a new one
+    assert f"held-out text: {again.before:.4g} before, {again.after:.4g} after." in (
+        (again.model / "README.md").read_text()
+    )
     name_on_hub(made.model, "me/mine")
     assert '--model "me/mine"' in (made.model / "README.md").read_text()
 

@@ -47,6 +47,7 @@ def test_cases_are_multiplied_with_the_grid_and_named(toy):
         ({"case": [{"data": ["other"]}]}, "A case is run on data sets of the sweep, toy; received 'other'."),
         ({"start": "whitened"}, "start is true, false or a list of none, mean, whiten, as in"),
         ({"start": ["mean", 3]}, "received ['mean', 3]."),
+        ({"start": [True]}, "received [True]."),
         (
             {"data": [{"name": "a", "train": "t", "test": "u", "dev": "hold 10%"}]},
             "as in dev = \"hold 0.1\" for a tenth; received 'hold 10%'.",

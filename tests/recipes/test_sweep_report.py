@@ -215,7 +215,8 @@ def test_pairs_of_training_in_a_test_set_are_told_beside_the_figures(file, toy_p
     assert plan.warnings[0].startswith("toy: ")
     leave(plan, tmp_path)
     assert f"## Warnings about the data\n\n- {plan.warnings[0]}\n" in write_report(tmp_path)[0]
-    assert plan.warnings[0] in (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert plan.warnings[0] in page.partition("<h2>Warnings about the data</h2>")[2].partition("<h2>")[0]
 
 
 def test_a_test_set_is_not_called_as_a_mean(file):

@@ -20,6 +20,10 @@ from tests.recipes.sweeps import content, quick
 pytest.importorskip("matplotlib")
 
 
+def job_of(plan, folder):
+    return cells.CellJob(plan.cells[0], plan.splits_of(plan.cells[0]), folder, "float32")
+
+
 @pytest.fixture
 def toy(tiny_trunk, toy_pairs):
     return content(tiny_trunk, toy_pairs)
@@ -47,13 +51,31 @@ def test_ctrl_c_is_passed_on_but_on_windows_where_a_signal_would_kill(monkeypatc
 @pytest.mark.posix
 @pytest.mark.parametrize("seconds", [0.0, 0.2, 0.6])
 def test_ctrl_c_ends_a_process_that_is_just_starting_without_a_word(toy, tmp_path, capfd, seconds):
-    plan = quick(toy)
-    process = workers._begun(cells.CellJob(plan.cells[0], plan.splits_of(plan.cells[0]), tmp_path, "float32"), 1)
+    job = job_of(quick(toy), tmp_path)
+    with workers._held_back():
+        process = workers._begun(job, 1)
     time.sleep(seconds)  # it opens a Python, reads its job and imports torch
-    os.kill(process.pid, signal.SIGINT)
+    workers._interrupt([process])
     process.join()
     assert (process.exitcode, capfd.readouterr().err) == (0, "")
+    assert status_of(job.folder) != "finished"
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+@pytest.mark.posix
+def test_ctrl_c_while_a_process_is_started_reaches_it(toy, tmp_path, monkeypatch):
+    begin, begun = workers._begun, []
+
+    def interrupted(job, threads):
+        begun.append(begin(job, threads))
+        os.kill(os.getpid(), signal.SIGINT)
+        return begun[0]
+
+    monkeypatch.setattr(workers, "_begun", interrupted)
+    job = job_of(quick(toy), tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        list(workers.run_cells(iter([job]), workers.Places(2), lambda running: None))
+    assert begun[0].exitcode == 0 and status_of(job.folder) == "interrupted"
 
 
 @pytest.mark.parametrize("when", ["the next is made ready", "the last one ends"])

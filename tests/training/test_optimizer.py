@@ -118,6 +118,11 @@ def test_gradients_without_a_norm_are_shown_and_not_hidden():
     model.last.weight.grad, model.last.bias.grad = torch.ones(1, DIM), torch.tensor([torch.nan])
     assert clip_gradients(model.parameters(), 1.0, torch.optim.SGD(model.parameters())).isnan()
     assert model.last.weight.grad.isnan().all()
+    model.last.weight.grad = torch.ones(1, DIM)
+    adamw = RowAdamW(model.parameters(), fused=True)
+    clip_gradients(model.parameters(), 1.0, adamw)
+    adamw.step()
+    assert model.last.weight.isnan().all()
 
 
 def test_a_clip_is_of_one_step_and_is_done_by_the_wrapped_optimiser():

@@ -244,7 +244,7 @@ def sweep(
         file: TOML file of the sweep.
         output: folder of the sweep; the same call goes on with one that was begun.
         datasets: data sets of the file to run now; all if none is named.
-        jobs: cells at a time, each with its share of the processor's cores; ``"auto"`` measures whether two are
+        jobs: runs at a time, each with its share of the processor's cores; ``"auto"`` measures whether two are
             faster than one. 1 runs them in this process.
         placeholders: values of placeholders of the file, as in ``DATA="data"``.
 
@@ -253,7 +253,7 @@ def sweep(
 
     Raises:
         KeyboardInterrupt: after Ctrl-C, everything kept.
-        ConfigError: if cells failed; the same call tries them again.
+        ConfigError: if runs failed; the same call tries them again.
     """
     from samesense.recipes.sweep.file import read_sweep
     from samesense.recipes.sweep.plan import make_plan
@@ -266,7 +266,7 @@ def sweep(
     text, _ = write_report(Path(output))
     if ended.failed:
         raise ConfigError(
-            f"{ended.failed} of {ended.finished + ended.failed} cells failed; cell.json of each says why. The same "
+            f"{ended.failed} of {ended.finished + ended.failed} runs failed; cell.json of each says why. The same "
             "call tries them again."
         )
     return text

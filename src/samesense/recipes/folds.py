@@ -25,7 +25,7 @@ from samesense.files import only_writer, read_json, write_json
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.recipes.methods import Method
-from samesense.recipes.run_folder import RESULTS, check_inputs, check_new, clear, data_identity
+from samesense.recipes.run_folder import FOLD_SCORES, FOLDS, RESULTS, check_inputs, check_new, clear, data_identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.training import manifest
@@ -35,8 +35,6 @@ logger = logging.getLogger(__name__)
 
 SPLIT_SEED = 0
 """Seed of the split into folds, whatever the seed of the models: their figures are of the same folds."""
-
-SCORES = "scores.json"
 
 
 def cross_validate(
@@ -59,7 +57,7 @@ def cross_validate(
     task = _task(data, folds)
     _check_folds(method, data, settings, task.folds)
     given = {"folds": folds, "split_seed": SPLIT_SEED, "method": method.name, **settings.model_dump()}
-    record = manifest.describe("folds", given, data_identity({"train": data}))
+    record = manifest.describe(FOLDS, given, data_identity({"train": data}))
     _check_folder(output, record, resume=resume, overwrite=overwrite)
     with only_writer(output):
         _check_folder(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
@@ -79,12 +77,12 @@ def _evaluated(
         for number, (train, test) in enumerate(task.folds, 1):
             folder = output / f"fold-{number:02}"
             logger.info(f"fold {number} of {len(task.folds)}: {len(train)} pairs train, {len(test)} test")
-            if not (folder / SCORES).is_file():
+            if not (folder / FOLD_SCORES).is_file():
                 if not method.run_or_resume(data.take(train), settings, folder):
                     raise KeyboardInterrupt
                 _write_scores(folder, data.take(test))
             shutil.rmtree(folder / "model", ignore_errors=True)
-            content = read_json(folder / SCORES)
+            content = read_json(folder / FOLD_SCORES)
             scores[test], protocol = content["scores"], content["protocol"]
             bar.update()
     model = Model(
@@ -123,10 +121,10 @@ def _check_folder(output: Path, record: dict[str, Any], *, resume: bool, overwri
     if resume:
         manifest.check_same_run(output, record)
     else:
-        check_new(output, overwrite=overwrite)
+        check_new(output, record["method"], overwrite=overwrite)
         check_inputs(output, record)
 
 
 def _write_scores(folder: Path, test: PairData) -> None:
     model = load(folder, precision="float32")
-    write_json(folder / SCORES, {"scores": model.scores(test.pairs()).tolist(), "protocol": model.protocol})
+    write_json(folder / FOLD_SCORES, {"scores": model.scores(test.pairs()).tolist(), "protocol": model.protocol})

@@ -41,6 +41,9 @@ logger = logging.getLogger(__name__)
 MODEL, CHECKPOINTS, HISTORY, RESULTS = "model", "checkpoints", "history.jsonl", "results.jsonl"
 REPORT, CURVE = "report.html", "learning-curve"
 FOLDERS = (MODEL, CHECKPOINTS, TENSORBOARD, CURVE)
+FOLD_SCORES = "scores.json"
+"""Scores of the pairs of a fold, in its folder."""
+
 DEV = ("dev.tsv", "dev.jsonl")
 """Pairs held out of the training data; JSON lines where a text has a tab or a line break, which TSV cannot hold."""
 
@@ -62,7 +65,7 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
     """Raise where this run may not write to ``output``; returns the manifest of the run that is resumed, or nothing."""
     if not resume:
         if is_main():
-            check_new(output, overwrite=overwrite)
+            check_new(output, record["method"], overwrite=overwrite)
             check_inputs(output, record)
         return {}
     if (output / MODEL).exists() and manifest.read(output)["status"] == "finished":
@@ -70,19 +73,19 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
     return manifest.check_same_run(output, record)
 
 
-def check_new(output: Path, *, overwrite: bool) -> None:
-    """Raise OutputError where a new run may not be written to ``output``; one that was begun there can go on."""
-    if not overwrite and _begun(output):
+def check_new(output: Path, method: str, *, overwrite: bool) -> None:
+    """Raise OutputError where a new run may not be written to ``output``; one of the method may go on there."""
+    if not overwrite and _begun(output, method):
         raise OutputError(
             f"{output} holds a run that is not finished. Pass `resume` to go on with it, or `overwrite` to begin anew."
         )
     check_free(output, overwrite=overwrite)
 
 
-def _begun(output: Path) -> bool:
+def _begun(output: Path, method: str) -> bool:
     with suppress(DataError):  # it is not there, or no run's
         found = read_json(output / manifest.FILE)
-        return "method" in found and found.get("status") != "finished"
+        return found.get("method") == method and found.get("status") != "finished"
     return False
 
 
@@ -100,7 +103,8 @@ def check_inputs(output: Path, record: dict[str, Any]) -> None:
 def _earlier(output: Path) -> list[Path]:
     """Return what an earlier run may have left: of one model, or of folds."""
     files = (manifest.FILE, HISTORY, RESULTS, REPORT, *DEV)
-    folds = [place for place in output.glob("fold-[0-9][0-9]") if (place / manifest.FILE).is_file()]
+    marks = (manifest.FILE, FOLD_SCORES)
+    folds = [place for place in output.glob("fold-[0-9][0-9]") if any((place / mark).is_file() for mark in marks)]
     return [*folds, *(output / name for name in (*FOLDERS, *files))]
 
 
@@ -141,8 +145,9 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
         record = before | {"data": record["data"]} | again
     if not is_main():
         return record
-    (output / RESULTS).unlink(missing_ok=True)
-    if not before:
+    if before:
+        (output / RESULTS).unlink(missing_ok=True)
+    else:
         clear(output)
     output.mkdir(parents=True, exist_ok=True)
     manifest.write(output, record)
@@ -230,8 +235,11 @@ def end(output: Path, record: dict[str, Any], trained: TrainOutput, more: Mappin
     manifest.write(output, record)
 
 
-PERPLEXITY = "perplexity"
-"""Key in the manifest of a language model: of the start and of what was kept, on the text that was held out."""
+PRETRAIN = "pretrain"
+"""The method whose models are to be trained further before sentences are compared by them."""
+
+FOLDS = "folds"
+"""What a cross-validation is called in its manifest, whatever its method."""
 
 SECTIONS = "card"
 """Key in what a method adds: text for the card, by heading."""
@@ -249,7 +257,7 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         base=settings["teacher"][0] if is_made(start) else start,
         method=f"trained by {record['method']}" + (f" into {start}" if is_made(start) else ""),
         pairs=settings.get("encoder") == "cross",
-        pretrained=PERPLEXITY in record,
+        pretrained=record["method"] == PRETRAIN,
         **rights,
         data=[CardData(part, _name(own["source"]), own["rows"], own["sha256"]) for part, own in data.items()],
         settings=settings,

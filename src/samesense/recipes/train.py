@@ -113,10 +113,10 @@ class TrainingPlan:
         What the run opens is opened, and what it checks before its first step is checked, the output folder too where
         it must be ``free``. Nothing is left behind.
         """
-        from samesense.recipes.run_folder import check_new
+        from samesense.recipes.run_folder import FOLDS, check_new
 
         if free:
-            check_new(Path(output), overwrite=False)
+            check_new(Path(output), self.method.name if folds is None else FOLDS, overwrite=False)
         made = self.method.check(self.train, self.settings)
         if folds is None:
             found = self.method.estimate(

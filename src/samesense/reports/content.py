@@ -36,7 +36,8 @@ class Content:
     opening: Sequence[Plot] = ()  # the figure that the report opens with: for a desk, and for a phone
     failures: Sequence[Failure] = ()  # data sets on which a model failed
     notes: Sequence[str] = ()  # what was left out, and why
-    tables: Sequence[Table] = ()  # about runs: what was tried, how soon a score was reached
+    warnings: Sequence[str] = ()  # what is to be known of the data
+    tables: Sequence[Table] = ()  # beside those of figures
     general: Sequence[Plot] = ()  # figures about models or runs, not about one data set
     by_dataset: dict[tuple[str, str], list[Plot]] = field(default_factory=dict)  # figures by suite and data set
     marked: Mapping[str, Mapping[Pair, tuple[Marked, Marked]]] = field(default_factory=dict)  # of words, by model

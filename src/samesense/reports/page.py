@@ -31,6 +31,9 @@ def html_page(content: Content) -> str:
     if content.results:
         sections.append(("datasets", "Data set by data set", _datasets(content)))
     sections.append(("models", "Models", _models(content)))
+    if content.warnings:
+        warnings = element("ul", *(element("li", one) for one in content.warnings))
+        sections.append(("warnings", "Warnings about the data", warnings))
     sections.append(("left-out", "Not run", _left_out(content)))
     sections.append(("time", "Time and environment", joined([_times(content), _environment(content)])))
     links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]

@@ -32,7 +32,7 @@ class StepsToScore:
     variant_steps: tuple[float | None, ...]
 
     @property
-    def there(self) -> list[float]:
+    def arrived(self) -> list[float]:
         """Steps of the seeds that arrive."""
         return [steps for steps in self.variant_steps if steps is not None]
 
@@ -42,16 +42,17 @@ class StepsToScore:
 
         Those that arrive are the quick ones: a share over them alone would be a gain even where most never do.
         """
-        arrived = len(self.there) == len(self.variant_steps)
-        return 1 - sum(self.there) / sum(self.baseline_steps) if arrived else None
+        if len(self.arrived) < len(self.variant_steps):
+            return None
+        return 1 - sum(self.arrived) / sum(self.baseline_steps)
 
     def text(self) -> str:
         """Return the mean steps with the share saved, or how many seeds arrive where not all do."""
-        if not self.there:
+        if not self.arrived:
             return "not reached"
-        mean = f"{np.mean(self.there):.0f}"
+        mean = f"{np.mean(self.arrived):.0f}"
         if self.saved is None:
-            return f"{mean} ({len(self.there)} of {len(self.variant_steps)} seeds)"
+            return f"{mean} ({len(self.arrived)} of {len(self.variant_steps)} seeds)"
         return f"{mean} ({-100 * self.saved:+z.0f} %)"
 
 
@@ -134,7 +135,7 @@ def curve_figure(curves: Curves, dataset: str, stem: str, *, reference: str, sty
         f"{one.variant} reaches the best dev score of {one.baseline} ({100 * one.level:.1f} at step "
         f"{np.mean(one.baseline_steps):.0f}) at step {one.text()}."
         for one in steps_to_scores(curves)
-        if one.baseline == reference and one.there
+        if one.baseline == reference and one.arrived
     ]
     return replace(drawn, caption=" ".join([f"{dataset}: {drawn.caption}", *said]))
 

@@ -174,11 +174,11 @@ def clip_gradients(weights: Iterable[Tensor], max_norm: float, optimizer: Any) -
     found = [_values(weight, weight.grad) for weight in weights if weight.grad is not None]
     norm: Tensor = nn.utils.get_total_norm(found)
     factor = max_norm / (norm + 1e-6)
-    if not bool(factor >= 1):  # also where it is not a number, which then shows
-        if isinstance(optimizer, RowAdamW):
-            optimizer.grad_scale = factor.reciprocal()
-        else:
-            torch._foreach_mul_(found, factor)
+    clipped = not bool(factor >= 1)  # also where it is not a number, which then shows
+    if isinstance(optimizer, RowAdamW):
+        optimizer.grad_scale = factor.reciprocal() if clipped else None
+    elif clipped:
+        torch._foreach_mul_(found, factor)
     return norm
 
 

@@ -59,7 +59,7 @@ class Card:
     base: str  # the model that it was made from, as it was given
     method: str  # what was done to it
     pairs: bool = False  # whether it is a cross-encoder
-    pretrained: bool = False  # whether it is a start for training, which has learnt nothing of similarity
+    pretrained: bool = False  # whether it is a language model, to be trained further
     license: str | None = None  # None takes that of the base
     language: Sequence[str] = ()  # the same
     data: Sequence[CardData] = ()
@@ -209,7 +209,7 @@ def _introduction(card: Card) -> str:
     if card.pairs:
         what = "A cross-encoder, which reads two texts together and scores the similarity of sentences"
     elif card.pretrained:
-        what = "A language model to train from, which was not trained for the similarity of sentences"
+        what = "A language model, to be trained for the similarity of sentences before use"
     return f"{what}: `{_short(card.base)}`, {card.method}, by samesense."
 
 

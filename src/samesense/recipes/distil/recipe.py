@@ -40,6 +40,8 @@ from samesense.training.losses.distillation import Distillation
 from samesense.training.teachers import TeacherStore
 from samesense.types import Result
 
+METHOD = "distil"
+
 
 @dataclass(frozen=True)
 class Distillate(TrainingRun):
@@ -100,7 +102,7 @@ def estimate(
     """
     _check(settings, tests)
     if free:
-        check_new(output, overwrite=False)
+        check_new(output, METHOD, overwrite=False)
     job = _job(train, settings, output, dev, tests)
     return estimate_job(job, prepare, build=build_student)
 
@@ -110,7 +112,7 @@ def _job(
 ) -> Job[Sentences, DistilSettings]:
     """Return what is trained; the student is compared with its start on the first test set."""
     return Job(
-        method="distil", data=train, settings=settings, output=output, dev=dev, test=tests[0] if tests else None,
+        method=METHOD, data=train, settings=settings, output=output, dev=dev, test=tests[0] if tests else None,
         guards=[read_pairs(source) for source in settings.guard], concludes=True,
     )  # fmt: skip
 

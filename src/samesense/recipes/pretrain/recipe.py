@@ -56,6 +56,12 @@ from samesense.training.masked_lm import (
 
 logger = logging.getLogger(__name__)
 
+PERPLEXITY = "perplexity"
+"""Key in the manifest: of the start and of what was kept, on the text that was held out."""
+
+NEW_HEAD = "new_head"
+"""Key in the manifest: whether the start had no head that guesses words."""
+
 
 @dataclass(frozen=True)
 class Pretraining(TrainingRun):
@@ -63,12 +69,14 @@ class Pretraining(TrainingRun):
 
     before: float | None = None
     after: float | None = None
+    new_head: bool = False  # whether the start had none, so that before says nothing of it
 
     def conclusion(self) -> list[str]:
         """Return, for people, what was gained over the start."""
         if self.before is None or self.after is None:
             return []
-        return [f"perplexity of the masked tokens of held-out text: {self.before:.4g} before, {self.after:.4g} after"]
+        before = "" if self.new_head else f"{self.before:.4g} before, "
+        return [f"perplexity of the masked tokens of held-out text: {before}{self.after:.4g} after"]
 
 
 def run(
@@ -94,7 +102,7 @@ def run(
     check_apart(sources, output)
     check_trainer(TrainingArguments, settings)
     if not resume:
-        run_folder.check_new(output, overwrite=overwrite)
+        run_folder.check_new(output, run_folder.PRETRAIN, overwrite=overwrite)
     set_seed(settings.seed)  # of a new head
     with stage(f"loading {settings.model}"):
         encoder = build(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
@@ -107,10 +115,11 @@ def run(
     make = Blocks(encoder.tokenizer, settings.max_seq_length, settings.masked, decoder=is_decoder(model.config))
     read = {source: _cut(source, settings, make) for source in sources}
     data = {name: {"source": name, "sha256": fingerprint(name), "rows": len(own)} for name, own in read.items()}
-    record = manifest.describe("pretrain", settings.model_dump(), data)
+    record = manifest.describe(run_folder.PRETRAIN, settings.model_dump(), data)
     before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
     settings = settings.model_copy(update={"precision": inference_precision(settings.precision, encoder.device)})
     learnt, held = _held_out_blocks([document for own in read.values() for document in own], settings)
+    record[NEW_HEAD] = new_head
     if new_head:
         logger.info("the head is new, as the file of the model has none")
     with run_folder.locked(output):
@@ -126,7 +135,7 @@ def run(
         trained = _trained(trainer, model, newest, settings, laps)
         best = trainer.state.best_metric
         if not trained.interrupted and best is not None:
-            record[run_folder.PERPLEXITY] = {"before": math.exp(start), "after": math.exp(best)}
+            record[PERPLEXITY] = {"before": math.exp(start), "after": math.exp(best)}
             encoder[0].model = model
             with stage("saving the model"):
                 run_folder.save_model(output, record, trained, partial(save, encoder))
@@ -167,12 +176,13 @@ def _trained(
 
 def _ended(output: Path, record: dict[str, Any], trained: TrainOutput, laps: Laps) -> Pretraining:
     """Write down how a run ended whose model, if it was not stopped, is in its folder."""
-    found = record.get(run_folder.PERPLEXITY, {})
-    said = "Of the masked tokens of held-out text: {before:.4g} before, {after:.4g} after."
-    sections = {"Perplexity": said.format(**found)} if found else {}
-    run_folder.end(output, record, trained, {run_folder.SECTIONS: sections})
+    done = Pretraining(
+        output, trained, Results(), laps.seconds, **record.get(PERPLEXITY, {}), new_head=record[NEW_HEAD]
+    )
+    said = "".join(f"{line[0].upper()}{line[1:]}." for line in done.conclusion())
+    run_folder.end(output, record, trained, {run_folder.SECTIONS: {"Evaluation": said} if said else {}})
     laps.count("saving")
-    return Pretraining(output, trained, Results(), laps.seconds, **found)
+    return done
 
 
 def _transformer_of(encoder: SentenceTransformer, name: str) -> str:

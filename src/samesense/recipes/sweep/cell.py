@@ -85,7 +85,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     path = folder / RECORD
     if not path.is_file():
         return {}
-    return read_json(path, f"Delete the folder {folder} to run this cell anew.")
+    return read_json(path, f"Delete the folder {folder} to run it anew.")
 
 
 def record(job: CellJob, status: str, started: float | None = None, **more: Any) -> str:

@@ -137,8 +137,8 @@ class SweepFile(_Table):
     @field_validator("start", mode="before")
     @classmethod
     def _starts(cls, start: Any) -> Any:
-        known = (True, False, *STARTS)
-        if any(one not in known for one in (start if isinstance(start, list | tuple) else [start])):
+        named = list(start) if isinstance(start, list | tuple) else [start]
+        if not isinstance(start, bool) and any(one not in tuple(STARTS) for one in named):
             raise ConfigError(
                 f'start is true, false or a list of {", ".join(STARTS)}, as in start = ["none", "whiten"]; received '
                 f"{start!r}."

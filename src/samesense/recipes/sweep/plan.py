@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +99,9 @@ def make_plan(file: SweepFile) -> Plan:
         if cell.seed == file.seeds[0]:
             _check_fits(plan, cell)
     _check_distinct([*plan.cells, *plan.tuning])
-    for (name, _), splits in plan.splits.items():
-        plan.warnings.extend(splits.warnings(next(entry for entry in file.data if entry.name == name)))
+    entries = {entry.name: entry for entry in file.data}
+    found = (splits.warnings(entries[name]) for (name, _), splits in plan.splits.items())
+    plan.warnings.extend(dict.fromkeys(chain.from_iterable(found)))  # several methods may read one entry
     return plan
 
 

@@ -16,12 +16,11 @@ from samesense.reports.figures.curves import Curve
 from samesense.reports.figures.plot import Plot, Style, need_matplotlib
 from samesense.reports.illustrate import distributions, model_styles
 from samesense.reports.report import Report
-from samesense.reports.significance import Comparison, paired_comparisons
-from samesense.reports.standing import Ranking, rank
+from samesense.reports.significance import paired_comparisons
+from samesense.reports.standing import rank
 from samesense.reports.store import Run
 from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
 from samesense.reports.tables import Table, markdown_grids, plain
-from samesense.types import Evidence
 
 Curves = dict[str, dict[str, dict[int, Curve]]]
 
@@ -47,12 +46,28 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
         problems.append(f"Not in {ranking.on}, since a test set or seed is missing: {'; '.join(ranking.unranked)}")
     comparisons = [*(() if ranking is None else ranking.of_means), *comparisons]
     tuning = tried(output)
-    failed = [f"failed: {line}" for line in _failed(cells, tuning)]
-    warnings = list(plan["warnings"])
-    notes = [*failed, *_not_run(cells, tuning), *problems, *_unlike(cells), *warnings]
-    report = _report(cells, evidence, comparisons, ranking, notes, against=plan["against"])
-    report = replace(report, tables=_more_tables(cells, tuning))
-    text = _tables(report, cells, problems, tuning, warnings)
+    left_out = {
+        "Failed": _failed(cells, tuning),
+        "Not run": _not_run(cells, tuning),
+        "Not compared": problems,
+        "Not made alike": _unlike(cells),
+    }
+    report = Report(
+        title="Sweep",
+        times="Wall time in seconds, of all runs of a variant and all calls.",
+        models=_models(cells),
+        results=[result for cell in cells for result in cell.results],
+        evidence=evidence,
+        comparisons=comparisons,
+        against=plan["against"],
+        ranking=ranking,
+        failures=_failures(cells),
+        notes=[f"failed: {line}" if title == "Failed" else line for title, own in left_out.items() for line in own],
+        warnings=plan["warnings"],
+        tables=_more_tables(cells, tuning),
+        environment={what: " / ".join(values) for what, values in _made(cells).items()},
+    )
+    text = _tables(report, left_out)
     written = [
         write_json_lines(output / "results.jsonl", rows(cells)),
         write_json_lines(
@@ -70,13 +85,7 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
     return text, [*written, report.save(output / "report.html")]
 
 
-def _tables(
-    report: Report,
-    cells: Sequence[CellResults],
-    problems: Sequence[str],
-    tuning: Sequence[Tried],
-    warnings: Sequence[str],
-) -> str:
+def _tables(report: Report, left_out: Mapping[str, Sequence[str]]) -> str:
     parts = [f"{' '.join(map(plain, report.verdict()))}\n"] if report.ranking is not None else []
     if report.results:
         parts.append(markdown_grids(report.grids()))
@@ -84,13 +93,7 @@ def _tables(
         parts.append(f"{plain(report.marks())}\n")
         parts.append(f"## Differences from {report.reference}\n\n{difference_table(report.comparisons)}\n")
     parts += [f"## {table.title}\n\n{table.markdown()}\n" for table in report.tables]
-    for title, lines in (
-        ("Failed", _failed(cells, tuning)),
-        ("Not run", _not_run(cells, tuning)),
-        ("Not compared", problems),
-        ("Not made alike", _unlike(cells)),
-        ("Warnings about the data", warnings),
-    ):
+    for title, lines in {**left_out, "Warnings about the data": report.warnings}.items():
         if lines:
             parts.append(f"## {title}\n\n" + "".join(f"- {line}\n" for line in lines))
     return "\n".join(parts)
@@ -115,31 +118,6 @@ def _more_tables(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[
     timed = {dataset: steps_to_scores(curves) for dataset, curves in _curves(cells).items()}
     tried_first = [_tried_table(tuning)] if tuning else []
     return [*tried_first, *(steps_table(found, dataset) for dataset, found in timed.items() if found)]
-
-
-def _report(
-    cells: Sequence[CellResults],
-    evidence: Sequence[Evidence],
-    comparisons: list[Comparison],
-    ranking: Ranking | None,
-    notes: list[str],
-    *,
-    against: str,
-) -> Report:
-    """Return the page without figures, for which matplotlib is needed."""
-    return Report(
-        title="Sweep",
-        times="Wall time in seconds, of all runs of a variant and all calls.",
-        models=_models(cells),
-        results=[result for cell in cells for result in cell.results],
-        evidence=evidence,
-        comparisons=comparisons,
-        against=against,
-        ranking=ranking,
-        failures=_failures(cells),
-        notes=notes,
-        environment={what: " / ".join(values) for what, values in _made(cells).items()},
-    )
 
 
 def _ran(cells: Sequence[CellResults]) -> list[EvaluatedModel]:

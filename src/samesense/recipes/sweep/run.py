@@ -47,7 +47,7 @@ def describe(plan: Plan) -> Iterator[str]:
         sizes = ", ".join(f"{other} {len(data)}" for other, data in splits.others().items())
         kind = f" ({splits.train.kind})" if isinstance(splits.train, PairData) else ""
         yield f"{name}: train {len(splits.train)}{f', {sizes}' if sizes else ''}{kind}"
-    yield from (f"  warning: {warning}" for warning in plan.warnings)
+    yield from (f"warning: {warning}" for warning in plan.warnings)
 
 
 def run(plan: Plan, output: Path, *, jobs: Jobs = 1, datasets: str | Sequence[str] | None = None) -> SweepOutput:

@@ -36,12 +36,11 @@ class Splits:
         if isinstance(self.train, PairData):
             yield from (f"{entry.name}: {warning}" for warning in examine(self.train, against=self.others()).warnings)
         known = {name: split for name, test in self.tests.items() if (split := known_split(test.source))}
-        if entry.test_rows is not None and known:
-            yield f"{entry.name}: {NOT_COMPARABLE}each test set is a part of {entry.test_rows} rows at most"
+        differing = {name: found for name, split in known.items() if (found := remarks(*split, self.tests[name])[1])}
+        if entry.test_rows is not None and differing:
+            yield f"{entry.name}: {NOT_COMPARABLE}{entry.test_rows} rows at most of {', '.join(differing)}"
             return
-        for name, split in known.items():
-            if differing := remarks(*split, self.tests[name])[1]:
-                yield f"{name}: {NOT_COMPARABLE}{', '.join(differing)}"
+        yield from (f"{name}: {NOT_COMPARABLE}{', '.join(found)}" for name, found in differing.items())
 
     def identity(self) -> dict[str, Any]:
         """Return the fingerprints."""

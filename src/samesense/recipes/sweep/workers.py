@@ -133,7 +133,8 @@ def _in_processes(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) ->
                 while not stopping and len(running) < places.count and (job := next(cell_jobs, None)) is not None:
                     logger.info(job.cell.name)
                     beside = places.count if status_of(job.folder) == "absent" else 0
-                    running[_begun(job, max(1, cores() // places.count))] = job, beside
+                    with _held_back():  # until it can end by it, and is known here
+                        running[_begun(job, max(1, cores() // places.count))] = job, beside
                 if not running and stopping:
                     break
                 if not running:
@@ -161,14 +162,13 @@ def _begun(job: CellJob, threads: int) -> BaseProcess:
     """Start a process for a cell."""
     record(job, "running")  # whatever an earlier run left there no longer counts
     process = get_context("spawn").Process(target=_child, args=(job, threads))
-    with _held_back():  # until it can end by it: what it imports first takes seconds
-        process.start()
+    process.start()
     return process
 
 
 @contextmanager
 def _held_back() -> Iterator[None]:
-    """Have Ctrl-C wait meanwhile; a process that is started here has it wait until :func:`_child`."""
+    """Have Ctrl-C wait meanwhile; a process that is started here has it wait until :func:`_child`, seconds later."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
