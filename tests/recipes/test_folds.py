@@ -95,7 +95,7 @@ def test_a_killed_run_goes_on_with_what_it_has(data, settings, tmp_path, monkeyp
     with pytest.raises(RuntimeError):
         folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", "3")
     monkeypatch.setattr(folds, "_write_scores", lambda folder, held: (done.append(folder.name), keep(folder, held)))
-    with pytest.raises(OutputError, match="not empty"):
+    with pytest.raises(OutputError, match="not finished"):
         folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", "3")
     with pytest.raises(ConfigError, match=r"folds was '3' and is '4'"):
         folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", "4", resume=True)

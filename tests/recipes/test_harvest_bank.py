@@ -13,35 +13,22 @@ import pytest
 from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.load import open_origin
 from samesense.errors import ConfigError, ModelError, SamesenseError
-from samesense.recipes.context import estimate
-from samesense.recipes.context.documents import name_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.harvest import bank as harvest_bank
 from samesense.recipes.harvest import recipe as recipe_of_harvest
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.harvest.settings import HarvestSettings
-from samesense.recipes.job import Job
 from tests.context.worlds import small_causal
 from tests.messages import listen
-from tests.recipes.bank_world import SMALL, make, write_documents
+from tests.recipes.bank_world import make, write_documents
 from tests.recipes.harvest_world import shards
 
 
 @pytest.fixture(scope="module")
-def documents(tmp_path_factory):
-    return write_documents(tmp_path_factory.mktemp("documents"))
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return str(small_causal(tmp_path_factory.mktemp("causal")))
-
-
-@pytest.fixture(scope="module")
-def made(documents, model, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made") / "o"
-    assert make(documents, model, folder)[0]
-    return folder
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    assert make(write_documents(folder), str(small_causal(folder / "causal")), folder / "o")[0]
+    return folder / "o"
 
 
 @pytest.mark.slow
@@ -133,16 +120,3 @@ def test_a_harvest_of_a_bank_says_what_it_cost_and_what_is_missing(made, tmp_pat
     assert f"section {missing}" in told and "units" not in told
     assert "60 sentences, " in told and " s of a worker each" in told
     assert "s of a worker a pair, beside the reading" in told
-
-
-def test_an_estimate_counts_the_reading_of_the_sentences_that_are_harvested(documents, model, tiny_trunk, monkeypatch):
-    seen = {}
-    monkeypatch.setattr(estimate, "where_time_went", lambda seconds: seen.update(seconds) or "")
-    settings = ContextSettings(
-        model=str(tiny_trunk), precision="float32", batch_size=8, max_seq_length=32,
-        origin={**SMALL, "language_model": model, "reference": 100}, harvest={"sentences": 80, "pairs": 2000},
-    )  # fmt: skip
-    given = Job(method="context", data=name_documents([documents], settings), settings=settings, output=Path())
-    estimate.estimate(given)
-    # the little reads 50 sentences; 100 are to be read for the whitening, and 80 by the harvest
-    assert seen["harvest"] >= 0.8 * seen["reference"] > 0

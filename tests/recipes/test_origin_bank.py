@@ -1,6 +1,7 @@
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +15,15 @@ from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.execution.executors import choose_executor
 from samesense.inference.models.load import load
 from samesense.inference.shards.encode import ShardSettings, encode_shards
+from samesense.recipes.context import estimate
+from samesense.recipes.context.documents import name_documents
 from samesense.recipes.context.settings import ContextSettings
+from samesense.recipes.job import Job
 from samesense.recipes.origin import bank, recipe, settings
 from samesense.recipes.origin.settings import OriginSettings, choose_origin
 from tests.context.worlds import small_causal, some_sentences
 from tests.messages import listen
-from tests.recipes.bank_world import make, write_documents
+from tests.recipes.bank_world import SMALL, make, write_documents
 from tests.recipes.harvest_world import shards
 from tests.references import bank as twin
 
@@ -247,6 +251,19 @@ def test_texts_of_the_user_say_what_is_usual(documents, model, made, tmp_path):
     texts.write_text("one\ntwo\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="Whitening needs 50 different texts at least"):
         make(documents, model, tmp_path / "few", texts=str(texts))
+
+
+def test_an_estimate_counts_the_reading_of_the_sentences_that_are_harvested(documents, model, tiny_trunk, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(estimate, "where_time_went", lambda seconds: seen.update(seconds) or "")
+    settings = ContextSettings(
+        model=str(tiny_trunk), precision="float32", batch_size=8, max_seq_length=32,
+        origin={**SMALL, "language_model": model, "reference": 100}, harvest={"sentences": 80, "pairs": 2000},
+    )  # fmt: skip
+    given = Job(method="context", data=name_documents([documents], settings), settings=settings, output=Path())
+    estimate.estimate(given)
+    # the little reads 50 sentences; 100 are to be read for the whitening, and 80 by the harvest
+    assert seen["harvest"] >= 0.8 * seen["reference"] > 0
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from functools import partial
+from multiprocessing import get_context
 from types import SimpleNamespace
 
 import pytest
@@ -52,8 +53,9 @@ def test_ctrl_c_is_passed_on_but_on_windows_where_a_signal_would_kill(monkeypatc
 @pytest.mark.parametrize("seconds", [0.0, 0.2, 0.6])
 def test_ctrl_c_ends_a_process_that_is_just_starting_without_a_word(toy, tmp_path, capfd, seconds):
     job = job_of(quick(toy), tmp_path)
+    process = workers._process_of(job, 1)
     with workers._held_back():
-        process = workers._begun(job, 1)
+        process.start()
     time.sleep(seconds)  # it opens a Python, reads its job and imports torch
     workers._interrupt([process])
     process.join()
@@ -64,24 +66,28 @@ def test_ctrl_c_ends_a_process_that_is_just_starting_without_a_word(toy, tmp_pat
 
 @pytest.mark.posix
 def test_ctrl_c_while_a_process_is_started_reaches_it(toy, tmp_path, monkeypatch):
-    begin, begun = workers._begun, []
+    kind, made = get_context("spawn").Process, []
+    start = kind.start
 
-    def interrupted(job, threads):
-        begun.append(begin(job, threads))
+    def interrupted(process):
+        made.append(process)
+        start(process)
         os.kill(os.getpid(), signal.SIGINT)
-        return begun[0]
 
-    monkeypatch.setattr(workers, "_begun", interrupted)
+    monkeypatch.setattr(kind, "start", interrupted)
     job = job_of(quick(toy), tmp_path)
     with pytest.raises(KeyboardInterrupt):
         list(workers.run_cells(iter([job]), workers.Places(2), lambda running: None))
-    assert begun[0].exitcode == 0 and status_of(job.folder) == "interrupted"
+    assert made[0].exitcode == 0 and status_of(job.folder) == "interrupted"
 
 
 @pytest.mark.parametrize("when", ["the next is made ready", "the last one ends"])
 def test_ctrl_c_ends_a_sweep_though_no_cell_was_stopped_by_it(monkeypatch, when):
     class Ended:
         sentinel, exitcode, pid = None, 0, None
+
+        def start(self):
+            pass
 
         def is_alive(self):
             return False
@@ -96,7 +102,7 @@ def test_ctrl_c_ends_a_sweep_though_no_cell_was_stopped_by_it(monkeypatch, when)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(workers, "status_of", lambda folder: "finished")
-    monkeypatch.setattr(workers, "_begun", lambda job, threads: Ended())
+    monkeypatch.setattr(workers, "_process_of", lambda job, threads: Ended())
     monkeypatch.setattr(workers, "_outcome", lambda *_: "finished")
     if when == "the last one ends":
         monkeypatch.setattr(workers, "wait", waited)

@@ -217,17 +217,15 @@ class Progress:
             return f"{self.desc}, {clock_time(gone)} so far"
         done = self._count(self.n) + ("" if self.total is None else f" of {self._count(self.total)}")
         parts = [f"{self.desc}: {done} {self._units(self.n if self.total is None else self.total)}"]
-        parts += [f"{name} {value}" for name, value in self.figures.items()]
-        parts.append(f"{clock_time(gone)} gone")
+        parts += [*(f"{name} {value}" for name, value in self.figures.items()), f"{clock_time(gone)} gone"]
         fresh = self.n - self.initial
         if self.total is not None and fresh > 0 and self.n < self.total:
             parts.append(f"about {clock_time(gone / fresh * (self.total - self.n))} left")
         return ", ".join(parts)
 
     def _units(self, number: int) -> str:
-        if self.unit == "B":
-            return "MB"
-        return self.unit if number == 1 else f"{self.unit}{'es' if self.unit.endswith('ch') else 's'}"
+        ending = "es" if self.unit.endswith("ch") else "s"
+        return "MB" if self.unit == "B" else self.unit + ending * (number != 1)
 
     def _count(self, number: int) -> str:
         return f"{number / 1e6:,.1f}" if self.unit == "B" else f"{number:,}"

@@ -133,8 +133,10 @@ def _in_processes(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) ->
                 while not stopping and len(running) < places.count and (job := next(cell_jobs, None)) is not None:
                     logger.info(job.cell.name)
                     beside = places.count if status_of(job.folder) == "absent" else 0
-                    with _held_back():  # until it can end by it, and is known here
-                        running[_begun(job, max(1, cores() // places.count))] = job, beside
+                    process = _process_of(job, max(1, cores() // places.count))
+                    running[process] = job, beside  # before it starts: Ctrl-C may come at any moment
+                    with _held_back():
+                        process.start()
                 if not running and stopping:
                     break
                 if not running:
@@ -158,17 +160,15 @@ def _in_processes(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) ->
     raise KeyboardInterrupt
 
 
-def _begun(job: CellJob, threads: int) -> BaseProcess:
-    """Start a process for a cell."""
+def _process_of(job: CellJob, threads: int) -> BaseProcess:
+    """Return a process for a cell, to be started."""
     record(job, "running")  # whatever an earlier run left there no longer counts
-    process = get_context("spawn").Process(target=_child, args=(job, threads))
-    process.start()
-    return process
+    return get_context("spawn").Process(target=_child, args=(job, threads))
 
 
 @contextmanager
 def _held_back() -> Iterator[None]:
-    """Have Ctrl-C wait meanwhile; a process that is started here has it wait until :func:`_child`, seconds later."""
+    """Have a process that is started here keep Ctrl-C waiting until :func:`_child`, which comes seconds later."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
