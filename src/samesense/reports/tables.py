@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -119,8 +120,8 @@ def markdown_opening(ranking: Ranking) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text in which Markdown sees no markup."""
-    return "".join(f"\\{sign}" if sign in "\\`*_[]<>" else sign for sign in one_line(text))
+    """Return text in which Markdown sees no markup; a mark before a space, as in "p < 0.001", is none."""
+    return re.sub(r"[\\`*_\[\]>]|<(?! )", r"\\\g<0>", one_line(text))
 
 
 def latex_grids(grids: Sequence[Grid], *, marks: str, legend: str) -> str:
