@@ -10,7 +10,7 @@ from samesense.reports.figures.plot import Plot
 from samesense.reports.grid import Grid, grids
 from samesense.reports.significance import LEVEL, MIN_SEEDS, Comparison
 from samesense.reports.standing import Ranking
-from samesense.reports.tables import Table
+from samesense.reports.tables import TitledTable
 from samesense.reports.verdict import verdict
 from samesense.types import Evidence, Marked, Pair, Result
 
@@ -37,7 +37,7 @@ class Content:
     failures: Sequence[Failure] = ()  # data sets on which a model failed
     notes: Sequence[str] = ()  # what was left out, and why
     warnings: Sequence[str] = ()  # what is to be known of the data
-    tables: Sequence[Table] = ()  # beside those of figures
+    tables: Sequence[TitledTable] = ()  # beside those of figures
     general: Sequence[Plot] = ()  # figures about models or runs, not about one data set
     by_dataset: dict[tuple[str, str], list[Plot]] = field(default_factory=dict)  # figures by suite and data set
     marked: Mapping[str, Mapping[Pair, tuple[Marked, Marked]]] = field(default_factory=dict)  # of words, by model

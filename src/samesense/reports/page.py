@@ -9,7 +9,7 @@ from samesense.reports.details import cases_table, comparison_table, dataset_det
 from samesense.reports.figures.plot import variables
 from samesense.reports.grid import Cell, Column, Grid
 from samesense.reports.markup import Html, by_screen, element, figure, folded, joined, table
-from samesense.reports.tables import Table, places_cells
+from samesense.reports.tables import TitledTable, places_cells
 from samesense.reports.verdict import direction, span, verdict_notes
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -94,7 +94,7 @@ def _opening(content: Content) -> Html:
     return element("section", joined([*parts, table(header, rows, class_="numbers")]), id="answer")
 
 
-def _table(one: Table) -> Html:
+def _table(one: TitledTable) -> Html:
     numbers = set(one.numeric) >= set(one.header[1:])
     return joined([element("h3", one.title), table(one.header, one.rows, class_="numbers" if numbers else "")])
 

@@ -13,7 +13,7 @@ from samesense.reports.grid import ABSENT
 from samesense.reports.illustrate import stem
 from samesense.reports.significance import Comparison
 from samesense.reports.store import Run, sweep_points
-from samesense.reports.tables import Table, markdown
+from samesense.reports.tables import TitledTable, markdown
 from samesense.results import measure_of, one_line
 
 Curves = Mapping[str, Mapping[int, Curve]]
@@ -93,7 +93,7 @@ def steps_to_scores(curves: Curves) -> list[StepsToScore]:
     return found
 
 
-def steps_table(found: Sequence[StepsToScore], dataset: str) -> Table:
+def steps_table(found: Sequence[StepsToScore], dataset: str) -> TitledTable:
     """Lay out the steps to each score on one data set: a row a level, a column a variant."""
     baselines = list(dict.fromkeys(one.baseline for one in found))
     variants = list(dict.fromkeys([*baselines, *(one.variant for one in found)]))
@@ -104,7 +104,7 @@ def steps_table(found: Sequence[StepsToScore], dataset: str) -> Table:
         own = [cells[baseline, variant].text() if (baseline, variant) in cells else ABSENT for variant in variants]
         rows.append([one_line(baseline), f"{100 * first.level:.2f}", f"{np.mean(first.baseline_steps):.0f}", *own])
     header = ["best dev score of", "Spearman x100", "its steps", *map(one_line, variants)]
-    return Table(f"Steps to the best dev score of each: {dataset}", header, rows, numeric=header[1:])
+    return TitledTable(f"Steps to the best dev score of each: {dataset}", header, rows, numeric=header[1:])
 
 
 def difference_table(comparisons: Sequence[Comparison]) -> str:

@@ -15,7 +15,7 @@ from samesense.types import Result
 
 
 @dataclass(frozen=True)
-class Table:
+class TitledTable:
     """A table beside the main ones."""
 
     title: str

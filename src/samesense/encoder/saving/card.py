@@ -251,10 +251,10 @@ def _data(card: Card) -> list[str]:
 
 
 def _evaluation(card: Card) -> list[str]:
-    """Return how the model was evaluated, beside the model that it began as; not at all where it was not."""
-    rows = _whole(card.results)
+    """Return how the model was evaluated, beside the model that it began as; a language model has its own section."""
     if card.pretrained:
         return []
+    rows = _whole(card.results)
     if not rows:
         return ["## Evaluation", "This model was not evaluated on labelled pairs when it was made."]
     before = {(row.dataset, row.subset, row.metric): row for row in card.start}

@@ -20,7 +20,7 @@ from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import rank
 from samesense.reports.store import Run
 from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
-from samesense.reports.tables import Table, markdown_grids, plain
+from samesense.reports.tables import TitledTable, markdown_grids, plain
 
 Curves = dict[str, dict[str, dict[int, Curve]]]
 
@@ -103,17 +103,17 @@ _UNTRIED = {"finished": "", "failed": "failed"}
 """What stands for the dev score where there is none, by what became of the run."""
 
 
-def _tried_table(tuning: Sequence[Tried]) -> Table:
+def _tried_table(tuning: Sequence[Tried]) -> TitledTable:
     """Return what was tried with the first seed, and what all seeds were run with."""
     rows = []
     for one in tuning:
         shown = _UNTRIED.get(one.status, "not run yet") if one.dev is None else f"{100 * one.dev:.2f}"
         chosen = "yes" if one.chosen and one.dev is not None else ""
         rows.append([one.dataset, one.variant, one.settings, shown, chosen])
-    return Table("Chosen on dev", ["data set", "variant", "tried", "dev", "chosen"], rows, numeric=("dev",))
+    return TitledTable("Chosen on dev", ["data set", "variant", "tried", "dev", "chosen"], rows, numeric=("dev",))
 
 
-def _more_tables(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[Table]:
+def _more_tables(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[TitledTable]:
     """Return what was tried, and how soon the variants get to each other's scores."""
     timed = {dataset: steps_to_scores(curves) for dataset, curves in _curves(cells).items()}
     tried_first = [_tried_table(tuning)] if tuning else []
