@@ -95,18 +95,42 @@ def test_packed_pairs_have_the_scores_and_gradients_of_padded_ones(
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-def test_packed_in_bfloat16_is_as_near_to_float32_as_padded(pairs, tiny_trunk, sentences):
+def test_packed_in_bfloat16_is_as_exact_as_its_numbers(pairs, tiny_trunk, sentences):
+    """Embeddings, or scores, and the gradients of all weights, those of layer norms among them."""
     model = (build_cross if pairs else build)(str(tiny_trunk), device="cpu").eval()
-    texts = list(zip(sentences[:16], sentences[16:32], strict=True)) if pairs else sentences[:32]
+    texts = list(zip(sentences[:16], sentences[16:32], strict=True)) if pairs else sentences[:32] * 8
     columns = [model.preprocess(texts)]
-    exact = embed_columns(model, columns)[0]
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        padded = embed_columns(model, columns)[0]
-        with packing(model):
-            packed = embed_columns(model, columns)[0]
-    off = (padded - exact).norm()
-    assert off > 0 and not torch.equal(packed, exact)
-    assert (packed - exact).norm() < 1.5 * off
+    toward = torch.randn(len(texts), 1 if pairs else model.get_embedding_dimension())
+
+    def step():
+        model.zero_grad()
+        found = embed_columns(model, columns)[0]
+        (found.float() * toward).sum().backward()
+        return found.float(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+    exact, gradients = step()
+    with torch.autocast("cpu", dtype=torch.bfloat16), packing(model):
+        assert packs(model)
+        got, own = step()
+    assert not torch.equal(got, exact)
+    near = 0.1 if pairs else 0.01  # seven bits of fraction; a score here is a small difference of large numbers
+    assert (got - exact).norm() < near * exact.norm()
+    whole = torch.stack([one.norm() for one in gradients.values()]).norm()
+    for name, one in gradients.items():
+        assert (own[name] - one).norm() < 0.03 * one.norm() + 1e-4 * whole, name
+
+
+def test_layers_under_autocast_read_bfloat16_and_give_float32_embeddings(tiny, sentences):
+    read = []
+    tiny[0].model.encoder.layer[-1].register_forward_pre_hook(lambda layer, given: read.append(given[0].dtype))
+    columns = [tiny.preprocess(sentences[:4])]
+    with packing(tiny):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            read.clear()
+            assert embed_columns(tiny, columns)[0].dtype == torch.float32
+        assert embed_columns(tiny.double(), columns)[0].dtype == torch.float64
+    embed_columns(tiny, columns)
+    assert read == [torch.bfloat16, torch.float64, torch.float64]
 
 
 def test_a_text_is_dropped_from_as_if_alone(tiny, sentences):

@@ -112,7 +112,7 @@ def _attended(
     All are ``(texts * heads, tokens, dim)``; ``dropped / LEVELS`` is the probability of dropout.
     """
     query, key, value = given
-    scores = _exact(_product(query, key.transpose(1, 2), scale))
+    scores = in_float32(_product(query, key.transpose(1, 2), scale))
     if bias is not None:
         scores.view(len(bias), -1, *scores.shape[1:]).add_(bias)
     exact = scores.softmax(dim=-1)
@@ -124,8 +124,8 @@ def _attended(
 def _gradients(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of query, key and value, given that of the outcome and what the forward has saved."""
     query, key, value, weights, left = saved
-    exact, dtype = _exact(weights), gradient.dtype
-    used, of_weights = weights, _exact(_product(gradient, value.transpose(1, 2), scale_of(dropped)))
+    exact, dtype = in_float32(weights), gradient.dtype
+    used, of_weights = weights, in_float32(_product(gradient, value.transpose(1, 2), scale_of(dropped)))
     if left is not None:
         here = factors(left, exact.dtype)
         used, of_weights = exact * here, of_weights * here
@@ -134,8 +134,8 @@ def _gradients(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: floa
     return _product(of_scores, key, scale), _product(of_scores.transpose(1, 2), query, scale), of_value
 
 
-def _exact(values: Tensor) -> Tensor:
-    """Return values in float32 or more, in which torch's softmax is four times faster than in bfloat16."""
+def in_float32(values: Tensor) -> Tensor:
+    """Return values in float32, or in float64 where they are; torch's softmax is four times faster than in bfloat16."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
