@@ -313,6 +313,7 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
         "paws-cross": whole("paws-cross", figures, convergence),
         "bq-64": whole("bq-64", figures, convergence),
         "tuned-softmax": whole("tuned-softmax", figures),
+        "tuned-binary": whole("tuned-binary", figures, convergence),
         "tuned-bq": whole("tuned-bq", figures),
         "tuned-nli": whole("tuned-nli", figures, average, convergence),
         "bq": whole("bq", figures, cosines),

@@ -20,6 +20,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 from samesense.encoder.forward.attention import NAME, Group, in_float32
@@ -112,6 +113,13 @@ def _narrow(norm: nn.Module, given: tuple[Any, ...], output: Tensor) -> Tensor |
     return output.to(torch.get_autocast_dtype("cpu")) if torch.is_autocast_enabled("cpu") else None
 
 
+def _around_norms(model: nn.Module) -> list[RemovableHandle]:
+    norms = [module for module in model.modules() if isinstance(module, nn.LayerNorm)]
+    return [
+        hook for norm in norms for hook in (norm.register_forward_pre_hook(_exact), norm.register_forward_hook(_narrow))
+    ]
+
+
 def _widened(trunk: nn.Module, given: tuple[Features, ...], output: Features) -> Features:
     """Return token embeddings in float32 again, as means over tokens are formed of them."""
     if "token_embeddings" in output:
@@ -151,10 +159,7 @@ def packing(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
     if arguments is not None:  # None passes everything on
         trunk.model_forward_params = arguments | {"packing"}
     hooks = [trunk.register_forward_pre_hook(_fill), trunk.register_forward_hook(_cut)]
-    for norm in trunk.modules():
-        if isinstance(norm, nn.LayerNorm):
-            hooks += [norm.register_forward_pre_hook(_exact), norm.register_forward_hook(_narrow)]
-    hooks.append(trunk.register_forward_hook(_widened))
+    hooks += [*_around_norms(trunk), trunk.register_forward_hook(_widened)]
     if isinstance(model, CrossEncoder):
         hooks.append(trunk.model.base_model.register_forward_hook(_first_tokens, with_kwargs=True))
     try:
