@@ -5,13 +5,16 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from samesense.errors import ConfigError, DataError, OutputError, SamesenseError
-from samesense.inference.collection import store
+from samesense.inference.collection import store, writer
 from samesense.inference.collection.collection import Collection, Entry
+from samesense.inference.collection.migrate import migrate
+from samesense.inference.collection.unfinished import place_of
 from tests.inference.made_vectors import embedder, encode
 from tests.inference.test_collection import TEXTS, brute, entries, files
 
@@ -94,6 +97,64 @@ def test_links_and_names_that_lead_elsewhere_are_refused(tmp_path, folder):
         with pytest.raises(SamesenseError):
             Collection.build(place, entries(), embedder(), overwrite=True)
     assert outside.read_bytes() == b"mine"
+
+
+def stopping_after(blocks, asked):
+    """An embedder that is interrupted after so many blocks, and notes what it was asked."""
+
+    def run(texts):
+        if len(asked) == blocks:
+            raise KeyboardInterrupt
+        asked.append(texts)
+        return encode(texts)
+
+    return embedder(run=run)
+
+
+@pytest.mark.parametrize("change", ["build", "build over another", "add", "migrate"])
+def test_a_change_that_is_stopped_goes_on_where_it_was(change, tmp_path, folder, monkeypatch):
+    monkeypatch.setattr(writer, "BLOCK_TEXTS", 8)
+    texts = [f"text {i}" for i in range(20)] + ["text 0"]
+
+    def again(model):
+        given = [Entry(text) for text in texts]
+        if change == "migrate":
+            return migrate(folder, replace(model, identity="another"))
+        if change == "add":
+            return Collection.open(folder).add(given, model)
+        return Collection.build(tmp_path / "new" if change == "build" else folder, given, model, overwrite=True)
+
+    place = tmp_path / "new" if change == "build" else folder
+    with pytest.raises(KeyboardInterrupt, match="What is encoded is kept"):
+        again(stopping_after(2, []))
+    assert place_of(place).is_dir()
+    if change == "build":
+        with pytest.raises(DataError, match="holds no collection"):
+            Collection.open(place)
+    else:
+        assert len(Collection.open(place)) == len(TEXTS)
+    asked = []
+    texts[3] = "another text"
+    again(stopping_after(None, asked))
+    assert asked[0][0] == (TEXTS[16] if change == "migrate" else "another text")
+    assert not place_of(place).exists()
+    found = Collection.open(place)
+    there = [entry.text for entry in found]
+    assert there == {"add": TEXTS + texts, "migrate": TEXTS}.get(change, texts)
+    model = embedder("another" if change == "migrate" else "hashed words")
+    assert [one[0].score for one in found.query(there, model, top=1)] == pytest.approx([1.0] * len(there))
+
+
+def test_what_is_kept_of_a_change_is_of_one_model_and_no_link(tmp_path, folder, monkeypatch):
+    monkeypatch.setattr(writer, "BLOCK_TEXTS", 8)
+    given, asked = [Entry(f"text {i}") for i in range(20)], []
+    with pytest.raises(KeyboardInterrupt):
+        Collection.build(tmp_path / "new", given, stopping_after(2, []))
+    Collection.build(tmp_path / "new", given, replace(stopping_after(None, asked), identity="another"))
+    assert sum(map(len, asked)) == 20
+    place_of(folder).symlink_to(tmp_path)
+    with pytest.raises(DataError, match="is a link"):
+        Collection.open(folder).add(given, embedder())
 
 
 def test_misuse(folder):
@@ -184,7 +245,7 @@ main()
 @pytest.mark.posix
 def test_a_full_disk_is_a_message_and_changes_nothing(tmp_path):
     (tmp_path / "a.txt").write_text("first\nsecond\n")
-    (tmp_path / "many.txt").write_text("".join(f"text {i}\n" for i in range(3000)))
+    (tmp_path / "many.txt").write_text("".join(f"text {i}\n" for i in range(2000)))
     Collection.build(tmp_path / "made", [Entry("first")], embedder())
     for verb, place in (("add", "made"), ("build", "new")):
         done = subprocess.run(

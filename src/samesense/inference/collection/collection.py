@@ -26,6 +26,7 @@ from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry
 from samesense.inference.collection.queries import checked_queries
 from samesense.inference.collection.reader import Hits, Reader, fused
+from samesense.inference.collection.unfinished import place_of
 from samesense.inference.collection.writer import writing
 from samesense.inference.search.exact import unit_rows
 from samesense.inference.search.hnsw import check_usearch
@@ -76,6 +77,9 @@ class Collection:
     ) -> Collection:
         """Make a collection; its texts are read, encoded and written block by block.
 
+        If it is stopped, by Ctrl-C or a text that is refused, the vectors of whole blocks stay in the folder: the next
+        change does not compute them again, and removes them when it is done.
+
         Args:
             folder: where it will be; it may be there if it is empty.
             entries: the texts.
@@ -105,7 +109,7 @@ class Collection:
                 writer.insert(entries, model, False, on_progress)
                 writer.derive()
         except (DataError, ModelError, KeyboardInterrupt):
-            if not was_there:
+            if not was_there and not place_of(place).exists():
                 shutil.rmtree(place, ignore_errors=True)  # made here, and nothing is in it that a later build takes up
             raise
         return cls(place)

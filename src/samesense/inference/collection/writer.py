@@ -19,10 +19,11 @@ from samesense.inference.collection import store
 from samesense.inference.collection.conditions import Condition, among
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import LARGEST_ID, Entry, metadata_json
+from samesense.inference.collection.unfinished import Unfinished, forget, place_of
 from samesense.inference.search.hnsw import Graph, has_usearch, tune
 
 BLOCK_TEXTS = 2048
-"""Texts encoded and written at once."""
+"""Texts encoded and written at once: what a change that is stopped may lose."""
 
 RECALL = 0.95
 """Recall@10 up to which its search is widened."""
@@ -53,6 +54,11 @@ def writing(folder: Path, *, built: bool = True) -> Iterator[Writer]:
             with store.saying(folder):
                 writer.finish()
                 db.execute("COMMIT")
+            forget(folder)
+        except KeyboardInterrupt:
+            if place_of(folder).exists():
+                raise KeyboardInterrupt("What is encoded is kept: the same change goes on from there.") from None
+            raise
         finally:
             with contextlib.suppress(sqlite3.Error, OSError):
                 writer.tidy()
@@ -84,6 +90,7 @@ class Writer:
     ) -> int:
         """Add texts; return how many."""
         about, before, source = self.about, self.about.rows, iter(entries)
+        embedder = Unfinished(self.folder, model)
         given: set[int] = set()
         while block := list(islice(source, BLOCK_TEXTS)):
             if upsert:
@@ -91,7 +98,7 @@ class Writer:
             rows = [self._row(entry, about.rows + number, before) for number, entry in enumerate(block)]
             if not upsert:
                 self._check_new([row[0] for row in rows])
-            vectors = model.unit([entry.text for entry in block])
+            vectors = embedder.unit([entry.text for entry in block], keep=len(block) == BLOCK_TEXTS)
             if about.dim not in (0, vectors.shape[1]):
                 raise ModelError(
                     f"The collection holds vectors of {about.dim} numbers; the model gave {vectors.shape[1]}."
