@@ -14,7 +14,6 @@ from samesense.errors import ConfigError, DataError, OutputError, SamesenseError
 from samesense.inference.collection import store, writer
 from samesense.inference.collection.collection import Collection, Entry
 from samesense.inference.collection.migrate import migrate
-from samesense.inference.collection.unfinished import place_of
 from tests.inference.made_vectors import embedder, encode
 from tests.inference.test_collection import TEXTS, brute, entries, files
 
@@ -127,7 +126,7 @@ def test_a_change_that_is_stopped_goes_on_where_it_was(change, tmp_path, folder,
     place = tmp_path / "new" if change == "build" else folder
     with pytest.raises(KeyboardInterrupt, match="What is encoded is kept"):
         again(stopping_after(2, []))
-    assert place_of(place).is_dir()
+    assert (place / store.UNFINISHED).is_dir()
     if change == "build":
         with pytest.raises(DataError, match="holds no collection"):
             Collection.open(place)
@@ -137,7 +136,7 @@ def test_a_change_that_is_stopped_goes_on_where_it_was(change, tmp_path, folder,
     texts[3] = "another text"
     again(stopping_after(None, asked))
     assert asked[0][0] == (TEXTS[16] if change == "migrate" else "another text")
-    assert not place_of(place).exists()
+    assert not (place / store.UNFINISHED).exists()
     found = Collection.open(place)
     there = [entry.text for entry in found]
     assert there == {"add": TEXTS + texts, "migrate": TEXTS}.get(change, texts)
@@ -152,8 +151,8 @@ def test_what_is_kept_of_a_change_is_of_one_model_and_no_link(tmp_path, folder, 
         Collection.build(tmp_path / "new", given, stopping_after(2, []))
     Collection.build(tmp_path / "new", given, replace(stopping_after(None, asked), identity="another"))
     assert sum(map(len, asked)) == 20
-    place_of(folder).symlink_to(tmp_path)
-    with pytest.raises(DataError, match="is a link"):
+    (folder / store.UNFINISHED).symlink_to(tmp_path)
+    with pytest.raises(OutputError, match="is a link"):
         Collection.open(folder).add(given, embedder())
 
 

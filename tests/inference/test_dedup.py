@@ -8,6 +8,7 @@ import pytest
 import samesense
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.files import only_writer, temporary
+from samesense.inference import stream
 from samesense.inference.duplicates import dedup as module
 from samesense.inference.duplicates import match as match_module
 from samesense.inference.duplicates import work as work_module
@@ -145,6 +146,30 @@ def test_links_are_kept_whole_or_not_at_all(tmp_path, monkeypatch):
         samesense.dedup(["x", "y"], model=model, work=tmp_path)
     assert not (tmp_path / "links.npz").exists()
     assert len(samesense.dedup(["x", "y"], model=model, work=tmp_path).kept) == 2
+
+
+def test_a_search_that_is_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "BLOCK_TEXTS", 4)
+    model, asked, texts = samesense.Model(module_encoder()), [], [f"text {i}" for i in range(10)]
+    whole, work = model.encode, tmp_path / "work"
+
+    def stopping(given, **how):
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        asked.append(given)
+        return whole(given, **how)
+
+    monkeypatch.setattr(samesense.Model, "encode", lambda self, given, **how: stopping(given, **how))
+    with pytest.raises(KeyboardInterrupt, match="What is encoded is kept"):
+        samesense.dedup(texts, model=model, work=work)
+    monkeypatch.setattr(
+        samesense.Model, "encode", lambda self, given, **how: asked.append(given) or whole(given, **how)
+    )
+    samesense.dedup(texts, model=model, work=work)
+    assert asked == [texts[:4], texts[4:8], texts[8:]]
+    assert sorted(path.name for path in work.iterdir()) == [".lock", "about.json", "links.npz", "vectors.bin"]
+    kept = np.fromfile(work / "vectors.bin", dtype=np.float32).reshape(10, -1)
+    np.testing.assert_allclose(kept, whole(texts, normalize=True), rtol=1e-5, atol=1e-6)
 
 
 def test_nothing_one_and_refusals():

@@ -1,12 +1,17 @@
 """Encode each distinct text once: in memory during a run, and on disk between runs where a folder is given.
 
+A long task that writes vectors as it goes keeps them on disk alone, until it is done (:class:`Unfinished`).
+
 On disk there are blocks of two files, each written beside its place and renamed, its keys last. A killed run leaves
 whole blocks, and processes that write at the same time do not disturb each other.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -15,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.encoder.cosine import checked_rows
-from samesense.errors import ModelError
+from samesense.errors import ModelError, OutputError
 from samesense.failures import DAMAGED
 from samesense.files import write_array
 from samesense.hashes import content_hash, text_digest
@@ -153,3 +158,55 @@ class EmbeddingCache:
         self._vectors[known : known + len(texts)] = vectors
         for text in texts:
             self._place[text] = len(self._place)
+
+
+class Unfinished:
+    """The vectors of a task that may be stopped before its end, so that it goes on from there.
+
+    What is found is of the same model and the same texts, whatever else the task was to do with them.
+
+    Args:
+        place: folder for them, which :func:`kept_while_unfinished` removes; OutputError if it is a link.
+        identity: everything that decides a vector besides its text.
+    """
+
+    def __init__(self, place: Path, identity: str) -> None:
+        if place.is_symlink():
+            raise OutputError(f"{place} is a link; vectors of unfinished work are kept in a folder. Delete the link.")
+        self._place, self._identity = place, identity
+        self._goes_on = place.exists()
+
+    def rows(self, texts: Sequence[str], encode: Callable[[list[str]], Embeddings], *, keep: bool = True) -> Embeddings:
+        """Return the vectors of ``texts``, ``(texts, dim)``: those that are here, and those that ``encode`` gives.
+
+        The latter stay here if ``keep``.
+        """
+        vectors = dict(self._found(texts))
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if missing:
+            computed = encode(missing)
+            if keep:
+                self._blocks.write(missing, computed)
+            vectors.update(zip(missing, computed, strict=True))
+        return np.stack([vectors[text] for text in texts])
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return Blocks(self._place, self._identity)
+
+    def _found(self, texts: Sequence[str]) -> Iterator[tuple[str, Embeddings]]:
+        if self._goes_on:
+            for found, rows in self._blocks.find(texts):
+                yield from zip(found, rows, strict=True)
+
+
+@contextmanager
+def kept_while_unfinished(place: Path) -> Iterator[None]:
+    """Remove the folder of :class:`Unfinished` once what is done here is done; Ctrl-C says that it stays."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if place.exists():
+            raise KeyboardInterrupt("What is encoded is kept: the same command goes on from there.") from None
+        raise
+    shutil.rmtree(place, ignore_errors=True)

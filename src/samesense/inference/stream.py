@@ -26,6 +26,7 @@ from samesense.types import Embeddings
 from samesense.urls import is_file, is_url
 
 if TYPE_CHECKING:
+    from samesense.encoder.embedding_cache import Unfinished
     from samesense.inference.models.model import Model
 
 logger = logging.getLogger(__name__)
@@ -138,17 +139,24 @@ def encode_with_bar(model: Model, texts: list[str], *, normalize: bool, chunk: C
     return rows
 
 
-def write_unit_vectors(model: Model, texts: Sequence[str], path: Path) -> int:
+def write_unit_vectors(model: Model, texts: Sequence[str], path: Path, unfinished: Unfinished | None = None) -> int:
     """Write the vectors of texts to a file of bare float32, scaled to unit length, and return how long each is.
 
-    They are encoded block by block. ModelError if a vector is not finite or all zeros.
+    They are encoded block by block, but for those that are in ``unfinished``. ModelError if a vector is not finite or
+    all zeros.
     """
     dim = 0
     with progress_bar("encode", "text", len(texts)) as bar, replacing(path) as beside, beside.open("wb") as stream:
+
+        def encode(block: list[str]) -> Embeddings:
+            rows = np.asarray(model.encode(block, normalize=True, on_progress=bar.update))
+            return unit_rows(nonzero_rows(checked_rows(rows, block), block))
+
         for start in range(0, len(texts), BLOCK_TEXTS):
             block = list(texts[start : start + BLOCK_TEXTS])
-            rows = np.asarray(model.encode(block, normalize=True, on_progress=bar.update))
-            unit = unit_rows(nonzero_rows(checked_rows(rows, block), block))
+            whole = len(block) == BLOCK_TEXTS
+            unit = encode(block) if unfinished is None else unfinished.rows(block, encode, keep=whole)
             stream.write(unit.tobytes())
             dim = unit.shape[1]
+            bar.update(start + len(block) - bar.n)  # those that were not encoded
     return dim

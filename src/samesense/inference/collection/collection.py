@@ -26,7 +26,6 @@ from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry
 from samesense.inference.collection.queries import checked_queries
 from samesense.inference.collection.reader import Hits, Reader, fused
-from samesense.inference.collection.unfinished import place_of
 from samesense.inference.collection.writer import writing
 from samesense.inference.search.exact import unit_rows
 from samesense.inference.search.hnsw import check_usearch
@@ -109,7 +108,7 @@ class Collection:
                 writer.insert(entries, model, False, on_progress)
                 writer.derive()
         except (DataError, ModelError, KeyboardInterrupt):
-            if not was_there and not place_of(place).exists():
+            if not was_there and not (place / store.UNFINISHED).exists():
                 shutil.rmtree(place, ignore_errors=True)  # made here, and nothing is in it that a later build takes up
             raise
         return cls(place)

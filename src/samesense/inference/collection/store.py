@@ -28,6 +28,9 @@ from samesense.places import check_folder
 from samesense.types import Indices
 
 DATABASE = "collection.sqlite"
+UNFINISHED = "unfinished"
+"""Folder of the vectors of a change that was stopped."""
+
 APPLICATION = 0x53614D65
 """In the header of the database: ours."""
 

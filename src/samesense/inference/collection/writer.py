@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from samesense.encoder.embedding_cache import Unfinished, kept_while_unfinished
 from samesense.errors import DataError, ModelError
 from samesense.files import sync_file, sync_folder
 from samesense.inference.collection import store
 from samesense.inference.collection.conditions import Condition, among
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import LARGEST_ID, Entry, metadata_json
-from samesense.inference.collection.unfinished import Unfinished, forget, place_of
 from samesense.inference.search.hnsw import Graph, has_usearch, tune
 
 BLOCK_TEXTS = 2048
@@ -50,15 +50,11 @@ def writing(folder: Path, *, built: bool = True) -> Iterator[Writer]:
             db.execute("BEGIN IMMEDIATE")
             writer = Writer(folder, db, store.read_about(folder, db, built=built))
         try:
-            yield writer
-            with store.saying(folder):
-                writer.finish()
-                db.execute("COMMIT")
-            forget(folder)
-        except KeyboardInterrupt:
-            if place_of(folder).exists():
-                raise KeyboardInterrupt("What is encoded is kept: the same change goes on from there.") from None
-            raise
+            with kept_while_unfinished(folder / store.UNFINISHED):
+                yield writer
+                with store.saying(folder):
+                    writer.finish()
+                    db.execute("COMMIT")
         finally:
             with contextlib.suppress(sqlite3.Error, OSError):
                 writer.tidy()
@@ -90,7 +86,7 @@ class Writer:
     ) -> int:
         """Add texts; return how many."""
         about, before, source = self.about, self.about.rows, iter(entries)
-        embedder = Unfinished(self.folder, model)
+        unfinished = Unfinished(self.folder / store.UNFINISHED, model.identity)
         given: set[int] = set()
         while block := list(islice(source, BLOCK_TEXTS)):
             if upsert:
@@ -98,7 +94,8 @@ class Writer:
             rows = [self._row(entry, about.rows + number, before) for number, entry in enumerate(block)]
             if not upsert:
                 self._check_new([row[0] for row in rows])
-            vectors = embedder.unit([entry.text for entry in block], keep=len(block) == BLOCK_TEXTS)
+            texts, whole = [entry.text for entry in block], len(block) == BLOCK_TEXTS
+            vectors = unfinished.rows(texts, model.unit, keep=whole)  # the last ones are few, and soon computed
             if about.dim not in (0, vectors.shape[1]):
                 raise ModelError(
                     f"The collection holds vectors of {about.dim} numbers; the model gave {vectors.shape[1]}."

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from samesense.encoder.embedding_cache import Unfinished, kept_while_unfinished
 from samesense.errors import DataError, OutputError
 from samesense.failures import DAMAGED
 from samesense.files import LOCK, is_temporary, map_array, only_writer, read_json, replacing, write_json
@@ -23,7 +24,7 @@ from samesense.inference.stream import write_unit_vectors
 from samesense.places import check_folder
 from samesense.types import Embeddings
 
-ABOUT, VECTORS, LINKS = "about.json", "vectors.bin", "links.npz"
+ABOUT, VECTORS, LINKS, UNFINISHED = "about.json", "vectors.bin", "links.npz", "unfinished"
 
 
 @dataclass(frozen=True)
@@ -93,14 +94,15 @@ def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]
     if not (folder / ABOUT).exists():
         if folder.exists() and (not folder.is_dir() or any(not _is_ours(path.name) for path in folder.iterdir())):
             raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
-        with only_writer(folder):
-            about = About(**known, rows=len(texts), dim=write_unit_vectors(model, texts, folder / VECTORS))
-            write_json(folder / ABOUT, asdict(about))
+        with only_writer(folder), kept_while_unfinished(folder / UNFINISHED):
+            unfinished = Unfinished(folder / UNFINISHED, model.identity)
+            dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished)
+            write_json(folder / ABOUT, asdict(About(**known, rows=len(texts), dim=dim)))
     return Work(folder, _earlier(folder, known, len(texts)))
 
 
 def _is_ours(name: str) -> bool:
-    return name in (VECTORS, LOCK) or (name.startswith(f".{VECTORS}") and is_temporary(name))
+    return name in (VECTORS, LOCK, UNFINISHED) or (name.startswith(f".{VECTORS}") and is_temporary(name))
 
 
 def _earlier(folder: Path, known: dict[str, str], rows: int) -> About:
