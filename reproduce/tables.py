@@ -310,7 +310,6 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
         "batches": whole("batches", figures),
         "tuned": whole("tuned", figures),
         "paws": whole("paws", figures, convergence),
-        "paws-cross": whole("paws-cross", figures, convergence),
         "bq-64": whole("bq-64", figures, convergence),
         "tuned-softmax": whole("tuned-softmax", figures),
         "tuned-binary": whole("tuned-binary", figures, convergence),
