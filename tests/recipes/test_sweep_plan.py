@@ -159,7 +159,16 @@ def test_a_model_that_is_neither_here_nor_on_the_hub_is_found_missing_at_once(to
     monkeypatch.setattr(build, "load_file_path", lambda *names: asked.append(names))
     with pytest.raises(ModelError, match=r"Cannot load the model 'intfloat/e5-smal': the hub has no such"):
         quick(toy, base={**toy["base"], "model": "intfloat/e5-smal"})
-    assert asked == [("intfloat/e5-smal", "modules.json"), ("intfloat/e5-smal", "config.json")]
+    assert asked == [("intfloat/e5-smal", f"{name}.json") for name in ("modules", "config", "adapter_config")]
+
+
+def test_a_hub_that_refuses_is_said_at_once(toy, monkeypatch):
+    def refuse(*names):
+        raise OSError("401 Client Error: the repository is not there, or private")
+
+    monkeypatch.setattr(build, "load_file_path", refuse)
+    with pytest.raises(ModelError, match=r"Cannot load the model 'intfloat/e5-smal': 401 Client Error"):
+        quick(toy, base={**toy["base"], "model": "intfloat/e5-smal"})
 
 
 def test_nothing_runs_if_a_cell_could_not(toy):

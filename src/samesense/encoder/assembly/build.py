@@ -106,11 +106,15 @@ def is_bare(name: str) -> bool:
 def check_there(name: str) -> None:
     """Raise ModelError if nothing can be loaded by that name: no folder, and nothing on the hub or in its cache."""
     try:
-        there = any(load_file_path(_completed(name), file) for file in ("modules.json", "config.json"))
+        there = any(load_file_path(_completed(name), file) for file in _MARKS)
     except OSError as error:  # of a hub that refuses, or holds no such name
         raise ModelError(_cannot_load(name, first_line(error))) from error
     if not there:
         raise ModelError(_cannot_load(name, "the hub has no such model, or it cannot be reached."))
+
+
+_MARKS = ("modules.json", "config.json", "adapter_config.json")
+"""Files of which a model that can be opened has one, the last on a base model."""
 
 
 def _completed(name: str) -> str:
