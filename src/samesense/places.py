@@ -105,6 +105,10 @@ def check_inside(folder: Path, *names: str | Path) -> None:
             )
 
 
+IDENTITY = "identity.txt"
+"""File of a folder for one identity that says it in full."""
+
+
 def identity_folder(folder: Path, identity: str) -> Path:
     """Return the folder in ``folder`` for what only one identity, such as a model, gives; it is made if absent.
 
@@ -112,7 +116,7 @@ def identity_folder(folder: Path, identity: str) -> Path:
     """
     home = folder / text_hash(identity)[:32]
     home.mkdir(parents=True, exist_ok=True)
-    note = home / "identity.txt"
+    note = home / IDENTITY
     if not note.exists():
         write_text(note, identity + "\n")
     return home

@@ -1,6 +1,7 @@
 """The folder of a collection: places, files of others, damage, one writer, full disks and kills."""
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -151,7 +152,16 @@ def test_what_is_kept_of_a_change_is_of_one_model_and_no_link(tmp_path, folder, 
         Collection.build(tmp_path / "new", given, stopping_after(2, []))
     Collection.build(tmp_path / "new", given, replace(stopping_after(None, asked), identity="another"))
     assert sum(map(len, asked)) == 20
+    other = folder / store.UNFINISHED / "mine" / "notes.txt"
+    other.parent.mkdir(parents=True)
+    other.write_text("mine")
+    assert Collection.open(folder).add(given, embedder()) == 20
+    assert [path.name for path in (folder / store.UNFINISHED).iterdir()] == ["mine"]
+    assert other.read_text() == "mine"
+    shutil.rmtree(folder / store.UNFINISHED)
     (folder / store.UNFINISHED).symlink_to(tmp_path)
+    Collection.open(folder).delete([0])
+    assert (folder / store.UNFINISHED).is_symlink()
     with pytest.raises(OutputError, match="is a link"):
         Collection.open(folder).add(given, embedder())
 

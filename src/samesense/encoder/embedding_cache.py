@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -24,7 +24,7 @@ from samesense.errors import ModelError, OutputError
 from samesense.failures import DAMAGED
 from samesense.files import write_array
 from samesense.hashes import content_hash, text_digest
-from samesense.places import identity_folder
+from samesense.places import IDENTITY, identity_folder
 from samesense.types import Embeddings, Encode
 
 
@@ -209,4 +209,7 @@ def kept_while_unfinished(place: Path) -> Iterator[None]:
         if place.exists():
             raise KeyboardInterrupt("What is encoded is kept: the same command goes on from there.") from None
         raise
-    shutil.rmtree(place, ignore_errors=True)
+    with suppress(OSError):  # the place may be a link, or hold something of others
+        for home in () if place.is_symlink() else place.glob(f"*/{IDENTITY}"):
+            shutil.rmtree(home.parent)
+        place.rmdir()
