@@ -1,8 +1,7 @@
 import pytest
 
 from samesense.data import read_pairs
-from samesense.encoder.assembly import build
-from samesense.errors import ConfigError, DataError, ModelError
+from samesense.errors import ConfigError, DataError
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.sweep.identity import deciding
 from samesense.recipes.sweep.run import describe
@@ -152,23 +151,6 @@ def test_a_test_set_that_is_not_the_published_one_is_pointed_out(toy, toy_pairs,
     ]
     plan = quick(toy, data=[entry(toy_pairs, test=tests, test_rows=9)])
     assert plan.warnings[-1] == "toy: not comparable with published figures: 9 rows at most of toy/sickr"
-
-
-def test_a_model_that_is_neither_here_nor_on_the_hub_is_found_missing_at_once(toy, monkeypatch):
-    asked = []
-    monkeypatch.setattr(build, "load_file_path", lambda *names: asked.append(names))
-    with pytest.raises(ModelError, match=r"Cannot load the model 'intfloat/e5-smal': the hub has no such"):
-        quick(toy, base={**toy["base"], "model": "intfloat/e5-smal"})
-    assert asked == [("intfloat/e5-smal", f"{name}.json") for name in ("modules", "config", "adapter_config")]
-
-
-def test_a_hub_that_refuses_is_said_at_once(toy, monkeypatch):
-    def refuse(*names):
-        raise OSError("401 Client Error: the repository is not there, or private")
-
-    monkeypatch.setattr(build, "load_file_path", refuse)
-    with pytest.raises(ModelError, match=r"Cannot load the model 'intfloat/e5-smal': 401 Client Error"):
-        quick(toy, base={**toy["base"], "model": "intfloat/e5-smal"})
 
 
 def test_nothing_runs_if_a_cell_could_not(toy):

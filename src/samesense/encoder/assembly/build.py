@@ -70,7 +70,11 @@ def build(
         merge_adapters(model)
         model.float()  # a checkpoint may be stored in half precision, in which small steps of training round to nothing
     except Exception as error:  # a damaged folder raises anything in one of its readers
-        raise ModelError(_cannot_load(name, first_line(error))) from error
+        reason = first_line(error)
+        raise ModelError(
+            f"Cannot load the model {name!r}: {reason} "
+            "Give a model folder, or a hub name while the hub can be reached ('default' needs neither)."
+        ) from error
     if pooling is not None:
         set_pooling(model, pooling, first)
     longest = model.max_seq_length if max_seq_length is None else max_seq_length
@@ -97,39 +101,13 @@ def is_bare(name: str) -> bool:
 
     A hub that cannot be asked is taken to hold a whole model; loading it then says what is wrong.
     """
+    source = resolve(name)
+    if "/" not in source and not Path(source).exists() and source.lower() not in ORIGINAL_TRANSFORMER_MODELS:
+        source = f"sentence-transformers/{source}"  # as sentence-transformers completes a name without an owner
     try:
-        return load_file_path(_completed(name), "modules.json") is None
+        return load_file_path(source, "modules.json") is None
     except OSError:
         return False
-
-
-def check_there(name: str) -> None:
-    """Raise ModelError if nothing can be loaded by that name: no folder, and nothing on the hub or in its cache."""
-    try:
-        there = any(load_file_path(_completed(name), file) for file in _MARKS)
-    except OSError as error:  # of a hub that refuses, or holds no such name
-        raise ModelError(_cannot_load(name, first_line(error))) from error
-    if not there:
-        raise ModelError(_cannot_load(name, "the hub has no such model, or it cannot be reached."))
-
-
-_MARKS = ("modules.json", "config.json", "adapter_config.json")
-"""Files of which a model that can be opened has one, the last on a base model."""
-
-
-def _completed(name: str) -> str:
-    """Return the folder or hub name behind ``name``, with the owner that sentence-transformers takes where none is."""
-    source = resolve(name)
-    if "/" in source or Path(source).exists() or source.lower() in ORIGINAL_TRANSFORMER_MODELS:
-        return source
-    return f"sentence-transformers/{source}"
-
-
-def _cannot_load(name: str, reason: str) -> str:
-    return (
-        f"Cannot load the model {name!r}: {reason} "
-        "Give a model folder, or a hub name while the hub can be reached ('default' needs neither)."
-    )
 
 
 def set_length(model: SentenceTransformer, tokens: int) -> None:

@@ -77,7 +77,7 @@ class Collection:
         """Make a collection; its texts are read, encoded and written block by block.
 
         If it is stopped, by Ctrl-C or a text that is refused, the vectors of whole blocks stay in the folder: the next
-        change does not compute them again, and removes them when it is done.
+        change takes up those of its model and texts, and removes all when it is done.
 
         Args:
             folder: where it will be; it may be there if it is empty.

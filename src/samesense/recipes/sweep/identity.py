@@ -55,15 +55,10 @@ def _teacher(name: str, known: dict[str, str]) -> str:
 
 
 def fingerprint_of(model: str, known: dict[str, str]) -> str:
-    """Return what tells a start model from others: a hash of its files, or its name on the hub; of adapters both.
-
-    ModelError if there is no such model, before any run waits for it.
-    """
+    """Return what tells a start model from others: a hash of its files, or its name on the hub; of adapters both."""
     if model not in known:
-        from samesense.encoder.assembly.build import check_there
         from samesense.encoder.names import base_of, resolve
 
-        check_there(model)
         folder = Path(resolve(model))
         kept = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
         own, base = folder_hash(folder, kept) if folder.is_dir() else model, base_of(folder)
