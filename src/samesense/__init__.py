@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from samesense.telemetry import disable_telemetry
+
 if TYPE_CHECKING:
     from samesense.api.data import doctor, mine_negatives, read
     from samesense.api.duplicates import dedup, match
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from samesense.api.use import drift, encode, mine, read_vectors, rerank, whiten
     from samesense.inference.models.load import load
     from samesense.inference.models.model import Model
+
+disable_telemetry()
 
 __version__ = version("samesense")
 

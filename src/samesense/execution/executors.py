@@ -181,7 +181,6 @@ class OnRay:
         """Connect unless this process is connected already; return whether it was done here."""
         if ray.is_initialized():
             return False
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             ray.init(address=self._address or "local", log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError, OSError) as error:

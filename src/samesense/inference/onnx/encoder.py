@@ -212,6 +212,8 @@ def _session(graph: Path, threads: int, deterministic: bool) -> Any:
     """Return a session whose threads sleep while they wait, and leave the processor to others."""
     import onnxruntime
 
+    if os.environ.get("ORT_DISABLE_TELEMETRY") not in {"0", "false"}:
+        onnxruntime.disable_telemetry_events()  # Windows does not read the variable
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

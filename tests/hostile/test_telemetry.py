@@ -1,0 +1,115 @@
+"""No dependency reports to anyone: no file of its own in the user's cache, no connection."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from samesense.telemetry import OPT_OUT_VARIABLES
+
+IMPORT_FIRST = "import samesense, onnxruntime"
+IMPORT_ALONE = "import onnxruntime"
+
+
+@pytest.fixture
+def user(tmp_path):
+    """The environment of a user who has set nothing, with an empty home."""
+    environment = {name: value for name, value in os.environ.items() if name not in OPT_OUT_VARIABLES}
+    for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CACHE_HOME"):
+        environment[name] = str(tmp_path / "home")
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    (tmp_path / "home").mkdir()
+    return environment
+
+
+def files_below(folder):
+    return sorted(path.name for path in Path(folder).rglob("*") if path.is_file())
+
+
+def run_python(code, environment):
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True)
+
+
+def uploads(environment):
+    """Whether this version of onnxruntime writes a device id when nobody turns that off."""
+    run_python(IMPORT_ALONE, environment)
+    return "deviceid" in files_below(environment["HOME"])
+
+
+@pytest.mark.parametrize("variable", [None, ""])
+def test_onnxruntime_writes_no_device_id(user, variable):
+    if variable is not None:
+        user["ORT_DISABLE_TELEMETRY"] = variable
+    run_python(IMPORT_FIRST, user)
+    assert files_below(user["HOME"]) == []
+
+
+def test_a_user_may_ask_for_telemetry(user):
+    user["ORT_DISABLE_TELEMETRY"] = "0"
+    code = "import os, samesense; print(os.environ['ORT_DISABLE_TELEMETRY'], os.environ['RAY_USAGE_STATS_ENABLED'])"
+    printed = subprocess.run([sys.executable, "-c", code], env=user, check=True, capture_output=True, text=True)
+    assert printed.stdout.split() == ["0", "0"]
+
+
+def test_huggingface_hub_and_datasets_see_their_opt_out(user):
+    code = "import samesense, huggingface_hub.constants as h, datasets.config as d; assert h.HF_HUB_DISABLE_TELEMETRY; "
+    run_python(code + "assert not d.HF_UPDATE_DOWNLOAD_COUNTS", user)
+
+
+def test_workers_of_processes_that_begin_without_an_environment(user):
+    """Spark and Ray begin workers elsewhere: there, too, what they unpickle imports samesense first."""
+    code = "import pickle, sys; pickle.loads(sys.stdin.buffer.read()); import onnxruntime"
+    payload = b"csamesense.inference.models.load\nload\n."
+    subprocess.run([sys.executable, "-c", code], input=payload, env=user, check=True, capture_output=True)
+    assert files_below(user["HOME"]) == []
+
+
+class Proxy:
+    """Counts the connections that a process tries through its HTTPS proxy, and answers none."""
+
+    def __init__(self):
+        self.hosts = []
+        self.reached = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def variables(self):
+        url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        return dict.fromkeys(("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY"), url)
+
+    def _accept(self):
+        while True:
+            connection, _ = self._listener.accept()
+            with connection:
+                self.hosts.append(connection.recv(200).split(b"\r\n")[0])
+            self.reached.set()
+
+
+@pytest.mark.long
+@pytest.mark.posix
+def test_an_exported_model_connects_to_no_one(user, exported_static, tmp_path):
+    """The control, onnxruntime alone, is run beside it until it has tried to upload twice."""
+    if not uploads(user):
+        pytest.skip("this version of onnxruntime has no telemetry")
+    control, proxy = Proxy(), Proxy()
+    encode = f"import samesense, time; samesense.load({str(exported_static)!r}).encode(['a cat']); time.sleep(600)"
+    alone = "import onnxruntime, time; time.sleep(600)"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code], env=user | counter.variables, start_new_session=True)
+        for code, counter in ((encode, proxy), (alone, control))
+    ]
+    try:
+        for _ in range(2):
+            control.reached.wait()
+            control.reached.clear()
+    finally:
+        for process in processes:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert proxy.hosts == []
