@@ -35,6 +35,12 @@ def run_python(code, environment):
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True)
 
 
+def run_command(arguments, environment):
+    command = [sys.executable, "-m", "samesense", *map(str, arguments)]
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+
+
 def uploads(environment):
     """Whether this version of onnxruntime writes a device id when nobody turns that off."""
     run_python(IMPORT_ALONE, environment)
@@ -89,6 +95,26 @@ class Proxy:
             with connection:
                 self.hosts.append(connection.recv(200).split(b"\r\n")[0])
             self.reached.set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["bi-encoder", "cross-encoder"])
+def test_training_from_a_folder_asks_no_hub(user, tiny_trunk, toy_pairs, tmp_path, kind):
+    """Neither while the folder is loaded, nor when checkpoints are saved, nor when the result is loaded and used."""
+    online = {name: value for name, value in user.items() if not name.startswith(("HF_HUB_OFFLINE", "HF_DATASETS"))}
+    proxy = Proxy()
+    started = str(tmp_path / "started")
+    code = (
+        "from samesense.encoder.assembly.build import build; from samesense.encoder.saving.storage import save; "
+        f"save(build({str(tiny_trunk)!r}), {started!r})"
+    )
+    run_python(code, user)
+    train = ["train", toy_pairs / "train.tsv", "--dev", toy_pairs / "dev.tsv", "--test", toy_pairs / "test.tsv"]
+    size = ["--model", started, "--epochs", "1", "--batch-size", "16", "--eval-steps", "5"]
+    cross = ["--config", "cosent-cross"] if kind == "cross-encoder" else []
+    run_command([*train, *size, *cross, "--output", tmp_path / "run"], online | proxy.variables)
+    run_command(["evaluate", tmp_path / "run", "--data", toy_pairs / "test.tsv"], online | proxy.variables)
+    assert proxy.hosts == []
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Weighted
 from sentence_transformers.util import ORIGINAL_TRANSFORMER_MODELS, load_file_path
 
 from samesense.encoder.assembly.adapters import check_adapters, merge_adapters
+from samesense.encoder.assembly.card_data import offline_card_data
 from samesense.encoder.assembly.pooling import freeze_layer_weights, pooling_modules
 from samesense.encoder.names import resolve
 from samesense.errors import ConfigError, ModelError
@@ -64,9 +65,11 @@ def build(
     check_adapters(source)
     try:
         if Path(source).exists() and is_bare(source):
-            model = SentenceTransformer(modules=_bare_modules(source), device=device)
+            model = SentenceTransformer(
+                modules=_bare_modules(source), device=device, model_card_data=offline_card_data()
+            )
         else:
-            model = SentenceTransformer(source, device=device)
+            model = SentenceTransformer(source, device=device, model_card_data=offline_card_data())
         merge_adapters(model)
         model.float()  # a checkpoint may be stored in half precision, in which small steps of training round to nothing
     except Exception as error:  # a damaged folder raises anything in one of its readers

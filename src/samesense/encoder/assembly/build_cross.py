@@ -11,6 +11,7 @@ from sentence_transformers.base.modules import Transformer
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoConfig, set_seed
 
+from samesense.encoder.assembly.card_data import offline_cross_card_data
 from samesense.encoder.assembly.cross import is_cross_encoder
 from samesense.encoder.names import base_of, resolve
 from samesense.errors import ModelError
@@ -67,7 +68,8 @@ def build_cross(
     _separate(trunk.tokenizer, name)
     if max_seq_length is not None:
         trunk.tokenizer.model_max_length = min(max_seq_length, trunk.tokenizer.model_max_length)
-    return CrossEncoder(modules=[trunk.float()], device=device)  # however the weights are stored; see build
+    model = CrossEncoder(modules=[trunk], device=device, model_card_data=offline_cross_card_data())
+    return model.float()  # however the weights are stored; see build
 
 
 def has_one_logit(name: str) -> bool:

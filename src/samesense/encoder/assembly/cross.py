@@ -14,6 +14,7 @@ from sentence_transformers import CrossEncoder
 from sentence_transformers.util import load_file_path
 
 from samesense.encoder.assembly.build import check_device
+from samesense.encoder.assembly.card_data import offline_cross_card_data
 from samesense.encoder.forward.batching import default_prompt
 from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.errors import ModelError
@@ -51,7 +52,8 @@ def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncode
     """
     check_device(device)
     try:
-        model = CrossEncoder(source, device=device).float()  # however its weights are stored
+        model = CrossEncoder(source, device=device, model_card_data=offline_cross_card_data())
+        model.float()  # however its weights are stored
     except (OSError, ValueError, KeyError) as error:
         raise ModelError(f"Cannot load the cross-encoder {source!r}: {first_line(error)}") from error
     if model.num_labels != 1:

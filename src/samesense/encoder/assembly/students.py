@@ -15,6 +15,7 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from samesense.encoder.assembly.build import build, set_pooling
+from samesense.encoder.assembly.card_data import offline_card_data
 from samesense.encoder.assembly.pooling import freeze_layer_weights, layer_pooling
 from samesense.encoder.assembly.vocabulary import fast_tokenizer
 from samesense.encoder.cosine import unit
@@ -186,7 +187,8 @@ def static_student(teacher: SentenceTransformer, texts: Sequence[str], dim: int 
     vectors = _principal(_token_vectors(teacher, tokenizer.get_vocab_size()), dim or width)
     shares = _shares(tokenizer, texts, len(vectors))
     vectors *= (COMMON / (COMMON + shares))[:, None].astype(np.float32)
-    return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=vectors)], device=teacher.device)
+    modules = [StaticEmbedding(tokenizer, embedding_weights=vectors)]
+    return SentenceTransformer(modules=modules, device=teacher.device, model_card_data=offline_card_data())
 
 
 def _own_tokenizer(teacher: SentenceTransformer) -> Tokenizer:
