@@ -78,7 +78,7 @@ def main() -> None:
         return
     train, test = some(args.train, args.train_rows), some(args.test, args.test_rows)
     if args.dev is None:
-        train, dev = train.split(0.1, 42, apart="sentences")
+        train, dev = train.split(0.1, 42)
     else:
         dev = some(args.dev, 1000)
     held = samesense.race(

@@ -116,7 +116,7 @@ def test_a_split_that_cannot_be_made_is_refused(data):
         data.split(1.5, 0)
     assert str(caught.value) == "The share to hold out must lie between 0 and 1; received 1.5. Example: 0.1"
     with pytest.raises(DataError) as refused:
-        data.take([0, 60]).split(0.5, 0)
+        data.take([0, 60]).split(0.5, 0, apart="pairs")
     assert str(refused.value) == (
         f"{data.source}: 2 rows with 1 different pairs cannot be split into two parts. "
         "Give a file with more pairs, or a dev file of its own."

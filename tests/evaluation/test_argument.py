@@ -42,9 +42,29 @@ def test_random_folds_hold_each_row_out_once(k):
         assert sorted([*train, *held]) == list(range(120))
 
 
-def test_the_seed_fixes_the_folds():
-    first, again, other = (cross_validation(DATA, 10, "mixed", seed)[0][1].tolist() for seed in (1, 1, 2))
+@pytest.mark.parametrize("mode", ["apart", "mixed"])
+def test_the_seed_fixes_the_folds(mode):
+    first, again, other = (cross_validation(DATA, 10, mode, seed)[0][1].tolist() for seed in (1, 1, 2))
     assert first == again != other
+
+
+def test_folds_apart_share_no_sentence_and_are_alike():
+    folds = cross_validation(DATA, 5, "apart", seed=0)
+    assert shared_sentences(DATA, folds) == 0
+    assert sorted(np.concatenate([held for _, held in folds])) == list(range(120))
+    assert {len(held) for _, held in folds} <= {23, 24, 25}
+    means = [np.mean([DATA.labels[row] for row in held]) for _, held in folds]
+    assert max(means) - min(means) < 0.6
+
+
+def test_pairs_that_hang_together_are_not_dealt_into_folds_apart():
+    star = pair_data([("hub", f"s{at}", at % 3) for at in range(30)])
+    with pytest.raises(DataError, match=r"share no sentence: 30 of 30 hang together .* or take `folds` 3-mixed"):
+        cross_validation(star, 3, "apart")
+    twins = pair_data([(f"a{at % 4}", f"b{at % 4}", at % 3) for at in range(30)])
+    with pytest.raises(DataError, match="they fall into 4 groups that share none"):
+        cross_validation(twins, 5, "apart")
+    assert len(cross_validation(twins, 4, "apart")) == 4
 
 
 def test_folds_by_topic_hold_out_a_topic():
@@ -71,7 +91,7 @@ def test_a_second_sentence_leaks_as_a_first_does():
     assert shared_sentences(data, folds) == 2
 
 
-@pytest.mark.parametrize("mode", ["mixed", "by-topic"])
+@pytest.mark.parametrize("mode", ["apart", "mixed", "by-topic"])
 def test_figures_equal_scipy_fold_by_fold(mode):
     task = ArgumentTask(DATA, folds=6, mode=mode, seed=4)
     rows = {(row.metric, row.subset): row for row in task.evaluate(MODEL).results}

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.isotonic import IsotonicRegression
 
+from samesense.data.pairs.data import concat
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration, Isotonic, Logistic, fit_isotonic, fit_logistic
 from samesense.inference.calibration.fit import CalibrationSettings, calibrate, fold_numbers, read_as_share
@@ -143,7 +145,7 @@ def test_graded_labels_have_a_threshold_only_if_someone_says_what_a_yes_is():
     made = calibrate(reader(), labelled(scores, labels), "f", CalibrationSettings(yes=3)).calibration
     right = (labels >= 3).astype(float)
     assert made.thresholds["f1"] == best_threshold(scores, right, "f1")
-    folds = fold_numbers(labelled(scores, labels).pairs(), labels, 5, 0)
+    folds = fold_numbers(labelled(scores, labels), 5, 0)[0]
     called = decided(scores, right, folds, lambda s, y: best_threshold(s, y, "accuracy"))
     assert made.errors["accuracy"] == pytest.approx(np.mean(called == right))
 
@@ -169,7 +171,7 @@ def test_errors_come_from_folds_that_did_not_see_the_pair():
     inside = ((made.calibration.apply(scores) - labels) ** 2).mean()
     assert made.calibration.errors["brier"] == pytest.approx(((made.held_out - labels) ** 2).mean())
     assert made.calibration.errors["brier"] > inside + 0.005
-    folds = fold_numbers(labelled(scores, labels).pairs(), labels, 5, 0)
+    folds = fold_numbers(labelled(scores, labels), 5, 0)[0]
     for fold in range(5):
         held = folds == fold
         theirs = IsotonicRegression(out_of_bounds="clip", y_min=0, y_max=1).fit(scores[~held], labels[~held])
@@ -181,7 +183,7 @@ def test_decisions_are_judged_on_folds_that_did_not_fit_their_threshold(wanted):
     scores, labels = binary(300)
     data, settings = labelled(scores, labels, "binary", (0.0, 1.0)), CalibrationSettings(**wanted)
     errors = calibrate(reader(), data, "f", settings).calibration.errors
-    folds = fold_numbers(data.pairs(), labels, 5, 0)
+    folds = fold_numbers(data, 5, 0)[0]
     called = partial(decided, scores, labels, folds)
     by = {target: called(lambda s, y, own=target: best_threshold(s, y, own)) for target in ("accuracy", "f1")}
     bounds = {"precision": settings.min_precision, "recall": settings.min_recall}
@@ -215,17 +217,19 @@ def test_logits_are_calibrated_and_have_no_error_before():
 
 def test_folds_are_alike_keep_a_pair_together_and_ignore_the_order_of_rows():
     scores, labels = binary(500)
-    pairs = labelled(scores, labels).pairs()
-    pairs += [(second.upper(), first) for first, second in pairs[:100]]
-    labels = np.concatenate([labels, labels[:100]])
-    folds = fold_numbers(pairs, labels, 5, 3)
+    once = labelled(scores, labels)
+    part = once.take(range(100))
+    spelled = replace(part, sentences1=[f"{text.upper()}." for text in part.sentences2], sentences2=part.sentences1)
+    twice = concat([once, spelled])
+    folds, apart = fold_numbers(twice, 5, 3)
+    assert apart == "sentences"
     assert folds[500:].tolist() == folds[:100].tolist()
     shares = [labels[:500][folds[:500] == fold].mean() for fold in range(5)]
     assert max(shares) - min(shares) < 0.03
     order = np.random.default_rng(0).permutation(600)
-    again = fold_numbers([pairs[at] for at in order], labels[order], 5, 3)
+    again = fold_numbers(twice.take(order), 5, 3)[0]
     assert again.tolist() == folds[order].tolist()
-    assert fold_numbers(pairs, labels, 5, 4).tolist() != folds.tolist()
+    assert fold_numbers(twice, 5, 4)[0].tolist() != folds.tolist()
 
 
 @pytest.mark.parametrize(

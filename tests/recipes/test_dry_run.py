@@ -18,7 +18,7 @@ REFUSED = {
     "a long seed": (["--seed", "12345678901234567890"], "seed: input should be at most 4294967295"),
     "a huge batch": (["--batch-size", "1000000000000"], "batch_size: input should be at most 1000000"),
     "no folds": (["--folds", "0"], "There can be 2 to 30 folds, got 0"),
-    "folds of no number": (["--folds", "-3"], "folds is a number of random folds"),
+    "folds of no number": (["--folds", "-3"], "folds is a number of folds that share no sentence"),
     "an absent test set": (["--test", "absent.tsv"], "absent.tsv"),
     "an absent model": (["--model", "absent/model"], "absent/model"),
 }

@@ -54,7 +54,7 @@ def scores_of(output, dealt, rows):
 def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_path, how):
     said = listen()
     results = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", how)
-    dealt = cross_validation(data, 3, "by-topic" if how == "by-topic" else "mixed", folds.SPLIT_SEED)
+    dealt = cross_validation(data, 3, "by-topic" if how == "by-topic" else "apart", folds.SPLIT_SEED)
     scores = scores_of(tmp_path / "f", dealt, len(data))
     assert np.isfinite(scores).all()
     whole = {row.metric: row.value for row in results if row.subset == "all"}
@@ -151,7 +151,7 @@ def test_the_start_is_not_removed_by_overwriting(data, settings, tmp_path):
 
 def test_what_cannot_be_dealt_is_refused_at_once(data, settings, tmp_path):
     for given, error, words in (
-        ("ten", ConfigError, "a number of random folds, or by-topic"),
+        ("ten", ConfigError, "a number of folds of random pairs, such as 10-mixed, or by-topic"),
         ("40", ConfigError, "2 to 30 folds"),
         ("30", DataError, "at least 60 pairs"),
     ):

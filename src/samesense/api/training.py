@@ -73,7 +73,7 @@ def train(  # noqa: PLR0913 - the flags of the command
 def cross_validate(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,
-    folds: int | Literal["by-topic"],
+    folds: int | str,
     output: str | Path,
     method: str = "auto",
     config: str = "auto",
@@ -89,7 +89,8 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
 
     Args:
         data: labelled pairs; see :func:`train`.
-        folds: number of random folds, or ``"by-topic"``: each subset of the pairs is one.
+        folds: number of folds that share no sentence; ``"10-mixed"`` for folds of random pairs, as published ones
+            are; or ``"by-topic"``: each subset of the pairs is one.
         output: folder of the run; the models are deleted once they have scored their pairs.
         method, config, settings: see :func:`train`.
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.

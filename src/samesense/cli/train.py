@@ -95,7 +95,8 @@ def train(
         test: pairs for evaluation before and after; without it half of dev, from 200 pairs on.
         config: TOML file of settings, or a shipped one by name; auto takes the paper's.
         settings: single settings; they win over the file.
-        folds: cross-validate instead of making a model: so many random folds, or by-topic, each subset one.
+        folds: cross-validate instead of making a model: so many folds that share no sentence, 10-mixed for
+            folds of random pairs, or by-topic, each subset one.
         resume: go on with an interrupted run.
         overwrite: replace an earlier run in the output folder.
         dry_run: check all that the run would, say what the data is, which settings hold, how many steps there are and

@@ -9,14 +9,23 @@ import numpy.typing as npt
 
 from samesense.data import PairData
 from samesense.data.benchmarks.catalogue import WHOLE
+from samesense.data.pairs.keys import plain_keys
+from samesense.data.pairs.parts import fold_of_each, grouped
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import MOST_SUBSETS, StsTask, correlation_results, subset_members
 from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import in_words, timed_scores
 from samesense.types import Scorer, TaskResult
 
-Mode = Literal["mixed", "by-topic"]
-"""Folds of random pairs from all topics, or each topic a fold."""
+Mode = Literal["apart", "mixed", "by-topic"]
+"""Folds that share no sentence, folds of random pairs as published ones are, or each topic a fold."""
+
+MODES: dict[Mode, str] = {
+    "apart": "{count} folds of {sizes} pairs, seed {seed}",
+    "mixed": "{count} random folds, seed {seed}",
+    "by-topic": "each topic a fold",
+}
+"""How folds were dealt, in words."""
 
 Rows = npt.NDArray[np.intp]
 Fold = tuple[Rows, Rows]
@@ -27,8 +36,9 @@ class ArgumentTask(StsTask):
     """Pearson and Spearman on each held-out fold and averaged, and over all pairs at once.
 
     ``"mixed"`` deals the pairs at random, as in the ten folds of the literature, so sentences held out may also occur
-    in training pairs; ``"by-topic"`` holds out a topic at a time. A model that was not trained on this data has the
-    same scores in either mode, and the protocol counts the sentences shared for one that was.
+    in training pairs; ``"apart"`` deals them so that none does; ``"by-topic"`` holds out a topic at a time. A model
+    that was not trained on this data has the same scores in every mode, and the protocol counts the sentences shared
+    for one that was.
 
     Source: Misra, Ecker and Walker (2016), the data and 10 folds; Reimers and Gurevych (2019) for held-out topics.
     """
@@ -38,17 +48,17 @@ class ArgumentTask(StsTask):
     def __init__(
         self, data: PairData, *, folds: int = 10, mode: Mode = "mixed", seed: int = 0, dataset: str = "", note: str = ""
     ) -> None:
-        """Deal scored pairs, whose subsets are their topics, into folds; ``"mixed"`` makes ``folds`` of them.
+        """Deal scored pairs, whose subsets are their topics, into folds: ``folds`` of them unless it is by topic.
 
         DataError if labels cannot be correlated with, there are too few pairs, or topics are missing.
         """
         super().__init__(data, dataset=dataset)
         self.mode = mode
         self.folds = cross_validation(data, folds, mode, seed)
-        dealt = f"{len(self.folds)} random folds, seed {seed}" if mode == "mixed" else "each topic a fold"
-        leak = (
-            f"{shared_sentences(data, self.folds)} of {len(data)} held-out pairs share a sentence with training pairs"
-        )
+        sizes = " to ".join(dict.fromkeys(str(end(len(held) for _, held in self.folds)) for end in (min, max)))
+        dealt = MODES[mode].format(count=len(self.folds), sizes=sizes, seed=seed)
+        self.shared = shared_sentences(data, self.folds)  # pairs held out that have a sentence in training
+        leak = f"{self.shared} of {len(data)} held-out pairs share a sentence with training pairs"
         self.note = in_words(note, dealt, leak)
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
@@ -76,35 +86,51 @@ class ArgumentTask(StsTask):
 def cross_validation(data: PairData, k: int = 10, mode: Mode = "mixed", seed: int = 0) -> list[Fold]:
     """Return the rows to train on and the rows held out, fold by fold; each row is held out once.
 
-    Random folds put sentences on both sides, as the published ones do, and that flatters a model fine-tuned on them.
-    :func:`shared_sentences` counts the pairs concerned. ``"mixed"`` makes ``k`` folds, 2 to 30, whose sizes differ by
-    one at most; ``"by-topic"`` holds out each topic once.
+    ``"apart"`` makes ``k`` folds, 2 to 30, that share no sentence, of like size and with like labels. Random folds,
+    ``"mixed"``, put sentences on both sides, as the published ones do, and that flatters a model fine-tuned on them:
+    :func:`shared_sentences` counts the pairs concerned. Their sizes differ by one at most. ``"by-topic"`` holds out
+    each topic once. DataError if there are too few pairs, or they hang together by their sentences.
     """
-    if mode not in ("mixed", "by-topic"):
-        raise ConfigError(f"Folds are 'mixed' or 'by-topic', got {mode!r}.")
-    held = _topics(data) if mode == "by-topic" else _random_folds(data, k, seed)
+    if mode not in MODES:
+        raise ConfigError(f"Folds are 'apart', 'mixed' or 'by-topic', got {mode!r}.")
+    held = _topics(data) if mode == "by-topic" else _folds(data, k, mode, seed)
     rows = np.arange(len(data))
     return [(np.setdiff1d(rows, part), part) for part in held]
 
 
 def shared_sentences(data: PairData, folds: list[Fold]) -> int:
     """Return how many held-out pairs have a sentence that also occurs in a training pair of their fold."""
+    first, second = plain_keys(data.sentences1), plain_keys(data.sentences2)
     count = 0
     for train, held in folds:
-        seen = {text for row in train for text in (data.sentences1[row], data.sentences2[row])}
-        count += sum(data.sentences1[row] in seen or data.sentences2[row] in seen for row in held)
+        seen = np.concatenate([first[train], second[train]])
+        count += int((np.isin(first[held], seen) | np.isin(second[held], seen)).sum())
     return count
 
 
-def _random_folds(data: PairData, k: int, seed: int) -> list[Rows]:
+def _folds(data: PairData, k: int, mode: Mode, seed: int) -> list[Rows]:
     if not 2 <= k <= MOST_SUBSETS:
         raise ConfigError(f"There can be 2 to {MOST_SUBSETS} folds, got {k}.")
     if seed < 0:
         raise ConfigError(f"seed must be 0 or larger, got {seed}.")
     if len(data) < 2 * k:
         raise DataError(f"{data.source}: {k} folds need at least {2 * k} pairs, got {len(data)}. Ask for fewer folds.")
-    dealt = np.random.default_rng(seed).permutation(len(data))
-    return [np.sort(part) for part in np.array_split(dealt, k)]
+    if mode == "mixed":
+        dealt = np.random.default_rng(seed).permutation(len(data))
+        return [np.sort(part) for part in np.array_split(dealt, k)]
+    groups = grouped(data.sentences1, data.sentences2, "sentences")
+    largest, count = int(np.bincount(groups).max()), int(groups.max()) + 1
+    if 2 * largest > len(data) or count < k:
+        why = f"{largest} of {len(data)} hang together by their sentences"
+        if count < k and 2 * largest <= len(data):
+            why = f"they fall into {count} groups that share none"
+        raise DataError(
+            f"{data.source}: the pairs cannot be dealt into {k} folds that share no sentence: {why}. Give pairs of "
+            f"more sentences, ask for fewer folds, or take `folds` {k}-mixed: models are then tested on sentences "
+            "that they were trained on, so that the figures are too high."
+        )
+    numbers = fold_of_each(data.sentences1, data.sentences2, data.labels, groups, k, seed)
+    return [np.flatnonzero(numbers == fold) for fold in range(k)]
 
 
 def _topics(data: PairData) -> list[Rows]:

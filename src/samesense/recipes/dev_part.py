@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
-from contextlib import suppress
 from itertools import chain
+from typing import get_args
 
 import numpy as np
 
@@ -13,10 +14,13 @@ from samesense.data.examples import Examples
 from samesense.data.others import trained_on
 from samesense.data.pairs.data import one_label
 from samesense.data.pairs.keys import plain_keys
+from samesense.data.pairs.parts import Apart
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError
 from samesense.recipes.mixed.data import Mixture
+
+logger = logging.getLogger(__name__)
 
 HELD_OUT_SHARE = 0.1
 """Share of labelled training pairs that is held out to choose the best checkpoint, where no dev set is given."""
@@ -25,8 +29,6 @@ HELD_OUT_SHARE = 0.1
 def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
     """Split a dev set off the training data; none where they are no labelled pairs.
 
-    No sentence stands in both, or, where nearly all pairs hang together by their sentences, no pair.
-
     A harvest has held out its own. Of data of several kinds, labelled pairs are split: scored ones, if there are any.
     """
     if isinstance(train, Mixture) and (part := train.labelled()) is not None:
@@ -34,17 +36,38 @@ def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
         return train.with_data(part.name, rest), dev
     if not isinstance(train, PairData):
         return train, getattr(train, "dev", None)
-    with suppress(DataError):  # where nearly all pairs hang together, pairs are kept apart, and it is said
-        rest, dev = train.split(HELD_OUT_SHARE, seed, apart="sentences")
-        if not (one_label(rest.labels) or one_label(dev.labels)):
-            return rest, dev
-    rest, dev = train.split(HELD_OUT_SHARE, seed)
-    if one_label(rest.labels) or one_label(dev.labels):
-        raise DataError(
-            f"Holding out {HELD_OUT_SHARE:.0%} of {len(train)} pairs gives {len(dev)} for selection, and one side has "
-            "one label only. Give a dev set, or `dev` none to keep the last state."
-        )
-    return rest, dev
+    return hold_out_pairs(train, HELD_OUT_SHARE, seed)
+
+
+def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, PairData]:
+    """Split a share off labelled pairs for selection.
+
+    No sentence stands in both parts. Where nearly all pairs hang together by their sentences, no pair does, and a
+    warning says so. DataError if a part would have one label only.
+    """
+    for apart in get_args(Apart):
+        parts = _split(train, share, seed, apart)
+        if parts is not None and not any(one_label(part.labels) for part in parts):
+            if apart == "pairs":
+                logger.warning(
+                    f"{train.name}: the pairs that are held out to select are {shared(parts[1], parts[0])}, so scores "
+                    "on them are too high. Give `dev` FILE with pairs of other sentences"
+                )
+            return parts
+    raise DataError(
+        f"{train.source}: holding out {share:.0%} of {len(train)} pairs for selection leaves one label only on one "
+        "side. Give a dev set, or `dev` none to keep the last state."
+    )
+
+
+def _split(train: PairData, share: float, seed: int, apart: Apart) -> tuple[PairData, PairData] | None:
+    """Return both parts; ``None`` where too many pairs hang together by their sentences."""
+    try:
+        return train.split(share, seed, apart=apart)
+    except DataError:
+        if apart == "pairs":
+            raise
+        return None
 
 
 def texts_of(data: Examples) -> Iterable[str]:

@@ -3,6 +3,7 @@
     samesense train arguments/ --loss mse --model runs/surrogate --folds 10 --output runs/folds
     samesense train arguments.tsv --loss mse --model runs/surrogate --folds by-topic --output runs/topics
 
+Folds share no sentence, whatever case and punctuation; ``10-mixed`` deals the pairs at random, as published folds are.
 Nothing selects within a fold: the last state is kept. A model is deleted once it has scored its pairs.
 
 Source: Misra, Ecker and Walker 2016, 10 folds; Reimers and Gurevych 2019, also each topic a fold.
@@ -47,7 +48,10 @@ def cross_validate(
     resume: bool = False,
     overwrite: bool = False,
 ) -> list[Result]:
-    """Train and evaluate fold by fold, random ones or ``"by-topic"``, the subsets of the pairs being topics.
+    """Train and evaluate fold by fold.
+
+    ``folds`` is a number of folds that share no sentence, such a number with ``-mixed`` for folds of random pairs, or
+    ``"by-topic"``, the subsets of the pairs being topics.
 
     ``output`` holds ``fold-01`` and so on, ``manifest.json`` and ``results.jsonl``. Returned is what
     :class:`~samesense.evaluation.argument.ArgumentTask` says of the scores that were given without having seen the
@@ -56,6 +60,7 @@ def cross_validate(
     """
     task = _task(data, folds)
     _check_folds(method, data, settings, task.folds)
+    _warn_of_leaks(task)
     given = {"folds": folds, "split_seed": SPLIT_SEED, "method": method.name, **settings.model_dump()}
     record = manifest.describe(FOLDS, given, data_identity({"train": data}))
     _check_folder(output, record, resume=resume, overwrite=overwrite)
@@ -99,9 +104,28 @@ def _evaluated(
 def _task(data: PairData, folds: str) -> ArgumentTask:
     if folds == "by-topic":
         return ArgumentTask(data, mode="by-topic", seed=SPLIT_SEED)
-    if not folds.isdecimal():
-        raise ConfigError(f"folds is a number of random folds, or by-topic; received {folds!r}.")
-    return ArgumentTask(data, folds=int(folds), seed=SPLIT_SEED)
+    count, dash, mode = folds.partition("-")
+    if not (count.isascii() and count.isdecimal()) or (dash and mode != "mixed"):
+        raise ConfigError(
+            "folds is a number of folds that share no sentence, such as 10, a number of folds of random pairs, such as "
+            f"10-mixed, or by-topic; received {folds!r}."
+        )
+    return ArgumentTask(data, folds=int(count), mode="mixed" if dash else "apart", seed=SPLIT_SEED)
+
+
+def _warn_of_leaks(task: ArgumentTask) -> None:
+    """Warn where sentences stand on both sides, or where a fold is much larger than others."""
+    if task.shared:
+        logger.warning(
+            f"{task.shared} of {len(task.data)} pairs share a sentence with pairs that their model is trained on, so "
+            "the figures are too high. `folds` with a number alone deals pairs so that they share none"
+        )
+    sizes = [len(held) for _, held in task.folds]
+    if task.mode == "apart" and max(sizes) > 2 * len(task.data) / len(sizes):
+        logger.warning(
+            f"The largest fold has {max(sizes)} of {len(task.data)} pairs, as they hang together by their sentences: "
+            "its model is trained on fewer pairs than the others. Fewer folds are more alike"
+        )
 
 
 def first_of_folds(method: Method, data: PairData, settings: EncoderSettings, folds: str) -> tuple[PairData, int]:

@@ -7,19 +7,18 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, groupby, repeat
-from operator import itemgetter
+from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.labels import ZERO_CLASSES, Kind, Scale, label_name, number_text, zero_class
-from samesense.data.mapped import columns_of, in_order, is_mapped, rows_of
-from samesense.data.pairs.keys import Groups, components, pair_key, pair_keys, plain_keys, same
+from samesense.data.mapped import columns_of, is_mapped, rows_of
+from samesense.data.pairs.parts import Apart, grouped, held_part
 from samesense.errors import ConfigError, DataError
-from samesense.hashes import json_hash, rows_hash
+from samesense.hashes import rows_hash
 from samesense.places import JOINT
 from samesense.types import Pair
 
@@ -107,15 +106,13 @@ class PairData:
             rows=None if self.rows is None else numbers((self.rows[row] for row in chosen), beside=first, whole=True),
         )
 
-    def split(
-        self, fraction: float, seed: int, *, apart: Literal["pairs", "sentences"] = "pairs"
-    ) -> tuple[PairData, PairData]:
-        """Hold out a part so that no pair, or no sentence, stands on both sides.
+    def split(self, fraction: float, seed: int, *, apart: Apart = "sentences") -> tuple[PairData, PairData]:
+        """Hold out a part so that no sentence, or no pair, stands on both sides.
 
         Pairs count as one whichever sentence comes first, and pairs and sentences whatever their case and punctuation,
         as for the doctor's leaks. The choice depends on the seed and the sentences only, not on the order of the rows.
         Of sentences, pairs that hang together go to one side: the connected components of shared sentences, drawn at
-        random among those that still fit.
+        random among those that still fit. Labels are as frequent in the part as in the whole, where that can be.
 
         Returns:
             The larger rest and the held-out part, each in the order of the source.
@@ -126,33 +123,20 @@ class PairData:
         """
         if not 0 < fraction < 1:
             raise ConfigError(f"The share to hold out must lie between 0 and 1; received {fraction}. Example: 0.1")
-        keys = plain_keys(self.sentences1), plain_keys(self.sentences2)
-        groups = components(*keys) if apart == "sentences" else same(pair_keys(*keys))
+        groups = grouped(self.sentences1, self.sentences2, apart)
         wanted = max(1, round(fraction * len(self)))
         most = wanted if apart == "sentences" else len(self)
-        sizes = np.bincount(groups)
-        held, count = np.zeros(len(sizes), bool), 0
-        for group in self._drawn(groups, seed):
-            if count < wanted and count + sizes[group] <= most:
-                held[group] = True
-                count += int(sizes[group])
+        held = held_part(self.sentences1, self.sentences2, self.labels, groups, wanted, most, seed)
+        count = int(held.sum())
         if not count or count == len(self) or 2 * count < wanted:
+            pairs = len(np.unique(grouped(self.sentences1, self.sentences2, "pairs")))
+            largest = np.bincount(groups).max(initial=0)
             raise DataError(
-                f"{self.source}: {len(self)} rows with {len(np.unique(pair_keys(*keys)))} different pairs cannot be "
-                "split into two parts"
-                + (f", since {sizes.max()} hang together by their sentences. " if apart == "sentences" else ". ")
+                f"{self.source}: {len(self)} rows with {pairs} different pairs cannot be split into two parts"
+                + (f", since {largest} hang together by their sentences. " if apart == "sentences" else ". ")
                 + "Give a file with more pairs, or a dev file of its own."
             )
-        return self.take(np.flatnonzero(~held[groups])), self.take(np.flatnonzero(held[groups]))
-
-    def _drawn(self, groups: Groups, seed: int) -> Groups:
-        """Return groups of rows in random order, by the first of the pairs of each."""
-        order = np.argsort(groups, kind="stable")
-        texts = in_order([self.sentences1, self.sentences2], order)
-        rows = groupby(zip(groups[order], texts, strict=True), key=itemgetter(0))
-        pairs = (min(pair_key(*own) for _, own in of_group) for _, of_group in rows)
-        drawn = np.fromiter((int(json_hash([seed, *pair])[:16], 16) for pair in pairs), np.uint64)
-        return np.argsort(drawn, kind="stable")
+        return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
 
 
 def concat(parts: Sequence[PairData]) -> PairData:

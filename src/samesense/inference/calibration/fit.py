@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from samesense.data.formats.labels import Scale, number_text
 from samesense.data.pairs.data import PairData
-from samesense.data.pairs.keys import pair_key
+from samesense.data.pairs.parts import Apart, fold_of_each, grouped
 from samesense.errors import ConfigError, DataError
 from samesense.inference.calibration.calibration import (
     FITS,
@@ -33,7 +34,9 @@ from samesense.metrics.classification import (
     threshold_at,
 )
 from samesense.metrics.inputs import is_constant, matching_vectors
-from samesense.types import Pair, Result, Scorer, Scores
+from samesense.types import Result, Scorer, Scores
+
+logger = logging.getLogger(__name__)
 
 Folds = npt.NDArray[np.intp]
 """Number of the fold of each pair ``(n,)``."""
@@ -57,21 +60,17 @@ LEAST_OF_EACH = 10
 """Pairs that yes and no need each."""
 
 
-def fold_numbers(pairs: Sequence[Pair], labels: Scores, count: int, seed: int) -> Folds:
-    """Return the fold of each pair ``(n,)``: folds of like size and with like labels.
+def fold_numbers(data: PairData, count: int, seed: int) -> tuple[Folds, Apart]:
+    """Return the fold of each pair ``(n,)``, and what folds do not share: sentences, or else pairs in either order.
 
-    A pair that occurs again, in either order, is in the same fold. The order of the rows decides nothing. Pairs and
-    labels are ``(n,)``.
+    Folds are of like size and with like labels. The order of the rows decides nothing. Where half of the pairs or more
+    hang together by their sentences, so that no folds share none, pairs are kept apart.
     """
-    keys = [pair_key(*pair) for pair in pairs]
-    label_of: dict[Pair, float] = {}
-    for key, label in zip(keys, labels.tolist(), strict=True):
-        label_of[key] = max(label, label_of.get(key, label))
-    mixed = sorted(label_of)
-    np.random.default_rng(seed).shuffle(mixed)
-    mixed.sort(key=label_of.__getitem__)
-    fold_of = {key: place % count for place, key in enumerate(mixed)}
-    return np.array([fold_of[key] for key in keys], dtype=np.intp)
+    for apart in get_args(Apart):
+        groups = grouped(data.sentences1, data.sentences2, apart)
+        if 2 * np.bincount(groups).max() < len(data) and groups.max() >= count:
+            break
+    return fold_of_each(data.sentences1, data.sentences2, data.labels, groups, count, seed), apart
 
 
 def held_out_values(
@@ -240,7 +239,12 @@ def calibrate(
     def fit(some: Scores, theirs: Scores) -> Isotonic | Logistic:
         return FITS[shape](some, theirs, scale)
 
-    folds = fold_numbers(data.pairs(), labels, settings.folds, settings.seed)
+    folds, apart = fold_numbers(data, settings.folds, settings.seed)
+    if apart == "pairs":
+        logger.warning(
+            f"{data.name}: most pairs hang together by their sentences, so that folds of the cross-validation share "
+            "sentences, though no pair: its errors may be too small. Give `data` FILE with pairs of more sentences"
+        )
     held_out, before = held_out_values(fit, scores, labels, folds), read_as_share(scores, scale)
     errors, thresholds = value_errors(held_out, labels, graded=data.graded), dict[Decide, float]()
     precisions: tuple[tuple[float, float], ...] = ()
@@ -258,7 +262,7 @@ def calibrate(
         precisions=precisions, least=settings.min_precision or settings.min_recall, folds=settings.folds,
         seed=settings.seed,
     )  # fmt: skip
-    how = f"{model.protocol}; {shape} map, {settings.folds}-fold cross-validation, seed {settings.seed}"
+    how = f"{model.protocol}; {shape} map, {settings.folds}-fold cross-validation by {apart}, seed {settings.seed}"
     results = [_result(model, data, metric, error, how, seconds) for metric, error in errors.items()]
     return Calibrated(
         calibration=calibration, scores=scores, labels=labels, held_out=held_out, before=before, results=results

@@ -47,8 +47,8 @@ class TestSource(_Table):
 class DataEntry(_Table):
     """One data set: a model is trained on ``train``, selected on ``dev`` and evaluated on each test set.
 
-    ``dev`` is a source of its own, ``"hold 0.1"`` (a tenth of the training pairs, no pair on both sides) or ``"none"``.
-    ``test`` is one source, or several by name. A number of rows takes a fixed random part of that size.
+    ``dev`` is a source of its own, ``"hold 0.1"`` (a tenth of the training pairs, no sentence on both sides) or
+    ``"none"``. ``test`` is one source, or several by name. A number of rows takes a fixed random part of that size.
     """
 
     name: str = Field(min_length=1)

@@ -11,6 +11,7 @@ from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
 from samesense.data.benchmarks.find import known_split
 from samesense.data.examples import Examples, drawn_from
 from samesense.errors import ConfigError, DataError
+from samesense.recipes.dev_part import hold_out_pairs
 from samesense.recipes.methods import METHODS, Method
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
@@ -68,7 +69,7 @@ def read_splits(
                 f"{entry.name}: labelled pairs can be held out for selection, and method {method.name} trains on "
                 f'{method.takes}. Give dev = "FILE", or dev = "none".'
             )
-        train, dev = train.split(share, seed)
+        train, dev = hold_out_pairs(train, share, seed)
     elif entry.dev != "none":
         dev = _read(entry, entry.dev)
     tests = {name: _read(entry, source) for name, source in entry.tests().items()}
