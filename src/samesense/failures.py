@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import reprlib
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -72,6 +73,22 @@ def system_reason(error: Exception) -> str | None:
 def shortened(error: BaseException, most: int = 200) -> str:
     """Return what an error says on one line, of so many characters at most."""
     return " ".join(str(error).split())[:most]
+
+
+def excerpt(value: object, most: int = 200) -> str:
+    """Return the beginning of a value as Python writes it, at a cost that does not grow with the value.
+
+    >>> excerpt(["a" * 1000, 2], 20)
+    "['aaaaaaaa ..."
+    """
+    shortening = reprlib.Repr()
+    shortening.maxstring = shortening.maxother = shortening.maxlong = most
+    shortening.maxlevel = 3
+    try:
+        text = shortening.repr(value)
+    except ValueError:  # Python writes no whole numbers of thousands of digits
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= most else f"{text[: most - 4]} ..."
 
 
 def first_line(error: BaseException) -> str:

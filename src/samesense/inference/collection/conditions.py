@@ -6,15 +6,16 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import date, time
 from decimal import Decimal
+from itertools import chain
 from operator import index
 from typing import Any, Literal, NamedTuple
 
 from samesense.errors import ConfigError
-from samesense.failures import shortened
+from samesense.failures import excerpt, shortened
 
 Where = str | Mapping[str, Any] | None
 """A condition, or values by name (a list means any of them), or nothing."""
@@ -22,16 +23,29 @@ Where = str | Mapping[str, Any] | None
 MOST_LIKE = 50_000
 """Bytes of a pattern that SQLite takes."""
 
+MOST_COMPARISONS = 1000
+"""Comparisons of a condition, which SQLite nests: its expressions are at most this deep."""
+
+MOST_WORDS = 10 * MOST_COMPARISONS
+"""Comparisons, AND, OR, NOT and parentheses of a condition."""
+
+MOST_DEPTH = 100
+"""Lists and objects inside each other, in metadata and in the values of a condition."""
+
 _DECIMAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?|\+\d+", re.ASCII)
 """Numbers that JSON spells otherwise."""
 
-_VALUE = r"(?:'(?:[^']|'')*'|[^\s()'\",<>=!]+)"
+_BEYOND = re.compile(r"-?[1-9]\d{309,}", re.ASCII)
+"""Whole numbers that are not finite as floating point; Python reads none of thousands of digits."""
+
+# Possessive, so that a value of megabytes needs no memory for ways to read it otherwise: there are none.
+_VALUE = r"(?:'(?:[^']++|'')*+'|[^\s()'\",<>=!]++)"
 _PART = re.compile(
     rf"""\s*(?:(?P<joint>(?:AND|OR|NOT)\b|[()])
     |(?P<name>"[^"]+"|[^\s()'",<>=!]+)\s*
      (?:\bIS\s+(?P<there>NOT\s+)?NULL\b
       |(?P<sign><=|>=|!=|=|<|>|\bLIKE\b)\s*(?P<value>{_VALUE})
-      |(?:\b(?P<absent>NOT)\s+)?\bIN\s*\(\s*(?P<values>{_VALUE}(?:\s*,\s*{_VALUE})*)\s*\)))\s*""",
+      |(?:\b(?P<absent>NOT)\s+)?\bIN\s*\(\s*(?P<values>{_VALUE}(?:\s*,\s*{_VALUE})*+)\s*\)))\s*""",
     re.IGNORECASE | re.VERBOSE,
 )
 
@@ -68,13 +82,32 @@ def condition(where: Where) -> Condition:
     except (TypeError, ValueError, AttributeError) as error:
         raise ConfigError(
             "A condition is one text, or values by name: texts of whole characters, finite numbers, dates, true, "
-            f"false, null, and lists of them; received {str(where)[:200]!r} ({shortened(error)})."
+            f"false, null, and lists of them; received {excerpt(where)} ({shortened(error)})."
         ) from error
 
 
+def check_depth(value: object) -> None:
+    """Raise ValueError for lists and objects that are nested deeper than ``MOST_DEPTH``."""
+    level = [value]
+    for _ in range(MOST_DEPTH + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return
+    raise ValueError(f"lists and objects are nested deeper than {MOST_DEPTH}")
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
+
+
 def _of_values(where: Mapping[str, Any] | None) -> Condition:
-    parts = [_equal(name, _alternatives(value)) for name, value in (where or {}).items()]
-    return _checked(_joined(parts, " AND "), str(where)) if parts else Condition()
+    items = (where or {}).items()
+    if len(items) > MOST_COMPARISONS:
+        raise _wrong(excerpt(where), f"it has {len(items)} names, and may have at most {MOST_COMPARISONS}")
+    parts = [_equal(name, _alternatives(value)) for name, value in items]
+    return _checked(_joined(parts, " AND "), excerpt(where)) if parts else Condition()
 
 
 def among(ids: Sequence[int], column: Literal["id", "position"] = "id") -> Condition:
@@ -91,6 +124,8 @@ def _parsed(text: str) -> Condition:
     while found := _PART.match(text, place):
         parts.append(Condition(found["joint"].upper()) if found["joint"] else _comparison(found))
         place = found.end()
+        if len(parts) > MOST_WORDS:
+            raise _wrong(text, f"it is too long: it may have {MOST_WORDS} comparisons, words and parentheses")
     if place < len(text) or not parts:
         raise _wrong(text, f"it cannot be read from {text[place : place + 20]!r} on")
     shape = " ".join("TRUE" if one.names else one.sql for one in parts)  # no name, no value: AND, OR, NOT, (, )
@@ -150,14 +185,14 @@ def _equal(name: str, pairs: list[tuple[str, Any]]) -> Condition:
         "name = ? AND field.type = json_extract(one.value, '$[0]') AND field.value = json_extract(one.value, '$[1]')"
     )
     sql = f"id IN (SELECT field.id FROM json_each(?) AS one CROSS JOIN field ON {meets})"
-    return Condition(sql, (json.dumps(pairs, ensure_ascii=False), name), (name,))
+    return Condition(sql, (json.dumps(list(dict.fromkeys(pairs)), ensure_ascii=False), name), (name,))
 
 
 def _joined(parts: list[Condition], word: str) -> Condition:
     if not parts:
         return Condition()
     sql, values, names = zip(*parts, strict=True)
-    return Condition(f"({word.join(sql)})", sum(values, ()), sum(names, ()))
+    return Condition(f"({word.join(sql)})", tuple(chain.from_iterable(values)), tuple(chain.from_iterable(names)))
 
 
 def _alternatives(value: Any) -> list[tuple[str, Any]]:
@@ -169,10 +204,14 @@ def _meant(value: str) -> list[tuple[str, Any]]:
     """Return what a value means: a text in quotes, or else a text or the number, true, false or null that it spells."""
     if value.startswith("'"):
         return _stored(value[1:-1].replace("''", "'"))
+    if _BEYOND.fullmatch(value):
+        raise ConfigError(f"A condition compares with finite numbers; received {value[:60]}.")
     if _DECIMAL.fullmatch(value):
         return [("text", value), *_stored(float(value))]
     try:
         return [("text", value), *_stored(json.loads(value, parse_constant=_no_number))]
+    except RecursionError as error:
+        raise ValueError(f"lists and objects are nested deeper than {MOST_DEPTH}") from error
     except ValueError:
         return _stored(value)
 
@@ -187,7 +226,7 @@ def _real(value: int | float) -> float:
             return float(value)
     except OverflowError:
         pass
-    raise ConfigError(f"A condition compares with finite numbers; received {str(value)[:60]}.")
+    raise ConfigError(f"A condition compares with finite numbers; received {excerpt(value, 60)}.")
 
 
 def _stored(value: Any) -> list[tuple[str, Any]]:
@@ -203,4 +242,5 @@ def _stored(value: Any) -> list[tuple[str, Any]]:
         if "\0" in value:  # where SQLite would end the text
             raise ValueError("a text holds NUL, which is no character")
         return [("text", value)]
+    check_depth(value)
     return [("array" if isinstance(value, list) else "object", json_text(value))]

@@ -18,7 +18,8 @@ from samesense.data.formats.lines import read_lines, without_blank_end
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SNIFFED_ROWS, text_column
 from samesense.errors import ConfigError, DataError
-from samesense.inference.collection.conditions import json_text
+from samesense.failures import shortened
+from samesense.inference.collection.conditions import check_depth, json_text
 
 logger = logging.getLogger(__name__)
 
@@ -60,12 +61,13 @@ def metadata_json(entry: Entry, place: str) -> str:
         raise DataError(f"{place}: names of metadata are texts; received {list(entry.metadata)!r}.")
     try:
         entry.text.encode()
+        check_depth(entry.metadata)
         metadata = json_text(dict(entry.metadata)) if entry.metadata else "{}"
         metadata.encode()
     except (TypeError, ValueError) as error:
         raise DataError(
             f"{place}: text and metadata must be JSON: whole characters, finite numbers, true, false, lists and "
-            f"objects ({error}). Leave the column out, or write it as text."
+            f"objects ({shortened(error)}). Leave the column out, or write it as text."
         ) from error
     return metadata
 

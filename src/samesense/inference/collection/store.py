@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
+from samesense.failures import excerpt
 from samesense.inference.collection.conditions import Condition
 from samesense.inference.search.exact import BLOCK_ROWS, Block
 from samesense.places import check_folder
@@ -278,9 +279,20 @@ def blocks(ids: Indices, positions: Indices, vectors: npt.NDArray[np.floating]) 
         yield ids[start : start + BLOCK_ROWS], rows
 
 
+_FIRST_NAMES = """WITH RECURSIVE known (name) AS (SELECT min(name) FROM field UNION ALL
+SELECT (SELECT min(field.name) FROM field WHERE field.name > known.name) FROM known WHERE known.name IS NOT NULL)
+SELECT substr(name, 1, 100) FROM known WHERE name IS NOT NULL LIMIT ?"""
+"""The first names of metadata, each looked up in the index: DISTINCT reads every value of every text."""
+
+SHOWN_NAMES = 30
+"""Names of metadata that a message lists."""
+
+
 def check_names(db: sqlite3.Connection, chosen: Condition) -> None:
     """Raise DataError, naming those there are, for names of metadata that no text has."""
-    for name in chosen.names:
+    for name in dict.fromkeys(chosen.names):
         if db.execute("SELECT 1 FROM field WHERE name = ? LIMIT 1", (name,)).fetchone() is None:
-            known = [one for (one,) in db.execute("SELECT DISTINCT name FROM field ORDER BY name")]
-            raise DataError(f"No text has metadata named {name!r}. There are: {', '.join(known) or 'none at all'}.")
+            known = [row[0] for row in db.execute(_FIRST_NAMES, (SHOWN_NAMES + 1,))]
+            names = ", ".join(known[:SHOWN_NAMES]) or "none at all"
+            others = " and others" if len(known) > SHOWN_NAMES else ""
+            raise DataError(f"No text has metadata named {excerpt(name)}. There are: {names}{others}.")
