@@ -76,8 +76,8 @@ def test_saved_folder_opens_everywhere(tiny_trunk, sentences, tmp_path, pooling,
         (folder / next(m["path"] for m in modules if m["type"].endswith(".Pooling")) / "config.json").read_text()
     )
     mode = pooling if pooling in ("mean", "cls", "max", "lasttoken") else "mean"
-    assert keys["pooling_mode"] == mode
-    assert keys["embedding_dimension"] == keys["word_embedding_dimension"] == 32
+    assert keys["word_embedding_dimension"] == 32
+    assert "pooling_mode" not in keys  # versions before 5.4 stop at a key that they do not know
     assert [name for name in keys if name.startswith("pooling_mode_") and keys[name]] == [
         {
             "mean": "pooling_mode_mean_tokens",
@@ -87,7 +87,7 @@ def test_saved_folder_opens_everywhere(tiny_trunk, sentences, tmp_path, pooling,
         }[mode]
     ]  # fmt: skip
     settings = json.loads((folder / "sentence_bert_config.json").read_text())
-    assert settings["max_seq_length"] == 48
+    assert settings == {"max_seq_length": 48, "do_lower_case": False}
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

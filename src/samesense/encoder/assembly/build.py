@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,12 +19,6 @@ from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import without_bars
 from samesense.failures import first_line, shortened
 from samesense.types import First, PoolingName
-
-# The folders that are saved here hold both sets of pooling keys on purpose (see encoder.storage), and
-# sentence-transformers warns of the older one whenever such a folder is opened.
-logging.getLogger("sentence_transformers.util.decorators").addFilter(
-    lambda record: "word_embedding_dimension" not in record.getMessage()
-)
 
 Model = TypeVar("Model", SentenceTransformer, CrossEncoder)
 

@@ -1,8 +1,4 @@
-"""Model folders that every reader opens: old and new sentence-transformers, and the servers that parse the same files.
-
-sentence-transformers 5.4 and later write other keys and class paths than those before. Servers that read the older ones
-either stop or, worse, pool differently, so both sets of keys, ``max_seq_length`` and the older class paths are written.
-"""
+"""Model folders: written whole or not at all, never over anything else; and what makes two models the same."""
 
 from __future__ import annotations
 
@@ -13,25 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling
+from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.encoder.forward.batching import default_prompt
+from samesense.encoder.saving.portable import make_portable
 from samesense.errors import OutputError
 from samesense.execution.progress import without_bars
-from samesense.files import replacing_folder, write_json
+from samesense.files import replacing_folder
 from samesense.hashes import content_hash
 from samesense.places import check_empty, check_folder, is_free
-
-_LEGACY_FLAGS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
-
 
 _MARKS: dict[str, tuple[str, ...]] = {
     "modules.json": (),
@@ -45,7 +31,7 @@ Other programs have files of some of these names too: one of the keys beside a n
 
 
 @without_bars()
-def save(model: SentenceTransformer, folder: str | Path, *, overwrite: bool = False) -> Path:
+def save(model: SentenceTransformer | CrossEncoder, folder: str | Path, *, overwrite: bool = False) -> Path:
     """Write ``model`` to ``folder`` in one rename, so that a folder is there whole or not at all.
 
     Its card is for whoever knows how it was made; see :mod:`samesense.encoder.saving.card`.
@@ -98,33 +84,8 @@ def _is_marked(path: Path, keys: Sequence[str]) -> bool:
     return False
 
 
-def make_portable(model: SentenceTransformer, folder: Path) -> None:
-    """Add the older keys and class paths to a folder that sentence-transformers has just written."""
-    modules = _read(folder / "modules.json")
-    for entry in modules:
-        kind = entry["type"].rsplit(".", 1)[1]
-        entry["type"] = f"sentence_transformers.models.{kind}"
-        if kind == "Pooling":
-            _both_pooling_keys(model[int(entry["idx"])], folder / entry["path"] / "config.json")
-    write_json(folder / "modules.json", modules)
-    settings = folder / "sentence_bert_config.json"
-    if settings.is_file():
-        content = _read(settings)
-        content.setdefault("max_seq_length", model.max_seq_length)
-        content.setdefault("do_lower_case", False)
-        write_json(settings, content)
-
-
 def _read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _both_pooling_keys(pooling: Pooling, path: Path) -> None:
-    content = _read(path)
-    modes = {pooling.pooling_mode} if isinstance(pooling.pooling_mode, str) else set(pooling.pooling_mode)
-    content["word_embedding_dimension"] = pooling.embedding_dimension
-    content.update({flag: mode in modes for flag, mode in _LEGACY_FLAGS.items()})
-    write_json(path, content)
 
 
 def model_identity(model: SentenceTransformer, precision: str) -> str:
