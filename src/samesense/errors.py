@@ -2,7 +2,8 @@
 
     SamesenseError              anything a user can put right; the command line prints it and exits with 2
     ├── DataError               a file, row or column breaks a rule of its format
-    │   └── BadRowsError        rows of a source cannot be used; it holds them all
+    │   ├── BadRowsError        rows of a source cannot be used; it holds them all
+    │   └── PromiseError        pairs do not show the precision or recall that is asked for
     ├── ConfigError             a setting is unknown, out of range, or contradicts another
     │   └── AnotherRunError     a folder holds a run of other settings or data
     ├── ModelError              a model folder or name cannot be read, or gave unusable output
@@ -35,6 +36,10 @@ class BadRowsError(DataError):
     def __init__(self, message: str, rows: list[dict[str, object]]) -> None:
         super().__init__(message)
         self.rows = rows
+
+
+class PromiseError(DataError):
+    """Pairs do not show the precision or recall that is asked for."""
 
 
 class ConfigError(SamesenseError):

@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,7 +13,8 @@ from samesense.data.pairs.data import concat
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration, Isotonic, Logistic, fit_isotonic, fit_logistic
 from samesense.inference.calibration.fit import CalibrationSettings, calibrate, fold_numbers, read_as_share
-from samesense.metrics import best_threshold, f1_at, precision_at, recall_at, threshold_at
+from samesense.metrics import best_threshold, f1_at, precision_at, recall_at
+from samesense.metrics.guarantee import share_lower_bound
 from tests.inference.made_labelled import binary, graded, labelled, reader
 from tests.references import calibration as reference
 
@@ -150,15 +152,19 @@ def test_graded_labels_have_a_threshold_only_if_someone_says_what_a_yes_is():
     assert made.errors["accuracy"] == pytest.approx(np.mean(called == right))
 
 
-def test_a_threshold_that_no_score_gives_is_absent_not_infinite():
+def test_where_one_answer_for_all_is_best_the_threshold_still_divides_and_it_is_said(caplog):
+    """Such a calibration had no threshold, and each later command that needed one failed."""
     random = np.random.default_rng(0)
     scores = np.concatenate([random.uniform(0, 1, 500), random.uniform(0.5, 0.9, 20)])
     labels = np.repeat([0.0, 1.0], [500, 20])
+    assert np.isinf(best_threshold(scores, labels, "accuracy"))
     made = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f").calibration
-    assert set(made.thresholds) == {"f1"}
-    with pytest.raises(ConfigError, match=r"no score divides the pairs so\. Ask for f1"):
-        made.says_yes(scores)
-    assert made.says_yes(scores, "f1").any()
+    assert [line for line in caplog.messages if "to call every pair a no has a better accuracy" in line]
+    assert set(made.thresholds) == {"accuracy", "f1"}
+    for name in made.thresholds:
+        assert 0 < made.says_yes(scores, name).sum() < 520
+    with pytest.raises(ConfigError, match=r"no threshold for recall\. Ask for accuracy or f1, or calibrate again"):
+        made.says_yes(scores, "recall")
 
 
 def test_errors_come_from_folds_that_did_not_see_the_pair():
@@ -178,20 +184,82 @@ def test_errors_come_from_folds_that_did_not_see_the_pair():
         np.testing.assert_allclose(made.held_out[held], theirs.predict(scores[held]), atol=1e-12)
 
 
-@pytest.mark.parametrize("wanted", [{}, {"decide": "f1"}, {"min_precision": 0.8}, {"min_recall": 0.9}])
+@pytest.mark.parametrize("wanted", ["accuracy", "f1"])
 def test_decisions_are_judged_on_folds_that_did_not_fit_their_threshold(wanted):
     scores, labels = binary(300)
-    data, settings = labelled(scores, labels, "binary", (0.0, 1.0)), CalibrationSettings(**wanted)
-    errors = calibrate(reader(), data, "f", settings).calibration.errors
+    data = labelled(scores, labels, "binary", (0.0, 1.0))
+    errors = calibrate(reader(), data, "f", CalibrationSettings(decide=wanted)).calibration.errors
     folds = fold_numbers(data, 5, 0)[0]
     called = partial(decided, scores, labels, folds)
     by = {target: called(lambda s, y, own=target: best_threshold(s, y, own)) for target in ("accuracy", "f1")}
-    bounds = {"precision": settings.min_precision, "recall": settings.min_recall}
-    used = called(lambda s, y: threshold_at(s, y, **bounds)) if any(bounds.values()) else by[settings.decide]
     assert errors["accuracy"] == pytest.approx(np.mean(by["accuracy"] == labels))
     assert errors["f1"] == pytest.approx(f1_at(by["f1"], labels, 0.5))
-    assert errors["precision"] == pytest.approx(precision_at(used, labels, 0.5))
-    assert errors["recall"] == pytest.approx(recall_at(used, labels, 0.5))
+    assert errors["precision"] == pytest.approx(precision_at(by[wanted], labels, 0.5))
+    assert errors["recall"] == pytest.approx(recall_at(by[wanted], labels, 0.5))
+
+
+@pytest.mark.parametrize("name", ["precision", "recall"])
+def test_a_promise_is_kept_out_of_fold_with_its_lower_bound(name):
+    scores, labels = binary(2000)
+    settings = CalibrationSettings(**{f"min_{name}": 0.85})
+    made = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", settings)
+    calibration = made.calibration
+    assert calibration.decide == name
+    yes = (
+        (scores >= calibration.threshold())[labels == 1]
+        if name == "recall"
+        else labels[scores >= calibration.threshold()]
+    )
+    assert yes.mean() > 0.85
+    assert calibration.errors[name] > 0.85
+    assert share_lower_bound([calibration.errors[name] * len(yes)], [len(yes)])[0] >= 0.84  # in fold and out of it
+    assert f"on new pairs its {name} is 85 % or more, with 95 % confidence" in str(made)
+    assert all(0.5 <= least <= 0.95 for least, _ in calibration.precisions)
+    for least, threshold in calibration.precisions:
+        assert labels[scores >= threshold].mean() > least
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"min_precision": 0.95}, r"no threshold keeps a precision of 95 % or more on new pairs with 95 % confidence"),
+        ({"min_precision": 1.0}, r"No number of pairs shows 100 %"),
+        ({"min_recall": 1.0}, r"ask for `min_recall` 0\.9\d"),
+    ],
+)
+def test_a_promise_that_the_pairs_do_not_show_is_refused_with_what_they_show(wanted, message):
+    scores, labels = binary(300)
+    data = labelled(scores, labels, "binary", (0.0, 1.0))
+    with pytest.raises(DataError, match=message) as refused:
+        calibrate(reader(), data, "f", CalibrationSettings(**wanted))
+    name, least = re.search(r"ask for `min_(\w+)` ([\d.]+)\.", str(refused.value)).groups()
+    made = calibrate(reader(), data, "f", CalibrationSettings(**{f"min_{name}": float(least)})).calibration
+    assert made.errors[name] > made.least == float(least)
+
+
+def test_how_many_labels_a_promise_needs_is_about_right():
+    scores, labels = binary(300)
+    labels[scores > 0.7] = 1
+    with pytest.raises(DataError) as refused:
+        calibrate(
+            reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", CalibrationSettings(min_precision=0.98)
+        )
+    needed = int(re.search(r"About ([\d,]+) pairs like these", str(refused.value))[1].replace(",", ""))
+    assert 350 < needed < 3000
+    many, theirs = binary(needed, seed=1)
+    theirs[many > 0.7] = 1
+    calibrate(reader(), labelled(many, theirs, "binary", (0.0, 1.0)), "f", CalibrationSettings(min_precision=0.98))
+
+
+def test_labels_that_say_nothing_promise_no_precision():
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        scores, labels = random.uniform(size=200), random.integers(0, 2, 200).astype(float)
+        labels[np.argsort(scores)[-10:]] = 1  # as luck has it
+        with pytest.raises(DataError, match=r"no threshold keeps a precision of 80 %|labels that rise"):
+            calibrate(
+                reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", CalibrationSettings(min_precision=0.8)
+            )
 
 
 def test_calibration_mends_what_it_should():

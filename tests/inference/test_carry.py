@@ -1,6 +1,7 @@
 """A calibration goes with its model into an export."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from tests.messages import listen
 
 def labelled(sentences, model, *, top=1.0):
     """Pairs whose labels of 0 and ``top`` rise with the model's cosine."""
-    pairs = [(sentences[at % 40], sentences[(at * 7 + 3) % 40]) for at in range(120)]
+    pairs = [(sentences[at % 40], sentences[(at * 7 + 3 + at // 40) % 40]) for at in range(240)]
     pairs = [pair for pair in pairs if pair[0] != pair[1]]
     scores = model.scores(pairs)
     noisy = scores + np.random.default_rng(0).normal(0, 0.3 * scores.std(), len(pairs))
@@ -83,6 +84,14 @@ def test_pairs_that_cannot_fit_it_carry_it_over_with_the_reason(parts, target, s
     graded = labelled(sentences, opened, top=5.0)
     assert "lie on 0-5, and the calibration on 0-1)" in carry(str(model), target, opened, graded)
     assert read_of(str(target)).map == read_of(str(model)).map
+
+
+def test_a_promise_that_the_exported_vectors_do_not_keep_is_left_behind(parts, target):
+    model, pairs = parts
+    noisy = replace(pairs, labels=[1 - label if at % 3 == 0 else label for at, label in enumerate(pairs.labels)])
+    said = carry(str(model), target, load(target, backend="onnx"), noisy)
+    assert "no calibration is carried over: " in said and "no threshold keeps a precision of 80 %" in said
+    assert not (target / "calibration.json").exists()
 
 
 def test_a_model_without_a_calibration_or_with_that_of_other_weights_carries_none(tiny_trunk, parts, target, tmp_path):

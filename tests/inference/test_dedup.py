@@ -260,13 +260,15 @@ def test_a_threshold_from_pairs_and_from_a_calibration(tmp_path):
     rows = {"p0": 0.0, "p1": 0.2, "p2": 0.4, "p3": 0.6, "p4": 0.8}
     model = lambda texts: np.array([[np.cos(rows[t]), np.sin(rows[t])] for t in texts], dtype=np.float32)  # noqa: E731
     labelled = [("p0", "p1", 1), ("p0", "p2", 0), ("p0", "p3", 1), ("p0", "p4", 0)]
-    found = samesense.dedup(list(rows), model=model, pairs=labelled, min_precision=1.0)
-    assert found.threshold == pytest.approx((np.cos(0.2) + np.cos(0.4)) / 2, abs=1e-6)
     found = samesense.dedup(list(rows), model=model, pairs=labelled)
     assert np.cos(0.8) < found.threshold < np.cos(0.6)  # F1 of 4/5
-    wrong = [(*pair[:2], 1 - pair[2]) for pair in labelled]
-    with pytest.raises(DataError, match=r"no score of these pairs reaches a precision of 0.9"):
-        samesense.dedup(list(rows), model=model, pairs=wrong, min_precision=0.9)
+    with pytest.raises(DataError, match=r"no threshold keeps a precision of 90 %.* These 4 different pairs show none"):
+        samesense.dedup(list(rows), model=model, pairs=labelled, min_precision=0.9)
+    places = {f"p{at}": at / 400 for at in range(400)}
+    many = lambda texts: np.array([[np.cos(places[t]), np.sin(places[t])] for t in texts], dtype=np.float32)  # noqa: E731
+    pairs = [(f"p{at}", f"p{at + step}", int(step < 90)) for at in range(0, 200, 7) for step in range(at % 7, 199, 11)]
+    found = samesense.dedup(list(places), model=many, pairs=pairs, min_precision=0.9)
+    assert 0.96 < found.threshold <= np.cos(81 / 400)
     with pytest.raises(ConfigError, match="A threshold is a number, or comes from `pairs`"):
         samesense.dedup(list(rows), model=model, threshold=0.5, pairs=labelled)
     with pytest.raises(ConfigError, match="A calibrated threshold is read by the name of its model"):

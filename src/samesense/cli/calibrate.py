@@ -40,8 +40,10 @@ def calibrate(
         map_: isotonic follows the data, logistic is a smooth curve; auto is logistic for yes/no labels, else isotonic.
         yes: label from which on a pair counts as a yes; by default 1 for yes/no labels, and none for graded ones.
         decide: threshold for yes and no, the one of best accuracy or of best F1; both are kept.
-        min_precision: in its place the threshold that finds most at this precision, such as 0.95.
-        min_recall: in its place the threshold of highest precision that finds this share of the yes, such as 0.9.
+        min_precision: in its place the threshold that finds most at this precision on new pairs, such as 0.95; refused
+            where the pairs do not show it with 95 % confidence.
+        min_recall: in its place the threshold of highest precision that finds this share of the yes among new pairs,
+            such as 0.9; refused like it.
         folds: of the cross-validation, which gives the errors.
         seed: which decides the folds.
         precision: arithmetic; float32 keeps the figures comparable between machines.

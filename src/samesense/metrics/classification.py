@@ -55,7 +55,7 @@ def average_precision(scores: Numbers, labels: Numbers) -> float:
     return float(np.dot(added, hits / taken) / hits[-1])
 
 
-def best_threshold(scores: Numbers, labels: Numbers, metric: Target = "accuracy") -> float:
+def best_threshold(scores: Numbers, labels: Numbers, metric: Target = "accuracy", *, dividing: bool = False) -> float:
     """Return the threshold that is best on these pairs: those scored at or above it are called positive.
 
     It lies midway between two neighbouring scores, or is minus or plus infinity if calling everything positive or
@@ -65,6 +65,8 @@ def best_threshold(scores: Numbers, labels: Numbers, metric: Target = "accuracy"
         scores: model scores ``(n,)``.
         labels: 1 for a positive, 0 for a negative ``(n,)``.
         metric: ``"accuracy"`` or ``"f1"``.
+        dividing: whether only thresholds count that call some pairs positive and some negative; where all scores are
+            equal there is none, and all count.
 
     Returns:
         The threshold, in the unit of the scores.
@@ -80,6 +82,8 @@ def best_threshold(scores: Numbers, labels: Numbers, metric: Target = "accuracy"
     hits, taken = np.append(0, hits), np.append(0, taken)
     positives = hits[-1]
     quality = 2 * hits - taken if metric == "accuracy" else 2 * hits / (taken + positives)
+    if dividing and len(values) > 1:
+        return _between(values, 1 + int(np.argmax(quality[1:-1])))
     return _between(values, int(np.argmax(quality)))
 
 

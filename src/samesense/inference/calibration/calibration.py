@@ -12,7 +12,7 @@ from pydantic import FiniteFloat
 
 from samesense.data.formats.labels import Scale
 from samesense.errors import ConfigError, DataError, ModelError
-from samesense.metrics.classification import f1_at, precision_at, recall_at, threshold_at
+from samesense.metrics.classification import f1_at, precision_at, recall_at
 from samesense.metrics.inputs import finite_vector
 from samesense.types import Scores
 
@@ -20,7 +20,7 @@ Decide = Literal["accuracy", "f1", "precision", "recall"]
 """What a threshold for yes and no is chosen for: the best accuracy or F1, or at least a precision or a recall."""
 
 PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
-"""Of which the table shows the threshold with the highest recall."""
+"""Of which a calibration has the threshold with the highest recall, where its pairs show that the precision holds."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Calibration:
     scale: tuple[float, float]  # lowest and highest label; (0, 1) for a probability
     yes: float | None  # the label from which on a pair counts as a yes; None where the labels do not say
     # for accuracy, for F1, and for the precision or recall that was asked for, the score from which on a pair is called
-    # a yes. Absent where calling all pairs the same is best, so that no score divides them
+    # a yes; all are there where ``yes`` is
     thresholds: dict[Decide, FiniteFloat]
     decide: Decide  # the threshold that holds unless another is asked for
     data: str  # name of the pairs it was fitted on
@@ -137,8 +137,8 @@ class Calibration:
     errors: dict[str, float]  # what cross-validation found, by name
     protocol: str  # how the scores were made, in words
     fingerprint: str  # of the files of the model
-    # for some precisions, ascending, the score of highest recall with it on all pairs; those that no score reaches are
-    # absent
+    # for some precisions, ascending, the score of highest recall that keeps it on new pairs with 95 % confidence; those
+    # that the pairs do not show are absent
     precisions: tuple[tuple[float, FiniteFloat], ...] = ()
     least: float | None = None  # the precision or recall that its threshold was to have
     folds: int = 5  # of the cross-validation
@@ -177,35 +177,36 @@ class Calibration:
                 f"again and say from which label on a pair counts, as in: `yes` {(self.scale[0] + self.scale[1]) / 2:g}"
             )
         raise ConfigError(
-            f"The threshold for {wanted} is undefined: on {self.data} no score divides the pairs so. Ask for "
-            f"{' or '.join(self.thresholds) or 'calibrated scores instead, or calibrate on other pairs'}."
+            f"This calibration has no threshold for {wanted}. Ask for {' or '.join(self.thresholds)}, or calibrate "
+            f"again with `min_{wanted}`."
         )
 
     def at_precision(self, least: float) -> float:
         """Return the threshold at a precision, or at the next higher one known; ConfigError if there is none."""
-        found = [cut for precision, cut in self.precisions if precision >= least]
-        if not found:
+        thresholds = [threshold for precision, threshold in self.precisions if precision >= least]
+        if not thresholds:
             known = ", ".join(f"{precision:g}" for precision, _ in self.precisions) or "none"
             raise ConfigError(
-                f"The calibration on {self.data} has no threshold for a precision of {least:g}: its precisions are "
-                f"{known}. Ask for less, or calibrate on more pairs that are labelled yes or no."
+                f"The {self.n} pairs of {self.data}, on which the model was calibrated, do not show a precision of "
+                f"{least:g}; the precisions that they show are {known}. Ask for less, or calibrate on more pairs that "
+                "are labelled yes or no."
             )
-        return found[0]
-
-
-def thresholds_at(scores: Scores, right: Scores) -> tuple[tuple[float, float], ...]:
-    """Return :data:`PRECISIONS` with their thresholds on pairs ``(n,)``; ``right`` is 1 for a yes, 0 for a no."""
-    found = [(least, threshold_at(scores, right, precision=least)) for least in PRECISIONS]
-    return tuple((least, cut) for least, cut in found if np.isfinite(cut))
+        return thresholds[0]
 
 
 def threshold_table(calibration: Calibration, scores: Scores, right: Scores) -> list[str]:
     """Return lines of thresholds with what each gives on pairs ``(n,)``; ``right`` is 1 for a yes, 0 for a no."""
-    best = {cut: f"best {name}" for name, cut in calibration.thresholds.items() if name in ("accuracy", "f1")}
-    cuts = {cut for _, cut in calibration.precisions}
-    lines = [f"{'threshold':>9}{'precision':>12}{'recall':>9}{'F1':>9}"]
-    for cut in sorted(filter(np.isfinite, cuts | {*calibration.thresholds.values()})):
-        shares = (f"{100 * at(scores, right, cut):.1f} %" for at in (precision_at, recall_at, f1_at))
+    remarks: dict[float, list[str]] = {}
+    for name, threshold in calibration.thresholds.items():
+        remarks.setdefault(threshold, [])
+        if name in ("accuracy", "f1"):
+            remarks[threshold].append(f"best {name}")
+    for least, threshold in calibration.precisions:
+        remarks.setdefault(threshold, []).append(f"precision {100 * least:g} % on new pairs")
+    lines = [f"{'threshold':>9}{'precision':>12}{'recall':>9}{'F1':>9}  on these pairs"]
+    for threshold in sorted(remarks):
+        shares = (f"{100 * at(scores, right, threshold):.1f} %" for at in (precision_at, recall_at, f1_at))
         precision, recall, f1 = shares
-        lines.append(f"{cut:>9.4f}{precision:>12}{recall:>9}{f1:>9}  {best.get(cut, '')}".rstrip())
+        remark = ", ".join(remarks[threshold])
+        lines.append(f"{threshold:>9.4f}{precision:>12}{recall:>9}{f1:>9}  {remark}".rstrip())
     return lines

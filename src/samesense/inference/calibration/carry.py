@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from samesense.data.pairs.data import PairData
-from samesense.errors import ConfigError, DataError, ModelError
+from samesense.errors import ConfigError, DataError, ModelError, PromiseError
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.calibration.fit import CalibrationSettings, calibrate
 from samesense.inference.calibration.storage import Home, home_of, read, store
@@ -20,7 +20,7 @@ def carry(model: str, folder: Path, exported: Scorer, pairs: PairData | None) ->
     On labelled ``pairs`` it is fitted again, with the settings that it was made with, on the scores of ``exported``:
     the folder by its float32 graph. Without pairs, or where these cannot fit it, it is carried over as it is: its
     protocol then says by how much the exported scores were measured to differ from those of torch. A calibration of
-    other weights is left behind.
+    other weights is left behind, and one whose precision or recall the pairs do not show of the exported vectors.
     """
     try:
         home = home_of(model)
@@ -34,6 +34,8 @@ def carry(model: str, folder: Path, exported: Scorer, pairs: PairData | None) ->
     if pairs is not None:
         try:
             again = _refitted(fitted, place, exported, pairs)
+        except PromiseError as error:
+            return f"no calibration is carried over: {error}"
         except (ConfigError, DataError) as error:
             why = str(error)
         else:

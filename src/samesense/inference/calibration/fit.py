@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
@@ -17,22 +17,17 @@ from samesense.data.pairs.parts import Apart, fold_of_each, grouped
 from samesense.errors import ConfigError, DataError
 from samesense.inference.calibration.calibration import (
     FITS,
+    PRECISIONS,
     Calibration,
     Decide,
     Isotonic,
     Logistic,
     threshold_table,
-    thresholds_at,
 )
+from samesense.inference.calibration.promise import percent, promised, scored_pairs
 from samesense.metrics.calibration import calibration_error, mean_absolute_error, mean_squared_error
-from samesense.metrics.classification import (
-    accuracy_at,
-    best_threshold,
-    f1_at,
-    precision_at,
-    recall_at,
-    threshold_at,
-)
+from samesense.metrics.classification import Target, accuracy_at, best_threshold, f1_at, precision_at, recall_at
+from samesense.metrics.guarantee import CONFIDENCE, PromiseFinder, Share
 from samesense.metrics.inputs import is_constant, matching_vectors
 from samesense.types import Result, Scorer, Scores
 
@@ -41,8 +36,8 @@ logger = logging.getLogger(__name__)
 Folds = npt.NDArray[np.intp]
 """Number of the fold of each pair ``(n,)``."""
 
-Cut = Callable[[Scores, Scores], float]
-"""From scores and what is right, 1 for a yes, to a threshold."""
+TARGETS: tuple[Target, ...] = ("accuracy", "f1")
+"""What thresholds are best for."""
 
 Errors = dict[str, float]
 """What cross-validation found, by name."""
@@ -50,8 +45,11 @@ Errors = dict[str, float]
 Shape = Literal["auto", "isotonic", "logistic"]
 """What maps scores to values; ``"auto"`` goes by the labels."""
 
-Best = Literal["accuracy", "f1"]
+Best = Target
 """What the threshold for yes and no is best for, unless a precision or a recall is asked for."""
+
+FOLDS = 5
+"""Folds of a cross-validation, unless another number is asked for."""
 
 LEAST = 50
 """Pairs that a calibration needs."""
@@ -90,17 +88,22 @@ def value_errors(values: Scores, labels: Scores, *, graded: bool) -> Errors:
     return {"ece": calibration_error(values, labels), name: error(values, labels)}
 
 
-def decision_quality(scores: Scores, right: Scores, folds: Folds, cuts: Mapping[Decide, Cut], used: Decide) -> Errors:
+def best_dividing(scores: Scores, right: Scores, target: Target) -> float:
+    """Return the threshold of best accuracy or F1 that calls some of the pairs ``(n,)`` a yes, and some a no."""
+    return best_threshold(scores, right, target, dividing=True)
+
+
+def decision_quality(scores: Scores, right: Scores, folds: Folds, used: Target) -> Errors:
     """Return how good thresholds are that were fitted on the other folds.
 
     That is accuracy and F1, each by its own threshold, and precision and recall by the one that is ``used``. All are
     ``(n,)``; ``right`` is 1 for a yes, 0 for a no.
     """
-    called = {target: np.empty_like(scores) for target in cuts}
+    called: dict[Target, Scores] = {target: np.empty_like(scores) for target in TARGETS}
     for fold in np.unique(folds):
         held = folds == fold
-        for target, cut in cuts.items():
-            called[target][held] = scores[held] >= cut(scores[~held], right[~held])
+        for target in TARGETS:
+            called[target][held] = scores[held] >= best_dividing(scores[~held], right[~held], target)
     return {
         "accuracy": accuracy_at(called["accuracy"], right, 0.5),
         "f1": f1_at(called["f1"], right, 0.5),
@@ -124,8 +127,8 @@ class CalibrationSettings:
         shape: of the map; ``"auto"`` is logistic for yes/no labels and isotonic for graded ones.
         yes: the label from which on a pair counts as a yes; ``None`` is 1 for yes/no labels, and none for graded ones.
         decide: the threshold that holds unless another is asked for: that of best accuracy or F1.
-        min_precision: in its place the threshold of highest recall at this precision.
-        min_recall: in its place the threshold of highest precision at this recall.
+        min_precision: in its place the threshold of highest recall that keeps this precision on new pairs.
+        min_recall: in its place the threshold of highest precision that keeps this recall on new pairs.
         folds: of the cross-validation, 2 to 10.
         seed: which decides them, 0 or more.
     """
@@ -135,7 +138,7 @@ class CalibrationSettings:
     decide: Best = "accuracy"
     min_precision: float | None = None
     min_recall: float | None = None
-    folds: int = 5
+    folds: int = FOLDS
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -155,16 +158,12 @@ class CalibrationSettings:
         """The threshold that holds unless another is asked for."""
         return "precision" if self.min_precision else "recall" if self.min_recall else self.decide
 
-    def cuts(self) -> dict[Decide, Cut]:
-        """Return how each threshold is fitted."""
-        found: dict[Decide, Cut] = {
-            "accuracy": lambda scores, right: best_threshold(scores, right, "accuracy"),
-            "f1": lambda scores, right: best_threshold(scores, right, "f1"),
-        }
-        if self.used not in found:
-            bounds = {"precision": self.min_precision, "recall": self.min_recall}
-            found[self.used] = lambda scores, right: threshold_at(scores, right, **bounds)
-        return found
+    @property
+    def promise(self) -> tuple[Share, float] | None:
+        """What is to hold on new pairs, and how much of it; ``None`` if nothing was asked for."""
+        if self.min_precision is not None:
+            return "precision", self.min_precision
+        return None if self.min_recall is None else ("recall", self.min_recall)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,10 +202,13 @@ class Calibrated:
             lines.append("no threshold for yes and no: say from which label on a pair counts (`yes`)")
             return "\n".join(lines)
         lines += threshold_table(fitted, self.scores, (self.labels >= fitted.yes).astype(np.float64))
-        if fitted.decide not in fitted.thresholds:
-            return "\n".join([*lines, f"no threshold for {fitted.decide}: no score divides the pairs so"])
         quality = ", ".join(f"{name} {100 * errors[name]:.1f} %" for name in ("precision", "recall"))
         lines.append(f"threshold used: {fitted.threshold():.4f} (for {fitted.decide}); cross-validated {quality}")
+        if fitted.least is not None:
+            lines.append(
+                f"on new pairs its {fitted.decide} is {percent(fitted.least)} or more, with {percent(CONFIDENCE)} "
+                "confidence"
+            )
         return "\n".join(lines)
 
 
@@ -225,7 +227,8 @@ def calibrate(
 
     Raises:
         ConfigError: if the labels have no known scale, or ``yes`` does not divide it.
-        DataError: if there are too few pairs, a score is not finite, or labels do not rise with scores.
+        DataError: if there are too few pairs, a score is not finite, labels do not rise with scores, or the precision
+            or recall that is asked for cannot be promised.
     """
     settings = settings or CalibrationSettings()
     scale, yes = check_labels(data, settings)
@@ -246,26 +249,74 @@ def calibrate(
             "sentences, though no pair: its errors may be too small. Give `data` FILE with pairs of more sentences"
         )
     held_out, before = held_out_values(fit, scores, labels, folds), read_as_share(scores, scale)
-    errors, thresholds = value_errors(held_out, labels, graded=data.graded), dict[Decide, float]()
-    precisions: tuple[tuple[float, float], ...] = ()
+    errors = value_errors(held_out, labels, graded=data.graded)
+    decisions = _Decisions()
     if before is not None:
         errors |= {f"{name}_before": error for name, error in value_errors(before, labels, graded=data.graded).items()}
     if yes is not None:
-        right = (labels >= yes).astype(np.float64)
-        errors |= decision_quality(scores, right, folds, settings.cuts(), settings.used)
-        found = {target: cut(scores, right) for target, cut in settings.cuts().items()}
-        thresholds = {target: cut for target, cut in found.items() if np.isfinite(cut)}
-        precisions = thresholds_at(scores, right)
+        decisions = _decide(data, scores, (labels >= yes).astype(np.float64), folds, settings)
+        errors |= decisions.errors
     calibration = Calibration(
-        map=fit(scores, labels), scale=scale, yes=yes, thresholds=thresholds, decide=settings.used, data=data.name,
-        sha256=data.sha256, n=len(data), protocol=model.protocol, fingerprint=fingerprint, errors=errors,
-        precisions=precisions, least=settings.min_precision or settings.min_recall, folds=settings.folds,
+        map=fit(scores, labels),
+        scale=scale,
+        yes=yes,
+        thresholds=decisions.thresholds,
+        decide=settings.used,
+        data=data.name,
+        sha256=data.sha256,
+        n=len(data),
+        errors=errors,
+        protocol=model.protocol,
+        fingerprint=fingerprint,
+        precisions=decisions.precisions,
+        least=None if settings.promise is None else settings.promise[1],
+        folds=settings.folds,
         seed=settings.seed,
-    )  # fmt: skip
+    )
     how = f"{model.protocol}; {shape} map, {settings.folds}-fold cross-validation by {apart}, seed {settings.seed}"
     results = [_result(model, data, metric, error, how, seconds) for metric, error in errors.items()]
     return Calibrated(
         calibration=calibration, scores=scores, labels=labels, held_out=held_out, before=before, results=results
+    )
+
+
+@dataclass(frozen=True)
+class _Decisions:
+    """Thresholds for yes and no, and how good they are."""
+
+    thresholds: dict[Decide, float] = field(default_factory=dict)
+    precisions: tuple[tuple[float, float], ...] = ()
+    errors: Errors = field(default_factory=dict)
+
+
+def _decide(data: PairData, scores: Scores, right: Scores, folds: Folds, settings: CalibrationSettings) -> _Decisions:
+    """Return the thresholds for yes and no; DataError if what is to hold on new pairs cannot be promised."""
+    pairs = scored_pairs(data, scores, right, folds)
+    thresholds: dict[Decide, float] = {target: best_dividing(scores, right, target) for target in TARGETS}
+    errors = decision_quality(scores, right, folds, settings.decide)
+    finder = PromiseFinder(pairs, "precision")
+    precisions = {least: promise.threshold for least in PRECISIONS if (promise := finder.find(least)) is not None}
+    if settings.promise is None:
+        _warn_of_one_side(data, scores, right, settings.decide)
+    else:
+        share, least = settings.promise
+        promise = promised(pairs, share, least, data.source)
+        thresholds[share] = promise.threshold
+        errors |= {"precision": promise.precision, "recall": promise.recall}
+        if share == "precision":
+            precisions[least] = promise.threshold
+    return _Decisions(thresholds, tuple(sorted(precisions.items())), errors)
+
+
+def _warn_of_one_side(data: PairData, scores: Scores, right: Scores, target: Target) -> None:
+    """Warn where calling all pairs the same is better than any threshold that divides them."""
+    best = best_threshold(scores, right, target)
+    if np.isfinite(best):
+        return
+    every = "yes" if best < 0 else "no"
+    logger.warning(
+        f"{data.name}: to call every pair a {every} has a better {target} than any threshold; the best that divides "
+        "the pairs is kept. Choose the threshold for what you need, with `min_precision` or `min_recall`"
     )
 
 

@@ -8,9 +8,11 @@ import numpy as np
 
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
+from samesense.inference.calibration.fit import FOLDS, fold_numbers
+from samesense.inference.calibration.promise import promised, scored_pairs
 from samesense.inference.calibration.storage import Threshold, calibration_of, threshold_of
 from samesense.inference.models.model import Model
-from samesense.metrics.classification import best_threshold, precision_at, recall_at, threshold_at
+from samesense.metrics.classification import best_threshold, check_binary, precision_at, recall_at
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +46,8 @@ def known_threshold(model: object, threshold: Threshold | None, min_precision: f
 def threshold_from(pairs: PairData, model: Model, min_precision: float | None) -> float:
     """Return the threshold of best F1 on pairs labelled 1 for the same, 0 for not, or of most recall at a precision.
 
-    ConfigError if labels are graded; DataError if no score divides the pairs so, or one kind is absent.
+    ConfigError if labels are graded; DataError if all scores are equal, one kind is absent, or the pairs do not show
+    that the precision holds on new ones.
     """
     if pairs.graded:
         raise ConfigError(
@@ -53,14 +56,16 @@ def threshold_from(pairs: PairData, model: Model, min_precision: float | None) -
         )
     right = (np.asarray(pairs.labels) >= 1).astype(np.float64)
     scores = model.scores(pairs.pairs())
-    cut = best_threshold(scores, right, "f1")
-    if min_precision is not None:
-        cut = threshold_at(scores, right, precision=min_precision)
+    check_binary(right)
+    if min_precision is None:
+        cut = best_threshold(scores, right, "f1")
+    else:
+        folds, _ = fold_numbers(pairs, FOLDS, 0)
+        cut = promised(scored_pairs(pairs, scores, right, folds), "precision", min_precision, pairs.source).threshold
     if not np.isfinite(cut):
-        wanted = "the best F1" if min_precision is None else f"a precision of {min_precision:g}"
         raise DataError(
-            f"{pairs.name}: no score of these pairs reaches {wanted} and leaves some out. Label more pairs about the "
-            "score at which you doubt, or give a number: `threshold`."
+            f"{pairs.name}: no score of these pairs reaches the best F1 and leaves some out. Label more pairs about "
+            "the score at which you doubt, or give a number: `threshold`."
         )
     precision, recall = (100 * at(scores, right, cut) for at in (precision_at, recall_at))
     logger.info(

@@ -1,0 +1,72 @@
+"""Thresholds that promise a precision or a recall on new pairs, or an error that says what can be promised."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from samesense.data.pairs.data import PairData
+from samesense.data.pairs.keys import Groups, plain_keys, same
+from samesense.errors import PromiseError
+from samesense.metrics.guarantee import CONFIDENCE, Promise, PromiseFinder, ScoredPairs, Share, distinct_pairs
+from samesense.types import Scores
+
+
+def scored_pairs(data: PairData, scores: Scores, right: Scores, folds: Groups) -> ScoredPairs:
+    """Return the distinct pairs of some data with their scores; all are ``(n,)``, ``right`` is 1 for a yes."""
+    keys = plain_keys([*data.sentences1, *data.sentences2])
+    return distinct_pairs(scores, right, folds, same(keys).reshape(2, -1).T)
+
+
+def promised(pairs: ScoredPairs, share: Share, least: float, name: str) -> Promise:
+    """Return the threshold that promises a precision or a recall of ``least`` or more.
+
+    Raises:
+        PromiseError: if these pairs, of the data ``name``, show no such threshold; it says what they show instead, and
+            how many pairs would be needed.
+    """
+    finder = PromiseFinder(pairs, share)
+    promise = finder.find(least)
+    if promise is not None:
+        return promise
+    raise PromiseError(
+        f"{name}: no threshold keeps a {share} of {percent(least)} or more on new pairs with {percent(CONFIDENCE)} "
+        f"confidence. {_instead(finder, least)} {_more_pairs(finder, least)}"
+    )
+
+
+def percent(value: float) -> str:
+    """Return a share for people."""
+    return f"{100 * value:.4g} %"
+
+
+def _instead(finder: PromiseFinder, least: float) -> str:
+    """Return in words what can be promised in place of ``least``."""
+    known = finder.highest(least)
+    if known is None:
+        return f"These {_count(finder)} show none for any {finder.share}."
+    highest, promise = known
+    other = "recall" if finder.share == "precision" else "precision"
+    return (
+        f"These {_count(finder)} show {percent(highest)}, by the threshold {promise.threshold:.4f} with a {other} of "
+        f"{percent(round(getattr(promise, other), 3))}: ask for `min_{finder.share}` {highest:g}."
+    )
+
+
+def _count(finder: PromiseFinder) -> str:
+    return f"{len(finder.pairs.scores):,} different pairs"
+
+
+def _more_pairs(finder: PromiseFinder, least: float) -> str:
+    """Return in words how many pairs would be needed."""
+    if least >= 1:
+        return "No number of pairs shows 100 %."
+    needed = finder.pairs_needed(least)
+    if needed is None:
+        return f"They do not show that more pairs would do for {percent(least)}; take a model that fits them better."
+    needed = max(needed, math.ceil(1.1 * len(finder.pairs.scores)))
+    digits = 10 ** max(0, int(math.log10(needed)) - 1)
+    rounded = math.ceil(needed / digits) * digits
+    positives = round(float(np.mean(finder.pairs.right)) * rounded)
+    return f"About {rounded:,} pairs like these, {positives:,} of them a yes, would do for {percent(least)}."

@@ -1,0 +1,327 @@
+"""Thresholds with a promise: at least a precision, or a recall, on new pairs of the same kind, with 95 % confidence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.metrics.inputs import Numbers, matching_vectors
+from samesense.types import Floats
+
+Share = Literal["precision", "recall"]
+"""What is promised."""
+
+CONFIDENCE = 0.95
+"""Least probability that a promise holds."""
+
+STEP = 1.02
+"""Ratio of the sizes of neighbouring candidates."""
+
+SPARE = 1.1
+"""Ratio of the pairs of a first candidate to those that suffice if all are right: fewer of a fold may be called."""
+
+MOST_PAIRS = 1_000_000
+"""Pairs beyond which no estimate is made of how many are needed."""
+
+Indices = npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class ScoredPairs:
+    """Labelled pairs with the scores of a model, each pair once; made by :func:`distinct_pairs`.
+
+    Attributes:
+        scores: of the model ``(n,)``.
+        right: 1 for a yes, 0 for a no ``(n,)``.
+        folds: number of the fold of each pair ``(n,)``.
+        sentences: numbers of the two sentences of each pair ``(n, 2)``.
+    """
+
+    scores: Floats
+    right: Floats
+    folds: Indices
+    sentences: Indices
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A threshold that keeps a promise, and what it gives on the folds that did not choose it.
+
+    Attributes:
+        threshold: score from which on a pair is called a yes.
+        precision: out of fold.
+        recall: out of fold.
+    """
+
+    threshold: float
+    precision: float
+    recall: float
+
+
+def distinct_pairs(scores: Numbers, right: Numbers, folds: Indices, sentences: Indices) -> ScoredPairs:
+    """Return each pair once: one that occurs again, in either order, says nothing new.
+
+    Its score is the mean, and where it is labelled both ways it is a no. Arguments are those of :class:`ScoredPairs`.
+
+    Raises:
+        DataError: if a number is not finite, or lengths differ.
+    """
+    values, labels = matching_vectors(scores, right)
+    _, first, number, counts = np.unique(
+        np.sort(sentences, axis=1), axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    number = number.reshape(-1)
+    lowest = np.ones(len(first))
+    np.minimum.at(lowest, number, labels)
+    return ScoredPairs(np.bincount(number, weights=values) / counts, lowest, folds[first], sentences[first])
+
+
+def share_lower_bound(hits: Numbers, trials: Numbers, level: float = 1 - CONFIDENCE) -> Floats:
+    """Return the lower ends of one-sided intervals of shares; each is above the truth with probability ``level``.
+
+    Source: Clopper and Pearson (1934), "The use of confidence or fiducial limits illustrated in the case of the
+        binomial"; Korn and Graubard (1998), "Confidence intervals for proportions with small expected number of
+        positive counts estimated from survey data", for trials that depend on each other and count in part.
+
+    Args:
+        hits: ``(n,)``.
+        trials: as many or more ``(n,)``.
+        level: between 0 and 1.
+    """
+    from scipy.stats import beta
+
+    successes, total = matching_vectors(hits, trials)
+    ends = beta.ppf(level, np.maximum(successes, 1e-9), total - successes + 1)
+    return np.where(successes > 0, ends, 0.0)
+
+
+def share_p_values(hits: Numbers, trials: Numbers, least: float) -> Floats:
+    """Return the probability of as many hits or more where the share is ``least``, of each number of trials ``(n,)``.
+
+    It is at most ``level`` where :func:`share_lower_bound` with that level reaches ``least``.
+    """
+    from scipy.stats import beta
+
+    successes, total = matching_vectors(hits, trials)
+    return np.where(successes > 0, beta.cdf(least, np.maximum(successes, 1e-9), total - successes + 1), 1.0)
+
+
+class PromiseFinder:
+    """Finds thresholds that keep a promise, among candidates whose precision and recall are counted out of fold.
+
+    For a precision, a candidate calls a share of the pairs a yes, those of the highest scores; for a recall it misses a
+    share of the yes, those of the lowest scores. In each fold its threshold is taken from the other folds. Labels
+    decide no threshold of a precision. What holds for all folds is promised of the strictest of their thresholds:
+    scores that occur often may put the folds apart.
+
+    A candidate passes if the lower bound of its share out of fold reaches the promise. There are several candidates,
+    and they are tested by the fallback procedure: the error probability of a test that passes goes to the next one. So
+    all that pass keep the promise with a probability of :data:`CONFIDENCE`, whichever is chosen. Pairs that share a
+    sentence may be wrong together; they count for less by the correlation of their errors.
+
+    Source: Wiens (2003), "A fixed sequence Bonferroni procedure for testing multiple endpoints"; Angelopoulos et al.
+        (2021), "Learn then test: Calibrating predictive algorithms to achieve risk control"; Kish (1965), "Survey
+        sampling", for the effect of clusters.
+    """
+
+    def __init__(self, pairs: ScoredPairs, share: Share) -> None:
+        """Count the candidates.
+
+        Args:
+            pairs: with both labels, in two folds or more.
+            share: what is promised.
+        """
+        self.pairs = pairs
+        self.share = share
+        self.sizes = _sizes(len(pairs.scores) if share == "precision" else int(pairs.right.sum()))
+        if share == "recall":
+            self.sizes = np.append(0, self.sizes[:-1])
+        self.thresholds = self._threshold(pairs.scores, pairs.right, self.sizes)
+        self.hits, self.called = self._count_out_of_fold()
+        positives = np.full(len(self.sizes), pairs.right.sum())
+        self.precisions = np.divide(self.hits, self.called, out=np.ones(len(self.sizes)), where=self.called > 0)
+        self.recalls = self.hits / positives
+        trials = self.called if share == "precision" else positives
+        self.trials = trials / self._cluster_effects()
+
+    def find(self, least: float) -> Promise | None:
+        """Return the promise of ``least`` or more, with the highest recall or precision; ``None`` if there is none."""
+        passing = self._passing(least)
+        if not len(passing):
+            return None
+        other = self.recalls if self.share == "precision" else self.precisions
+        best = passing[np.argmax(other[passing])]
+        return Promise(float(self.thresholds[best]), float(self.precisions[best]), float(self.recalls[best]))
+
+    def highest(self, below: float) -> tuple[float, Promise] | None:
+        """Return the highest whole percentage below ``below`` that can be promised, as a share, and its promise."""
+        for percent in range(math.ceil(100 * below - 1e-9) - 1, 0, -1):
+            promise = self.find(percent / 100)
+            if promise is not None:
+                return percent / 100, promise
+        return None
+
+    def pairs_needed(self, least: float) -> int | None:
+        """Estimate how many pairs like these allow a promise; ``None`` where these do not say that any number does.
+
+        Shares out of fold are taken to stay as they are, drawn in from 1 by Laplace's rule.
+        """
+        if least >= 1:
+            return None
+        shares = (self._values * self.trials + 1) / (self.trials + 2)
+        factors = [_growth(value, trials, least) for value, trials in zip(shares, self.trials, strict=True)]
+        pairs = len(self.pairs.scores) * min(factors)
+        return math.ceil(pairs) if pairs <= MOST_PAIRS else None
+
+    @property
+    def _values(self) -> Floats:
+        """What is promised, out of fold, of each candidate."""
+        return self.precisions if self.share == "precision" else self.recalls
+
+    def _passing(self, least: float) -> Indices:
+        """Return the candidates that pass, by the fallback procedure."""
+        hits = self._values * self.trials
+        p_values = share_p_values(hits, self.trials, least)
+        passing = []
+        carried = 0.0
+        for index, (weight, p_value) in enumerate(zip(self._weights(least), p_values, strict=True)):
+            level = carried + weight
+            carried = level if p_value <= level else 0.0
+            if carried > 0:
+                passing.append(index)
+        return np.array(passing, dtype=np.intp)
+
+    def _weights(self, least: float) -> Floats:
+        """Return the error probability with which the test of each candidate begins.
+
+        A recall falls with each candidate, so that the first has all. A precision may be lower among few pairs than
+        among more; the probability is spread over candidates that double in size, from the first that can pass.
+        """
+        weights = np.zeros(len(self.sizes))
+        level = 1 - CONFIDENCE
+        if self.share == "recall":
+            weights[0] = level
+            return weights
+        if least >= 1:
+            return weights
+        for count in range(1, 64):
+            smallest = SPARE * math.log(level / count) / math.log(least)
+            wanted = smallest * 2.0 ** np.arange(count + 1)
+            starts = np.unique([np.argmax(self.trials >= size) for size in wanted if self.trials.max() >= size])
+            if len(starts) <= count:
+                weights[starts.astype(np.intp)] = level / max(1, len(starts))
+                break
+        return weights
+
+    def _count_out_of_fold(self) -> tuple[Floats, Floats]:
+        """Return for each candidate the yes that are called a yes, and all that are; each pair by the other folds.
+
+        The thresholds become the strictest of those of the folds.
+        """
+        strictest = np.maximum if self.share == "precision" else np.minimum
+        scores, right, folds = self.pairs.scores, self.pairs.right, self.pairs.folds
+        hits, called = np.zeros(len(self.sizes)), np.zeros(len(self.sizes))
+        for fold in np.unique(folds):
+            held = folds == fold
+            training = ~held
+            weight = right if self.share == "recall" else np.ones(len(right))
+            sizes = np.round(self.sizes * weight[training].sum() / weight.sum()).astype(np.intp)
+            thresholds = self._threshold(scores[training], right[training], sizes)
+            self.thresholds = strictest(self.thresholds, thresholds)
+            order = np.argsort(scores[held])
+            below = np.searchsorted(scores[held][order], thresholds)
+            misses = np.append(0, np.cumsum(right[held][order]))
+            hits += misses[-1] - misses[below]
+            called += held.sum() - below
+        return hits, called
+
+    def _threshold(self, scores: Floats, right: Floats, sizes: Indices) -> Floats:
+        """Return the thresholds of candidates on some pairs: midway between the last score called and the next."""
+        values = np.unique(scores)
+        if self.share == "precision":
+            ordered = np.sort(scores)[::-1]
+            last = ordered[np.maximum(sizes, 1) - 1]
+            last = np.where(sizes > 0, last, np.inf)
+        else:
+            ordered = np.sort(scores[right == 1])
+            last = ordered[np.minimum(sizes, len(ordered) - 1)] if len(ordered) else np.full(len(sizes), np.inf)
+        positions = np.searchsorted(values, last)
+        previous = values[np.maximum(positions - 1, 0)]
+        middle = np.where(np.isfinite(last), last / 2 + previous / 2, last)
+        thresholds: Floats = np.where((previous < middle) & (middle <= last), middle, last)
+        return thresholds
+
+    def _cluster_effects(self) -> Floats:
+        """Return for each candidate the ratio by which its pairs say less than as many independent ones."""
+        scores, right = self.pairs.scores, self.pairs.right
+        if self.share == "recall":
+            effect = _shared(self.pairs.sentences[right == 1]).sum() / right.sum()
+            return np.full(len(self.sizes), 1 + self._error_correlation * effect)
+        order = np.argsort(-scores, kind="stable")
+        shared = np.cumsum(_shared(self.pairs.sentences[order]))
+        sizes = np.clip(np.round(self.called), 1, len(scores)).astype(np.intp)
+        effects: Floats = 1 + self._error_correlation * shared[sizes - 1] / sizes
+        return effects
+
+    @cached_property
+    def _error_correlation(self) -> float:
+        """Correlation of the errors of two pairs that share a sentence, and one standard error more, from 0 to 1."""
+        from sklearn.isotonic import IsotonicRegression
+
+        scores, right, sentences = self.pairs.scores, self.pairs.right, self.pairs.sentences
+        errors = right - IsotonicRegression(increasing=True).fit(scores, right).predict(scores)
+        variance = float(np.mean(errors**2))
+        of_sentence, of_pair = _incidence(sentences)
+        counts = np.bincount(of_sentence)
+        couples = float(np.sum(counts * (counts - 1.0)))
+        if not couples:
+            return 0.0
+        sums = np.bincount(of_sentence, weights=errors[of_pair])
+        squares = np.bincount(of_sentence, weights=errors[of_pair] ** 2)
+        covariance = float(np.sum(sums**2 - squares)) / couples
+        correlation = covariance / variance if variance > 0 else 0.0
+        return min(1.0, max(0.0, correlation) + math.sqrt(2 / couples))
+
+
+def _sizes(count: int) -> Indices:
+    """Return numbers from 1 to ``count``, each about :data:`STEP` times the one before."""
+    steps = math.ceil(math.log(max(count, 2)) / math.log(STEP))
+    return np.unique(np.append(np.minimum(np.round(STEP ** np.arange(steps + 1)), count), count)).astype(np.intp)
+
+
+def _incidence(sentences: Indices) -> tuple[Indices, Indices]:
+    """Return sentences from 0 on and the pairs that they stand in, pair by pair, each sentence of a pair once."""
+    _, numbers = np.unique(sentences, return_inverse=True)
+    numbers = numbers.reshape(-1, 2)
+    pairs = np.repeat(np.arange(len(numbers)), 2)
+    once = np.ones((len(numbers), 2), dtype=bool)
+    once[:, 1] = numbers[:, 0] != numbers[:, 1]
+    return numbers.reshape(-1)[once.reshape(-1)], pairs[once.reshape(-1)]
+
+
+def _shared(sentences: Indices) -> Floats:
+    """Return twice the number of earlier pairs with which each pair shares a sentence ``(n,)``."""
+    of_sentence, of_pair = _incidence(sentences)
+    order = np.argsort(of_sentence, kind="stable")
+    counts = np.bincount(of_sentence)
+    earlier = np.empty(len(order))
+    earlier[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.bincount(of_pair, weights=2 * earlier, minlength=len(sentences)).astype(np.float64)
+
+
+def _growth(value: float, trials: float, least: float) -> float:
+    """Return by how much trials must grow until the lower bound of a share reaches ``least``; infinity if never."""
+    if value <= least:
+        return math.inf
+    low, high = 1.0, 2.0**30
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        size = middle * trials
+        enough = share_lower_bound([value * size], [size], (1 - CONFIDENCE) / 3)[0] >= least
+        low, high = (low, middle) if enough else (middle, high)
+    return high
