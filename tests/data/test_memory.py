@@ -1,5 +1,7 @@
 """Data that are in memory already are read by the same rules as files."""
 
+from importlib.util import find_spec
+
 import pyarrow as pa
 import pytest
 from datasets import ClassLabel, Dataset, Features, Value
@@ -127,3 +129,49 @@ def test_a_single_column_is_read_as_sentences(tmp_path):
     assert samesense.read([{"x": "a"}, {"x": "b"}], columns="x").texts == ["a", "b"]
     with pytest.raises(ConfigError, match="is read as unlabelled sentences"):
         samesense.read(tmp_path / "t.csv", columns="body", label_range=(0, 5))
+
+
+def _columns_of_every_library():
+    import numpy
+    import pandas
+
+    texts, others, labels = ["a cat", "b"], ["c", "d dog"], [0.25, 1.0]
+    makers = {
+        "lists": list,
+        "tuples": tuple,
+        "arrays": numpy.array,
+        "object arrays": lambda cells: numpy.array(cells, dtype=object),
+        "series": pandas.Series,
+        "indexed series": lambda cells: pandas.Series(cells, index=[7, 3]),
+        "arrow": pa.array,
+        "chunked arrow": lambda cells: pa.chunked_array([pa.array(cells[:1]), pa.array(cells[1:])]),
+    }
+    if find_spec("polars"):
+        import polars
+
+        makers["polars"] = polars.Series
+    for name, make in makers.items():
+        yield name, {"sentence1": make(texts), "sentence2": make(others), "score": make(labels)}
+    yield "mixed", {"sentence1": texts, "sentence2": numpy.array(others), "score": pandas.Series(labels)}
+
+
+def test_a_dict_of_columns_of_any_library_is_read():
+    for name, columns in _columns_of_every_library():
+        data = samesense.read(columns)
+        assert (data.sentences1, data.sentences2, data.labels) == (["a cat", "b"], ["c", "d dog"], [0.25, 1.0]), name
+        assert samesense.doctor(columns).rows == 2
+        texts = {"text": columns["sentence1"]}
+        assert list(samesense.read(texts).texts) == ["a cat", "b"], name
+
+
+def test_columns_of_different_lengths_are_refused_with_their_lengths():
+    with pytest.raises(DataError, match=r"of different lengths.*'sentence1' 2, 'sentence2' 1\."):
+        samesense.read({"sentence1": ["a", "b"], "sentence2": ("c",)})
+
+
+def test_a_dict_of_splits_is_still_refused():
+    import pandas
+
+    frame = pandas.DataFrame({"text": ["a", "b"]})
+    with pytest.raises(DataError, match="Give one split"):
+        samesense.read({"train": frame, "test": frame})

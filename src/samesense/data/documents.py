@@ -13,6 +13,7 @@ import numpy as np
 from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import Row, read_rows
 from samesense.data.formats.lines import read_lines
+from samesense.data.formats.list_cells import FIX, ListCellError, list_in
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
 from samesense.failures import imported
@@ -136,6 +137,10 @@ def _from_row(source: str | Path, row: Row, column: str, language: Language) -> 
     value = cells.get(column)
     if column in TEXT_NAMES and isinstance(value, str):
         return _split(value, language)
+    try:
+        value = value if column in TEXT_NAMES else (list_in(value) or value)
+    except ListCellError as error:
+        raise DataError(f"{source}, row {number}, column {column!r}: {error}. {FIX.capitalize()}.") from error
     sections = _lists(value) if column == "sections" else _lists([value]) if column == "sentences" else None
     if sections is None:
         wanted = {"sections": "a list of lists of sentences", "sentences": "a list of sentences"}.get(column, "a text")

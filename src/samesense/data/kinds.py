@@ -29,6 +29,7 @@ from samesense.data.formats.columns import LABEL_NAMES as PAIR_LABELS
 from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.files import Row, leads_to, missing_file
 from samesense.data.formats.lines import read_lines
+from samesense.data.formats.list_cells import is_list, refuse_lists
 from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
 from samesense.data.formats.sources import list_rows
 from samesense.data.formats.text_columns import (
@@ -48,7 +49,7 @@ from samesense.data.formats.text_columns import (
 from samesense.data.pairs.data import PairData
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.read import Layout, layout_of, texts_in
+from samesense.data.tuples.read import Layout, layout_of
 from samesense.errors import DataError
 
 DataKind = Literal["pairs", "tuples", "classes", "texts", "documents"]
@@ -181,6 +182,8 @@ def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
         last = named_column(names_in(rows), names[-1], source)
     except DataError:  # the reader says what is wrong with them
         return "classes" if len(names) == 2 else "pairs"
+    if any(is_list(cells.get(name)) for name in names[1:] for _, cells in rows):
+        return "tuples"
     texts = last in holding_texts(rows) and not repeats(rows, last)
     if len(names) == 2:
         return "tuples" if texts else "classes"
@@ -190,7 +193,7 @@ def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
 def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
     names = names_in(rows)
     spelled = spelled_names(names)
-    own = [name for name in ("sections", "sentences") if any(isinstance(cells.get(name), list) for _, cells in rows)]
+    own = [name for name in ("sections", "sentences") if any(is_list(cells.get(name)) for _, cells in rows)]
     if own:
         return Told("documents", f"the lists in column {own[0]}")
     layout = _layout(names, source)
@@ -242,6 +245,7 @@ def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
 
 def _told_texts(rows: Sequence[Row], texts: Sequence[str], single: str | None, source: str) -> Told | None:
     """Return which column is read of a table of texts, and that others are not; ``None`` if several may be meant."""
+    refuse_lists(rows, texts, source)
     try:
         column = text_column(rows, None, source)
     except DataError:
@@ -288,7 +292,4 @@ def _several(layout: Layout | None) -> bool:
 def hold_lists(rows: Sequence[Row], source: str) -> bool:
     """Return whether rows have anchors with lists of positives or negatives."""
     layout = _layout(names_in(rows), source)
-    cells = [cells.get(name) for name in (layout.names if layout else ()) for _, cells in rows]
-    return any(
-        isinstance(cell, list) or (isinstance(cell, str) and cell and texts_in(cell) != [cell]) for cell in cells
-    )
+    return any(is_list(cells.get(name)) for name in (layout.names if layout else ()) for _, cells in rows)

@@ -31,6 +31,7 @@ from samesense.data.formats.files import (
 )
 from samesense.data.formats.left_out import say_left_out
 from samesense.data.formats.lines import read_lines
+from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
 from samesense.data.formats.sources import list_rows, load_rows
 from samesense.data.formats.text_columns import SNIFFED_ROWS, named_column, text_column
@@ -232,6 +233,7 @@ def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[st
             alike = [row for row in seen if tuple(row[1]) == names]
             place = f"{source}, row {number}" if layouts else source
             layouts[names] = _text_columns(names, columns, place, [] if layouts else alike)
+            refuse_lists(alike, layouts[names], place)
         for column in layouts[names]:
             value = cells.get(column)
             if value is not None and not isinstance(value, str):

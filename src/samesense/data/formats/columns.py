@@ -35,6 +35,20 @@ SUBSET_NAMES = ("subset", "genre")
 KNOWN_NAMES = frozenset(name for pair in TEXT_PAIRS for name in pair).union(NEGATIVE_NAMES, LABEL_NAMES, SUBSET_NAMES)
 """Every column name with a meaning here, as :func:`plain` writes it."""
 
+_DISTANCES = frozenset(
+    (
+        "distance", "distances", "dist", "dissimilarity", "dissimilarities", "dissimilar", "unsimilarity", "divergence",
+        "difference", "diff", "levenshtein", "hamming", "euclidean", "wmd", "kld", "unrelatedness", "different",
+        "distanz", "abstand", "distancia", "distanza", "unähnlichkeit", "divergenz",
+        "距离", "距離", "差异", "差異", "差异度", "不相似度", "расстояние",
+    )
+)  # fmt: skip
+"""Words in the names of columns whose values are larger the less alike two texts are."""
+
+_NEGATED = re.compile(
+    r"(not?|non|is_not|isnt|un|dis)_?(duplicates?|similar|similarity|same|equal|related|match|paraphrases?)"
+)
+
 IDENTIFIERS = frozenset(("id", "idx", "index", "split", "uuid", "guid", "url", "date", "time", "timestamp", ""))
 """Names of columns that say nothing of a row's texts."""
 
@@ -71,6 +85,26 @@ class Columns:
         return (plain(self.text1), plain(self.text2)) == ("premise", "hypothesis")
 
 
+def is_distance(name: str) -> bool:
+    """Return whether a column has the name of distances, or of a label that is turned round: ``is_different``.
+
+    >>> is_distance("edit_distance"), is_distance("editDistance"), is_distance("similarity")
+    (True, True, False)
+    """
+    words = plain(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
+    return bool(_DISTANCES.intersection(words.split("_"))) or _NEGATED.fullmatch(words.removeprefix("is_")) is not None
+
+
+def refuse_distance(name: str | None, source: str) -> None:
+    """Raise DataError for a label column with the name of distances: a label is larger the more alike two texts are."""
+    if name is not None and is_distance(name):
+        raise DataError(
+            f"{source}: by its name, column {name!r} says how different two texts are, and a label must be larger the "
+            f"more alike they are. Turn the values round, such as 1 - {name} where they go from 0 to 1, and name the "
+            "column score."
+        )
+
+
 def resolve_columns(
     names: Sequence[str], override: str | None, source: str, *, labelled: bool = True, example: str = ""
 ) -> Columns:
@@ -96,6 +130,7 @@ def resolve_columns(
             f"{negative!r}. Choose one as the third name of `columns` {spelled[pair[0]]},{spelled[pair[1]]},{label}."
         )
     if label is None and negative is None and labelled:
+        refuse_distance(next(filter(is_distance, names), None), source)
         raise (
             _unlabelled(names, source) if pair in POSITIVE_PAIRS else _missing(names, source, "a label column", example)
         )
@@ -161,6 +196,8 @@ def _overridden(
     subset = None if subset in (first, second, third) else subset
     if third is not None and plain(third) in NEGATIVE_NAMES:
         return Columns(first, second, None, subset, third)
+    if labelled:
+        refuse_distance(third, source)
     return Columns(first, second, third, subset)
 
 

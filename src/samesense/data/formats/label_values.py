@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from samesense.errors import DataError
+
 NLI_VALUES = {"contradiction": 0.0, "not_entailment": 0.0, "neutral": 1.0, "entailment": 2.0}
 """What each class of natural language inference is worth: more means closer."""
 
@@ -21,6 +23,19 @@ INITIALS = {"c": 0.0, "n": 1.0, "e": 2.0}
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"^([+-]?\d+),(\d+)$", re.ASCII)
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?P<mark>[,.])\d{3}", re.ASCII)
+_MANY_THOUSANDS = re.compile(
+    r"[+-]?\d{1,3}(?:(?:,\d{3}){2,}|(?:\.\d{3}){2,}|(?:[' \u00a0\u2009\u202f]\d{3})+)", re.ASCII
+)
+_GROUPED_DECIMAL = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:\.\d{3})+,\d+)", re.ASCII)
+_PERCENT = re.compile(r"([+-]?[\d.,]+)\s*[%％]")
+_QUANTITY = re.compile(
+    r"[~≈<>≤≥]?\s*[$€£¥]?\s*[+-]?\d[\d.,'\u00a0\u2009\u202f]*\s*"
+    r"(?:[%％‰°$€£¥]|(?:/|von|of|out of|aus|sur|de|out-of)\s*\d[\d.,]*|(?P<unit>[^\W\d_]{1,14})\.?)?"
+)
+_RATING = re.compile(r"[★☆⭐✩✭*+●○■□\s]+")
+MOST_UNITS = 3
+"""Different words behind numbers that are units; of more they are texts that begin with a number."""
 _ALIKE = ("equivalent", "duplicate", "paraphrase", "match", "relevant", "similar")
 WORDS = {
     **dict.fromkeys(("true", "yes", "y", "t", "same", *_ALIKE), 1.0),
@@ -43,6 +58,93 @@ def with_points(raw: Sequence[object]) -> Sequence[object]:
     if pointed or not any(map(_COMMA.match, texts)):
         return raw
     return [_COMMA.sub(r"\1.\2", cell.strip()) if isinstance(cell, str) else cell for cell in raw]
+
+
+def are_quantities(texts: Sequence[str]) -> bool:
+    """Return whether all texts are numbers with a unit, such as ``59 %``, ``3/5``, ``4 stars`` or ``★★★``.
+
+    >>> are_quantities(["4 stars", "1 star"]), are_quantities(["7 dwarfs", "2 towers", "3 men", "9 lives"])
+    (True, False)
+    """
+    units = set()
+    for text in texts:
+        quantity = _QUANTITY.fullmatch(text.strip())
+        if quantity is None and _RATING.fullmatch(text) is None:
+            return False
+        units.add(quantity["unit"].casefold() if quantity is not None and quantity["unit"] else "")
+    return bool(texts) and len(units - {""}) <= MOST_UNITS
+
+
+def plain_numbers(raw: Sequence[object], place: str, *, shares: bool = True) -> Sequence[object]:
+    """Return labels as plain numbers where all are percentages, which are divided by 100, or have decimal commas.
+
+    Args:
+        raw: the cells of a column of labels.
+        place: what messages call it.
+        shares: whether percentages may be divided; not where the scale is given and goes beyond 1.
+
+    Raises:
+        DataError: for cells that mean one number or another: ``1,000``, percentages among plain numbers.
+    """
+    _refuse_thousands(raw, place)
+    filled = [cell for cell in raw if isinstance(cell, str) and cell.strip() not in ("", "-")]
+    percents = [cell for cell in filled if _PERCENT.fullmatch(cell.strip())]
+    if not percents:
+        return with_points(raw)
+    others = [cell for cell in raw if cell not in (None, "") and not _is_percent(cell) and to_number(cell) is not None]
+    if others:
+        raise DataError(
+            f"{place} holds percentages beside plain numbers, as in {percents[0]!r} and {others[0]!r}. Write all "
+            "labels in one way."
+        )
+    if not shares:
+        raise DataError(
+            f"{place} holds percentages, as in {percents[0]!r}, which are read as numbers from 0 to 1, and "
+            "`label_range` goes further. Write the numbers without %, or give `label_range` 0 1."
+        )
+    without = [_PERCENT.sub(r"\1", cell.strip()) if _is_percent(cell) else cell for cell in raw]  # type: ignore[attr-defined]
+    numbers = [to_number(cell) for cell in with_points(without)]
+    pairs = zip(raw, numbers, strict=True)
+    return [number / 100 if number is not None and _is_percent(cell) else cell for cell, number in pairs]
+
+
+def _is_percent(cell: object) -> bool:
+    return isinstance(cell, str) and _PERCENT.fullmatch(cell.strip()) is not None
+
+
+def _refuse_thousands(raw: Sequence[object], place: str) -> None:
+    """Raise DataError where a mark may be one of thousands or of decimals, and nothing in the column settles it."""
+    texts = [_PERCENT.sub(r"\1", cell.strip()) for cell in raw if isinstance(cell, str)]
+    certain = next(
+        (text for text in texts if _MANY_THOUSANDS.fullmatch(text) or _GROUPED_DECIMAL.fullmatch(text)), None
+    )
+    if certain is not None:
+        raise DataError(f"{place} has marks between thousands, as in {certain!r}. Write the numbers without them.")
+    doubtful = next((text for text in texts if _may_be_thousands(text, texts)), None)
+    if doubtful is not None:
+        whole, decimal = re.sub(r"[,.]", "", doubtful), doubtful.replace(",", ".")
+        raise DataError(
+            f"{place} holds {doubtful!r}, which may be {whole} or {float(decimal):g}. Write the numbers without marks "
+            "between thousands, and decimals with a point."
+        )
+
+
+def _may_be_thousands(text: str, texts: Sequence[str]) -> bool:
+    """Return whether the mark of a number may be one of thousands, by all numbers of the column.
+
+    A comma is one of decimals for certain where another number has other than three digits behind it. A point is one
+    of decimals anyway, unless all numbers with a point have three digits and stand among whole numbers of hundreds.
+    """
+    number = _THOUSANDS.fullmatch(text)
+    if number is None:
+        return False
+    mark = number["mark"]
+    marked = [other for other in texts if mark in other]
+    if any(_THOUSANDS.fullmatch(other) is None for other in marked):
+        return mark == "," and any("." in other for other in texts)
+    if mark == ",":
+        return True
+    return any(other.lstrip("+-").isdecimal() and len(other.lstrip("+-0")) >= 3 for other in texts)
 
 
 def is_number(text: str) -> bool:
@@ -95,8 +197,8 @@ def in_words(cells: Sequence[object]) -> str:
         return ""
     shown = ", ".join(f"{word[:40]!r} ({count})" for word, count in words.most_common(SHOWN))
     more = f" and {len(words) - SHOWN} others" if len(words) > SHOWN else ""
-    if all(to_number(word.removesuffix("%")) is not None for word in words):
-        fix = "Write the numbers without %."
+    if are_quantities(list(words)):
+        fix = "Write plain numbers, without a unit: 3/5 as 0.6, 4 stars as 4."
     elif len(words) > MOST_WORDS:
         fix = "If it is not the column of labels, name the columns: `columns` first,second,label."
     elif len(words) == 2:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from samesense.data.formats.columns import Columns
-from samesense.data.formats.label_values import INITIALS, NLI_VALUES, WORDS, in_words, to_number, with_points, word_of
+from samesense.data.formats.label_values import INITIALS, NLI_VALUES, WORDS, in_words, plain_numbers, to_number, word_of
 from samesense.errors import ConfigError, DataError
 
 Kind = Literal["scored", "binary", "nli", "triple"]
@@ -75,6 +75,8 @@ def parse_labels(
         coded = {number: NLI_VALUES[name] for number, name in order.items()}
         rule = f"one of the integers {', '.join(coded)} that `label_order` names"
         return _parse_classes(raw, coded, rule, order)
+    shares = label_range is None or label_range[1] <= 1
+    raw = plain_numbers(raw, f"{source}: column {columns.label!r}", shares=shares)
     parsed = _parse_numbers(raw, label_range)
     if label_range is None:
         _refuse_coded_classes(parsed, columns, source)
@@ -149,7 +151,6 @@ def _class_text(cell: object) -> str:
 
 
 def _parse_numbers(raw: Sequence[object], label_range: Scale | None) -> ParsedLabels:
-    raw = with_points(raw)
     values = [to_number(cell) for cell in raw]
     unlabelled = _without_label(raw)
     problems = {

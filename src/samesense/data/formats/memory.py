@@ -103,12 +103,38 @@ def _as_rows(given: Source) -> Source:
         return Rows(sorted(given, key=str))
     if isinstance(given, Mapping) and given:
         values = list(given.values())
-        if all(isinstance(value, list | tuple) for value in values) and len(set(map(len, values))) == 1:
-            return Rows(dict(zip(given, row, strict=True)) for row in zip(*values, strict=True))
-        return values[0] if len(values) == 1 else given
-    tolist = next((getattr(given, name) for name in ("tolist", "to_list", "to_pylist") if hasattr(given, name)), None)
-    column = tolist is not None and not any(hasattr(given, name) for name in ("columns", "column_names", "features"))
-    return Rows(tolist()) if column and tolist is not None else given
+        columns = [_as_list(value) for value in values]
+        lists = [column for column in columns if column is not None]
+        if len(lists) < len(values):
+            return values[0] if len(values) == 1 else given
+        _refuse_unequal(dict(zip(map(str, given), map(len, lists), strict=True)))
+        return Rows(dict(zip(given, row, strict=True)) for row in zip(*lists, strict=True))
+    column = None if isinstance(given, list | tuple | Rows) else _as_list(given)
+    return given if column is None else Rows(column)
+
+
+def _as_list(column: Any) -> list[Any] | None:
+    """Return the cells of a column: a list, a tuple, an array or a series of NumPy, pandas, polars, Arrow or torch.
+
+    ``None`` for what is no column, such as a text or a data frame.
+    """
+    if isinstance(column, list | tuple):
+        return list(column)
+    if any(hasattr(column, name) for name in ("columns", "column_names", "features")):
+        return None
+    listed = next((getattr(column, name) for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)
+    cells = None if listed is None else listed()
+    return cells if isinstance(cells, list) else None
+
+
+def _refuse_unequal(lengths: Mapping[str, int]) -> None:
+    """Raise DataError if the columns of a dictionary are of different lengths."""
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name!r} {length}" for name, length in islice(lengths.items(), 8))
+        raise DataError(
+            f"dict in memory: several splits or columns of different lengths were given where one table is needed: "
+            f"{shown}. Give one split, or columns of one length."
+        )
 
 
 def _looks_like_name(one: str | Path) -> bool:

@@ -14,12 +14,14 @@ from samesense.data.formats.columns import (
     first_of,
     first_pair_of,
     identifies,
+    is_distance,
     plain,
     quoted,
     spelled_names,
 )
 from samesense.data.formats.files import Row
-from samesense.data.formats.label_values import is_number, to_number, with_points
+from samesense.data.formats.label_values import are_quantities, is_number, to_number, with_points
+from samesense.data.formats.list_cells import refuse_lists
 from samesense.errors import ConfigError, DataError
 
 SNIFFED_ROWS = 1000
@@ -57,6 +59,8 @@ def holding_texts(rows: Sequence[Row]) -> list[str]:
 def _are_texts(values: Iterable[object]) -> bool:
     filled = [value for value in values if value not in (None, "")]
     texts = [value.strip() for value in filled if isinstance(value, str)]
+    if are_quantities(texts):
+        return False
     codes = [_is_code(str(text)) for text in with_points(texts)]
     words = any(not code and to_number(text) is None for code, text in zip(codes, texts, strict=True))
     return len(texts) == len(filled) and words and 2 * sum(codes) <= len(texts)
@@ -75,12 +79,15 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     names = names_in(rows)
     spelled = spelled_names(names)
     if columns is not None:
-        return named_column(names, columns, source)
-    named = [spelled[name] for name in SINGLE_NAMES if name in spelled]
-    found = named if named and not first_pair_of(TEXT_PAIRS, spelled) else holding_texts(rows)
+        named = named_column(names, columns, source)
+        refuse_lists(rows, [named], source)
+        return named
+    single = [spelled[name] for name in SINGLE_NAMES if name in spelled]
+    found = single if single and not first_pair_of(TEXT_PAIRS, spelled) else holding_texts(rows)
     if len(names) == 1 and any(isinstance(cells.get(names[0]), str) for _, cells in rows):
         found = names  # also numbers, and a name that is a label's
     if len(found) == 1:
+        refuse_lists(rows, found, source)
         refuse_text(found, source, rows, "; or, of one text a line, end the name of the file in .txt")
         return found[0]
     shown = ", ".join(names) or "none"
@@ -221,7 +228,7 @@ def saying(names: Sequence[str], texts: Sequence[str]) -> list[str]:
 
 def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]) -> str | None:
     """Return the column beside a pair that may be a label: by its name, or the first that varies and holds no texts."""
-    others = saying(names_in(rows[:SNIFFED_ROWS]), pair)
+    others = [name for name in saying(names_in(rows[:SNIFFED_ROWS]), pair) if not is_distance(name)]
     named = first_of((*CLASS_NAMES, *LABEL_NAMES), spelled_names(others))
     return named or next((name for name in others if name not in texts and _vary(rows, name)), None)
 

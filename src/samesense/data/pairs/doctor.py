@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from samesense.data.examples import Conflict, conflict_lines
+from samesense.data.examples import Conflict, conflict_lines, spread_over
 from samesense.data.formats.labels import Kind, Scale, number_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, Keys, pair_keys, plain_keys, same, text_keys
+from samesense.metrics.correlation import spearman
 from samesense.types import Pair
 
 MOST_COUNTED = 12
@@ -23,6 +24,7 @@ MOST_COUNTED = 12
 
 _CONTROLS = re.compile("[\u0080-\u009f]")  # curly quotes and dashes of Windows, converted as if from LATIN1
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_WORD = re.compile(r"\w+")
 _QUANTILES = {"min": 0, "25%": 25, "50%": 50, "75%": 75, "max": 100}
 
 _MOST_SUBSETS = 10
@@ -61,7 +63,8 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
         dropped_unlabelled=data.dropped_unlabelled,
         warnings=[],
     )
-    return replace(report, warnings=[*_scale_warnings(data), *_text_warnings(data), *_warnings(report)])
+    warnings = [*_scale_warnings(data), *_direction_warnings(data), *_text_warnings(data), *_warnings(report)]
+    return replace(report, warnings=warnings)
 
 
 def _conflicts(data: PairData, groups: Groups) -> Iterator[Conflict]:
@@ -162,6 +165,40 @@ def _scale_warnings(data: PairData) -> Iterable[str]:
             f"no usual scale ends where these labels do, so {low} to {high} is taken: if labels could go further, give "
             "`label_range` LOW HIGH"
         )
+
+
+FEWEST_PAIRS, MOST_PAIRS = 20, 20_000
+"""Pairs by which it is told in which direction labels go; of more, some that are spread over all."""
+
+REVERSED = -0.3
+"""Rank correlation of labels with shared words from which on they seem to be distances."""
+
+
+def _direction_warnings(data: PairData) -> Iterable[str]:
+    """Yield a warning where labels fall as two texts share more words: labels that are larger mean more alike."""
+    if data.kind not in ("scored", "binary") or len(data) < FEWEST_PAIRS:
+        return
+    places = spread_over(len(data), MOST_PAIRS)
+    overlaps = [_word_overlap(data.sentences1[place], data.sentences2[place]) for place in places]
+    labels = [data.labels[place] for place in places]
+    if len(set(overlaps)) < 2 or len(set(labels)) < 2:
+        return
+    correlation = spearman(overlaps, labels)
+    if correlation <= REVERSED:
+        yield (
+            f"labels fall as two texts share more words (Spearman {correlation:.2f}): they seem to be distances, and a "
+            "label must be larger the more alike two texts are"
+        )
+
+
+def _word_overlap(first: str, second: str) -> float:
+    """Return the words that two texts share, as a part of those of either; characters where words are not spaced."""
+    one, other = _words(first), _words(second)
+    return len(one & other) / max(1, len(one | other))
+
+
+def _words(text: str) -> set[str]:
+    return set("".join(text.split()) if _CJK.search(text) else _WORD.findall(text.casefold()))
 
 
 def _text_warnings(data: PairData) -> Iterable[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from samesense.data.formats.columns import Columns, quoted, resolve_columns, unread_labels
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels, refuse_words
+from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.sources import list_rows, load_rows, no_rows
 from samesense.data.formats.text_columns import SNIFFED_ROWS, example, guessed_pairs, names_in
@@ -56,6 +57,7 @@ def read_pairs(
     if not first:
         raise no_rows(source)
     found = _columns(first, columns, name)
+    refuse_lists(first, filter(None, (found.text1, found.text2, found.negative)), name)
     passed = _Passed(found)
     texts = columns_of(passed.texts(chain(first, rows)), TEXTS[: 2 if found.subset is None else 3])
     parsed = _labels_of(passed.labels, found, name, label_order, label_range)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from samesense.data.formats.columns import (
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.label_values import INITIALS
 from samesense.data.formats.labels import UNLABELLED, parse_labels
+from samesense.data.formats.list_cells import FIX, ListCellError, list_in, texts_in
 from samesense.data.formats.memory import Source, as_sources, name_of, short_name
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import named_column
@@ -108,6 +108,7 @@ class _Reader:
         self.source, self.number, self.columns, self.group_anchors = source, number, columns, group_anchors
         self.label_order, self.counts = label_order, counts
         self.classes: dict[str, tuple[Side | None, str]] = {}
+        self.written: dict[str, dict[bool, int]] = {}  # of each column the first row of a list, and of one text
 
     def statements(self, source: Source, limit: int | None) -> Iterator[Statement]:
         """Yield what the rows say; raises at the end if some are bad and ``limit`` says how many to show."""
@@ -134,16 +135,34 @@ class _Reader:
     def _tuple(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
         number, cells = row
         wrong = _problems(number, layout.anchor, [cells.get(layout.anchor)])
+        wrong += _list_problems(number, layout.anchor, cells.get(layout.anchor))
         anchor = str(cells.get(layout.anchor))
         group = anchor if self.group_anchors else f"{self.number} {number}"
         said: list[Statement] = []
         for name, side in layout.partners:
-            texts = texts_in(cells.get(name))
+            try:
+                texts = texts_in(cells.get(name))
+            except ListCellError as error:
+                wrong.append(BadRow(number, name, str(error), FIX))
+                continue
+            self._check_mixture(number, name, cells.get(name))
             wrong += _problems(number, name, texts)
             said += [Statement(group, anchor, str(text), side, number) for text in texts]
         if not said and not wrong:
             wrong.append(BadRow(number, layout.anchor, "the anchor stands alone", "give it a positive or a negative"))
         return said, wrong
+
+    def _check_mixture(self, number: int, name: str, cell: object) -> None:
+        """Raise DataError where some cells of a column are lists written as texts, and others are single texts."""
+        if not isinstance(cell, str) or not cell.strip():
+            return
+        forms = self.written.setdefault(name, {})
+        forms.setdefault(list_in(cell) is not None, number)
+        if len(forms) == 2:
+            raise DataError(
+                f"{self.source}, column {name!r}: the cell of row {forms[True]} is a list of texts, and that of row "
+                f"{forms[False]} is one text. Write every cell of the column as a list, or none."
+            )
 
     def _nli(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
         number, cells = row
@@ -172,6 +191,16 @@ class _Reader:
             said = f"label {cell!r} is not entailment, neutral or contradiction"
             self.classes[text] = (SIDES[parsed.values[-1] or 0.0], "") if known else (None, said)
         return self.classes[text]
+
+
+def _list_problems(number: int, column: str, cell: object) -> list[BadRow]:
+    """Return what is wrong with a cell of one text that is written as a list of texts."""
+    try:
+        is_list = isinstance(cell, str) and bool(list_in(cell))
+    except ListCellError:
+        return []  # one text may begin like a list
+    what = "one text is needed, received a list of texts"
+    return [BadRow(number, column, what, "write one anchor a row")] if is_list else []
 
 
 def _problems(number: int, column: str, texts: Sequence[object]) -> list[BadRow]:
@@ -238,16 +267,3 @@ def _sides(name: str) -> Iterator[Side]:
     for side, names in named.items():
         if name in names or (side in _NUMBERED and _NUMBERED[side].fullmatch(name)):
             yield side
-
-
-def texts_in(cell: object) -> list[object]:
-    """Return the texts of a cell: those of a list, also of one written as JSON; one text; none if it is empty."""
-    if isinstance(cell, str) and cell.lstrip().startswith("["):
-        try:
-            found = json.loads(cell)
-        except ValueError:
-            return [cell]
-        return found if isinstance(found, list) and all(isinstance(text, str) for text in found) else [cell]
-    if isinstance(cell, list):
-        return cell
-    return [] if cell is None or cell == "" else [cell]

@@ -1,0 +1,156 @@
+"""Lists of texts in one cell: as they are in JSON and Parquet, and as pandas and ``datasets`` write them into CSV."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from samesense.data.formats.files import Row
+from samesense.errors import DataError
+
+LONGEST_LITERAL = 2**20
+"""Characters of a Python list that are parsed at most; JSON has no such bound, as its parser needs little memory."""
+
+DEEPEST = 8
+"""Lists within lists that are parsed at most."""
+
+SNIFFED_CELLS = 1000
+"""Rows by which it is decided whether a column of single texts holds lists instead."""
+
+FIX = (
+    "write the cell as a JSON list, [\"a\", \"b\"], or as a Python list with commas, ['a', 'b']; a text that begins "
+    "like a list is written as a list of one text"
+)
+"""What to do about a cell that begins like a list and is none."""
+
+_BEGINS = re.compile(r"\s*\[\s*([uUbBrR]{0,2}['\"]|\[|\{|\(|\]|(None|nan|NaN|null)\s*[,\]])")
+_PRINTED = re.compile(r"\s*(array|Index|Series|deque|set|frozenset)\(\[.*\].*\)\s*", re.DOTALL)
+_COLLECTION = re.compile(r"\s*[\[({].*[\])}]\s*", re.DOTALL)
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+    |(?P<string>[uU]?(?:'(?:[^'\\\n\r]|\\.)*'|"(?:[^"\\\n\r]|\\.)*"))
+    |(?P<open>[\[({])|(?P<close>[\])}])
+    |(?P<between>[,:])
+    |(?P<other>None|True|False|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)""",
+    re.VERBOSE,
+)
+
+
+class ListCellError(ValueError):
+    """A cell that begins like a list and cannot be read as one; the message says why."""
+
+
+def list_in(cell: object) -> list[Any] | None:
+    """Return the list that a cell holds, or that it is written as; ``None`` for anything else, such as one text.
+
+    A tuple of texts counts as a list. ListCellError for a cell that begins like a list and does not parse, such as
+    ``['a' 'b']``, which NumPy prints without commas.
+
+    >>> list_in("['a', 'b']"), list_in('["a"]'), list_in("[laughs] a")
+    (['a', 'b'], ['a'], None)
+    """
+    if isinstance(cell, list | tuple):
+        return list(cell)
+    if not isinstance(cell, str) or cell.lstrip()[:1] not in ("[", "(", "{", "a", "I", "S", "d", "s", "f"):
+        return None
+    if _PRINTED.fullmatch(cell):
+        raise ListCellError(f"{_shown(cell)} is an array or a set as Python prints it, and no list")
+    if _COLLECTION.fullmatch(cell) is None and _BEGINS.match(cell) is None:
+        return None
+    try:
+        value = json.loads(cell)
+    except (ValueError, RecursionError):
+        value = _literal(cell)
+    if isinstance(value, set | frozenset):
+        raise ListCellError(f"{_shown(cell)} is a set, whose texts have no order")
+    if isinstance(value, tuple) and not all(isinstance(item, str) for item in value):
+        return None  # numbers in brackets are a text
+    return list(value) if isinstance(value, list | tuple) else None
+
+
+def texts_in(cell: object) -> list[object]:
+    """Return the texts of a cell: those of a list, see :func:`list_in`; one text; none if it is empty.
+
+    ListCellError also for a list with anything but texts in it, where the list is written as a text.
+    """
+    values = list_in(cell)
+    if values is None:
+        return [] if cell is None or cell == "" else [cell]
+    if isinstance(cell, str) and not all(isinstance(value, str) for value in values):
+        raise ListCellError(f"{_shown(cell)} is a list that holds something else than texts")
+    return values
+
+
+def is_list(cell: object) -> bool:
+    """Return whether a cell holds a list, or is written like one, be it read or refused."""
+    try:
+        return list_in(cell) is not None
+    except ListCellError:
+        return True
+
+
+def refuse_lists(rows: Sequence[Row], columns: Iterable[str], source: str) -> None:
+    """Raise DataError if at least half of the cells of a column of single texts are lists that are written as texts."""
+    for column in columns:
+        cells = [text for _, row in rows[:SNIFFED_CELLS] if isinstance(text := row.get(column), str) and text.strip()]
+        lists = [cell for cell in cells if cell.lstrip().startswith(("[", "(")) and _holds_texts(cell)]
+        if lists and 2 * len(lists) >= len(cells):
+            raise DataError(
+                f"{source}: column {column!r} is read as one text a row, and its cells are lists, as in "
+                f"{_shown(lists[0])}. Write one text a row (in pandas: frame.explode({column!r})), or name the column "
+                "positives, negatives or sentences if it holds these."
+            )
+
+
+def _holds_texts(cell: str) -> bool:
+    try:
+        values = list_in(cell)
+    except ListCellError:
+        return True
+    return bool(values) and all(isinstance(value, str) for value in values or ())
+
+
+def _literal(cell: str) -> object:
+    """Return what a Python literal holds, ``None`` if it is none and does not begin like a list."""
+    begins = _BEGINS.match(cell) is not None
+    try:
+        _check_tokens(cell)
+        return ast.literal_eval(cell.strip())
+    except ListCellError:
+        if begins:
+            raise
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        if begins:
+            raise ListCellError(f"{_shown(cell)} begins like a list and is none") from error
+    return None
+
+
+def _check_tokens(cell: str) -> None:
+    """Raise ListCellError for what ``literal_eval`` would read as something else, or with too much memory.
+
+    Python joins texts that stand side by side, so that ``['a' 'b']`` would be one text.
+    """
+    if len(cell) > LONGEST_LITERAL:
+        raise ListCellError(f"{_shown(cell)} is a list of more than {LONGEST_LITERAL:,} characters")
+    position, depth, before = 0, 0, ""
+    while position < len(cell):
+        token = _TOKEN.match(cell, position)
+        if token is None:
+            cut = " (it is cut short by ...)" if cell.startswith("...", position) else ""
+            raise ListCellError(f"{_shown(cell)} begins like a list and is none{cut}")
+        kind = str(token.lastgroup)
+        if kind == "string" == before:
+            raise ListCellError(f"{_shown(cell)} has texts without a comma between, as NumPy prints arrays")
+        depth += (kind == "open") - (kind == "close")
+        if depth > DEEPEST:
+            raise ListCellError(f"{_shown(cell)} has lists within lists, more than {DEEPEST} deep")
+        before = before if kind == "space" else kind
+        position = token.end()
+
+
+def _shown(cell: str) -> str:
+    text = cell.strip()
+    return repr(text if len(text) <= 60 else f"{text[:60]}...")
