@@ -106,7 +106,7 @@ def test_metadata_that_are_nested_too_deeply_are_refused(tmp_path):
 
 SIGNS = "( ) = != < >= IN (1,2) ' \" [ ] { } % _ , ; -- /*"
 WORDS = "AND OR NOT LIKE IS NULL a b 'x' 'it''s' 1 -1 1e999 nan é true null"
-PIECES = [*SIGNS.split(), *WORDS.split(), '"c d"', "\0", "\ud800", "\u2028", "  "]
+PIECES = [*SIGNS.split(), *WORDS.split(), '"c d"', "\0", "\ud800", "\u2028", "  ", "a = 1"]
 
 
 def test_random_conditions_are_read_or_refused(folder):

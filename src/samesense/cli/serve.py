@@ -31,6 +31,7 @@ def serve(
     threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
     normalize: bool = True,
     shorten: Flag = False,
+    token_ids: Flag = False,
     long: Annotated[Literal["cut", "refuse"], Parameter(help="cut or refuse")] = "cut",
     limits: Annotated[Limits, Parameter(name="*")] = LIMITS,
     backend: BackendOption = "auto",
@@ -58,6 +59,7 @@ def serve(
             model's calibration.
         normalize: give vectors of length 1.
         shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
+        token_ids: take token ids in place of texts; right only for callers that use the served model's own tokenizer.
         long: what is done with texts longer than the model reads.
         backend: auto, torch, onnx or onnx-int8, the last two for exported folders; auto is onnx for these.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
@@ -80,6 +82,7 @@ def serve(
         threshold=threshold,
         normalize=normalize,
         shorten=shorten,
+        token_ids=token_ids,
         long=long,
     )
     services = Services(servings, limits=limits, any_name=any_model_name)

@@ -55,7 +55,7 @@ def test_answers_are_never_mixed_up(batch_tokens):
 
 def test_openais_own_client():
     openai = pytest.importorskip("openai")
-    with running(served(shorten=True), keys=("a key",)) as server:
+    with running(served(shorten=True, token_ids=True), keys=("a key",)) as server:
         address = f"http://127.0.0.1:{server.port}/v1"
         with openai.OpenAI(base_url=address, api_key="a key", max_retries=0) as client:
             texts = ["a man is eating", "someone has a meal"]

@@ -6,7 +6,6 @@ import logging
 from typing import Any
 
 from fastapi import Depends, FastAPI
-from pydantic import BaseModel, ConfigDict
 
 from samesense.execution.progress import nothing_goes_on
 from samesense.inference.labelling.desk import Desk
@@ -16,29 +15,26 @@ from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.middleware import RequestMiddleware
 from samesense.inference.serve.pages import add_page
 from samesense.inference.serve.run import LOOPBACK, run_app
+from samesense.inference.serve.schemas import OwnForm
 from samesense.inference.serve.traffic import Traffic
 
 logger = logging.getLogger(__name__)
 
 
-class _Form(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class LabelRequest(_Form):
+class LabelRequest(OwnForm):
     """A label for the pair that is shown."""
 
     pair: int
     score: int
 
 
-class SkipRequest(_Form):
+class SkipRequest(OwnForm):
     """The pair that is shown, to be shown again later."""
 
     pair: int
 
 
-class UndoRequest(_Form):
+class UndoRequest(OwnForm):
     """The pair that was labelled last."""
 
     undone: int

@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
 
 from samesense.inference.explain import occluded, word_spans
-from samesense.inference.serve.errors import RequestError, invalid
+from samesense.inference.serve.errors import RequestError
 from samesense.inference.serve.exception_handlers import add_exception_handlers
 from samesense.inference.serve.labels import LabelFile, add_labels, shown_scale
 from samesense.inference.serve.limits import Limits
@@ -150,13 +150,7 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
         service = services.find(form.model)
         texts = form.text1, form.text2
         limits.check_texts(list(texts), "text1")
-        words = sum(len(word_spans(text)) for text in texts)
-        if words > limits.max_texts:
-            raise invalid(
-                f"Each word is left out in turn, and two texts may have {limits.max_texts} words and marks together; "
-                f"received {words}. Cut them.",
-                param="text1", status=413,
-            )  # fmt: skip
+        limits.check_words(sum(len(word_spans(text)) for text in texts), "text1")
 
         async def work() -> Answer:
             without = await asyncio.to_thread(occluded, texts)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+MOST = 1000
+"""Characters of a message: requests of megabytes get a short answer."""
+
 
 class RequestError(Exception):
     """A request that gets no result: the status of HTTP, a ``code`` for programs, and the field concerned (``param``).
@@ -34,7 +37,14 @@ class RequestError(Exception):
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         if self.status == 429:
             kind = "rate_limit_error"
-        return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
+        param = None if self.param is None else _shown(self.param, 100)
+        return {"error": {"message": _shown(self.message, MOST), "type": kind, "param": param, "code": self.code}}
+
+
+def _shown(text: str, most: int) -> str:
+    """Return the beginning of a text, in characters that can be sent: halves of surrogate pairs cannot."""
+    whole = text[:most].encode(errors="backslashreplace").decode()
+    return whole if len(text) <= most else f"{whole} ..."
 
 
 def invalid(message: str, *, param: str | None = None, status: int = 400) -> RequestError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -11,6 +12,7 @@ from starlette.responses import JSONResponse
 
 from samesense.errors import SamesenseError
 from samesense.inference.serve.errors import RequestError, invalid
+from samesense.inference.serve.schemas import json_excerpt
 
 
 def add_exception_handlers(app: FastAPI) -> None:
@@ -29,16 +31,7 @@ def add_exception_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        if first["type"] == "json_invalid":
-            return told(invalid(f"The body must be JSON; at character {first['loc'][-1]}: {first['ctx']['error']}."))
-        field = ".".join(str(part) for part in first["loc"][1:]) or "body"
-        if field == "body" and first["type"] != "value_error":
-            return told(invalid("The body must be a JSON object, with the header Content-Type: application/json."))
-        said = first["msg"].removeprefix("Value error, ")
-        if first["type"] not in ("missing", "value_error"):  # of these there is nothing to show, or it is in the words
-            said += f"; received {json.dumps(first['input'], default=str)[:60]}"
-        return told(invalid(f"'{field}': {said}.", param=field))
+        return told(_malformed(error.errors()[0]))
 
     @app.exception_handler(HTTPException)
     async def plain(request: Request, error: HTTPException) -> JSONResponse:
@@ -52,3 +45,18 @@ def add_exception_handlers(app: FastAPI) -> None:
         return told(
             RequestError(500, f"A defect of the server: {type(error).__name__}. Its log says more.", code="defect")
         )
+
+
+def _malformed(error: Mapping[str, Any]) -> RequestError:
+    """Return what is said of the first error of a form."""
+    if error["type"] == "json_invalid":
+        return invalid(f"The body must be JSON; at character {error['loc'][-1]}: {error['ctx']['error']}.")
+    field = ".".join(str(part)[:60] for part in error["loc"][1:5]) or "body"
+    if field == "body" and error["type"] != "value_error":
+        return invalid("The body must be a JSON object, with the header Content-Type: application/json.")
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] not in ("missing", "value_error"):  # of these there is nothing to show, or it is in the words
+        message += f"; received {json_excerpt(error['input'])}"
+    if field == "body":
+        return invalid(f"{message}.", param=getattr(error["ctx"]["error"], "param", None))
+    return invalid(f"'{field}': {message}.", param=field)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from samesense.data.formats.files import holds_half_character
 from samesense.errors import ConfigError
 from samesense.inference.serve.errors import RequestError, invalid
+from samesense.inference.serve.structure import Structure, measure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +22,10 @@ class Limits:
         max_texts: texts of one request.
         max_chars: characters of one text.
         max_body: bytes of one request.
+        max_bodies: bytes of all requests together that are read or answered; those of at most 64 KiB do not count.
+        max_values: texts, numbers, lists and objects of one request.
+        max_depth: lists and objects of one request inside each other.
+        max_where: bytes of the condition of a search.
         max_matrix: texts of one request for all their similarities.
         max_top: hits a query.
         max_hits: hits of one request, over all its queries.
@@ -36,6 +43,10 @@ class Limits:
     max_texts: int = 2048
     max_chars: int = 32_768
     max_body: int = 8 * 2**20
+    max_bodies: int = 32 * 2**20
+    max_values: int = 100_000
+    max_depth: int = 64
+    max_where: int = 2**16
     max_matrix: int = 200
     max_top: int = 1000
     max_hits: int = 20_480
@@ -52,23 +63,25 @@ class Limits:
             if not math.isfinite(value) or value < 0 or (value == 0 and field.name != "wait_ms"):
                 raise ConfigError(f"The limit {field.name} must be positive; received {value}.")
 
+    def check_count(self, count: int, param: str) -> None:
+        """Raise RequestError 413 for too many texts, pairs or documents in one request."""
+        if count > self.max_texts:
+            message = f"A request may hold {self.max_texts} texts; received {count} in '{param}'. Send them in parts."
+            raise _beyond(message, "max_texts", param)
+
     def check_texts(self, texts: Sequence[str], param: str) -> None:
         """Raise RequestError 400 for empty texts, 413 for too much, naming the first text concerned."""
         if not texts:
             raise invalid(f"'{param}' holds no text; give at least one.", param=param)
-        if len(texts) > self.max_texts:
-            raise invalid(
-                f"A request may hold {self.max_texts} texts; received {len(texts)} in '{param}'. Send them in parts.",
-                param=param, status=413,
-            )  # fmt: skip
+        self.check_count(len(texts), param)
         for place, text in enumerate(texts):
+            if len(text) > self.max_chars:
+                message = (
+                    f"A text may have {self.max_chars} characters; text {place} of '{param}' has {len(text)}. Cut it."
+                )
+                raise _beyond(message, "max_chars", param)
             if not text.strip():
                 raise invalid(f"'{param}' must not hold an empty text; text {place} is empty.", param=param)
-            if len(text) > self.max_chars:
-                raise invalid(
-                    f"A text may have {self.max_chars} characters; text {place} of '{param}' has {len(text)}. Cut it.",
-                    param=param, status=413,
-                )  # fmt: skip
             if holds_half_character(text):
                 raise invalid(
                     f"Text {place} of '{param}' holds half a surrogate pair; send valid Unicode.", param=param
@@ -77,13 +90,54 @@ class Limits:
     def check_hits(self, queries: int, top: int) -> None:
         """Raise RequestError 413 for too many hits of a query, or of all queries together."""
         if top > self.max_top:
-            raise invalid(f"'top' may be {self.max_top}; received {top}.", param="top", status=413)
+            raise _beyond(f"'top' may be {self.max_top}; received {top}.", "max_top", "top")
         if queries * top > self.max_hits:
-            raise invalid(
+            message = (
                 f"The queries of a request may have {self.max_hits} hits together; received {queries} queries with "
-                f"'top' {top}. Send them in parts.",
-                param="top", status=413,
-            )  # fmt: skip
+                f"'top' {top}. Send them in parts."
+            )
+            raise _beyond(message, "max_hits", "top")
+
+    def check_side(self, count: int, param: str) -> None:
+        """Raise RequestError 413 for too many texts that are all compared with each other."""
+        if count > self.max_matrix:
+            message = f"'{param}' may be 1 to {self.max_matrix}; received {count}. Send 'pairs'."
+            raise _beyond(message, "max_matrix", param)
+
+    def check_words(self, count: int, param: str) -> None:
+        """Raise RequestError 413 for too many words of which each is left out in turn."""
+        if count > self.max_texts:
+            message = (
+                f"Each word is left out in turn, and two texts may have {self.max_texts} words and marks together; "
+                f"received {count}. Cut them."
+            )
+            raise _beyond(message, "max_texts", param)
+
+    def check_where(self, where: str | Mapping[str, Any] | None) -> None:
+        """Raise RequestError 413 for a condition that is too long, as text or as JSON."""
+        size = len(where) if isinstance(where, str) else len(json.dumps(where))
+        if size > self.max_where:
+            message = f"A condition may have {self.max_where} bytes; received {size}. Ask for fewer values at once."
+            raise _beyond(message, "max_where", "where")
+
+    def check_body(self, size: int) -> None:
+        """Raise RequestError 413 for a request of too many bytes."""
+        if size > self.max_body:
+            message = f"A request may have {self.max_body} bytes; received {size} or more. Send it in parts."
+            raise _beyond(message, "max_body", None)
+
+    def check_structure(self, body: bytes) -> None:
+        """Raise RequestError 413 for JSON of too many values or too deep, 400 for what is not in UTF-8."""
+        if b"\0" in body:
+            raise invalid("The body must be JSON in UTF-8; received a zero byte.")
+        most = Structure(self.max_values, self.max_depth)
+        values, depth = measure(body, most)
+        if values > most.values:
+            message = f"A request may hold {most.values} texts, numbers, lists and objects; received more."
+            raise _beyond(f"{message} Send it in parts.", "max_values", None)
+        if depth > most.depth:
+            message = f"Lists and objects may be nested {most.depth} deep; received more."
+            raise _beyond(message, "max_depth", None)
 
     def late(self) -> RequestError:
         """Return the error of a request that took too long."""
@@ -91,3 +145,9 @@ class Limits:
             504, f"There was no answer within {self.max_seconds:g} s. Send fewer texts at once, or come again.",
             code="timeout",
         )  # fmt: skip
+
+
+def _beyond(message: str, limit: str, param: str | None) -> RequestError:
+    """Return the error of a request that is larger than a limit, with the option that sets the limit."""
+    option = limit.replace("_", "-")
+    return invalid(f"{message} The limit is that of `samesense serve --{option}`.", param=param, status=413)

@@ -6,14 +6,14 @@ import asyncio
 import hmac
 import time
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from samesense.inference.serve.errors import RequestError, invalid
-from samesense.inference.serve.traffic import Traffic
+from samesense.inference.serve.errors import RequestError
+from samesense.inference.serve.hosts import host_name
+from samesense.inference.serve.traffic import SMALL_BODY, BodyBytes, Traffic
 
 OPEN = ("/", "/health")
 """Paths that need no key: the page holds no data, and whoever watches a server has none."""
@@ -25,8 +25,8 @@ ALWAYS = ("/health", "/metrics")
 class RequestMiddleware:
     """ASGI middleware: refuses with 401, 408, 413, 421 or 503 before anything is parsed, and counts every request.
 
-    Any of ``keys`` opens, and any of ``hosts`` is a name of the server; none lets everyone in. A page of the web whose
-    own name was made to lead to this machine sends that name.
+    Any of ``keys`` opens, and any of ``hosts`` is a name of the server; none lets everyone in. The check of names
+    protects against DNS rebinding: a web page whose name was made to lead to this machine sends that name.
     """
 
     def __init__(self, app: ASGIApp, *, traffic: Traffic, keys: Sequence[str] = (), hosts: Sequence[str] = ()) -> None:
@@ -55,13 +55,20 @@ class RequestMiddleware:
             await send(message)
 
         self._traffic.running += 1
+        size = BodyBytes(self._traffic)
         try:
             self._check(scope)
-            await self._app(scope, await self._with_body(scope, receive), answer)
+            body = await self._read(scope, receive, size)
+            if len(body) <= SMALL_BODY:
+                self._traffic.limits.check_structure(body)
+            else:
+                await asyncio.to_thread(self._traffic.limits.check_structure, body)
+            await self._app(scope, _replay(body, receive), answer)
         except RequestError as error:
             refused = JSONResponse(error.body(), error.status, headers=error.headers)
             await refused(scope, receive, answer)
         finally:
+            size.release()
             self._traffic.running -= waiting
             route = getattr(scope.get("route"), "path", "other")
             self._traffic.metrics.requests.labels(route, str(status)).inc()
@@ -70,11 +77,12 @@ class RequestMiddleware:
     def _check(self, scope: Scope) -> None:
         if self._traffic.stopping and scope["path"] not in ALWAYS:
             raise _stopping()
-        if self._hosts and _name_of(Headers(scope=scope).get("host", "")) not in self._hosts:
+        if self._hosts and host_name(Headers(scope=scope).getlist("host")) not in self._hosts:
             raise RequestError(
-                421, "This server is not asked by that name; whoever runs it allows names with --allowed-host.",
+                421,
+                "The header Host must name this server; `samesense serve --allowed-host NAME` allows more names.",
                 code="unknown_host",
-            )  # fmt: skip
+            )
         if self._keys and scope["path"] not in OPEN and not self._has_key(scope):
             raise RequestError(
                 401, "This server wants a key; send the header 'Authorization: Bearer KEY'.", code="invalid_api_key"
@@ -86,12 +94,12 @@ class RequestMiddleware:
         fits = [hmac.compare_digest(given.strip().encode(), key) for key in self._keys]
         return scheme.lower() == "bearer" and any(fits)
 
-    async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
-        """Read the body within the limits and return a ``receive`` that gives it in one piece."""
+    async def _read(self, scope: Scope, receive: Receive, size: BodyBytes) -> bytes:
+        """Return the body of a request, within the limits."""
         limits = self._traffic.limits
         announced = Headers(scope=scope).get("content-length", "0")
-        if announced.isdigit() and int(announced) > limits.max_body:
-            raise self._too_large(int(announced))
+        if announced.isascii() and announced.isdigit():
+            limits.check_body(int(announced[:20]))
         body, more = bytearray(), True
         arriving = self._traffic.arriving
         try:
@@ -103,8 +111,8 @@ class RequestMiddleware:
                         break
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
-                    if len(body) > limits.max_body:
-                        raise self._too_large(len(body))
+                    limits.check_body(len(body))
+                    size.grow(len(body))
         except TimeoutError:
             if self._traffic.stopping:
                 raise _stopping() from None
@@ -113,27 +121,20 @@ class RequestMiddleware:
             ) from None
         finally:
             arriving.discard(deadline)
-        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+        return bytes(body)
 
-        async def replay() -> Message:
-            return whole.pop() if whole else await receive()
 
-        return replay
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a ``receive`` that gives a body in one piece, and then what else comes."""
+    whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    def _too_large(self, size: int) -> RequestError:
-        most = self._traffic.limits.max_body
-        return invalid(f"A request may have {most} bytes; received {size} or more. Send it in parts.", status=413)
+    async def replay() -> Message:
+        return whole.pop() if whole else await receive()
+
+    return replay
 
 
 def _stopping() -> RequestError:
     return RequestError(
         503, "The server is stopping and takes nothing new. Come again.", code="stopping", retry_after=1
     )
-
-
-def _name_of(host: str) -> str | None:
-    """Return the name in the header ``Host``, without the port and in small letters; ``None`` if there is none."""
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None

@@ -24,19 +24,14 @@ def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
     if (form.pairs is None) == (form.texts is None):
         raise invalid("Give either 'pairs', for the similarity of each, or 'texts', for all with each other.")
     if form.pairs is not None:
-        _check_count(form.pairs, limits.max_texts, "pairs")
+        if not form.pairs:
+            raise invalid("'pairs' must hold a pair; received an empty list.", param="pairs")
+        limits.check_count(len(form.pairs), "pairs")
         return form.pairs
     texts = form.texts or []
-    _check_count(texts, limits.max_matrix, "texts")
+    limits.check_side(len(texts), "texts")
     limits.check_texts(texts, "texts")  # before equal ones are put together, so that their places are the caller's
     return [(one, other) for one in texts for other in texts]
-
-
-def _check_count(given: Sequence[Any], most: int, param: str) -> None:
-    if not 1 <= len(given) <= most:
-        raise invalid(
-            f"{param!r} may be 1 to {most}; received {len(given)}.", param=param, status=413 if given else 400
-        )
 
 
 Meaning = Callable[[Scores], npt.NDArray[Any]]

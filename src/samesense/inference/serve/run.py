@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from samesense.errors import ConfigError
 from samesense.inference.serve.app import build_app
 from samesense.inference.serve.connections import Complaints, Patience
+from samesense.inference.serve.hosts import allowed_names
 from samesense.inference.serve.labels import LabelFile
 from samesense.inference.serve.services import Services
 from samesense.inference.serve.traffic import Traffic
@@ -88,7 +89,7 @@ def serve(
     """
     check_port(port)
     named = (*hosts, *LOOPBACK) if hosts or (not keys and host in LOOPBACK) else ()
-    app = build_app(services, keys=keys, hosts=[name.lower() for name in named], labels=labels)
+    app = build_app(services, keys=keys, hosts=allowed_names(named), labels=labels)
     if host not in LOOPBACK and not keys:
         logger.info("anyone who reaches this address may use the server; `api_key_file` asks for a key")
     names = ", ".join(repr(one.serving.name) for one in services.all)

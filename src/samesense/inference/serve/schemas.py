@@ -7,12 +7,48 @@ for Python, 7.3, asks at /v1/rerank and /v2/rerank.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    PlainValidator,
+    Strict,
+    WithJsonSchema,
+    model_validator,
+)
+from typing_extensions import TypeAliasType
 
 Ids = tuple[int, ...]
 """Token ids of one text."""
+
+SHOWN_NAMES = 3
+"""Unknown fields that a message names."""
+
+
+def json_kind(value: object) -> str:
+    """Return what a value is in the words of JSON."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    kinds: dict[type, str] = {str: "a text", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return kinds.get(type(value), type(value).__name__)
+
+
+def json_excerpt(value: object) -> str:
+    """Return the beginning of a value as JSON, at a cost that does not grow with the value."""
+    if isinstance(value, str):
+        return json.dumps(value[:60])
+    if isinstance(value, bool | int | float | None):
+        return json.dumps(value)[:60]
+    if isinstance(value, dict):
+        names = ", ".join(json.dumps(str(name)[:40]) for name, _ in zip(value, range(SHOWN_NAMES), strict=False))
+        return f"an object with the fields {names}" if names else "an empty object"
+    return f"a list of {len(value)}" if isinstance(value, list) else json_kind(value)
 
 
 def read_input(value: object) -> list[str] | list[Ids]:
@@ -23,12 +59,24 @@ def read_input(value: object) -> list[str] | list[Ids]:
             return list(many)
         if all(_is_ids(one) for one in many):
             return [tuple(one) for one in many]
-    what = "an empty list" if many == [] else f"a {type(value).__name__}"
+    what = "an empty list" if many == [] else json_kind(value)
     if isinstance(value, list) and value:
-        what = f"a list of {' and '.join(sorted({type(one).__name__ for one in value}))}"
+        what = f"a list of {' and '.join(sorted({_item_kind(one) for one in value}))}"
     raise ValueError(
         f"must be a text, a list of texts, token ids, or a list of those, all of one kind; received {what}"
     )
+
+
+def _item_kind(value: object) -> str:
+    """Return what items like this one are: not every number is a token id."""
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "numbers"
+    if isinstance(value, list):
+        return "lists of token ids" if _is_ids(value) else "lists of other values"
+    kinds: dict[type, str] = {str: "texts", dict: "objects"}
+    return kinds.get(type(value), json_kind(value))
 
 
 def _is_ids(value: object) -> bool:
@@ -50,7 +98,58 @@ _INPUT = {
 Input = Annotated[list[str] | list[Ids], PlainValidator(read_input), WithJsonSchema(_INPUT)]
 
 
-class EmbeddingsRequest(BaseModel):
+# Reading ends at the first error: a million wrong documents would be a million errors, of a kilobyte each.
+Texts = TypeAliasType("Texts", Annotated[list[str], FailFast()])
+TextPairs = TypeAliasType("TextPairs", Annotated[list[Annotated[tuple[str, str], Strict(False)]], FailFast()])
+
+
+class UnknownFieldError(ValueError):
+    """A form has no field of the name ``param``."""
+
+    def __init__(self, message: str, param: str) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+class Form(BaseModel):
+    """A request. Types are those of JSON: true is no number, and "1" none either; null is a field that is not given."""
+
+    model_config = ConfigDict(strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        fields = cls.model_fields
+        return {
+            name: content
+            for name, content in value.items()
+            if content is not None or (name in fields and fields[name].is_required())
+        }
+
+
+class OwnForm(Form):
+    """A request in a form of our own, of which every field is known."""
+
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": False})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, value: object) -> object:
+        if isinstance(value, dict) and (unknown := [name for name in value if name not in cls.model_fields]):
+            names = ", ".join(repr(name[:60]) for name in unknown[:SHOWN_NAMES])
+            more = f" and {len(unknown) - SHOWN_NAMES} more" if len(unknown) > SHOWN_NAMES else ""
+            message = f"There is no field {names}{more}; the fields are {', '.join(cls.model_fields)}"
+            raise UnknownFieldError(message, unknown[0])
+        return value
+
+
+class _ModelForm(OwnForm):
+    model: str | None = None
+
+
+class EmbeddingsRequest(Form):
     """POST /v1/embeddings. Fields that are not listed are ignored, as clients send what other servers know."""
 
     model: str | None = None
@@ -60,25 +159,19 @@ class EmbeddingsRequest(BaseModel):
     user: str | None = None
 
 
-class _Own(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    model: str | None = None
-
-
-class SimilarityRequest(_Own):
+class SimilarityRequest(_ModelForm):
     """POST /similarity: the similarity of each of ``pairs``, or of all ``texts`` with each other.
 
     Beside it, if asked for, the ``calibrated`` one, and yes or no by the threshold of the calibration.
     """
 
-    pairs: list[tuple[str, str]] | None = None
-    texts: list[str] | None = None
+    pairs: TextPairs | None = None
+    texts: Texts | None = None
     calibrated: bool = False
     yes_no: bool = False
 
 
-class ExplainRequest(_Own):
+class ExplainRequest(_ModelForm):
     """POST /explain: what the similarity of two texts loses without each of their words."""
 
     text1: str
@@ -87,16 +180,17 @@ class ExplainRequest(_Own):
 
 def read_document(value: object) -> object:
     """Return the text of a document, which may stand in an object under ``text``."""
-    return value.get("text") if isinstance(value, dict) else value
+    if isinstance(value, Mapping):
+        if not isinstance(value.get("text"), str):
+            raise ValueError(f"a document is a text, or an object with a 'text'; received {json_excerpt(value)}")
+        return value["text"]
+    return value
 
 
-Document = Annotated[
-    str,
-    BeforeValidator(read_document, json_schema_input_type=str | dict[Literal["text"], str]),
-]
+Document = Annotated[str, BeforeValidator(read_document, json_schema_input_type=str | dict[Literal["text"], str])]
 
 
-class LabelRequest(_Own):
+class LabelRequest(_ModelForm):
     """POST /label: how alike two texts are by a person, 0 to 5."""
 
     text1: str
@@ -104,7 +198,7 @@ class LabelRequest(_Own):
     score: int = Field(ge=0, le=5)
 
 
-class RerankRequest(BaseModel):
+class RerankRequest(Form):
     """POST /v1/rerank: ``documents`` in the order of how well they fit ``query``; unlisted fields are ignored.
 
     Documents are returned at /v1/rerank unless that is refused, as by Jina, and at /v2/rerank, Cohere's, on request.
@@ -112,18 +206,18 @@ class RerankRequest(BaseModel):
 
     model: str | None = None
     query: str
-    documents: list[Document]
+    documents: Annotated[list[Document], FailFast()]
     top_n: int | None = Field(default=None, ge=1)
     return_documents: bool | None = None
 
 
-class SearchRequest(_Own):
+class SearchRequest(_ModelForm):
     """POST /search: the texts of the collection nearest to ``query``, only those that meet ``where``.
 
     By their words alone with ``words``, or by both with ``hybrid``.
     """
 
-    query: str | list[str]
+    query: str | Texts
     top: int = Field(default=10, ge=1)
     where: str | dict[str, Any] | None = None
     hybrid: bool = False

@@ -15,7 +15,7 @@ from samesense.encoder.cosine import checked_rows, cosine_score, nonzero_rows
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.collection.collection import Found
-from samesense.inference.collection.conditions import Where
+from samesense.inference.collection.conditions import Where, condition
 from samesense.inference.search.exact import unit_rows
 from samesense.inference.serve.batching import Batcher, Rows
 from samesense.inference.serve.errors import RequestError, invalid
@@ -26,6 +26,9 @@ from samesense.inference.serve.tokens import Tokens
 from samesense.types import Embeddings, Encode, Pair, Score, Scores
 
 Item = TypeVar("Item", str, Pair)
+
+COUNTED = 2**16
+"""Characters of texts whose tokens are counted at once: between them others have their turn."""
 
 SEARCHED = 64
 """Queries that are searched for at once: between them others have their turn, and work for which no one waits ends."""
@@ -58,6 +61,7 @@ class Serving:
             is said on request.
         normalize: give vectors of length 1.
         shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
+        token_ids: take token ids in place of texts; right only for callers that use the model's own tokenizer.
         long: texts longer than the model reads are cut, or refused.
     """
 
@@ -70,6 +74,7 @@ class Serving:
     threshold: float | None = None
     normalize: bool = True
     shorten: bool = False
+    token_ids: bool = False
     long: Literal["cut", "refuse"] = "cut"
 
 
@@ -143,7 +148,18 @@ class Service(ABC, Generic[Item]):
     async def _sizes(self, texts: Sequence[str], param: str) -> list[int]:
         """Return the tokens of each text that the model reads."""
         self.limits.check_texts(texts, param)
-        return self._read(await asyncio.to_thread(self.serving.tokens.count, texts), "text", param)
+        return self._read(await self._count(texts), "text", param)
+
+    async def _count(self, texts: Sequence[str]) -> list[int]:
+        """Return the tokens of each text before any cut."""
+        sizes: list[int] = []
+        while len(sizes) < len(texts):
+            end, characters = len(sizes), 0
+            while end < len(texts) and characters < COUNTED:
+                characters += len(texts[end])
+                end += 1
+            sizes += await asyncio.to_thread(self.serving.tokens.count, texts[len(sizes) : end])
+        return sizes
 
     def _read(self, sizes: Sequence[int], what: str, param: str) -> list[int]:
         """Return how many tokens are read of texts, or pairs, of so many; RequestError if none may be cut."""
@@ -173,7 +189,7 @@ class CrossEncoderService(Service[Pair]):
         """Return the model's score of each pair, and the tokens read."""
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         self.limits.check_texts(texts, param)
-        size_of = dict(zip(texts, await asyncio.to_thread(self.serving.tokens.count, texts), strict=True))
+        size_of = dict(zip(texts, await self._count(texts), strict=True))
         sizes = self._read([size_of[one] + size_of[other] for one, other in pairs], "pair", param)
         scores = await self.batcher.submit(pairs, sizes)
         if scores.ndim != 1 or not np.isfinite(scores).all():
@@ -184,15 +200,25 @@ class CrossEncoderService(Service[Pair]):
 class EmbeddingService(Service[str]):
     """A model of embeddings; ModelError at once if it cannot encode a text.
 
-    ``dimension`` is that of the embeddings.
+    ``dimension`` is that of the embeddings. A collection is searched in ``search_on``: a search may take long, and
+    what the model computes for others does not wait for it.
     """
 
-    def __init__(self, serving: Serving, encode: Encode, limits: Limits, metrics: ModelMetrics, on: Executor) -> None:
+    def __init__(
+        self,
+        serving: Serving,
+        encode: Encode,
+        limits: Limits,
+        metrics: ModelMetrics,
+        on: Executor,
+        search_on: Executor,
+    ) -> None:
         def rows(texts: Sequence[str]) -> Embeddings:
             found = checked_rows(np.asarray(encode(texts)), texts).astype(np.float32)
             return unit_rows(np.asarray(nonzero_rows(found, texts))) if serving.normalize else found
 
         super().__init__(serving, rows, limits, metrics, on)
+        self._search_on = search_on
         self.dimension = rows(["One text."]).shape[1]
 
     def facts(self) -> dict[str, Any]:
@@ -204,7 +230,7 @@ class EmbeddingService(Service[str]):
 
         RequestError if a limit is broken, or the queue is full.
         """
-        texts = self._as_texts(given, param)
+        texts = await self._as_texts(given, param)
         sizes = await self._sizes(texts, param)
         return await self.batcher.submit(texts, sizes), sum(sizes)
 
@@ -221,6 +247,8 @@ class EmbeddingService(Service[str]):
                 404, "This model has no collection; the server is given one with --collection DIR.",
                 code="no_collection",
             )  # fmt: skip
+        self.limits.check_where(form.where)
+        await self._check_condition(form.where)
         collection, rows, tokens = self.serving.search, np.empty((len(queries), 0), dtype=np.float32), 0
         if form.words:
             self.limits.check_texts(queries, "query")
@@ -237,12 +265,19 @@ class EmbeddingService(Service[str]):
         try:
             for start in range(0, len(queries), SEARCHED):
                 part = slice(start, start + SEARCHED)
-                hits += await loop.run_in_executor(self.executor, find, queries[part], rows[part])
+                hits += await loop.run_in_executor(self._search_on, find, queries[part], rows[part])
         except (ConfigError, DataError) as error:
             raise invalid(str(error), param="where") from error
         except ModelError as error:  # the collection was built anew while it is served
             raise RequestError(503, str(error), code="other_model") from error
         return hits, tokens
+
+    async def _check_condition(self, where: Where) -> None:
+        """Raise RequestError for a condition that cannot be read, before the model computes for it."""
+        try:
+            await asyncio.to_thread(condition, where)
+        except ConfigError as error:
+            raise invalid(str(error), param="where") from error
 
     def shortened(self, rows: Embeddings, dimensions: int | None) -> Embeddings:
         """Return vectors of as many dimensions as asked for."""
@@ -257,11 +292,22 @@ class EmbeddingService(Service[str]):
         cut = rows[:, :dimensions]
         return unit_rows(cut) if self.serving.normalize else cut
 
-    def _as_texts(self, given: Sequence[str] | Sequence[Ids], param: str) -> list[str]:
-        if len(given) > self.limits.max_texts:
-            self.limits.check_texts([str(one) for one in given], param)
+    async def _as_texts(self, given: Sequence[str] | Sequence[Ids], param: str) -> list[str]:
+        self.limits.check_count(len(given), param)
+        texts = [one for one in given if isinstance(one, str)]
+        if len(texts) == len(given):
+            return texts
+        if not self.serving.token_ids:
+            raise invalid(
+                f"'{param}' must hold texts; received token ids, and those of another tokenizer would give vectors of "
+                "other texts. LangChain's OpenAIEmbeddings sends texts with check_embedding_ctx_length=False. "
+                "`samesense serve --token-ids` takes ids, which must be those of the served model's own tokenizer.",
+                param=param,
+            )
         try:
-            return [one if isinstance(one, str) else self.serving.tokens.text(one) for one in given]
+            return [
+                one if isinstance(one, str) else await asyncio.to_thread(self.serving.tokens.text, one) for one in given
+            ]
         except DataError as error:
             raise invalid(str(error), param=param) from error
 

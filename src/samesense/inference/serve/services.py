@@ -18,6 +18,8 @@ DEFAULT_LIMITS = Limits()
 class Services(Traffic):
     """What a server serves: one model or several, which compute in one thread, so that they do not fight.
 
+    A collection is searched in another thread.
+
     ``any_name`` lets callers ask by any name; ConfigError if there are several models of a kind to choose from, or two
     have one name.
     """
@@ -25,6 +27,7 @@ class Services(Traffic):
     def __init__(self, servings: Sequence[Serving], *, limits: Limits = DEFAULT_LIMITS, any_name: bool = False) -> None:
         super().__init__(limits)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="inference")
+        self._search_thread = ThreadPoolExecutor(1, thread_name_prefix="search")
         self._any_name = any_name
         self.all: list[Service[Any]] = [self._service(serving) for serving in servings]
         self._by_name = {one.serving.name: one for one in self.all}
@@ -43,7 +46,8 @@ class Services(Traffic):
         """Stop; what still waits is not answered."""
         for one in self.all:
             await one.batcher.stop()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        for thread in (self._thread, self._search_thread):
+            thread.shutdown(wait=False, cancel_futures=True)
 
     @property
     def alive(self) -> bool:
@@ -86,7 +90,7 @@ class Services(Traffic):
     def _service(self, serving: Serving) -> Service[Any]:
         shared = self.limits, self.metrics.of(serving.name), self._thread
         if serving.encode is not None:
-            return EmbeddingService(serving, serving.encode, *shared)
+            return EmbeddingService(serving, serving.encode, *shared, self._search_thread)
         if serving.score is None:
             raise ConfigError(f"A model encodes or scores; {serving.name!r} does neither.")
         return CrossEncoderService(serving, serving.score, *shared)
