@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,10 +11,10 @@ from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
 
 from samesense.inference.explain import occluded, word_spans
-from samesense.inference.serve.errors import RequestError
+from samesense.inference.serve.answers import Answer, finish
+from samesense.inference.serve.dialects import add_dialects
 from samesense.inference.serve.exception_handlers import add_exception_handlers
 from samesense.inference.serve.labels import LabelFile, add_labels, shown_scale
-from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.middleware import RequestMiddleware
 from samesense.inference.serve.pages import add_page
 from samesense.inference.serve.responses import (
@@ -35,10 +34,8 @@ from samesense.inference.serve.schemas import (
     SearchRequest,
     SimilarityRequest,
 )
-from samesense.inference.serve.service import Service
+from samesense.inference.serve.service import EmbeddingService, Service
 from samesense.inference.serve.services import Services
-
-Answer = Callable[[], dict[str, Any]]
 
 
 def build_app(
@@ -62,6 +59,7 @@ def build_app(
     _add_information(app, services, with_labels=labels is not None)
     _add_work(app, services)
     _add_pairs(app, services)
+    add_dialects(app, services)
     if labels is not None:
         add_labels(app, labels, services.limits)
     return app
@@ -81,6 +79,8 @@ def _add_information(app: FastAPI, services: Services, *, with_labels: bool) -> 
     async def metrics() -> Response:
         return Response(services.metrics.text(), media_type="text/plain; version=0.0.4")
 
+    @app.get("/openai/v1/models", include_in_schema=False)
+    @app.get("/models", include_in_schema=False)
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
         return {"object": "list", "data": [_model(one) for one in services.all]}
@@ -93,16 +93,23 @@ def _add_information(app: FastAPI, services: Services, *, with_labels: bool) -> 
 def _add_work(app: FastAPI, services: Services) -> None:
     limits = services.limits
 
+    @app.post("/openai/v1/embeddings", include_in_schema=False)
+    @app.post("/embeddings", include_in_schema=False)
     @app.post("/v1/embeddings")
     async def embeddings(request: Request, form: EmbeddingsRequest) -> Response:
-        service = services.embedder(form.model)
+        return await _embedded(request, form, services.embedder(form.model))
 
+    @app.post("/openai/deployments/{deployment:path}/embeddings", include_in_schema=False)
+    async def deployment_embeddings(request: Request, deployment: str, form: EmbeddingsRequest) -> Response:
+        return await _embedded(request, form, services.embedder(deployment))
+
+    async def _embedded(request: Request, form: EmbeddingsRequest, service: EmbeddingService) -> Response:
         async def work() -> Answer:
             rows, tokens = await service.embed(form.input, "input")
             rows = service.shortened(rows, form.dimensions)
             return lambda: embeddings_answer(rows, form.encoding_format) | signed(service, tokens)
 
-        return await _finish(request, work(), limits)
+        return await finish(request, work(), limits)
 
     @app.post("/v2/rerank")
     @app.post("/v1/rerank")
@@ -115,7 +122,7 @@ def _add_work(app: FastAPI, services: Services) -> None:
             scores, tokens = await service.rerank(form.query, form.documents)
             return lambda: ranked(scores, form, tokens, with_documents=with_documents) | signed(service, tokens)
 
-        return await _finish(request, work(), limits)
+        return await finish(request, work(), limits)
 
     @app.post("/search")
     async def search(request: Request, form: SearchRequest) -> Response:
@@ -127,7 +134,7 @@ def _add_work(app: FastAPI, services: Services) -> None:
             found, tokens = await service.search(queries, form)
             return lambda: {"object": "list", "data": listed(found)} | signed(service, tokens)
 
-        return await _finish(request, work(), limits)
+        return await finish(request, work(), limits)
 
 
 def _add_pairs(app: FastAPI, services: Services) -> None:
@@ -143,7 +150,7 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
             side = None if form.texts is None else len(form.texts)
             return lambda: similarities(scores, meaning, side) | signed(service, tokens)
 
-        return await _finish(request, work(), limits)
+        return await finish(request, work(), limits)
 
     @app.post("/explain")
     async def explain(request: Request, form: ExplainRequest) -> Response:
@@ -157,27 +164,7 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
             scores, tokens = await service.similarities(without, "text1")
             return lambda: explained(scores, texts) | signed(service, tokens)
 
-        return await _finish(request, work(), limits)
-
-
-async def _finish(request: Request, work: Coroutine[Any, Any, Answer], limits: Limits) -> Response:
-    """Return the answer of ``work`` written by another thread; give it up when time is over or the caller has gone."""
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(request.receive())
-    try:
-        done, _ = await asyncio.wait({task, gone}, timeout=limits.max_seconds, return_when=asyncio.FIRST_COMPLETED)
-        if task in done:
-            body = await asyncio.to_thread(_written, task.result())
-            return Response(body, media_type="application/json")
-        if done:
-            raise RequestError(499, "The caller has gone.", code="client_gone")
-        raise limits.late()
-    finally:
-        for waiting in (task, gone):
-            waiting.cancel()
-
-
-def _written(answer: Answer) -> bytes:
-    return json.dumps(answer(), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return await finish(request, work(), limits)
 
 
 def _model(service: Service[Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from samesense.inference.serve.hosts import host_name
 from samesense.inference.serve.traffic import SMALL_BODY, BodyBytes, Traffic
 
 OPEN = ("/", "/health")
-"""Paths that need no key: the page holds no data, and whoever watches a server has none."""
+"""Paths of GET that need no key: the page holds no data, and whoever watches a server has none."""
 
 ALWAYS = ("/health", "/metrics")
 """Paths that answer while the server stops."""
@@ -38,6 +38,7 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope["path"] = _plain_path(scope["path"])
         started, status, waiting = time.perf_counter(), 500, 1
 
         async def answer(message: Message) -> None:
@@ -83,16 +84,22 @@ class RequestMiddleware:
                 "The header Host must name this server; `samesense serve --allowed-host NAME` allows more names.",
                 code="unknown_host",
             )
-        if self._keys and scope["path"] not in OPEN and not self._has_key(scope):
+        is_open = scope["method"] in ("GET", "HEAD") and scope["path"] in OPEN
+        if self._keys and not is_open and not self._has_key(scope):
             raise RequestError(
-                401, "This server wants a key; send the header 'Authorization: Bearer KEY'.", code="invalid_api_key"
+                401,
+                "This server wants a key; send the header 'Authorization: Bearer KEY', or 'api-key: KEY'.",
+                code="invalid_api_key",
             )
 
     def _has_key(self, scope: Scope) -> bool:
         """Compare with every key, each in a time that does not depend on where they differ."""
-        scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-        fits = [hmac.compare_digest(given.strip().encode(), key) for key in self._keys]
-        return scheme.lower() == "bearer" and any(fits)
+        headers = Headers(scope=scope)
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        sent = [bearer.strip()] if scheme.lower() == "bearer" else []
+        sent += headers.getlist("api-key")  # as clients of Azure send it
+        matches = [hmac.compare_digest(one.encode(), key) for one in sent for key in self._keys]
+        return any(matches)
 
     async def _read(self, scope: Scope, receive: Receive, size: BodyBytes) -> bytes:
         """Return the body of a request, within the limits."""
@@ -122,6 +129,11 @@ class RequestMiddleware:
         finally:
             arriving.discard(deadline)
         return bytes(body)
+
+
+def _plain_path(path: str) -> str:
+    """Return a path without empty parts: clients join addresses with a slash too many, or end in one."""
+    return "/" + "/".join(part for part in path.split("/") if part)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -190,6 +190,9 @@ def read_document(value: object) -> object:
 Document = Annotated[str, BeforeValidator(read_document, json_schema_input_type=str | dict[Literal["text"], str])]
 
 
+Documents = TypeAliasType("Documents", Annotated[list[Document], FailFast()])
+
+
 class LabelRequest(_ModelForm):
     """POST /label: how alike two texts are by a person, 0 to 5."""
 
@@ -206,7 +209,7 @@ class RerankRequest(Form):
 
     model: str | None = None
     query: str
-    documents: Annotated[list[Document], FailFast()]
+    documents: Documents
     top_n: int | None = Field(default=None, ge=1)
     return_documents: bool | None = None
 

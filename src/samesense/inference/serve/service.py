@@ -97,17 +97,22 @@ class Service(ABC, Generic[Item]):
         metrics.watch_queue(lambda: self.batcher.queued)
 
     @abstractmethod
-    async def similarities(self, pairs: Sequence[Pair], param: str = "pairs") -> tuple[Scores, int]:
+    async def similarities(
+        self, pairs: Sequence[Pair], param: str = "pairs", *, cut: bool | None = None
+    ) -> tuple[Scores, int]:
         """Return the score of each pair, and the tokens read.
 
-        RequestError if a limit is broken, or the queue is full; ``param`` is the field that holds the texts.
+        RequestError if a limit is broken, or the queue is full; ``param`` is the field that holds the texts, and
+        ``cut`` whether those that are too long are cut, or refused, in place of what the server was told.
         """
 
-    async def rerank(self, query: str, documents: Sequence[str]) -> tuple[Scores, int]:
+    async def rerank(
+        self, query: str, documents: Sequence[str], param: str = "documents", *, cut: bool | None = None
+    ) -> tuple[Scores, int]:
         """Return how well each document fits, and the tokens read."""
-        self.limits.check_texts(documents, "documents")
+        self.limits.check_texts(documents, param)
         self.limits.check_texts([query], "query")
-        return await self.similarities([(query, document) for document in documents], "documents")
+        return await self.similarities([(query, document) for document in documents], param, cut=cut)
 
     def calibrated(self) -> Calibration:
         """Return the calibration; RequestError if there is none."""
@@ -145,10 +150,10 @@ class Service(ABC, Generic[Item]):
         precision = calibration.errors["precision"] if calibration is not None and known else None
         return {"score": fitted if given is None else given, "precision": precision}
 
-    async def _sizes(self, texts: Sequence[str], param: str) -> list[int]:
+    async def _sizes(self, texts: Sequence[str], param: str, cut: bool | None) -> list[int]:
         """Return the tokens of each text that the model reads."""
         self.limits.check_texts(texts, param)
-        return self._read(await self._count(texts), "text", param)
+        return self._read(await self._count(texts), "text", param, cut)
 
     async def _count(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text before any cut."""
@@ -161,11 +166,12 @@ class Service(ABC, Generic[Item]):
             sizes += await asyncio.to_thread(self.serving.tokens.count, texts[len(sizes) : end])
         return sizes
 
-    def _read(self, sizes: Sequence[int], what: str, param: str) -> list[int]:
+    def _read(self, sizes: Sequence[int], what: str, param: str, cut: bool | None) -> list[int]:
         """Return how many tokens are read of texts, or pairs, of so many; RequestError if none may be cut."""
         longest = self.serving.tokens.longest
         long = [place for place, size in enumerate(sizes) if size > longest]
-        if long and self.serving.long == "refuse":
+        may_cut = self.serving.long == "cut" if cut is None else cut
+        if long and not may_cut:
             raise invalid(
                 f"The model reads {longest} tokens; {what} {long[0]} of '{param}' has {sizes[long[0]]}. Split it.",
                 param=param, status=413,
@@ -185,12 +191,14 @@ class CrossEncoderService(Service[Pair]):
         """Return what callers may know of the model, as JSON types."""
         return super().facts() | {"kind": "cross-encoder"}
 
-    async def similarities(self, pairs: Sequence[Pair], param: str = "pairs") -> tuple[Scores, int]:
+    async def similarities(
+        self, pairs: Sequence[Pair], param: str = "pairs", *, cut: bool | None = None
+    ) -> tuple[Scores, int]:
         """Return the model's score of each pair, and the tokens read."""
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         self.limits.check_texts(texts, param)
         size_of = dict(zip(texts, await self._count(texts), strict=True))
-        sizes = self._read([size_of[one] + size_of[other] for one, other in pairs], "pair", param)
+        sizes = self._read([size_of[one] + size_of[other] for one, other in pairs], "pair", param, cut)
         scores = await self.batcher.submit(pairs, sizes)
         if scores.ndim != 1 or not np.isfinite(scores).all():
             raise ModelError(f"A cross-encoder must give one finite score a pair; it gave {scores.tolist()[:5]}.")
@@ -225,19 +233,23 @@ class EmbeddingService(Service[str]):
         """Return what callers may know of the model, as JSON types."""
         return super().facts() | {"kind": "embeddings", "dimension": self.dimension}
 
-    async def embed(self, given: Sequence[str] | Sequence[Ids], param: str) -> tuple[Embeddings, int]:
+    async def embed(
+        self, given: Sequence[str] | Sequence[Ids], param: str, *, cut: bool | None = None
+    ) -> tuple[Embeddings, int]:
         """Return one vector an input ``(texts, dim)``, in order, and the tokens that the model reads.
 
         RequestError if a limit is broken, or the queue is full.
         """
         texts = await self._as_texts(given, param)
-        sizes = await self._sizes(texts, param)
+        sizes = await self._sizes(texts, param, cut)
         return await self.batcher.submit(texts, sizes), sum(sizes)
 
-    async def similarities(self, pairs: Sequence[Pair], param: str = "pairs") -> tuple[Scores, int]:
+    async def similarities(
+        self, pairs: Sequence[Pair], param: str = "pairs", *, cut: bool | None = None
+    ) -> tuple[Scores, int]:
         """Return the cosine of each pair, and the tokens read."""
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        rows, tokens = await self.embed(texts, param)
+        rows, tokens = await self.embed(texts, param, cut=cut)
         return await asyncio.to_thread(_cosines, texts, rows, pairs), tokens
 
     async def search(self, queries: Sequence[str], form: SearchRequest) -> tuple[Sequence[Sequence[Found]], int]:
