@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -95,7 +95,7 @@ def _columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str
     return text, label
 
 
-def _problems(number: int, cells: dict[str, object], text: str, label: str, keep_empty: bool) -> list[BadRow]:
+def _problems(number: int, cells: Mapping[str, object], text: str, label: str, keep_empty: bool) -> list[BadRow]:
     found = []
     wrong = text_problem(cells.get(text))
     if wrong and not (keep_empty and not str(cells.get(text)).strip()):

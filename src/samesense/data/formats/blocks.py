@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
+from samesense.data.formats.columnar import parquet_rows
 from samesense.data.formats.delimited import first_line_of
 from samesense.data.formats.endings import opened, split_suffix
-from samesense.data.formats.files import Row, parquet_rows, read_rows, rows_of_lines
+from samesense.data.formats.files import Row, read_rows, rows_of_lines
 from samesense.data.formats.lines import Line, numbered_lines, read_lines
 
 MARK = b"\xef\xbb\xbf"

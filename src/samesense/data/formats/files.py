@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import accumulate
 from pathlib import Path
 
-from samesense.data.formats.columns import is_index
-from samesense.data.formats.delimited import csv_rows, refuse_repeated, tsv_rows
+from samesense.data.formats.columnar import parquet_rows
+from samesense.data.formats.delimited import csv_rows, tsv_rows
 from samesense.data.formats.endings import LIKE_THEM, PACKERS, SUFFIXES, split_suffix
 from samesense.data.formats.lines import WORKBOOKS, Line, read_lines, workbook_error
 from samesense.errors import BadRowsError, DataError
-from samesense.failures import first_line
-from samesense.urls import is_file, is_url, local, open_file
+from samesense.urls import is_file, is_url, local
 
-Row = tuple[int, dict[str, object]]
+Row = tuple[int, Mapping[str, object]]
 """Row number as the file counts it, and the cells by column name."""
 
 
@@ -151,32 +149,6 @@ _LISTS = {2: ("anchor", "positive"), 3: ("anchor", "positive", "negative")}
 def _kind(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
-
-
-def parquet_rows(path: str | Path, first: int = 0) -> Iterator[Row]:
-    """Yield the rows of a Parquet file; groups of rows that end before the row ``first``, from 0, are not read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    number = 0
-    try:
-        with open_file(path) as stream, pq.ParquetFile(stream) as table:
-            refuse_repeated(str(path), table.schema_arrow.names)
-            sizes = [table.metadata.row_group(at).num_rows for at in range(table.num_row_groups)]
-            ends = list(accumulate(sizes))
-            groups = [at for at, end in enumerate(ends) if end > first]
-            number = sum(sizes) - sum(sizes[at] for at in groups)
-            index = [name for name in table.schema_arrow.names if is_index(name)]
-            for batch in table.iter_batches(row_groups=groups):
-                for record in batch.drop_columns(index).to_pylist():
-                    number += 1
-                    yield number, record
-    except (pa.ArrowException, OSError) as error:
-        reason = first_line(error)
-        raise DataError(
-            f"{path}: this is not a whole Parquet file ({reason}; {number} rows were readable). "
-            "Download or write it again."
-        ) from error
 
 
 @dataclass(frozen=True)

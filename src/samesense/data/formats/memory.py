@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from samesense.data.formats.columnar import BATCH, arrow_rows
 from samesense.data.formats.columns import is_index
 from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import leads_to
@@ -22,9 +24,6 @@ _PAIR = ("sentence1", "sentence2")
 _SCORED = (*_PAIR, "score")
 _NLI = ("premise", "hypothesis", "label")
 _TRIPLET = ("anchor", "positive", "negative")
-
-BATCH = 1024
-"""Rows of a table that are turned into Python objects at once."""
 
 
 class Name(str):
@@ -151,7 +150,7 @@ def holds_sentences(source: Source) -> bool:
     return is_text_file(str(source))
 
 
-def memory_rows(source: Source) -> Iterator[tuple[int, dict[str, object]]]:
+def memory_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the rows of an object, numbered from 1, with cells by column name.
 
     Plain rows without names get those of their form: text, text, number are a scored pair; three texts a triplet of
@@ -159,7 +158,7 @@ def memory_rows(source: Source) -> Iterator[tuple[int, dict[str, object]]]:
     the object is none that is known, or its rows differ in form.
     """
     if hasattr(source, "features") and hasattr(source, "with_format"):
-        return dataset_rows(source)
+        return dataset_rows(source, name_of(source))
     source = _as_rows(source)
     if isinstance(source, Mapping):
         raise DataError(
@@ -171,8 +170,8 @@ def memory_rows(source: Source) -> Iterator[tuple[int, dict[str, object]]]:
     if table is not None and _without_names(table.column_names):
         return _plain_rows(tuple(record.values()) for batch in table.to_batches(BATCH) for record in batch.to_pylist())
     if table is not None:
-        records = (record for batch in table.to_batches(BATCH) for record in batch.to_pylist())
-        return enumerate(records, 1)
+        parts = (table.slice(start, BATCH) for start in range(0, table.num_rows, BATCH))
+        return arrow_rows(parts, name_of(source))
     if isinstance(source, Iterable) and not isinstance(source, bytes):
         return _plain_rows(source)
     raise DataError(
@@ -185,12 +184,22 @@ UNLABELLED = "-"
 """What a hub class label of -1, the hub's mark for a hidden or missing label, is read as."""
 
 
-def dataset_rows(dataset: Any) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the rows of a ``datasets.Dataset``; class labels arrive as their names, never as integers."""
+def dataset_rows(dataset: Any, source: str) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield the rows of a ``datasets.Dataset``; class labels arrive as their names, never as integers.
+
+    ``source`` is what messages call it. DataError if it is damaged.
+    """
     names = {column: feature.names for column, feature in dataset.features.items() if hasattr(feature, "int2str")}
+    if hasattr(dataset, "data"):
+        converted = {column: partial(_named, names=values) for column, values in names.items()}
+        return arrow_rows(dataset.with_format("arrow").iter(BATCH), source, converted)
+    return _streamed_rows(dataset, names)
+
+
+def _streamed_rows(dataset: Any, names: Mapping[str, list[str]]) -> Iterator[tuple[int, dict[str, object]]]:
     for number, record in enumerate(dataset.with_format(None), 1):
-        own = {key: value for key, value in record.items() if not is_index(key)}
-        yield number, {key: _named(value, names[key]) if key in names else value for key, value in own.items()}
+        cells = {key: value for key, value in record.items() if not is_index(key)}
+        yield number, {key: _named(value, names[key]) if key in names else value for key, value in cells.items()}
 
 
 def _named(value: Any, names: list[str]) -> object:

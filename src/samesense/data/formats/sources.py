@@ -41,7 +41,7 @@ def load_rows(source: Source) -> Iterator[Row]:
         return read_rows(source)
     folder, split = _folder_and_split(text)
     if folder is not None:
-        return dataset_rows(_from_disk(folder, split))
+        return dataset_rows(_from_disk(folder, split), text)
     match = _HUB_NAME.fullmatch(text)
     if isinstance(source, Path) or _looks_like_path(text):
         raise missing_file(text)
@@ -50,7 +50,7 @@ def load_rows(source: Source) -> Iterator[Row]:
             f"{text}: this is no existing file or folder, and no hub name of the form owner/name, owner/name@config "
             f"or owner/name:split. Name a file that ends in {', '.join(SUFFIXES)} ({LIKE_THEM})."
         )
-    return dataset_rows(_from_hub(match["name"], match["config"], match["split"] or "train", text))
+    return dataset_rows(_from_hub(match["name"], match["config"], match["split"] or "train", text), text)
 
 
 def list_rows(source: Source, most: int | None = None) -> list[Row]:

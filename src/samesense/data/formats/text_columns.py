@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from samesense.data.formats.columnar import Cells, may_hold_texts
 from samesense.data.formats.columns import (
     CLASS_NAMES,
     LABEL_NAMES,
@@ -43,7 +44,14 @@ _CODES = re.compile(r"https?://\S+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ][\d:.+Z-]
 
 def names_in(rows: Iterable[Row]) -> list[str]:
     """Return the names of the columns, in the order in which rows have them."""
-    return list(dict.fromkeys(name for _, cells in rows for name in cells))
+    names: dict[str, None] = {}
+    before = None
+    for _, cells in rows:
+        columns = cells.names if isinstance(cells, Cells) else None
+        if columns is None or columns is not before:  # rows of one table have the same names
+            names.update(dict.fromkeys(cells))
+        before = columns
+    return list(names)
 
 
 def holding_texts(rows: Sequence[Row]) -> list[str]:
@@ -52,7 +60,10 @@ def holding_texts(rows: Sequence[Row]) -> list[str]:
     return [
         name
         for name in names_in(seen)
-        if plain(name) not in _NO_TEXTS and not identifies(name) and _are_texts([cells.get(name) for _, cells in seen])
+        if may_hold_texts(seen[0][1], name)
+        and plain(name) not in _NO_TEXTS
+        and not identifies(name)
+        and _are_texts([cells.get(name) for _, cells in seen])
     ]
 
 
@@ -125,11 +136,11 @@ def _seems_text(name: str, rows: Sequence[Row]) -> bool:
 
     ``What is your question?`` beside other names is a name, unless most of its column ends like it.
     """
-    if _named(rows):
+    end, words = name.strip()[-1:], len(name.split())
+    if (end not in _ENDS and words <= MOST_WORDS) or _named(rows):
         return False
-    end = name.strip()[-1:]
-    if end not in _ENDS or len(name.split()) > MOST_WORDS:
-        return len(name.split()) > MOST_WORDS
+    if words > MOST_WORDS:
+        return True
     others = [other for other in names_in(rows[:SNIFFED_ROWS]) if other != name]
     if all(_is_code(other) or other.strip()[-1:] in _ENDS or len(other.split()) > MOST_WORDS for other in others):
         return True

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.encoder.vectors.stored import stored_rows
-from samesense.errors import ModelError
+from samesense.errors import DataError, ModelError
 from samesense.failures import DAMAGED
+from samesense.parquet import ParquetTable, values_of
 from samesense.types import Embeddings
 
 
@@ -80,12 +81,14 @@ def _npy(path: Path) -> tuple[list[str], Embeddings]:
 
 
 def _parquet(path: Path) -> tuple[list[str], Embeddings]:
-    import pyarrow.parquet as pq
-
-    names = pq.read_schema(path).names
-    if not {"text", "embedding"} <= set(names):
-        raise ModelError(f"{path}: the columns must be text and embedding; it has {', '.join(names)}.")
-    return pq.read_table(path, columns=["text"])["text"].to_pylist(), stored_rows(path)
+    try:
+        table = ParquetTable(path)
+        if not {"text", "embedding"} <= set(table.names):
+            raise ModelError(f"{path}: the columns must be text and embedding; it has {', '.join(table.names)}.")
+        texts = [str(text) for block in table.column("text") for text in values_of(block)]
+        return texts, stored_rows(path)
+    except DataError as error:
+        raise ModelError(str(error)) from error
 
 
 def _jsonl(path: Path) -> tuple[list[str], Embeddings]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from samesense.encoder.vectors.quantize import Quantizer
 from samesense.errors import DataError
+from samesense.parquet import ParquetTable
 from samesense.types import Embeddings
 from samesense.urls import is_file, open_file
 
@@ -28,9 +29,9 @@ def stored_rows(name: str | Path, quantizer: Quantizer | None = None) -> Embeddi
 
     ``quantizer`` says how a matrix of bytes is stored where no file beside it does. DataError if nothing says it.
     """
+    if str(name).endswith(".parquet"):
+        return _of_parquet(name)
     with open_file(name) as stream:
-        if str(name).endswith(".parquet"):
-            return _of_parquet(stream, str(name))
         rows = np.load(stream, allow_pickle=False)
     if rows.dtype != np.int8:
         return np.asarray(rows, dtype=np.float32)
@@ -52,12 +53,13 @@ def rows_of(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     return whole.flatten().to_numpy().reshape(-1, width) if width else np.array(whole.to_pylist())
 
 
-def _of_parquet(stream: IO[bytes], name: str) -> Embeddings:
-    import pyarrow.parquet as pq
+def _of_parquet(name: str | Path) -> Embeddings:
+    import pyarrow as pa
 
-    table = pq.read_table(stream, columns=["embedding"])
-    rows = rows_of(table["embedding"])
-    metadata = table.schema.metadata or {}
-    if METADATA in metadata:
-        return Quantizer.from_json(metadata[METADATA], name).restore(rows)
+    table = ParquetTable(name)
+    if "embedding" not in table.names:
+        raise DataError(f"{name}: the vectors stand in a column 'embedding'; it has {', '.join(table.names)}.")
+    rows = rows_of(pa.chunked_array(list(table.column("embedding")), table.type_of("embedding")))
+    if METADATA in table.metadata:
+        return Quantizer.from_json(table.metadata[METADATA], str(name)).restore(rows)
     return np.asarray(rows, dtype=np.float32)
