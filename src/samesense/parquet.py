@@ -9,6 +9,7 @@ Source: https://github.com/apache/parquet-format, ``parquet.thrift`` and the com
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,10 @@ BLOCK_BYTES = 64 * 2**20
 """Bytes that a block of values may take once it is decoded."""
 
 BLOCK_ROWS = 4096
-"""Rows of a block."""
+"""Rows of a block, at most."""
+
+BLOCK_CELLS = 2**20
+"""Cells of the blocks of all columns together, where these are many."""
 
 LARGEST_PAGE = 256 * 2**20
 """Bytes of a page that may be unpacked whatever it takes packed."""
@@ -42,7 +46,7 @@ ELEMENT_BYTES = 12
 ELEMENT_RATIO = 100
 """How many times their packed size the elements of lists may take, if that is more than :data:`LARGEST_PAGE`."""
 
-ROWS_A_BYTE = 1000
+ROWS_A_BYTE = 100
 """Rows that a file may have for each of its bytes: no column of texts has so many."""
 
 FEW_ROWS = 1_000_000
@@ -58,6 +62,8 @@ FIX = "Download or write it again."
 """What can be done about a damaged file."""
 
 _LARGEST_HEAD = 16 * 2**20  # pyarrow's own limit
+_FEWEST_ROWS = 64  # of a block, however many columns there are
+_BUFFER = 2**20  # bytes that are read at once, so that a dictionary is read without the rest
 _SMALL_DICTIONARY = 16 * 1024  # bytes of a dictionary whose values are copied into each row
 _DELTA = 7  # DELTA_BYTE_ARRAY: a value repeats the beginning of the one before it
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
@@ -215,6 +221,9 @@ def most_bytes(array: pa.Array) -> int:
         return pc.sum(pc.binary_length(array.dictionary).take(used)).as_py() or 0
     if _has_lengths(array.type):
         return pc.sum(pc.binary_length(array)).as_py() or 0
+    if isinstance(array, pa.MapArray):
+        start, end = (array.offsets[index].as_py() for index in (0, -1))
+        return sum(most_bytes(part.slice(start, end - start)) for part in (array.keys, array.items)) + len(array)
     if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
         return most_bytes(array.flatten()) + len(array)
     if isinstance(array, pa.StructArray):
@@ -325,11 +334,26 @@ class ParquetTable:
         widths = [leaf.length if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0 for leaf in leaves]
         place = f"{self.path}, column {name!r}"
         limits = bounds(self._stream, chunks, widths, self.sizes[group], place)
-        file = self._reading_dictionaries() if limits.as_dictionary else self._file
+        rows = min(limits.rows, max(_FEWEST_ROWS, BLOCK_CELLS // len(self.names)))
+        file = self._file
+        if limits.as_dictionary and self._longest(group, name) * rows > BLOCK_BYTES:
+            file = self._reading_dictionaries()  # slower where nearly all texts differ
         batches: Iterator[pa.RecordBatch] = file.iter_batches(
-            limits.rows, row_groups=[group], columns=[leaf.path for leaf in leaves]
+            rows, row_groups=[group], columns=[leaf.path for leaf in leaves]
         )
         return batches
+
+    def _longest(self, group: int, name: str) -> int:
+        """Return the bytes of the longest text in the dictionary of a group; for lists and structs, more than any."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        paths = [self._file.schema.column(leaf).path for leaf in self._leaves[name]]
+        batch = next(self._reading_dictionaries().iter_batches(1, row_groups=[group], columns=paths), None)
+        block = None if batch is None else batch.column(batch.schema.get_field_index(name))
+        if not isinstance(block, pa.DictionaryArray) or not _has_lengths(block.dictionary.type):
+            return sys.maxsize
+        return pc.max(pc.binary_length(block.dictionary)).as_py() or 0
 
     def _count(self, name: str, block: pa.Array, row: int) -> None:
         """Add the bytes of a block to those of the column; DataError if these are far too many."""
@@ -347,7 +371,9 @@ class ParquetTable:
             leaves = [self._file.schema.column(leaf) for leaf in range(self._file.metadata.num_columns)]
             texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
             metadata = self._file.metadata
-            self._with_dictionaries = pq.ParquetFile(self._stream, metadata=metadata, read_dictionary=texts)
+            self._with_dictionaries = pq.ParquetFile(
+                self._stream, metadata=metadata, read_dictionary=texts, pre_buffer=False, buffer_size=_BUFFER
+            )
         return self._with_dictionaries
 
     def _leaves_of(self) -> dict[str, range]:

@@ -201,20 +201,29 @@ def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
     if anchors and (hold_lists(rows, source) or _several(layout)):
         return anchors
     try:
-        found = resolve_columns(names, None, source, example=example(rows))
-    except DataError as error:
+        found = resolve_columns(names, None, source)
+    except DataError:
         if anchors and first_of(PAIR_LABELS, spelled) is None:
             return anchors
         told = _told_by_cells(rows, source)
         if told is None:
-            three = example_of_three(rows)
-            more = f"; or, if the third belongs to neither: `columns` {quoted(three)}" if three else ""
-            raise DataError(f"{error}{more}") from None
+            raise _unknown_columns(rows, names, source) from None
         return told
     third = found.label or found.negative
     others = unread_labels(names, found)
     beside = f", and not by {_and(others)}" if others else ""
     return Told("pairs", f"the columns {_and([found.text1, found.text2, str(third)])}{beside}")
+
+
+def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> DataError:
+    """Return the error for columns that say nothing, with examples, for which all of them are looked at."""
+    three = example_of_three(rows)
+    more = f"; or, if the third belongs to neither: `columns` {quoted(three)}" if three else ""
+    try:
+        resolve_columns(names, None, source, example=example(rows))
+    except DataError as error:
+        return DataError(f"{error}{more}")
+    return DataError(f"{source}: no columns of texts could be found.{more}")
 
 
 def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:

@@ -46,18 +46,20 @@ class Cells(Mapping[str, object]):
         self._values: dict[str, object] = {}
 
     def __getitem__(self, name: str) -> object:
-        try:
-            return self._values[name]
-        except KeyError:
-            value = self._values[name] = self._block.value(name, self._offset)
-            return value
+        values = self._values
+        if name not in values:
+            values[name] = self._block.value(name, self._offset)
+        return values[name]
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the cell in a column, or ``default`` if there is no such column."""
-        try:
-            return self[name]
-        except KeyError:
-            return default
+        values = self._values
+        if name not in values:
+            try:
+                values[name] = self._block.value(name, self._offset)
+            except KeyError:
+                return default
+        return values[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._block.names)
@@ -230,6 +232,8 @@ class _Group:
             if name not in self.names:
                 raise KeyError(name)
             column = self._columns[name] = _Column(self._table, self._index, name)
+        if column.values is not None and column.start <= offset < column.end:
+            return column.values[offset - column.start]
         return column.value(offset)
 
     def may_hold_texts(self, name: str) -> bool:
@@ -245,34 +249,34 @@ class _Column:
         self._group = group
         self._name = name
         self._blocks: Iterator[pa.Array] | None = None
-        self._start = self._end = 0
+        self.start = self.end = 0
         self._array: Any = None
-        self._values: Sequence[object] | None = None  # of the block, if they may all be in memory
+        self.values: Sequence[object] | None = None  # of the block, if they may all be in memory
 
     def value(self, offset: int) -> object:
-        if not self._start <= offset < self._end:
+        if not self.start <= offset < self.end:
             self._seek(offset)
-        if self._values is not None:
-            return self._values[offset - self._start]
-        return decoded(self._array.slice(offset - self._start, 1), self._place(offset))[0]
+        if self.values is not None:
+            return self.values[offset - self.start]
+        return decoded(self._array.slice(offset - self.start, 1), self._place(offset))[0]
 
     def _place(self, offset: int) -> _Place:
         return _Place(self._table.path, self._name, self._table.starts[self._group] + offset + 1)
 
     def _seek(self, offset: int) -> None:
         """Go on to the block that has a row, or begin anew if it was passed."""
-        if self._blocks is None or offset < self._start:
+        if self._blocks is None or offset < self.start:
             self._blocks = self._table.blocks(self._group, self._name)
-            self._start = self._end = 0
-        while offset >= self._end:
+            self.start = self.end = 0
+        while offset >= self.end:
             self._array = next(self._blocks, None)
             if self._array is None:
                 self._blocks = None
-                raise self._place(self._end).error("the column ends before this row", 0)
-            self._start, self._end = self._end, self._end + len(self._array)
+                raise self._place(self.end).error("the column ends before this row", 0)
+            self.start, self.end = self.end, self.end + len(self._array)
         shared = _is_textual(self._array.type)  # a text of a dictionary is there once
         whole = shared or most_bytes(self._array) <= BLOCK_BYTES
-        self._values = decoded(self._array, self._place(self._start)) if whole else None
+        self.values = decoded(self._array, self._place(self.start)) if whole else None
 
 
 def arrow_rows(

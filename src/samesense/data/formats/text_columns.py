@@ -28,6 +28,9 @@ from samesense.errors import ConfigError, DataError
 SNIFFED_ROWS = 1000
 """Rows of a table by which its columns are told."""
 
+_SNIFFED_CELLS = 1_000_000  # of a table of very many columns, fewer rows are looked at
+_FEWEST_SNIFFED = 20
+
 MOST_WORDS = 4
 """Words of the name of a column; of more it is a text, in a table without a header line, and of as many if those that
 follow it are no longer."""
@@ -56,7 +59,7 @@ def names_in(rows: Iterable[Row]) -> list[str]:
 
 def holding_texts(rows: Sequence[Row]) -> list[str]:
     """Return the columns that hold texts: not numbers, nor labels, identifiers or parts by their names."""
-    seen = rows[:SNIFFED_ROWS]
+    seen = _sniffed(rows)
     return [
         name
         for name in names_in(seen)
@@ -65,6 +68,12 @@ def holding_texts(rows: Sequence[Row]) -> list[str]:
         and not identifies(name)
         and _are_texts([cells.get(name) for _, cells in seen])
     ]
+
+
+def _sniffed(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the first rows, by which columns are told; of a table of very many columns fewer."""
+    width = max((len(cells) for _, cells in rows[:1]), default=1)
+    return rows[: max(_FEWEST_SNIFFED, min(SNIFFED_ROWS, _SNIFFED_CELLS // max(width, 1)))]
 
 
 def _are_texts(values: Iterable[object]) -> bool:
@@ -198,7 +207,7 @@ def _different_texts(rows: Sequence[Row]) -> list[str]:
 
 def repeats(rows: Sequence[Row], column: str) -> bool:
     """Return whether a column has each of its values twice or more on average, as classes do and texts do not."""
-    values = [str(cells[column]) for _, cells in rows[:SNIFFED_ROWS] if cells.get(column) not in (None, "")]
+    values = [str(cells[column]) for _, cells in _sniffed(rows) if cells.get(column) not in (None, "")]
     return 2 * len(set(values)) <= len(values)
 
 

@@ -137,14 +137,14 @@ def _columns(rows: Sequence[Row], columns: str | None, source: str, *, labelled:
     """Find the columns by their names, or else by what they hold, which is then logged."""
     names = names_in(rows)
     try:
-        found = resolve_columns(names, columns, source, labelled=labelled, example=example(rows))
+        found = resolve_columns(names, columns, source, labelled=labelled)
         if columns is None and labelled:
             _say_unread(found, unread_labels(names, found), source)
         return found
-    except DataError:
+    except (ConfigError, DataError):
         guess = guessed_pairs(rows) if columns is None else None
-        if guess is None:
-            raise
+        if guess is None:  # the same error, with an example, for which all columns are looked at
+            return resolve_columns(names, columns, source, labelled=labelled, example=example(rows))
     logger.info(f"{source}: read as labelled pairs, by a guess at the columns: {guess}; `columns` overrides")
     return resolve_columns(names, guess, source, labelled=labelled)
 
