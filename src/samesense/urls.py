@@ -1,18 +1,24 @@
 """Names of files that are URLs, such as ``s3://bucket/texts.parquet``: read and written by fsspec.
 
 ``file://`` is the file itself. Keys and other settings of a store are those that fsspec reads from its environment and
-configuration.
+configuration. fsspec knows many more kinds, some of which unpack archives, follow references or run commands, and any
+package may add others; what is not one of :data:`SCHEMES` is refused before fsspec sees it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
-from samesense.errors import ConfigError, DataError, OutputError
+from samesense.errors import ConfigError, DataError, OutputError, SamesenseError
 from samesense.failures import shortened
+
+SCHEMES = ("s3", "gs", "az", "abfs", "http", "https", "hf", "memory")
+"""Kinds of stores that are read and written: of Amazon, Google and Microsoft, the web, the hub, and this process."""
 
 _URL = re.compile(r"[A-Za-z][\w+.-]+(::[A-Za-z][\w+.-]+)*://.+")
 _FILE = "file://"
@@ -28,18 +34,48 @@ def is_url(name: str | Path) -> bool:
     return isinstance(name, str) and not name.startswith(_FILE) and _URL.fullmatch(name) is not None
 
 
+def check_scheme(url: str) -> None:
+    """Raise DataError for a URL of a kind that is not read, or that leads through several."""
+    scheme = url.partition(":")[0]
+    if scheme not in SCHEMES:
+        raise DataError(
+            f"{url[:200]}: files are read from and written to {', '.join(f'{name}://' for name in SCHEMES)} and "
+            f"file://; received {scheme[:40]}://. Download the file, and unpack it if it is an archive."
+        )
+    if "::" in url:
+        raise DataError(
+            f"{url[:200]}: a URL leads to one file or object, and '::' would lead through it to another. Download the "
+            "file, and unpack it if it is an archive."
+        )
+
+
+@contextmanager
+def _asking(url: str) -> Iterator[None]:
+    """Turn what a store raises into DataError: each has errors of its own."""
+    try:
+        yield
+    except SamesenseError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{url} cannot be read ({_said(error)}). Check the name, the connection, and the keys of the store."
+        ) from error
+
+
 def store_of(url: str) -> tuple[Any, str]:
     """Return the file system of fsspec that a URL is in, and the place in it.
 
-    ConfigError if the package for its kind of store is absent, or there is no such kind.
+    DataError for a URL of a kind that is not read (:data:`SCHEMES`); ConfigError if the package for its kind of store
+    is absent, or refuses it.
     """
+    check_scheme(url)
     from fsspec.core import url_to_fs
 
     try:
-        found: tuple[Any, str] = url_to_fs(url)
-    except (ImportError, ValueError) as error:
-        raise ConfigError(f"{url}: this kind of store cannot be opened ({_said(error)}).") from error
-    return found
+        store, place = url_to_fs(url)
+    except Exception as error:  # each store has errors of its own
+        raise ConfigError(f"{url}: this store cannot be opened ({_said(error)}).") from error
+    return store, str(place)
 
 
 def open_file(name: str | Path) -> IO[bytes]:
@@ -49,10 +85,14 @@ def open_file(name: str | Path) -> IO[bytes]:
     store, place = store_of(str(name))
     try:
         stream: IO[bytes] = store.open(place, "rb")
-    except (FileNotFoundError, PermissionError) as error:  # of others, another try may put them right
+    except (FileNotFoundError, PermissionError, ValueError, NotImplementedError) as error:
         raise DataError(
             f"{name} cannot be read ({_said(error)}). Check the name, and the keys of the store."
         ) from error
+    except OSError:
+        raise  # another try may put it right
+    except Exception as error:
+        raise OSError(f"{name} cannot be read ({_said(error)}).") from error
     return stream
 
 
@@ -69,7 +109,8 @@ def is_file(name: str | Path) -> bool:
     """Return whether there is a file or an object of this name."""
     if is_url(name):
         store, place = store_of(str(name))
-        return bool(store.isfile(place))
+        with _asking(str(name)):
+            return bool(store.isfile(place))
     return Path(local(str(name))).expanduser().is_file()
 
 
@@ -80,18 +121,23 @@ def whole(name: str) -> str:
 
 def matching(pattern: str) -> list[str]:
     """Return the files or objects that match a pattern with ``*``, ``**``, ``?`` or ``[]``, by name."""
-    remote = is_url(pattern)
+    if is_url(pattern):
+        store, place = store_of(pattern)
+        with _asking(pattern):
+            return [store.unstrip_protocol(name) for name in sorted(store.glob(place)) if store.isfile(name)]
+    from fsspec.implementations.local import LocalFileSystem
+
     inside = Path(escape(str(Path.cwd())))  # of a working directory, no sign is one of a pattern
-    store, place = store_of(pattern if remote else str(inside / Path(local(pattern)).expanduser()))
-    found = sorted(name for name in store.glob(place) if store.isfile(name))
-    return [store.unstrip_protocol(name) for name in found] if remote else found
+    files = LocalFileSystem()
+    return sorted(name for name in files.glob(str(inside / Path(local(pattern)).expanduser())) if files.isfile(name))
 
 
 def state(name: str) -> tuple[int, str]:
     """Return the bytes of a file or an object, and a text that is another one once it has been changed."""
     if is_url(name):
         store, place = store_of(name)
-        return int(store.info(place)["size"]), str(store.ukey(place))
+        with _asking(name):
+            return int(store.info(place)["size"]), str(store.ukey(place))
     found = Path(name).stat()
     return found.st_size, str(found.st_mtime_ns)
 
