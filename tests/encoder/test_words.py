@@ -3,6 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
+from samesense.encoder.unread import counted
 from samesense.encoder.vectors.lookup import SIF_A, WORD, WordVectors, read_words
 from samesense.errors import ModelError
 
@@ -44,13 +45,15 @@ def test_average_of_known_words_by_hand(words):
 
 def test_a_word_is_looked_up_as_it_stands_and_then_in_lower_case(words):
     np.testing.assert_array_equal(words(["THE"])[0], [1, 0])
-    with pytest.warns(UserWarning, match="1 of 1 texts have no known word, 'paris' the first"):
+    with counted(apart=True) as found:
         words(["paris"])
+    assert found.figures == {"unknown": 1}
 
 
 def test_a_text_of_no_known_word_gets_the_mean_and_is_counted(words):
-    with pytest.warns(UserWarning, match=r"2 of 3 texts have no known word, '\?\?' the first; they get the mean"):
+    with counted(apart=True) as counts:
         found = words(["??", "cat", ""])
+    assert (counts.texts, counts.unknown.count, counts.unknown.example) == (3, 2, "??")
     np.testing.assert_allclose(found[[0, 2]], [np.mean(list(TABLE.values()), axis=0)] * 2, rtol=1e-6)
     assert "a text of no known word gets the mean of all" in words.protocol
 

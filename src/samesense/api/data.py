@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered, rereadable
 from samesense.data.kinds import MEANINGS, Told, tell
+from samesense.encoder.unread import says_unread
 from samesense.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ def _name(source: Source) -> str:
     return (name if isinstance(name, str) and name else name_of(source)) if in_memory(source) else str(source)
 
 
+@says_unread
 def mine_negatives(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,

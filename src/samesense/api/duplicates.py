@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +10,20 @@ from samesense.api.data import labelled_pairs
 from samesense.api.use import texts_of
 from samesense.choices import check_choice
 from samesense.data.formats.memory import Source
+from samesense.encoder.unread import says_unread
 
 if TYPE_CHECKING:
+    from samesense.encoder.windows import Chunk
     from samesense.inference.calibration.storage import Threshold
     from samesense.inference.duplicates.dedup import By, Deduplicated, Keep, Search
     from samesense.inference.duplicates.match import Matched
     from samesense.inference.models.model import Model
     from samesense.types import Precision
 
+logger = logging.getLogger(__name__)
 
+
+@says_unread
 def dedup(  # noqa: PLR0913 - the flags of the command
     source: Source,
     *,
@@ -29,6 +35,7 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     keep: Keep = "first",
     search: Search = "auto",
     work: str | Path | None = None,
+    chunk: Chunk | None = None,
     columns: str | None = None,
     precision: Precision = "auto",
 ) -> Deduplicated:
@@ -48,6 +55,9 @@ def dedup(  # noqa: PLR0913 - the flags of the command
         search: compare all pairs (``"exact"``), or each text with near ones alone (``"approximate"``); ``"auto"`` does
             the latter above 50,000 different texts.
         work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
+        chunk: cut texts that are longer than what the model reads into windows, and take the ``"mean"`` of their
+            vectors, or the ``"max"`` of each dimension; by default the rest is left out, and texts that differ there
+            are not the same.
         columns: name of the table's column of texts, if several hold texts.
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
 
@@ -61,11 +71,16 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     check_choice("by", by, By)
     check_choice("keep", keep, Keep)
     check_choice("search", search, Search)
+    _check_chunk(chunk)
     opened, cut = _opened(model, threshold, min_precision, pairs, precision)
     place = None if work is None else Path(work)
-    return run(texts_of(source, columns), opened, cut, by=by, keep=keep, search=search, work=place)
+    texts = texts_of(source, columns)
+    found = run(texts, opened, cut, by=by, keep=keep, search=search, work=place, chunk=chunk)
+    _say_unmerged(len(found.unmerged), "kept", chunk)
+    return found
 
 
+@says_unread
 def match(  # noqa: PLR0913 - the flags of the command
     source: Source,
     target: Source,
@@ -78,6 +93,7 @@ def match(  # noqa: PLR0913 - the flags of the command
     one_to_one: bool = False,
     search: Search = "auto",
     work: str | Path | None = None,
+    chunk: Chunk | None = None,
     columns: str | None = None,
     target_columns: str | None = None,
     precision: Precision = "auto",
@@ -87,8 +103,8 @@ def match(  # noqa: PLR0913 - the flags of the command
     Args:
         source: texts, a text file with one text a line (plain or compressed), or a table.
         target: the like, in which matches are looked for.
-        model, threshold, min_precision, pairs, search, work, precision: see :func:`dedup`; the search is approximate
-            above 50,000 different texts of ``target``.
+        model, threshold, min_precision, pairs, search, work, chunk, precision: see :func:`dedup`; the search is
+            approximate above 50,000 different texts of ``target``.
         top: matches of a row at most.
         one_to_one: match no row of ``target`` twice: the closest two rows first, then the closest of the rest.
         columns: name of the column of texts in ``source``, if several hold texts.
@@ -104,10 +120,30 @@ def match(  # noqa: PLR0913 - the flags of the command
 
     check_top(top, one_to_one=one_to_one)
     check_choice("search", search, Search)
+    _check_chunk(chunk)
     texts, others = texts_of(source, columns), texts_of(target, target_columns)
     opened, cut = _opened(model, threshold, min_precision, pairs, precision)
     place = None if work is None else Path(work)
-    return run(texts, others, opened, cut, top=top, one_to_one=one_to_one, search=search, work=place)
+    found = run(texts, others, opened, cut, top=top, one_to_one=one_to_one, search=search, work=place, chunk=chunk)
+    _say_unmerged(len(found.unmerged), "not matched with them", chunk)
+    return found
+
+
+def _check_chunk(chunk: Chunk | None) -> None:
+    from samesense.encoder.windows import Chunk
+
+    if chunk is not None:
+        check_choice("chunk", chunk, Chunk)
+
+
+def _say_unmerged(count: int, what: str, chunk: Chunk | None) -> None:
+    """Say that texts were not taken for the same, as they differ in what was not read of them."""
+    if count:
+        fix = "`chunk` reads long texts to their ends; else take" if chunk is None else "Take"
+        logger.warning(
+            f"{count} texts are close to others that differ from them in what the model did not read, and are {what}. "
+            f"{fix} a model that reads more of a text, or knows its signs."
+        )
 
 
 def _opened(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import check_choice, check_columns, check_named
 from samesense.data.formats.memory import Source, as_sources, names_among
+from samesense.encoder.unread import says_unread
 from samesense.execution.progress import stage
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+@says_unread
 def evaluate(  # noqa: PLR0913 - the flags of the command
     model: Any,
     data: Source | Sequence[Source] = (),
@@ -87,6 +89,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     return results
 
 
+@says_unread
 def compare(  # noqa: PLR0913 - the flags of the command
     models: Sequence[Any] | Mapping[str, Any],
     data: Source | Sequence[Source] = (),
@@ -176,6 +179,7 @@ def _fit_texts(texts: Source | Sequence[Source] | None) -> list[str] | None:
     return None if texts is None else [text for one in as_sources(texts) for text in unlabelled_texts(one)]
 
 
+@says_unread
 def calibrate(  # noqa: PLR0913 - the flags of the command
     model: str | Path,
     data: Source | None = None,

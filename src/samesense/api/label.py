@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, in_memory, name_of, names_among, rereadable
+from samesense.encoder.unread import says_unread
 from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.inference.names import place_of, split_kind
 
@@ -48,6 +49,7 @@ class Labelled:
         return f"{self.labelled} of {self.wanted} pairs have a label in {self.path}{cost}{rest}"
 
 
+@says_unread
 def label(  # noqa: PLR0913 - the flags of the command
     source: Source,
     *,

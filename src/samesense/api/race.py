@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 from samesense.api.data import Scale
 from samesense.data.formats.memory import Source
+from samesense.encoder.unread import says_unread
 
 if TYPE_CHECKING:
     from samesense.recipes.race.board import RaceResult
 
 
+@says_unread
 def race(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,

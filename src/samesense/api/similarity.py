@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from samesense.choices import check_choice
+from samesense.encoder.unread import says_unread
 from samesense.errors import ConfigError, DataError
 from samesense.types import Precision
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from samesense.types import Pair, Scores
 
 
+@says_unread
 def similarity(
     model: Any,
     text1: str | Sequence[Pair] | Sequence[str],
@@ -83,6 +85,7 @@ def _pairs(text1: Any, text2: Any) -> list[Pair]:
     return checked_pairs(pairs)
 
 
+@says_unread
 def explain(
     model: Any,
     text1: str,

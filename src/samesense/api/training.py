@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
+from samesense.encoder.unread import says_unread
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from samesense.results import Results
 
 
+@says_unread
 def train(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,
@@ -70,6 +72,7 @@ def train(  # noqa: PLR0913 - the flags of the command
     return planned.run(output, resume=resume, overwrite=overwrite)
 
 
+@says_unread
 def cross_validate(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,
@@ -106,6 +109,7 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
     return Results(planned.cross_validate(str(folds), output, resume=resume, overwrite=overwrite))
 
 
+@says_unread
 def distil(
     sentences: Source,
     *,
@@ -153,6 +157,7 @@ def distil(
     )
 
 
+@says_unread
 def pretrain(
     documents: Source,
     *,
@@ -183,6 +188,7 @@ def pretrain(
     return run(as_sources(documents), chosen, Path(output), resume=resume, overwrite=overwrite)
 
 
+@says_unread
 def origin(
     documents: Source, *, output: str | Path, config: str = "bank", overwrite: bool = False, **settings: Any
 ) -> Path:
@@ -214,6 +220,7 @@ def origin(
     return Path(output)
 
 
+@says_unread
 def harvest(*, origin: str | Path, output: str | Path, config: str | None = None, **settings: Any) -> HarvestSummary:
     """Score sentence pairs of an Origin's own corpus, at scale and resumable, for a fast model to learn from.
 
@@ -231,6 +238,7 @@ def harvest(*, origin: str | Path, output: str | Path, config: str | None = None
     return make(Path(origin), Path(output), chosen)
 
 
+@says_unread
 def sweep(
     file: str | Path,
     *,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.api.data import labelled_pairs
 from samesense.choices import check_choice, check_columns, check_named
 from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
+from samesense.encoder.unread import name_rows, says_unread
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.failures import DAMAGED
 from samesense.hashes import rows_hash
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+@says_unread
 def encode(  # noqa: PLR0913 - each is one flag of the command
     model: Any,
     source: Source,
@@ -102,7 +104,9 @@ def texts_of(source: Source, columns: str | None) -> list[str]:
     from samesense.inference.stream import read_texts
 
     check_columns(columns)
-    return one_text_a_row(source, columns) if in_memory(source) else read_texts(str(source), columns)
+    texts = one_text_a_row(source, columns) if in_memory(source) else read_texts(str(source), columns)
+    name_rows(texts)
+    return texts
 
 
 def _unit_vectors(model: Any, texts: list[str], precision: Precision) -> Embeddings:
@@ -112,6 +116,7 @@ def _unit_vectors(model: Any, texts: list[str], precision: Precision) -> Embeddi
     return encode_with_bar(load(model, precision=precision), texts, normalize=True)
 
 
+@says_unread
 def mine(
     source: Source,
     *,
@@ -143,6 +148,7 @@ def mine(
     return run(_unit_vectors(model, texts_of(source, columns), precision), top=top, threshold=cut)
 
 
+@says_unread
 def rerank(
     source: Source,
     *,
@@ -176,6 +182,7 @@ def rerank(
     return run(query, texts_of(source, columns), finder.encode, load(cross, precision=precision).scores, top)
 
 
+@says_unread
 def whiten(
     model: str | Path,
     texts: Source | Sequence[Source],
@@ -229,6 +236,7 @@ def whiten(
     return whitening
 
 
+@says_unread
 def drift(
     old: Any,
     new: Any,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import DropTexts, PrecisionFlag, TextColumns, Threshold, logger
+from samesense.cli.output import DropTexts, Json, PrecisionFlag, TextColumns, Threshold, logger, put_json
+from samesense.encoder.windows import Chunk
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,9 +33,11 @@ def dedup(
     keep: Literal["first", "longest", "central"] = "first",
     search: Literal["auto", "exact", "approximate"] = "auto",
     work: Path | None = None,
+    chunk: Chunk | None = None,
     columns: TextColumns = None,
     drop_bad_rows: DropTexts = False,
     precision: PrecisionFlag = "auto",
+    json: Json = False,
 ) -> None:
     """Find rows whose texts say the same, and keep one of them.
 
@@ -59,18 +62,27 @@ def dedup(
         search: compare all pairs (exact), or each text with near ones alone (approximate); auto does the latter above
             50000 different texts.
         work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
+        chunk: cut texts that are longer than what the model reads into windows, and take the mean of their vectors, or
+            the max of each dimension [the rest is left out, and texts that differ there are not the same].
+        json: print what came out as a JSON object; the rows go to files.
     """
     import samesense
+    from samesense.encoder.unread import name_rows
     from samesense.inference.names import place_of
     from samesense.inference.stream import read_usable
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
 
+    if json and output == "-":
+        raise ConfigError(
+            "With `json` standard output has the counts; name a file for the rows that are kept: `output`."
+        )
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
     check_outputs([name for name, _ in outputs], [source, place_of(model), pairs])
     read = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
+    name_rows(read.texts, read.places)
     found = samesense.dedup(
         read.texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, by=by, keep=keep,
-        search=search, work=work, precision=precision,
+        search=search, work=work, chunk=chunk, precision=precision,
     )  # fmt: skip
     contents = [(_kept, ()), *([(_removed, REMOVED)] if removed is not None else [])]
     contents += [(_groups, GROUPED)] if groups is not None else []
@@ -80,6 +92,8 @@ def dedup(
         rows = content(rows_of(source, read, form), read, found, further)
         tables.append(Table(rows, name, form, [*read.columns, *further]))
     write_tables(*tables, source=source)
+    if json:
+        put_json([found.to_dict()])
     logger.info(str(found))
 
 

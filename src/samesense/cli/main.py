@@ -17,6 +17,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, Token, convert
 from samesense import __version__
 from samesense.cli.colour import painted
 from samesense.cli.output import as_flags, show_messages
+from samesense.encoder.unread import counted
 from samesense.errors import ConfigError, SamesenseError
 from samesense.execution.progress import show_what_goes_on, stage
 from samesense.execution.threads import TOKENIZERS, keep_freed_memory, let_threads_sleep
@@ -107,7 +108,7 @@ def main(arguments: list[str] | None = None) -> None:
         with needs_torch():
             given = sys.argv[1:] if arguments is None else arguments
             _check_utf8(given)
-            with _at_work(given):
+            with _at_work(given), counted(given[0] if given else ""):
                 if not _helped_with_method(given):
                     app(given, exit_on_error=False, print_error=False)
     except CycloptsError as error:

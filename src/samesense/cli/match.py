@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from samesense.cli.dedup import check_outputs
-from samesense.cli.output import DropTexts, Flag, PrecisionFlag, TextColumns, Threshold, logger
+from samesense.cli.output import DropTexts, Flag, Json, PrecisionFlag, TextColumns, Threshold, logger, put_json
+from samesense.encoder.windows import Chunk
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,10 +33,12 @@ def match(
     one_to_one: Flag = False,
     search: Literal["auto", "exact", "approximate"] = "auto",
     work: Path | None = None,
+    chunk: Chunk | None = None,
     columns: TextColumns = None,
     target_columns: Annotated[str | None, Parameter(help="the same of the second file")] = None,
     drop_bad_rows: DropTexts = False,
     precision: PrecisionFlag = "auto",
+    json: Json = False,
 ) -> None:
     """Find for each row of one file the row of another whose text says the same.
 
@@ -58,8 +61,12 @@ def match(
         search: compare all pairs (exact), or each text with near ones alone (approximate); auto does the latter above
             50000 different texts in the second file.
         work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
+        chunk: cut texts that are longer than what the model reads into windows, and take the mean of their vectors, or
+            the max of each dimension [the rest is left out, and texts that differ there are not the same].
+        json: print what came out as a JSON object; the rows go to files.
     """
     import samesense
+    from samesense.encoder.unread import name_rows
     from samesense.inference.names import place_of
     from samesense.inference.stream import read_usable
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
@@ -67,16 +74,19 @@ def match(
     form = ".tsv" if output == "-" else format_of(output, source)
     if form == ".txt":
         raise ConfigError(f"Matches are a table, .tsv, .csv, .jsonl or .parquet; received `output` {output!r}.")
+    if json and output == "-":
+        raise ConfigError("With `json` standard output has the counts; name a file for the matches: `output`.")
     if source == target == "-":
         raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
     rest = None if unmatched is None else format_of(unmatched, source)
     outputs = [output] if unmatched is None else [output, unmatched]
     check_outputs(outputs, [source, target, place_of(model), pairs])
     ours = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
+    name_rows(ours.texts, ours.places)
     theirs = read_usable(target, target_columns, drop_bad_rows=drop_bad_rows)
     found = samesense.match(
         ours.texts, theirs.texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, top=top,
-        one_to_one=one_to_one, search=search, work=work, precision=precision,
+        one_to_one=one_to_one, search=search, work=work, chunk=chunk, precision=precision,
     )  # fmt: skip
     their_names = behind(ours.columns, theirs.columns)
     further = behind([*ours.columns, *their_names.values()], MATCHED)
@@ -90,6 +100,8 @@ def match(
         rows = (cells for row, cells in enumerate(rows_of(source, ours, rest)) if row in left)
         tables.append(Table(rows, unmatched, rest, ours.columns))
     write_tables(*tables, source=source)
+    if json:
+        put_json([found.to_dict()])
     logger.info(str(found))
 
 

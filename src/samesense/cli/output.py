@@ -17,6 +17,7 @@ from cyclopts import Parameter
 from samesense.cli.colour import painted
 from samesense.data.formats.lines import without_breaks
 from samesense.data.formats.memory import Name
+from samesense.encoder.unread import current
 from samesense.errors import ConfigError
 from samesense.execution.progress import heard
 from samesense.execution.ranks import is_main
@@ -139,6 +140,17 @@ def put_row(*cells: object) -> None:
 
 
 def put_json(values: Iterable[dict[str, Any]]) -> None:
-    """Write one JSON object a line."""
+    """Write one JSON object a line, each with what was not read of its texts, or of all that were encoded for it."""
     for value in values:
-        put(json.dumps(value, ensure_ascii=False, allow_nan=False))
+        put(json.dumps({**value, **_unread(value)}, ensure_ascii=False, allow_nan=False))
+
+
+def _unread(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the names of the texts of an object that were not read whole, or how many there were if it has none."""
+    counted = current()
+    if counted is None or not counted.any:
+        return {}
+    texts = {name: one for name, one in value.items() if name.startswith(("text", "query")) and isinstance(one, str)}
+    kinds = {name: kind for name, text in texts.items() if (kind := counted.kind_of(text)) is not None}
+    found = kinds if texts else counted.figures
+    return {"unread": found} if found else {}

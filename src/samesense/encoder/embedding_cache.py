@@ -27,6 +27,9 @@ from samesense.hashes import content_hash, text_digest
 from samesense.places import IDENTITY, identity_folder
 from samesense.types import Embeddings, Encode
 
+Look = Callable[[Sequence[str]], None]
+"""Is told the texts that are not encoded, since their vectors are there."""
+
 
 class Blocks:
     """The blocks of one model, in a folder of their own that is named by the hash of its identity."""
@@ -92,13 +95,15 @@ class EmbeddingCache:
 
     Blocks of them are kept in ``folder`` as they are made, where one is given. ``identity`` is then everything that
     decides a vector besides its text, as :func:`~samesense.encoder.saving.storage.model_identity` returns; ModelError
-    if it is missing, or the folder holds damaged files.
+    if it is missing, or the folder holds damaged files. ``look`` is called with the texts that are found there.
     """
 
-    def __init__(self, encode: Encode, *, folder: Path | None = None, identity: str = "") -> None:
+    def __init__(
+        self, encode: Encode, *, folder: Path | None = None, identity: str = "", look: Look | None = None
+    ) -> None:
         if folder is not None and not identity:
             raise ModelError("Vectors can be kept on disk only for a model with an identity; received an empty one.")
-        self._encode = encode
+        self._encode, self._look = encode, look
         self._filling = Lock()
         self._place: dict[str, int] = {}
         self._vectors: Embeddings = np.zeros((0, 0), dtype=np.float32)
@@ -127,6 +132,8 @@ class EmbeddingCache:
         if self._blocks is not None and wanted:
             for found, vectors in self._blocks.find(wanted):
                 self._add(found, vectors)
+                if self._look is not None:
+                    self._look(found)
             wanted = [text for text in wanted if text not in self._place]
         wanted.sort(key=len, reverse=True)
         for start in range(0, len(wanted), BLOCK_TEXTS):
@@ -168,12 +175,13 @@ class Unfinished:
     Args:
         place: folder for them, which :func:`kept_while_unfinished` removes; OutputError if it is a link.
         identity: everything that decides a vector besides its text.
+        look: called with the texts that are found here.
     """
 
-    def __init__(self, place: Path, identity: str) -> None:
+    def __init__(self, place: Path, identity: str, look: Look | None = None) -> None:
         if place.is_symlink():
             raise OutputError(f"{place} is a link; vectors of unfinished work are kept in a folder. Delete the link.")
-        self._place, self._identity = place, identity
+        self._place, self._identity, self._look = place, identity, look
         self._goes_on = place.exists()
 
     def rows(self, texts: Sequence[str], encode: Callable[[list[str]], Embeddings], *, keep: bool = True) -> Embeddings:
@@ -197,6 +205,8 @@ class Unfinished:
     def _found(self, texts: Sequence[str]) -> Iterator[tuple[str, Embeddings]]:
         if self._goes_on:
             for found, rows in self._blocks.find(texts):
+                if self._look is not None:
+                    self._look(found)
                 yield from zip(found, rows, strict=True)
 
 

@@ -13,6 +13,8 @@ from samesense.encoder.each_once import each_once
 from samesense.encoder.forward.batching import embed_columns, tokenised
 from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.precision import autocast, inference_precision
+from samesense.encoder.forward.reading import Watch
+from samesense.encoder.unread import note
 from samesense.execution.onednn import fast_linear
 from samesense.types import Embeddings, Encode, Precision
 
@@ -36,26 +38,34 @@ def encode(
 
     Equal texts are computed once; the model's own maximum length, prompt and pooling apply. ``precision`` ``"auto"`` is
     bfloat16 where the processor computes in it. ``batch_tokens`` are those of one forward, padding included; they
-    change speed and memory, not the order. ``on_progress`` is called with the number of texts just finished. A text of
+    change speed and memory, not the order. Texts that are not read whole are counted
+    (:mod:`samesense.encoder.unread`). ``on_progress`` is called with the number of texts just finished. A text of
     which the tokenizer makes no token has the vector of zeros. ModelError if a text is not a string.
     """
+    watch = Watch(model)
     with without_dropout(model):
-        return each_once(
+        rows = each_once(
             texts,
-            lambda block: _embed(model, block, precision, batch_tokens).cpu().numpy(),
+            lambda block: _embed(model, block, precision, batch_tokens, watch).cpu().numpy(),
             model.get_embedding_dimension() or 0,
             normalize=normalize,
             on_progress=on_progress,
         )
+    note(watch.unread, model)
+    return rows
 
 
-def _embed(model: SentenceTransformer, texts: list[str], precision: Precision, batch_tokens: int | None) -> Tensor:
+def _embed(
+    model: SentenceTransformer, texts: list[str], precision: Precision, batch_tokens: int | None, watch: Watch
+) -> Tensor:
     """Return the embeddings of the texts, ``(texts, dim)``, sorted by their tokens for the forwards."""
     device = model.device
     budget = batch_tokens or (CPU_TOKENS if device.type == "cpu" else ACCELERATOR_TOKENS)
     arithmetic = inference_precision(precision, device)
     with torch.inference_mode(), autocast(device, arithmetic), fast_linear(device):
-        features = batch_to_device(tokenised(model, texts), device)
+        features = tokenised(model, texts)
+        watch.look(texts, features)
+        features = batch_to_device(features, device)
         mask = features.get("attention_mask")
         if mask is None or (read := mask.any(dim=1)).all():
             embeddings = embed_columns(model, [features], mini_batch_num_tokens=budget)[0].float()

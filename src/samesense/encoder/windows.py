@@ -8,7 +8,12 @@ from typing import Literal
 
 import numpy as np
 
+from samesense.encoder.pieces import Pieces, whole
+from samesense.encoder.unread import Unread
 from samesense.types import Embeddings
+
+LETTERS_A_TOKEN = 16
+"""Characters of a text, for each token that a model reads, in which there is nearly always one token more."""
 
 Chunk = Literal["mean", "max"]
 """What the vector of a cut text is of those of its windows: the mean, or of each dimension the greatest."""
@@ -24,11 +29,53 @@ class Reading:
         longest: tokens that it reads at most, those included that it adds; ``None`` for any number.
         lengths: the tokens of each text, uncut, with those that the model adds.
         spans: where each token of a text stands in it, without those that the model adds.
+        pieces: what the model reads of each text, piece by piece; by default a text is read, or is not, as a whole.
     """
 
     longest: int | None
     lengths: Callable[[list[str]], list[int]]
     spans: Callable[[str], list[Span]]
+    pieces: Callable[[list[str]], list[Pieces]] | None = None
+
+    def pieces_of(self, texts: Sequence[str]) -> list[Pieces]:
+        """Return what the model reads of each text."""
+        if self.pieces is not None:
+            return self.pieces(list(texts))
+        longest = self.longest
+        if longest is None:
+            return whole(texts)
+        return [
+            Pieces((text,), 0, known=True) if length > longest else Pieces((), 0, known=True)
+            for text, length in zip(texts, self.lengths(list(texts)), strict=True)
+        ]
+
+    def longer(self, texts: Sequence[str]) -> list[bool]:
+        """Return of each text whether it is cut; of a long one no more is looked at than it takes."""
+        longest = self.longest
+        if longest is None:
+            return [False] * len(texts)
+        enough = LETTERS_A_TOKEN * longest
+        heads = self.lengths([text[:enough] for text in texts])
+        cut = [length > longest for length in heads]
+        doubtful = [place for place, text in enumerate(texts) if not cut[place] and len(text) > enough]
+        for place, length in zip(doubtful, self.lengths([texts[place] for place in doubtful]), strict=True):
+            cut[place] = length > longest
+        return cut
+
+
+def unread_of(texts: Sequence[str], reading: Reading | None) -> Unread:
+    """Return what is not read of texts, without encoding them; ``None`` reads everything."""
+    found = Unread()
+    found.texts = len(texts)
+    if reading is None or not texts:
+        return found
+    found.longest = reading.longest or 0
+    for text, pieces in zip(texts, reading.pieces_of(texts), strict=True):
+        if pieces.cut:
+            found.cut.add(text)
+        if not pieces.known:
+            found.unknown.add(text)
+    return found
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -139,17 +139,27 @@ def encode_with_bar(model: Model, texts: list[str], *, normalize: bool, chunk: C
     return rows
 
 
-def write_unit_vectors(model: Model, texts: Sequence[str], path: Path, unfinished: Unfinished | None = None) -> int:
+def _joined(model: Model, texts: list[str], chunk: Chunk | None, on_progress: Callable[[int], None]) -> Embeddings:
+    """Return the embeddings of texts, of the windows of long ones if asked for."""
+    if chunk is None:
+        return model.encode(texts, normalize=True, on_progress=on_progress)
+    windows = model.windows(texts)
+    return windows.join(model.encode(windows.texts, normalize=True), chunk)
+
+
+def write_unit_vectors(
+    model: Model, texts: Sequence[str], path: Path, unfinished: Unfinished | None = None, chunk: Chunk | None = None
+) -> int:
     """Write the vectors of texts to a file of bare float32, scaled to unit length, and return how long each is.
 
-    They are encoded block by block, but for those that are in ``unfinished``. ModelError if a vector is not finite or
-    all zeros.
+    They are encoded block by block, but for those that are in ``unfinished``; for ``chunk`` see
+    :func:`encode_with_bar`. ModelError if a vector is not finite or all zeros.
     """
     dim = 0
     with progress_bar("encode", "text", len(texts)) as bar, replacing(path) as beside, beside.open("wb") as stream:
 
         def encode(block: list[str]) -> Embeddings:
-            rows = np.asarray(model.encode(block, normalize=True, on_progress=bar.update))
+            rows = np.asarray(_joined(model, block, chunk, bar.update))
             return unit_rows(nonzero_rows(checked_rows(rows, block), block))
 
         for start in range(0, len(texts), BLOCK_TEXTS):

@@ -17,6 +17,8 @@ from samesense.encoder.assembly.build import check_device
 from samesense.encoder.assembly.card_data import offline_cross_card_data
 from samesense.encoder.forward.batching import default_prompt
 from samesense.encoder.forward.precision import autocast, inference_precision
+from samesense.encoder.forward.reading import PairWatch
+from samesense.encoder.unread import note
 from samesense.errors import ModelError
 from samesense.execution.progress import progress_bar, without_bars
 from samesense.failures import first_line
@@ -121,14 +123,21 @@ def as_logits(model: CrossEncoder, *, precision: Precision = "float32") -> Score
     arithmetic = inference_precision(precision, device)
 
     def score(pairs: Sequence[Pair]) -> Scores:
+        watch = PairWatch(model)
         with autocast(device, arithmetic), progress_bar("score", "pair", len(pairs), leave=False, inner=True) as bar:
-            counting = model.register_forward_hook(lambda *_: bar.update(min(FORWARD, len(pairs) - bar.n)))
+
+            def count(module: torch.nn.Module, given: tuple[Any, ...], output: Any) -> None:
+                watch.look(given[0])
+                bar.update(min(FORWARD, len(pairs) - bar.n))
+
+            counting = model.register_forward_hook(count)
             try:
                 logits = model.predict(
                     list(pairs), batch_size=FORWARD, activation_fn=torch.nn.Identity(), show_progress_bar=False
                 )
             finally:
                 counting.remove()
+        note(watch.unread(pairs), model)
         return np.asarray(logits, dtype=np.float64)
 
     return score

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from samesense.encoder.pieces import Pieces
+from samesense.encoder.unread import Unread, note
 from samesense.encoder.vectors.stored import stored_rows
 from samesense.errors import DataError, ModelError
 from samesense.failures import DAMAGED
@@ -141,7 +142,7 @@ class WordVectors:
     A text is cut into words: runs of letters and digits, with the English endings n't and 's, 're and the like apart,
     and marks of punctuation one by one. A word is looked up as it stands, then in lower case. Unknown words are left
     out. A text of no known word has the mean of all word vectors, so that it has a place without pointing anywhere;
-    such texts are counted and warned of.
+    such texts are counted (:mod:`samesense.encoder.unread`).
 
     ``sif`` weights a word by a / (a + p), p its share in running text by Zipf's law: the most frequent word comes
     first. Of repeated words the first counts; ``protocol`` says all of this in words. ModelError if there is not one
@@ -182,17 +183,25 @@ class WordVectors:
             else:
                 out[at] = self._mean
                 unknown.append(text)
-        if unknown:
-            warnings.warn(
-                f"{len(unknown)} of {len(texts)} texts have no known word, {unknown[0][:60]!r} the first; "
-                "they get the mean of all word vectors.",
-                stacklevel=2,
-            )
+        found = Unread()
+        found.texts = len(texts)
+        for text in unknown:
+            found.unknown.add(text)
+        note(found, self)
         return out
+
+    def pieces(self, texts: list[str]) -> list[Pieces]:
+        """Return the words of each text: the row of a known one, another as it stands."""
+        return [_pieces([(word, self._find(word)) for word in WORD.findall(text)]) for text in texts]
 
     def _find(self, word: str) -> int | None:
         row = self._row.get(word)
         return self._row.get(word.lower()) if row is None else row
+
+
+def _pieces(words: list[tuple[str, int | None]]) -> Pieces:
+    known = any(row is not None for _, row in words)
+    return Pieces(tuple(word if row is None else row for word, row in words), len(words), known)
 
 
 def read_words(path: Path, *, sif: bool = False) -> WordVectors:

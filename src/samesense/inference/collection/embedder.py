@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, nonzero_rows
+from samesense.encoder.embedding_cache import Look
 from samesense.encoder.windows import Windows, cut_texts
 from samesense.errors import ModelError
 from samesense.inference.models.load import load
@@ -28,6 +29,7 @@ class Embedder:
         name: what the model is called; it is opened by this name where no other is given.
         precision: arithmetic, for people and for opening it again.
         windows: cuts texts into windows that the encoder reads whole.
+        look: counts what is not read of texts whose vectors are there already.
     """
 
     encode: Encode
@@ -35,6 +37,7 @@ class Embedder:
     name: str = ""
     precision: str = "float32"
     windows: Callable[[Sequence[str]], Windows] = cut_texts
+    look: Look | None = None
 
     def __post_init__(self) -> None:
         if not self.identity:
@@ -70,4 +73,5 @@ def open_embedder(name: str, precision: str = "auto", *, identity: str | None = 
 def embedder_of(model: Model, name: str) -> Embedder:
     """Return a loaded model as what a collection needs of it; ModelError for a cross-encoder."""
     said = "bfloat16" if "bfloat16" in model.protocol else "float32"  # a map has no backend, and says it in words
-    return Embedder(model.encode, model.identity, name, model.backend.removeprefix("torch-") or said, model.windows)
+    precision = model.backend.removeprefix("torch-") or said
+    return Embedder(model.encode, model.identity, name, precision, model.windows, model.look)

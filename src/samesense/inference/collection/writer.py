@@ -86,7 +86,7 @@ class Writer:
     ) -> int:
         """Add texts; return how many."""
         about, before, source = self.about, self.about.rows, iter(entries)
-        unfinished = Unfinished(self.folder / store.UNFINISHED, model.identity)
+        unfinished = Unfinished(self.folder / store.UNFINISHED, model.identity, model.look)
         given: set[int] = set()
         while block := list(islice(source, BLOCK_TEXTS)):
             if upsert:

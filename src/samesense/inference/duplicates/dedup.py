@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from samesense.encoder.windows import Chunk
 from samesense.inference.duplicates.groups import linked, represented
 from samesense.inference.duplicates.links import Links, approximate_links, exact_links, share_found
+from samesense.inference.duplicates.unlike import Unlike
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.mining import check_threshold
@@ -91,6 +93,8 @@ class Deduplicated:
         recall: share of the pairs above the threshold that the search found, by a sample; ``None``: all; NaN: the
             sample has none.
         sampled: how many pairs the sample has.
+        unmerged: rows that are kept though they are as close to another, since the two differ in what the model did not
+            read: behind the cut, or unknown to its tokenizer.
         anew: what :meth:`at` does.
     """
 
@@ -99,6 +103,7 @@ class Deduplicated:
     scores: Scores
     recall: float | None
     sampled: int
+    unmerged: Indices
     anew: Callable[[float], Deduplicated]
 
     @property
@@ -133,7 +138,18 @@ class Deduplicated:
         """Return how many are kept."""
         rows, kept = len(self.kept_by), len(self.kept)
         found = share_found(self.recall, self.sampled, "pairs")
-        return f"{kept} of {rows} texts kept, {rows - kept} removed at a cosine of {self.threshold:.4g} or more{found}"
+        said = f"{kept} of {rows} texts kept, {rows - kept} removed at a cosine of {self.threshold:.4g} or more{found}"
+        left = len(self.unmerged)
+        return f"{said}; {left} of those kept differ from others in what the model did not read" if left else said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as plain JSON types."""
+        rows, kept = len(self.kept_by), len(self.kept)
+        known = self.recall is not None and self.sampled > 0
+        return {
+            "texts": rows, "kept": kept, "removed": rows - kept, "unmerged": len(self.unmerged),
+            "threshold": self.threshold, "recall": self.recall if known else None, "sampled": self.sampled,
+        }  # fmt: skip
 
 
 def approximately(search: Search, rows: int) -> bool:
@@ -150,8 +166,11 @@ def dedup(
     keep: Keep = "first",
     search: Search = "auto",
     work: Path | None = None,
+    chunk: Chunk | None = None,
 ) -> Deduplicated:
     """Find which texts say the same as another at a threshold, and keep one of them.
+
+    Texts that differ in what the model did not read are not the same, whatever their cosine.
 
     Memory grows with the texts and their links, of each :data:`~samesense.inference.duplicates.links.LINKS_PER_ROW` at
     most; vectors are mapped from a file.
@@ -166,6 +185,7 @@ def dedup(
         search: compare all pairs, or each text with those of the lists closest to it; ``"auto"`` does the latter above
             :data:`EXACT_ROWS` different texts.
         work: folder that keeps vectors and links, for other thresholds of the same texts.
+        chunk: what is taken of the windows of texts that are longer than what the model reads; ``None`` cuts them.
 
     Raises:
         ConfigError: if the threshold is no cosine.
@@ -175,17 +195,24 @@ def dedup(
     check_threshold(threshold)
     once = distinct(texts)
     approximate = approximately(search, len(once.texts))
-    made = open_work(work, f"dedup, {'approximate' if approximate else 'exact'}", model, once.texts)
+    made = open_work(work, f"dedup, {'approximate' if approximate else 'exact'}", model, once.texts, chunk)
+    unlike = Unlike(once.texts, model.reading, in_windows=chunk is not None)
 
     def at(cut: float) -> Deduplicated:
         floor = cut if work is None else max(-1.0, cut - ROOM)
         find = approximate_links if approximate else exact_links
         links = made.links(cut, lambda vectors: find(vectors, floor))
+        same = links.scores >= cut
+        same[same] = ~unlike(links.first[same], links.second[same])
+        left = (links.scores >= cut) & ~same
+        apart = np.unique(np.concatenate([links.first[left], links.second[left]]))
+        links = replace(links, first=links.first[same], second=links.second[same], scores=links.scores[same])
         order = _order(once, links, cut, keep)
-        kept = (linked if by == "linked" else represented)(made.vectors, links, cut, order)
+        kept = (linked if by == "linked" else represented)(made.vectors, links, cut, order, unlike)
         return Deduplicated(
             threshold=cut, kept_by=once.first_row[kept.kept_by][once.of_row], scores=kept.scores[once.of_row],
             recall=links.recall, sampled=links.sampled, anew=at,
+            unmerged=once.first_row[apart[kept.kept_by[apart] == apart]],
         )  # fmt: skip
 
     return at(threshold)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from samesense.encoder.cosine import row_cosines
 from samesense.inference.duplicates.links import Links
 from samesense.inference.search.exact import margin, unit_rows
 from samesense.inference.search.mining import Near, cosines_of, near_pairs, pair_cosines, parts
+from samesense.inference.search.ties import best as best_of
 from samesense.types import Embeddings, Indices, Scores
 
 
@@ -25,17 +28,21 @@ class Kept(NamedTuple):
     scores: Scores
 
 
-def represented(vectors: Embeddings, links: Links, threshold: float, order: Indices) -> Kept:
+Differ = Callable[[Indices, Indices], npt.NDArray[np.bool_]]
+"""Pairs of rows in, and out which of them are different however close."""
+
+
+def represented(vectors: Embeddings, links: Links, threshold: float, order: Indices, differ: Differ) -> Kept:
     """Go through the rows in ``order``: keep one unless a row that is kept already is at the threshold or closer.
 
-    A row that is not kept belongs to the closest of these, among the links that were found. No two rows that are kept
-    are linked. Where links were left out, rows are compared again; ``vectors`` are ``(rows, dim)``, ``order`` names
-    each row once.
+    A row that is not kept belongs to the closest of these, among the links that were found, and of equally close ones
+    to the first. No two rows that are kept are linked. Where links were left out, rows are compared again, and those
+    that ``differ`` are not linked; ``vectors`` are ``(rows, dim)``, ``order`` names each row once.
     """
     kept_by = np.full(len(order), -1, dtype=np.int64)
     scores = np.ones(len(order))
     starts, others, near = _lists(links, threshold, len(order))
-    crowd = _Crowd(vectors, threshold)
+    crowd = _Crowd(vectors, threshold, differ)
     alone = np.diff(starts) == 0
     alone &= links.beyond < threshold
     kept_by[alone] = np.flatnonzero(alone)
@@ -43,7 +50,8 @@ def represented(vectors: Embeddings, links: Links, threshold: float, order: Indi
         listed = others[starts[row] : starts[row + 1]]
         close = np.flatnonzero(kept_by[listed] == listed)
         if len(close):
-            best = starts[row] + close[int(np.argmax(near[starts[row] + close]))]
+            places = starts[row] + close
+            best = places[best_of(near[places], others[places])]
             kept_by[row], scores[row] = others[best], near[best]
         else:
             kept_by[row], scores[row] = row, 1.0
@@ -55,8 +63,8 @@ def represented(vectors: Embeddings, links: Links, threshold: float, order: Indi
 class _Crowd:
     """Rows that are kept and may have links that were left out: such a link has two of them at its ends."""
 
-    def __init__(self, vectors: Embeddings, threshold: float) -> None:
-        self._vectors, self._threshold = vectors, threshold
+    def __init__(self, vectors: Embeddings, threshold: float, differ: Differ) -> None:
+        self._vectors, self._threshold, self._differ = vectors, threshold, differ
         self._rows: list[int] = []
         self._held = np.zeros((64, vectors.shape[1]), dtype=np.float32)
 
@@ -66,10 +74,12 @@ class _Crowd:
         unit, count = unit_rows(own, row)[0], len(self._rows)
         close = np.flatnonzero(self._held[:count] @ unit >= self._threshold - margin(len(unit)))
         rows = np.array(self._rows, dtype=np.int64)[close]
-        exact = row_cosines(own, self._vectors[rows]) if len(rows) else np.full(1, -np.inf)
-        best = int(np.argmax(exact))
-        if exact[best] >= self._threshold:
-            return int(rows[best]), float(exact[best])
+        exact = row_cosines(own, self._vectors[rows]) if len(rows) else np.zeros(0)
+        rows, exact = rows[exact >= self._threshold], exact[exact >= self._threshold]
+        same = ~self._differ(np.full(len(rows), row), rows)
+        if same.any():
+            best = best_of(exact[same], rows[same])
+            return int(rows[same][best]), float(exact[same][best])
         if count == len(self._held):
             self._held = np.concatenate([self._held, np.zeros_like(self._held)])
         self._held[count] = unit
@@ -87,18 +97,20 @@ def _lists(links: Links, threshold: float, rows: int) -> tuple[Indices, Indices,
     return starts, others[order], np.concatenate([scores, scores])[order]
 
 
-def linked(vectors: Embeddings, links: Links, threshold: float, order: Indices) -> Kept:
+def linked(vectors: Embeddings, links: Links, threshold: float, order: Indices, differ: Differ) -> Kept:
     """Keep of each connected component, whose edges are the links at the threshold, the row that is first in ``order``.
 
     It is single-linkage clustering, cut at the threshold: ends of a chain need not be close. Links that were left out
-    are searched again where the search was exact.
+    are searched again where the search was exact, and rows that ``differ`` are not linked.
     """
     labels = np.arange(len(order), dtype=np.int64)
     labels = _joined(labels, links.first[links.scores >= threshold], links.second[links.scores >= threshold])
     if links.recall is None:
         crowd = np.flatnonzero(links.beyond >= threshold)
         for near in near_pairs(vectors[crowd], lambda: threshold) if len(crowd) else ():
-            labels = _linked(labels, vectors, Near(crowd[near.first], crowd[near.second], near.scores), threshold)
+            near = Near(crowd[near.first], crowd[near.second], near.scores)
+            near = near.take(labels[near.first] != labels[near.second])
+            labels = _linked(labels, vectors, near.take(~differ(near.first, near.second)), threshold)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     best = np.full(len(order), len(order), dtype=np.int64)
@@ -112,7 +124,6 @@ def linked(vectors: Embeddings, links: Links, threshold: float, order: Indices) 
 
 def _linked(labels: Indices, vectors: Embeddings, near: Near, threshold: float) -> Indices:
     """Return the labels, each the lowest row of its component, after linking pairs that reach the threshold."""
-    near = near.take(labels[near.first] != labels[near.second])
     sure = near.scores >= threshold + margin(vectors.shape[1])
     labels = _joined(labels, near.first[sure], near.second[sure])
     doubtful = near.take(~sure)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from samesense.encoder.cosine import row_cosines
+from samesense.encoder.windows import Chunk
 from samesense.errors import ConfigError
 from samesense.inference.duplicates.dedup import ROOM, Distinct, Search, approximately, distinct
 from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, share_found
+from samesense.inference.duplicates.unlike import Unlike
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest, unit_rows
 from samesense.inference.search.lists import blocks, make_lists, near_in_lists
 from samesense.inference.search.mining import check_threshold, parts
+from samesense.inference.search.ties import groups, in_order, same_as
 from samesense.types import Embeddings, Indices
 
 
@@ -48,6 +51,8 @@ class Matched:
         rows: how many the first list has.
         recall: share of the true matches that the search found, by a sample; ``None``: all; NaN: the sample has none.
         sampled: how many matches the sample has.
+        unmerged: rows of the first list that are close to one of the second and are not matched with it, since the two
+            differ in what the model did not read: behind the cut, or unknown to its tokenizer.
         anew: what :meth:`at` does.
     """
 
@@ -56,6 +61,7 @@ class Matched:
     rows: int
     recall: float | None
     sampled: int
+    unmerged: Indices
     anew: Callable[[float], Matched]
 
     @property
@@ -72,7 +78,18 @@ class Matched:
         """Return how many rows have a match."""
         matched = self.rows - len(self.unmatched)
         found = share_found(self.recall, self.sampled, "matches")
-        return f"{matched} of {self.rows} texts matched at a cosine of {self.threshold:.4g} or more{found}"
+        said = f"{matched} of {self.rows} texts matched at a cosine of {self.threshold:.4g} or more{found}"
+        left = len(self.unmerged)
+        return f"{said}; {left} are close to others that differ in what the model did not read" if left else said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as plain JSON types."""
+        known = self.recall is not None and self.sampled > 0
+        return {
+            "texts": self.rows, "matched": self.rows - len(self.unmatched), "matches": len(self.pairs),
+            "unmerged": len(self.unmerged), "threshold": self.threshold, "recall": self.recall if known else None,
+            "sampled": self.sampled,
+        }  # fmt: skip
 
 
 def check_top(top: int, *, one_to_one: bool) -> None:
@@ -94,6 +111,7 @@ def match(
     one_to_one: bool = False,
     search: Search = "auto",
     work: Path | None = None,
+    chunk: Chunk | None = None,
 ) -> Matched:
     """Find for each text of one list the closest of another, at a threshold or above.
 
@@ -110,6 +128,7 @@ def match(
         search: compare all pairs, or only those of the closest lists of near rows; ``"auto"`` does the latter above
             :data:`~samesense.inference.duplicates.dedup.EXACT_ROWS` of its texts.
         work: folder that keeps vectors and links, for other thresholds of the same texts.
+        chunk: what is taken of the windows of texts that are longer than what the model reads; ``None`` cuts them.
 
     Raises:
         ConfigError: if the threshold is no cosine, or ``top`` does not fit.
@@ -119,19 +138,55 @@ def match(
     check_threshold(threshold)
     check_top(top, one_to_one=one_to_one)
     first, second = distinct(texts), distinct(others)
-    count, approximate = max(LINKS_PER_ROW, top), approximately(search, len(second.texts))
+    count, approximate = LINKS_PER_ROW + top, approximately(search, len(second.texts))
     here = len(first.texts)
     what = f"match, {'approximate' if approximate else 'exact'}, {here} texts, {count} each"
-    made = open_work(work, what, model, [*first.texts, *second.texts])
+    both = [*first.texts, *second.texts]
+    made = open_work(work, what, model, both, chunk)
+    unlike = Unlike(both, model.reading, in_windows=chunk is not None)
+    same = _same_texts(first, second)
 
     def at(cut: float) -> Matched:
         floor = cut if work is None else max(-1.0, cut - ROOM)
         find = _approximate if approximate else _exact
         links = made.links(cut, lambda vectors: find(vectors, here, floor, count))
+        links, left = _alike(links, cut, unlike, here)
+        links = _with_same(links, same)
         pairs = _one_to_one(links, cut, first, second) if one_to_one else _closest(links, cut, first, second, top)
-        return Matched(threshold=cut, pairs=pairs, rows=len(texts), recall=links.recall, sampled=links.sampled, anew=at)
+        apart = np.isin(first.of_row, left)
+        return Matched(
+            threshold=cut, pairs=pairs, rows=len(texts), recall=links.recall, sampled=links.sampled,
+            unmerged=np.flatnonzero(apart), anew=at,
+        )  # fmt: skip
 
     return at(threshold)
+
+
+def _same_texts(first: Distinct, second: Distinct) -> Indices:
+    """Return of each text of the first list its place in the second, -1 if it is not there ``(texts,)``."""
+    place = {text: number for number, text in enumerate(second.texts)}
+    return np.array([place.get(text, -1) for text in first.texts], dtype=np.int64)
+
+
+def _alike(links: Links, threshold: float, unlike: Unlike, here: int) -> tuple[Links, Indices]:
+    """Return the links at the threshold without those of texts that are unlike, and the first texts of the latter."""
+    close = np.flatnonzero(links.scores >= threshold)
+    apart = unlike(links.first[close], here + links.second[close])
+    kept = close[~apart]
+    alike = replace(links, first=links.first[kept], second=links.second[kept], scores=links.scores[kept])
+    return alike, np.unique(links.first[close[apart]])
+
+
+def _with_same(links: Links, same: Indices) -> Links:
+    """Return the links with one of each text to itself in the second list, whose cosine is 1."""
+    there = np.flatnonzero(same >= 0)
+    other = same[links.first] != links.second
+    return replace(
+        links,
+        first=np.concatenate([there, links.first[other]]),
+        second=np.concatenate([same[there], links.second[other]]),
+        scores=np.concatenate([np.ones(len(there)), links.scores[other]]),
+    )
 
 
 def _exact(vectors: Embeddings, here: int, floor: float, count: int) -> Links:
@@ -167,7 +222,7 @@ def _closest(links: Links, threshold: float, first: Distinct, second: Distinct, 
     """Return for each row of the first list its matches, ``top`` at most, the closest first, then by row."""
     of_text: list[list[Match]] = [[] for _ in first.texts]
     copies = _rows(second)
-    for text, other, score in _at(links, threshold):
+    for text, other, score in _at(links, first, second):
         rows = copies[other][: top - len(of_text[text])].tolist()
         of_text[text] += [Match(0, row, score) for row in rows]
     return [one._replace(row=row) for row, text in enumerate(first.of_row.tolist()) for one in of_text[text]]
@@ -176,33 +231,53 @@ def _closest(links: Links, threshold: float, first: Distinct, second: Distinct, 
 def _one_to_one(links: Links, threshold: float, first: Distinct, second: Distinct) -> list[Match]:
     """Return matches that share no row, the closest first; a row whose matches are all taken has none.
 
-    Of those that tie, rows of the first list go in their order, and each takes the first of the second that is left.
-    Copies of texts wait in queues, since their pairs may be many.
+    Rows with the same text are matched before any others. Of those that tie, rows of the first list go in their order,
+    and each takes the first of the second that is left. Copies of texts wait in queues, since their pairs may be many.
     """
     waiting, free = ([deque(rows.tolist()) for rows in _rows(texts)] for texts in (first, second))
     found: list[Match] = []
-    for score, tied in groupby(sorted(_at(links, threshold), key=lambda link: -link[2]), key=lambda link: link[2]):
-        others: dict[int, list[int]] = {}
-        for text, other, _ in tied:
-            others.setdefault(text, []).append(other)
+    for tied in _tied(list(_at(links, first, second)), first, second):
+        others: dict[int, dict[int, float]] = {}
+        for text, other, score in tied:
+            others.setdefault(text, {})[other] = score
         ready = [(waiting[text][0], text) for text in others if waiting[text]]
         heapify(ready)
         while ready:
             row, text = heappop(ready)
-            left = [free[other] for other in others[text] if free[other]]
+            left = [other for other in others[text] if free[other]]
             if left:
-                found.append(Match(row, min(left, key=lambda rows: rows[0]).popleft(), score))
+                other = min(left, key=lambda other: free[other][0])
+                found.append(Match(row, free[other].popleft(), others[text][other]))
                 waiting[text].popleft()
                 if waiting[text]:
                     heappush(ready, (waiting[text][0], text))
     return sorted(found)
 
 
-def _at(links: Links, threshold: float) -> Iterator[tuple[int, int, float]]:
-    """Yield the links at the threshold: those of a text together, the closest first, then by the other text."""
+def _at(links: Links, first: Distinct, second: Distinct) -> Iterator[tuple[int, int, float]]:
+    """Yield the links of each text together, in the order of :mod:`samesense.inference.search.ties`."""
     order = np.lexsort((links.second, -links.scores, links.first))
-    close = order[links.scores[order] >= threshold]
-    yield from zip(*(part[close].tolist() for part in (links.first, links.second, links.scores)), strict=True)
+    starts = np.flatnonzero(np.diff(links.first[order], prepend=-1))
+    for own in np.split(order, starts[1:]) if len(order) else ():
+        text = int(links.first[own[0]])
+        others, scores = links.second[own], links.scores[own]
+        if len(own) > 1:
+            places = in_order(scores, others, same_as(first.texts[text], [second.texts[other] for other in others]))
+            others, scores = others[places], scores[places]
+        yield from ((text, other, score) for other, score in zip(others.tolist(), scores.tolist(), strict=True))
+
+
+def _tied(
+    links: list[tuple[int, int, float]], first: Distinct, second: Distinct
+) -> Iterator[list[tuple[int, int, float]]]:
+    """Yield groups of links that tie, the closest first, and before all those of rows with the same text."""
+    same = [link for link in links if first.texts[link[0]] == second.texts[link[1]]]
+    if same:
+        yield same
+    rest = sorted((link for link in links if first.texts[link[0]] != second.texts[link[1]]), key=lambda link: -link[2])
+    numbers = groups(np.array([score for _, _, score in rest])).tolist()
+    for _, tied in groupby(zip(numbers, rest, strict=True), key=lambda one: one[0]):
+        yield [link for _, link in tied]
 
 
 def _rows(texts: Distinct) -> list[Indices]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from samesense.encoder.embedding_cache import Unfinished, kept_while_unfinished
+from samesense.encoder.windows import Chunk
 from samesense.errors import DataError, OutputError
 from samesense.failures import DAMAGED
 from samesense.files import LOCK, is_temporary, map_array, only_writer, read_json, replacing, write_json
@@ -70,7 +71,7 @@ def _read(path: Path) -> Links:
         raise DataError(f"{path} cannot be read ({error}). Delete the folder; it will be made anew.") from error
 
 
-def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]) -> Work:
+def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str], chunk: Chunk | None = None) -> Work:
     """Return the work on these texts, encoding them unless that is done; equal texts should be given once.
 
     Args:
@@ -79,6 +80,7 @@ def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]
         what: kind of the search.
         model: encodes the texts.
         texts: they.
+        chunk: what is taken of the windows of texts that are longer than what the model reads; ``None`` cuts them.
 
     Raises:
         OutputError: if the folder holds something else, or work on other texts or by another model, or another process
@@ -88,16 +90,21 @@ def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]
     if folder is None:
         holder = TemporaryDirectory(prefix="samesense-")
         place = Path(holder.name)
-        return Work(place, About(what, "", "", len(texts), write_unit_vectors(model, texts, place / VECTORS)), holder)
+        dim = write_unit_vectors(model, texts, place / VECTORS, chunk=chunk)
+        return Work(place, About(what, "", "", len(texts), dim), holder)
+    what = what if chunk is None else f"{what}, {chunk} of windows"
     known = {"what": what, "texts": rows_hash(texts), "model": json_hash(model.identity)}
     check_folder(folder)
     if not (folder / ABOUT).exists():
         if folder.exists() and (not folder.is_dir() or any(not _is_ours(path.name) for path in folder.iterdir())):
             raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
         with only_writer(folder), kept_while_unfinished(folder / UNFINISHED):
-            unfinished = Unfinished(folder / UNFINISHED, model.identity)
-            dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished)
+            identity = model.identity if chunk is None else f"{model.identity} {chunk} of windows"
+            unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
+            dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk)
             write_json(folder / ABOUT, asdict(About(**known, rows=len(texts), dim=dim)))
+    else:
+        model.look(texts if chunk is None else model.windows(texts).texts)
     return Work(folder, _earlier(folder, known, len(texts)))
 
 

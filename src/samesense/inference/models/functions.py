@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, unit
-from samesense.encoder.windows import Reading
-from samesense.errors import ConfigError
+from samesense.encoder.windows import Reading, Span
+from samesense.errors import ConfigError, ModelError
 from samesense.hashes import content_hash
 from samesense.inference.models.chat import Chat
 from samesense.inference.models.model import Model
@@ -168,7 +168,14 @@ def _words(place: str) -> FunctionEncoder:
         raise ConfigError(f"Word vectors have one option, ?sif; received ?{option}.")
     path = Path(file).expanduser()
     words = read_words(path, sif=bool(question))
-    return FunctionEncoder(words, f"cosine, {words.protocol}", lambda: f"words {option} sha256 {_content(path)}")
+    reading = Reading(None, lambda texts: [len(one.all) for one in words.pieces(texts)], _no_spans, words.pieces)
+    return FunctionEncoder(
+        words, f"cosine, {words.protocol}", lambda: f"words {option} sha256 {_content(path)}", reading=reading
+    )
+
+
+def _no_spans(text: str) -> list[Span]:
+    raise ModelError("Word vectors read texts of any length, so no text is cut.")
 
 
 def _imported(name: str, kind: str) -> Any:

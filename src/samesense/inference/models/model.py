@@ -12,7 +12,8 @@ import numpy as np
 from samesense.data.formats.files import text_problem
 from samesense.encoder.cosine import cosine_score, unit
 from samesense.encoder.embedding_cache import EmbeddingCache
-from samesense.encoder.windows import Reading, Windows, cut_texts
+from samesense.encoder.unread import note
+from samesense.encoder.windows import Reading, Windows, cut_texts, unread_of
 from samesense.errors import DataError, ModelError
 from samesense.inference.models.backends import Choice
 from samesense.inference.onnx.encoder import OnnxEncoder
@@ -169,6 +170,10 @@ class Model:
         found: Reading | None = getattr(self._embedder, "reading", None)
         return found
 
+    def look(self, texts: Sequence[str]) -> None:
+        """Count what is not read of texts whose vectors are there already; see :mod:`samesense.encoder.unread`."""
+        note(unread_of(list(dict.fromkeys(texts)), self.reading), self._embedder)
+
     def windows(self, texts: Sequence[str]) -> Windows:
         """Return texts as windows that the model reads whole; see :mod:`samesense.encoder.windows`."""
         return cut_texts(texts, self.reading)
@@ -194,7 +199,7 @@ class Model:
         """
         if self._encoder is not None:
             identity = "" if folder is None else self.identity
-            self._cache = EmbeddingCache(self._encoder.encode, folder=folder, identity=identity)
+            self._cache = EmbeddingCache(self._encoder.encode, folder=folder, identity=identity, look=self.look)
 
     def fill(self, texts: Iterable[str], *, on_progress: Callable[[int], None] | None = None) -> int:
         """Encode what is not remembered yet; return how many texts that were, 0 where nothing is remembered."""

@@ -10,12 +10,13 @@ from sentence_transformers import SentenceTransformer
 from samesense.encoder.assembly.pooling import describe_pooling
 from samesense.encoder.each_once import each_once
 from samesense.encoder.encode import encode
-from samesense.encoder.forward.batching import default_prompt, tokenised
+from samesense.encoder.forward.batching import tokenised
 from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.precision import autocast, inference_precision
+from samesense.encoder.forward.reading import Watch, reading_of
 from samesense.encoder.saving.storage import model_identity
-from samesense.encoder.windows import Reading, Span
-from samesense.errors import ModelError
+from samesense.encoder.unread import note
+from samesense.encoder.windows import Reading
 from samesense.execution.threads import torch_threads
 from samesense.types import Embeddings, Precision
 
@@ -65,24 +66,8 @@ class TorchEncoder:
 
     @property
     def reading(self) -> Reading:
-        """How much the model reads of a text; ModelError where spans are asked for and the tokenizer has none."""
-        model = self.sentence_transformer
-        longest, tokenizer = model.max_seq_length, model.tokenizer
-        prompt = default_prompt(model)
-
-        def lengths(texts: list[str]) -> list[int]:
-            return [len(ids) for ids in tokenizer([prompt + text for text in texts], verbose=False)["input_ids"]]
-
-        def spans(text: str) -> list[Span]:
-            if not getattr(tokenizer, "is_fast", False):
-                raise ModelError(
-                    "The model's tokenizer does not say where a token stands, so no text can be cut by it."
-                )
-            read = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-            found: list[Span] = read["offset_mapping"]
-            return found
-
-        return Reading(longest if isinstance(longest, int) else None, lengths, spans)
+        """How the model reads texts."""
+        return reading_of(self.sentence_transformer)
 
     def encode(
         self, texts: Sequence[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
@@ -112,9 +97,11 @@ def _encode_alone(
     Every text is a batch of its own: how products are cut and summed depends on the shape of a batch, and so do the
     last bits. They depend on the number of threads too, which must be one.
     """
+    watch = Watch(model)
     whole = _is_read(model, "")  # with special tokens every text is read
 
     def embed(block: list[str]) -> Embeddings:
+        watch.read(block)
         rows = np.zeros((len(block), model.get_embedding_dimension() or 0), dtype=np.float32)
         read = [at for at, text in enumerate(block) if whole or _is_read(model, text)]
         with autocast(model.device, inference_precision(precision, model.device)):
@@ -123,9 +110,11 @@ def _encode_alone(
         return rows
 
     with without_dropout(model):
-        return each_once(
+        rows = each_once(
             texts, embed, model.get_embedding_dimension() or 0, normalize=normalize, on_progress=on_progress
         )
+    note(watch.unread, model)
+    return rows
 
 
 def _is_read(model: SentenceTransformer, text: str) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.encoder.each_once import each_once, token_batches
-from samesense.encoder.windows import Reading, Span
+from samesense.encoder.tokens import reading_by, unknown_id
+from samesense.encoder.unread import Unread, note
+from samesense.encoder.windows import Reading
 from samesense.errors import ModelError
 from samesense.execution.threads import cores
 from samesense.failures import first_line
@@ -97,21 +100,9 @@ class OnnxEncoder:
 
     @property
     def reading(self) -> Reading:
-        """How much the model reads of a text."""
-        from tokenizers import Tokenizer
-
-        whole = Tokenizer.from_str(self._tokenizer.to_str())
-        whole.no_truncation()
-        prompt, special = self.description.prompt, self.description.special_tokens
-
-        def lengths(texts: list[str]) -> list[int]:
-            read = whole.encode_batch([prompt + text for text in texts], add_special_tokens=special)
-            return [len(one.ids) for one in read]
-
-        def spans(text: str) -> list[Span]:
-            return list(whole.encode(text, add_special_tokens=False).offsets)
-
-        return Reading(self.description.max_tokens, lengths, spans)
+        """How the model reads texts."""
+        known = self.description
+        return reading_by(self._tokenizer, prompt=known.prompt, special=known.special_tokens, longest=known.max_tokens)
 
     def encode(
         self,
@@ -122,13 +113,39 @@ class OnnxEncoder:
         on_progress: Callable[[int], None] | None = None,
     ) -> Embeddings:
         """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; see :func:`each_once`."""
-        budget = batch_tokens or BATCH_TOKENS
+        budget, unread = batch_tokens or BATCH_TOKENS, Unread()
+        unread.longest = self.description.max_tokens or 0
 
         def embed(block: list[str]) -> Embeddings:
             encodings = self._encodings(block)
+            self._count(block, encodings, unread)
             return self._alone(encodings) if self.deterministic else self._together(encodings, budget)
 
-        return each_once(texts, embed, self.description.dim, normalize=normalize, on_progress=on_progress)
+        rows = each_once(texts, embed, self.description.dim, normalize=normalize, on_progress=on_progress)
+        note(unread, self)
+        return rows
+
+    def _count(self, texts: list[str], encodings: list[Encoding], unread: Unread) -> None:
+        """Count the texts of which something is not read; see :class:`~samesense.encoder.forward.reading.Watch`."""
+        unread.texts += len(texts)
+        longest, unknown, added = self.description.max_tokens, unknown_id(self._tokenizer), self._added
+        few = []
+        for text, encoding in zip(texts, encodings, strict=True):
+            ids = encoding.ids
+            if len(ids) == longest and encoding.overflowing:
+                unread.cut.add(text)
+            strange = 0 if unknown is None else ids.count(unknown)
+            known = len(ids) - strange - added
+            if known <= 0 or (strange and known <= 2):
+                few.append(text)
+        for text, pieces in zip(few, self.reading.pieces_of(few), strict=True):
+            if not pieces.known:
+                unread.unknown.add(text)
+
+    @cached_property
+    def _added(self) -> int:
+        """The tokens of no text."""
+        return len(self._encodings([""])[0].ids)
 
     def token_ids(self, text: str) -> list[int]:
         """Return the ids that the graph is given for ``text``, prompt and special tokens included."""

@@ -1,0 +1,186 @@
+"""How a sentence-transformers model reads texts, and what of those that it is given it does not read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional as F
+
+from samesense.encoder.forward.batching import default_prompt, tokenised
+from samesense.encoder.forward.grad_cache import Features
+from samesense.encoder.pieces import Cutter, Pieces
+from samesense.encoder.tokens import reading_by, unknown_id
+from samesense.encoder.unread import Unread
+from samesense.encoder.windows import Reading, Span
+from samesense.errors import ModelError
+from samesense.types import Pair
+
+PAIR_ADDS = 3
+"""Tokens that a cross-encoder adds to those of a pair, or one more."""
+
+
+def reading_of(model: SentenceTransformer | CrossEncoder) -> Reading:
+    """Return how a model reads texts; ModelError where spans are asked for and its tokenizer has none."""
+    first: Any = model[0]
+    tokenizer, prompt = getattr(first, "tokenizer", None), default_prompt(model)
+    if isinstance(tokenizer, Tokenizer):  # of a static model, which cuts if its file says so
+        longest = (tokenizer.truncation or {}).get("max_length")
+        return reading_by(tokenizer, prompt=prompt, special=False, longest=longest)
+    limit = model.max_seq_length
+    longest = limit if isinstance(limit, int) else None
+    if not callable(tokenizer) or not hasattr(tokenizer, "unk_token_id"):
+        return Reading(None, lambda texts: [0] * len(texts), _no_spans)
+    return (_fast if getattr(tokenizer, "is_fast", False) else _slow)(tokenizer, longest, prompt)
+
+
+def _no_spans(text: str) -> list[Span]:
+    raise ModelError("The model's tokenizer does not say where a token stands, so no text can be cut by it.")
+
+
+def _fast(tokenizer: Any, longest: int | None, prompt: str) -> Reading:
+    """Return the reading of a fast tokenizer of transformers."""
+    cutter = Cutter(
+        unknown=tokenizer.unk_token_id,
+        longest=longest,
+        prompt=prompt,
+        fold=tokenizer.backend_tokenizer.normalizer,
+        from_end=tokenizer.truncation_side == "left",
+    )
+
+    def encodings(texts: list[str]) -> Any:
+        return tokenizer([prompt + text for text in texts], verbose=False).encodings if texts else []
+
+    def spans(text: str) -> list[Span]:
+        read = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        offsets: list[Span] = read["offset_mapping"]
+        return offsets
+
+    return Reading(
+        longest,
+        lambda texts: [len(one.ids) for one in encodings(texts)],
+        spans,
+        lambda texts: [cutter.pieces(text, one) for text, one in zip(texts, encodings(texts), strict=True)],
+    )
+
+
+def _slow(tokenizer: Any, longest: int | None, prompt: str) -> Reading:
+    """Return the reading of a tokenizer in Python, which does not say where a token stands."""
+    unknown = tokenizer.unk_token_id
+    added = set(tokenizer.all_special_ids) - {unknown}
+
+    def encoded(texts: list[str]) -> list[list[int]]:
+        ids: list[list[int]] = tokenizer([prompt + text for text in texts], verbose=False)["input_ids"] if texts else []
+        return ids
+
+    def pieces(text: str, ids: list[int]) -> Pieces:
+        lost = 0 if longest is None else max(0, len(ids) - longest)
+        own = tuple(one for one in ids if one not in added)
+        known = any(one != unknown for one in own)
+        if unknown in own:
+            return Pieces((text,), int(not lost), known)
+        return Pieces(own, len(own) - lost, known)
+
+    return Reading(
+        longest,
+        lambda texts: [len(ids) for ids in encoded(texts)],
+        _no_spans,
+        lambda texts: [pieces(text, ids) for text, ids in zip(texts, encoded(texts), strict=True)],
+    )
+
+
+class Watch:
+    """Counts what a model does not read of texts that it is given, by the tokens that are made of them anyway.
+
+    Only texts whose tokens may tell of something unread are tokenised again.
+    """
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        self.unread = Unread()
+        self._model = model
+        self._reading = reading_of(model)
+        self._added = self._reading.lengths([""])[0]  # the tokens of no text
+        tokenizer = getattr(model[0], "tokenizer", None)
+        bare = isinstance(tokenizer, Tokenizer)
+        self._unknown = unknown_id(tokenizer) if bare else getattr(tokenizer, "unk_token_id", None)
+        self.unread.longest = self._reading.longest or 0
+
+    def read(self, texts: Sequence[str]) -> None:
+        """Look at texts of which a model is given no features here."""
+        self.look(texts, tokenised(self._model, texts))
+
+    def look(self, texts: Sequence[str], features: Features) -> None:
+        """Look at texts of which a model was given these features."""
+        self.unread.texts += len(texts)
+        counts = _counts(features, self._unknown)
+        if counts is None:
+            return
+        lengths, strange = counts
+        longest = self._reading.longest
+        full = lengths >= longest if longest is not None else torch.zeros_like(lengths, dtype=torch.bool)
+        known = lengths - strange - self._added
+        blank = (known <= 0) | ((strange > 0) & (known <= 2))  # a token may stand for a space alone
+        if full.any():
+            long = [texts[place] for place in full.nonzero().flatten().tolist()]
+            for text, cut in zip(long, self._reading.longer(long), strict=True):
+                if cut:
+                    self.unread.cut.add(text)
+        if blank.any():
+            few = [texts[place] for place in blank.nonzero().flatten().tolist()]
+            for text, pieces in zip(few, self._reading.pieces_of(few), strict=True):
+                if not pieces.known:
+                    self.unread.unknown.add(text)
+
+
+def _counts(features: Features, unknown: int | None) -> tuple[Tensor, Tensor] | None:
+    """Return the tokens of each text, and how many of them stand for what is not known; ``None`` if none are there."""
+    ids, mask = features.get("input_ids"), features.get("attention_mask")
+    if ids is None:
+        return None
+    strange = ids == unknown if unknown is not None else torch.zeros_like(ids, dtype=torch.bool)
+    if mask is not None and mask.shape == ids.shape:
+        return mask.sum(dim=1), (strange & mask.bool()).sum(dim=1)
+    if "offsets" not in features:
+        return None
+    edges = F.pad(features["offsets"], (0, 1), value=len(ids))
+    before = F.pad(strange.cumsum(0), (1, 0))
+    return edges.diff(), before[edges].diff()
+
+
+class PairWatch:
+    """The same of pairs that a cross-encoder is given; of a pair that is cut the longer text counts as cut."""
+
+    def __init__(self, model: CrossEncoder) -> None:
+        self._reading = reading_of(model)
+        self._unknown = getattr(model.tokenizer, "unk_token_id", None)
+        self._full = self._strange = False
+
+    def look(self, features: Features) -> None:
+        """Look at the features of some pairs."""
+        counts = _counts(features, self._unknown)
+        if counts is not None:
+            longest = self._reading.longest
+            self._full = self._full or (longest is not None and bool((counts[0] >= longest).any()))
+            self._strange = self._strange or bool((counts[1] > 0).any() or (counts[0] <= PAIR_ADDS + 1).any())
+
+    def unread(self, pairs: Sequence[Pair]) -> Unread:
+        """Return what was not read, of the pairs whose features were looked at."""
+        found, longest = Unread(), self._reading.longest
+        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        found.texts, found.longest = len(texts), longest or 0
+        if self._full and longest is not None:
+            size_of = dict(zip(texts, self._reading.lengths(texts), strict=True))
+            alone = self._reading.lengths([""])[0]
+            for pair in pairs:
+                first, second = (size_of[text] - alone for text in pair)
+                if first + second + PAIR_ADDS > longest:
+                    found.cut.add(pair[0] if first > second else pair[1])
+        if self._strange:
+            for text, pieces in zip(texts, self._reading.pieces_of(texts), strict=True):
+                if not pieces.known:
+                    found.unknown.add(text)
+        return found

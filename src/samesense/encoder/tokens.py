@@ -1,0 +1,62 @@
+"""How a tokenizer of the ``tokenizers`` library reads texts; needs neither torch nor transformers."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from samesense.encoder.pieces import Cutter
+from samesense.encoder.windows import Reading, Span
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+def reading_by(tokenizer: Tokenizer, *, prompt: str, special: bool, longest: int | None) -> Reading:
+    """Return how a model reads texts by this tokenizer, which may cut them itself.
+
+    Args:
+        tokenizer: it is left as it is.
+        prompt: read before every text.
+        special: the tokenizer adds its special tokens.
+        longest: tokens that the model reads at most, ``None`` for any number.
+    """
+    uncut = _uncut(tokenizer)
+    cutter = Cutter(unknown_id(uncut), longest, prompt, uncut.normalizer)
+
+    def encodings(texts: list[str]) -> Any:
+        return uncut.encode_batch([prompt + text for text in texts], add_special_tokens=special)
+
+    def spans(text: str) -> list[Span]:
+        return list(uncut.encode(text, add_special_tokens=False).offsets)
+
+    return Reading(
+        longest,
+        lambda texts: [len(one.ids) for one in encodings(texts)],
+        spans,
+        lambda texts: [cutter.pieces(text, one) for text, one in zip(texts, encodings(texts), strict=True)],
+    )
+
+
+@lru_cache(maxsize=8)
+def _uncut(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a tokenizer that neither cuts nor fills: itself, or a copy."""
+    if tokenizer.truncation is None and tokenizer.padding is None:
+        return tokenizer
+    copied = type(tokenizer).from_str(tokenizer.to_str())
+    copied.no_truncation()
+    copied.no_padding()
+    return copied
+
+
+@lru_cache(maxsize=8)
+def unknown_id(tokenizer: Tokenizer) -> int | None:
+    """Return the id of the token for what is not known; ``None`` for a tokenizer that has none."""
+    token = getattr(tokenizer.model, "unk_token", None)
+    if token is not None:
+        return tokenizer.token_to_id(token)
+    if hasattr(tokenizer.model, "nbest_size"):  # of Unigram alone, which keeps it to itself
+        kept: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")
+        return kept
+    return None

@@ -1,0 +1,208 @@
+"""What models did not read of the texts of a command: counted while they are encoded, and said once at its end.
+
+A text is cut if it is longer than what the model reads, and unknown if its tokenizer knows nothing of it. Either has a
+vector that says less than the text does, and two such texts may have the same one.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, Literal, ParamSpec, TypeVar
+
+logger = logging.getLogger(__name__)
+
+What = Literal["cut", "unknown"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+REMEMBERED = 1_000_000
+"""Texts of a command that are told from those before them; further ones are counted as often as they come."""
+
+SHOWN = 60
+"""Characters of a text that a message shows."""
+
+READS_ALL = {
+    **dict.fromkeys(("encode", "dedup", "match", "mine"), "`chunk` reads them whole, in windows; or "),
+    "similarity": "`by` sentences compares them sentence by sentence; or ",
+    **dict.fromkeys(("train", "sweep", "race", "distil"), "`max_seq_length` reads more where the model can; or "),
+}
+"""Of a command the option by which more is read, as a message begins with it."""
+
+
+LASTING = ("serve", "label")
+"""Commands that go on until they are stopped: they say it at once, and how often it was at their end."""
+
+
+@dataclass
+class Kind:
+    """Texts of one kind: how many, and the first."""
+
+    count: int = 0
+    example: str = ""
+    _known: set[int] = field(default_factory=set, repr=False)
+
+    def add(self, text: str) -> None:
+        """Count a text, unless it was counted before."""
+        key = hash(text)
+        if key in self._known:
+            return
+        if len(self._known) < REMEMBERED:
+            self._known.add(key)
+        self.count += 1
+        self.example = self.example or text
+
+    def has(self, text: str) -> bool:
+        """Return whether a text was counted."""
+        return hash(text) in self._known
+
+
+class Unread:
+    """What was not read of the texts that were encoded.
+
+    Attributes:
+        command: in which they were, or ``""``.
+        texts: how many were encoded.
+        longest: tokens that the model reads of a text.
+        cut: texts that are longer.
+        unknown: texts of which the tokenizer knows nothing.
+    """
+
+    def __init__(self, command: str = "") -> None:
+        self.command, self.texts, self.longest = command, 0, 0
+        self.cut, self.unknown = Kind(), Kind()
+        self._rows: list[tuple[Sequence[str], Sequence[int] | None]] = []
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to say."""
+        return bool(self.cut.count or self.unknown.count)
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """The counts that are not 0, as JSON types."""
+        counts = {"cut": self.cut.count, "unknown": self.unknown.count}
+        return {name: count for name, count in counts.items() if count}
+
+    def name_rows(self, texts: Sequence[str], places: Sequence[int] | None = None) -> None:
+        """Say which texts the rows of a source hold, so that an example has a number; rows count from 0."""
+        self._rows.append((texts, places))
+
+    def kind_of(self, text: str) -> What | None:
+        """Return what was not read of a text."""
+        return "cut" if self.cut.has(text) else "unknown" if self.unknown.has(text) else None
+
+    def take(self, other: Unread) -> None:
+        """Count what another has counted."""
+        self.texts += other.texts
+        self.longest = max(self.longest, other.longest)
+        for mine, theirs in ((self.cut, other.cut), (self.unknown, other.unknown)):
+            fresh = theirs._known - mine._known
+            mine.count += len(fresh) + theirs.count - len(theirs._known)
+            mine._known |= fresh
+            mine.example = mine.example or theirs.example
+        self._rows += other._rows
+
+    def lines(self) -> list[str]:
+        """Return what there is to say, in words."""
+        said = []
+        if self.cut.count:
+            said.append(
+                f"{self.cut.count} of {self.texts} texts are longer than the {self.longest} tokens that the model "
+                f"reads, and the rest of each was left out{self._such_as(self.cut)}. "
+                f"{_sentence(READS_ALL.get(self.command, '') + 'take a model that reads more, or split them')}."
+            )
+        if self.unknown.count:
+            said.append(
+                f"{self.unknown.count} of {self.texts} texts hold nothing that the model knows"
+                f"{self._such_as(self.unknown)}; it cannot tell them apart. Take a model that knows their language or "
+                "signs, or leave them out."
+            )
+        return said
+
+    def say(self) -> None:
+        """Log it."""
+        for line in self.lines():
+            logger.warning(line)
+
+    def _such_as(self, kind: Kind) -> str:
+        text = kind.example
+        shown = repr(text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}...")
+        return f", such as row {row}: {shown}" if (row := self._row(text)) else f", such as {shown}"
+
+    def _row(self, text: str) -> int:
+        """Return the number of the first row with a text, from 1, or 0 if it is not known."""
+        for texts, places in self._rows:
+            for place, other in enumerate(texts):
+                if other == text:
+                    return 1 + (place if places is None else places[place])
+        return 0
+
+
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+_commands: list[Unread] = []
+_told: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+@contextmanager
+def counted(command: str = "", *, apart: bool = False) -> Iterator[Unread]:
+    """Count what is not read, and say it at the end, unless the caller counts too and will.
+
+    ``apart`` neither says it nor hands it on.
+    """
+    outer, mine = (_commands[-1] if _commands else None), Unread(command)
+    _commands.append(mine)
+    try:
+        yield mine
+    finally:
+        _commands.remove(mine)
+        if not apart:
+            if outer is None:
+                mine.say()
+            else:
+                outer.take(mine)
+
+
+def says_unread(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Have a function of the library say at its end what was not read, as its command does."""
+
+    @wraps(function)
+    def saying(*args: _P.args, **how: _P.kwargs) -> _R:
+        with counted(getattr(function, "__name__", "")):
+            return function(*args, **how)
+
+    return saying
+
+
+def current() -> Unread | None:
+    """Return what the present command has counted so far."""
+    return _commands[-1] if _commands else None
+
+
+def note(found: Unread, model: object) -> None:
+    """Count what was not read by one call of a model.
+
+    Outside a command it is said at once, the first time that the model meets such a text.
+    """
+    if _commands:
+        command = _commands[-1]
+        if command.command in LASTING and found.any and not command.any:
+            found.say()
+        command.take(found)
+    elif found.any and model not in _told:
+        _told.add(model)
+        found.say()
+
+
+def name_rows(texts: Sequence[str], places: Sequence[int] | None = None) -> None:
+    """Say which texts the rows of a command's source hold; see :meth:`Unread.name_rows`."""
+    if _commands:
+        _commands[-1].name_rows(texts, places)

@@ -1,0 +1,59 @@
+"""Texts that are different however close their vectors, since they differ in what the model did not read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.encoder.pieces import Pieces, differ_unread, whole
+from samesense.encoder.windows import Reading
+from samesense.types import Indices
+
+BLOCK_TEXTS = 4096
+"""Texts that are tokenised at once."""
+
+
+class Unlike:
+    """Compares texts by what was not read of them: behind the cut, or unknown to the tokenizer.
+
+    Only texts that are compared are tokenised, each once.
+    """
+
+    def __init__(self, texts: Sequence[str], reading: Reading | None, *, in_windows: bool = False) -> None:
+        """Take texts and how they are read, ``None`` for wholly; ``in_windows`` they are read to their ends."""
+        self._texts, self._in_windows = texts, in_windows
+        self._pieces_of = whole if reading is None else reading.pieces_of
+        count = len(texts)
+        self._seen, self._cut = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        self._strange, self._end = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        self._pieces: dict[int, Pieces] = {}
+
+    def __call__(self, first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
+        """Return which pairs of texts, by their numbers, differ in what was not read ``(pairs,)``."""
+        self._look(np.union1d(first, second))
+        differ: npt.NDArray[np.bool_] = self._strange[first] != self._strange[second]
+        cut = ~differ & (self._cut[first] | self._cut[second])
+        differ |= cut & (self._end[first] != self._end[second])
+        for place in np.flatnonzero(cut & ~differ).tolist():
+            differ[place] = differ_unread(self._pieces[int(first[place])], self._pieces[int(second[place])])
+        return differ
+
+    def _look(self, wanted: Indices) -> None:
+        """Tokenise texts that were not looked at yet."""
+        new = wanted[~self._seen[wanted]]
+        for start in range(0, len(new), BLOCK_TEXTS):
+            block = new[start : start + BLOCK_TEXTS].tolist()
+            found = self._pieces_of([self._texts[number] for number in block])
+            for number, pieces in zip(block, found, strict=True):
+                self._keep(number, pieces)
+        self._seen[new] = True
+
+    def _keep(self, number: int, pieces: Pieces) -> None:
+        self._cut[number] = pieces.cut and not self._in_windows
+        if pieces.strange:
+            self._strange[number] = hash(pieces.strange)
+        if not self._in_windows:
+            self._end[number] = hash(pieces.all[-1:])
+            self._pieces[number] = pieces

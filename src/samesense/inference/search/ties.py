@@ -1,0 +1,84 @@
+"""Which of equal scores comes first: the same text, then the lower row. One rule for every search.
+
+Equal is what cannot be told from equal: the same tokens among other texts of a batch give a vector that differs in its
+last bits. The score of the same text may differ by the noise of its arithmetic, and it still comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.types import Indices, Scores
+
+TIE = 1e-6
+"""Scores that are closer are equal. In float32, cosines of the same texts in other batches were up to 2e-7 apart."""
+
+NOISE = {"bfloat16": 4e-3, "onnx-int8": 2e-2}
+"""How far arithmetic moves a cosine with the texts beside it, four times what was measured; float32 stays below TIE.
+
+bfloat16: 1.1e-3 (all-MiniLM-L6-v2); int8, which takes its scale from all texts of a batch: see benchmarks/LOG.md.
+"""
+
+
+def noise_of(arithmetic: str) -> float:
+    """Return how far a cosine may move with the texts beside it, of a backend or a protocol that names it."""
+    return max([TIE, *(noise for name, noise in NOISE.items() if name in arithmetic)])
+
+
+def in_order(
+    scores: Scores, rows: Indices, same: npt.NDArray[np.bool_] | None = None, noise: float = TIE
+) -> npt.NDArray[np.intp]:
+    """Return the places of the scores, the best first.
+
+    Of equal ones those come first that are ``same``, the text that is looked for, and then the lower row. What is the
+    same stands before all that are better by ``noise`` at most. All arrays are ``(n,)``.
+    """
+    order = np.lexsort((rows, -scores))
+    if len(order) < 2:
+        return order
+    first = ~same if same is not None else np.zeros(len(rows), dtype=bool)
+    group = groups(scores[order])
+    order = order[np.lexsort((rows[order], first[order], group))]
+    return order if same is None or not same.any() else _moved(order, scores, same, noise)
+
+
+def groups(scores: Scores) -> Indices:
+    """Return the numbers of groups of equal scores ``(n,)``, which fall; all of one are TIE from its first at most."""
+    found = np.zeros(len(scores), dtype=np.int64)
+    steps = np.flatnonzero(-np.diff(scores) > 0) + 1  # between them scores are equal to the last bit
+    head, number = scores[0] if len(scores) else 0.0, 0
+    for place in steps.tolist():
+        if head - scores[place] > TIE:
+            head, number = scores[place], number + 1
+            found[place] = 1
+    return np.cumsum(found)
+
+
+def _moved(
+    order: npt.NDArray[np.intp], scores: Scores, same: npt.NDArray[np.bool_], noise: float
+) -> npt.NDArray[np.intp]:
+    """Return the order with what is the same before all that are better by no more than noise."""
+    places: list[int] = order.tolist()
+    start = 0
+    for place in [place for place in places if same[place]]:
+        at = places.index(place)
+        while at > start and scores[places[at - 1]] <= scores[place] + noise:
+            at -= 1
+        places.remove(place)
+        places.insert(at, place)
+        start = at + 1
+    return np.array(places, dtype=np.intp)
+
+
+def best(scores: Scores, rows: Indices) -> int:
+    """Return the place of the best score, of equal ones that of the lowest row."""
+    equal = np.flatnonzero(scores >= scores.max() - TIE)
+    return int(equal[np.argmin(rows[equal])])
+
+
+def same_as(text: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Return which of the texts are the same as one ``(texts,)``."""
+    return np.array([other == text for other in texts], dtype=bool)

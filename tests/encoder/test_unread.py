@@ -1,0 +1,176 @@
+"""What is not read of texts: found by the tokens that are made of them anyway, and said once."""
+
+import json
+
+import numpy as np
+import pytest
+
+import samesense
+from samesense.encoder import unread
+from samesense.encoder.assembly.build import build
+from samesense.encoder.encode import encode
+from samesense.encoder.pieces import differ_unread
+from samesense.encoder.unread import READS_ALL, counted, says_unread
+from samesense.encoder.windows import unread_of
+from tests.command import run_command
+
+LONG = "the cat sleeps " * 40  # 120 words; the model reads 64 tokens
+TEXTS = ["the cat", LONG, "\N{POUTING FACE}", "the dog \N{SLICE OF PIZZA}", f"{LONG} dog", "\u200b", "cat " * 62]
+
+
+@pytest.fixture
+def heard(monkeypatch):
+    """The warnings, as they come."""
+    lines = []
+    monkeypatch.setattr(unread.logger, "warning", lines.append)
+    return lines
+
+
+def figures(model, texts=TEXTS):
+    with counted(apart=True) as found:
+        model.encode(texts)
+    return found.figures, found.texts, found.longest
+
+
+@pytest.fixture
+def loaded(tiny_trunk):
+    return samesense.load(str(tiny_trunk), precision="float32")
+
+
+def test_cut_and_unknown_texts_are_counted_by_every_backend(tiny_trunk, loaded, tmp_path):
+    wanted = ({"cut": 2, "unknown": 2}, len(TEXTS), 64)
+    assert figures(loaded) == wanted
+    assert figures(samesense.load(str(tiny_trunk), precision="float32", deterministic=True)) == wanted
+    samesense.export(str(tiny_trunk), output=tmp_path / "exported")
+    assert figures(samesense.load(tmp_path / "exported", backend="onnx")) == wanted
+    assert unread_of(TEXTS, loaded.reading).figures == wanted[0]
+    assert unread_of(TEXTS, samesense.load(tmp_path / "exported", backend="onnx").reading).figures == wanted[0]
+
+
+def test_a_prompt_is_neither_cut_nor_known_text(tiny_trunk):
+    loaded = samesense.load(str(tiny_trunk), precision="float32", prompt="the big red ")
+    assert figures(loaded, ["cat " * 59, "\N{POUTING FACE}", "cat"])[0] == {"unknown": 1}
+    assert figures(loaded, ["cat " * 60])[0] == {"cut": 1}
+
+
+def test_vectors_that_were_kept_are_counted_too(tiny_trunk, tmp_path):
+    for _ in range(2):
+        loaded = samesense.load(str(tiny_trunk), precision="float32", cache=tmp_path)
+        assert figures(loaded)[0] == {"cut": 2, "unknown": 2}
+
+
+def test_a_tokenizer_that_cuts_from_the_left_reads_the_end(tiny):
+    tiny.tokenizer.truncation_side = "left"
+    loaded = samesense.load(tiny)
+    same, other = loaded.reading.pieces_of([f"cat {LONG}", f"dog {LONG}"])
+    assert same.cut and differ_unread(same, other)
+    assert not differ_unread(*loaded.reading.pieces_of([f"{LONG} cat", f"{LONG} dog"]))
+
+
+@pytest.mark.parametrize(("one", "other", "differ"), [
+    (LONG + "dog", LONG + "bird", True),  # behind the cut
+    (LONG + "dog", LONG + "DOG", False),  # the tokenizer folds case, which is reading
+    ("cat " + LONG, "dog " + LONG, False),  # all that differs is read
+    ("cat dog " + LONG, "dog " + LONG, False),
+    (LONG, LONG + "dog", True),
+    (LONG, "the cat", True),
+    ("the \N{POUTING FACE}", "the \N{SLICE OF PIZZA}", True),
+    ("the \N{POUTING FACE}", "the", True),
+    ("\N{POUTING FACE} the", "the \N{POUTING FACE}", False),
+    ("the \u200b cat", "the cat", True),  # this tokenizer reads it as an unknown word
+    ("zzz cat", "ZZZ cat", False),
+])  # fmt: skip
+def test_texts_differ_in_what_was_not_read(loaded, one, other, differ):
+    assert differ_unread(*loaded.reading.pieces_of([one, other])) is differ
+
+
+def test_a_pair_that_a_cross_encoder_cuts_is_counted(tiny_trunk):
+    from sentence_transformers import CrossEncoder
+
+    model = samesense.load(CrossEncoder(str(tiny_trunk), num_labels=1, max_length=32, device="cpu"))
+    with counted(apart=True) as found:
+        model.scores([("the cat", "cat " * 40), ("the cat", "\N{POUTING FACE}"), ("cat " * 14, "dog " * 15)])
+    assert found.figures == {"cut": 1, "unknown": 1}
+    assert found.cut.example == "cat " * 40
+
+
+def test_outside_a_command_it_is_said_once_a_model(tiny_trunk, heard):
+    model = build(str(tiny_trunk), device="cpu")
+    encode(model, [LONG])
+    encode(model, [LONG, "dog " * 100])
+    assert [line[:40] for line in heard] == ["1 of 1 texts are longer than the 64 toke"]
+
+
+def test_counts_of_inner_calls_reach_the_command_once(loaded):
+    @says_unread
+    def inner():
+        loaded.encode([LONG])
+
+    with counted("encode", apart=True) as found:
+        inner()
+        inner()
+        found.name_rows(["cat", LONG], [4, 7])
+    assert found.figures == {"cut": 1}
+    assert "such as row 8: 'the cat" in found.lines()[0]
+    assert "`chunk` reads them whole" in found.lines()[0]
+    assert set(READS_ALL) > {"encode", "dedup"}
+
+
+COMMANDS = {
+    "encode": ("encode", "M", "texts.txt", "--output", "v.npy"),
+    "shards": ("encode", "M", "texts.txt", "--shard-size", "3", "--workers", "1", "--output", "shards"),
+    "dedup": ("dedup", "texts.txt", "--model", "M", "--output", "kept.txt"),
+    "match": ("match", "texts.txt", "texts.txt", "--model", "M", "--output", "m.tsv"),
+    "mine": ("mine", "texts.txt", "--model", "M"),
+    "index": ("index", "build", "ix", "texts.txt", "--model", "M"),
+    "rerank": ("rerank", "texts.txt", "--model", "M", "--cross", "M", "--query", "cat"),
+    "similarity": ("similarity", "M", LONG, "\N{POUTING FACE}"),
+    "evaluate": ("evaluate", "M", "--data", "pairs.tsv"),
+    "compare": ("compare", "M", "--data", "pairs.tsv", "--output", "page.html"),
+    "drift": ("drift", "M", "M", "--texts", "texts.txt"),
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, sentences):
+    few = [text.strip() for text in (*TEXTS[:5], *sentences[:12])]
+    (tmp_path / "texts.txt").write_text("\n".join(few) + "\n", encoding="utf-8")
+    rows = [f"{i % 6}\t{few[i]}\t{few[-i - 1]}" for i in range(len(few))]
+    (tmp_path / "pairs.tsv").write_text("score\tsentence1\tsentence2\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_it_once(here, capsys, tiny_trunk, command):
+    words = [str(tiny_trunk) if word == "M" else word for word in COMMANDS[command]]
+    code, _, err = run_command(capsys, *words)
+    assert code == 0, err
+    assert err.count("longer than the 64 tokens that the model reads") == 1, err
+    assert err.count("hold nothing that the model knows") == 1, err
+
+
+def test_json_says_which_texts_were_not_read(here, capsys, tiny_trunk):
+    _, out, _ = run_command(capsys, "similarity", tiny_trunk, LONG, "\N{POUTING FACE}", "--json")
+    assert json.loads(out)["unread"] == {"text1": "cut", "text2": "unknown"}
+    _, out, _ = run_command(capsys, "similarity", tiny_trunk, "the cat", "the dog", "--json")
+    assert "unread" not in json.loads(out)
+    _, out, _ = run_command(capsys, "evaluate", tiny_trunk, "--data", "pairs.tsv", "--json")
+    assert all(json.loads(line)["unread"] == {"cut": 2, "unknown": 1} for line in out.splitlines())
+    _, out, err = run_command(
+        capsys, "dedup", "texts.txt", "--model", tiny_trunk, "--threshold", "0.999", "--output", "kept.txt", "--json"
+    )
+    found = json.loads(out)
+    assert (found["removed"], found["unmerged"], found["unread"]) == (0, 2, {"cut": 2, "unknown": 1})
+    assert "2 texts are close to others that differ from them in what the model did not read" in err
+
+
+def test_chunks_read_to_the_end(here, capsys, tiny_trunk):
+    (here / "long.txt").write_text(f"{LONG}dog\n{LONG}dog\n{LONG}DOG\n{LONG}bird\n", encoding="utf-8")
+    model = samesense.load(str(tiny_trunk), precision="float32")
+    found = samesense.dedup("long.txt", model=model, threshold=0.999)
+    assert (found.kept.tolist(), found.unmerged.tolist()) == ([0, 3], [0, 3])
+    read = samesense.dedup("long.txt", model=model, threshold=0.9999999, chunk="mean")
+    assert (read.kept.tolist(), read.unmerged.tolist()) == ([0, 3], [])
+    assert np.isclose(samesense.dedup("long.txt", model=model, threshold=-1.0, chunk="mean").scores[2], 1.0)
+    assert run_command(capsys, "dedup", "long.txt", "--model", tiny_trunk, "--chunk", "max", "--json")[0] == 2
