@@ -172,6 +172,7 @@ def rerank(
     """
     from samesense.inference.models.load import load
     from samesense.inference.search.rerank import rerank as run
+    from samesense.inference.search.ties import noise_of
 
     check_columns(columns)
     if not query.strip():
@@ -179,7 +180,9 @@ def rerank(
     finder = load(model, precision=precision)
     if not finder.embeds:
         raise ConfigError(f"`model` finds texts by their embeddings, and {finder.name} has none: {finder.protocol}.")
-    return run(query, texts_of(source, columns), finder.encode, load(cross, precision=precision).scores, top)
+    scorer = load(cross, precision=precision)
+    noise = noise_of(finder.protocol), noise_of(scorer.protocol)
+    return run(query, texts_of(source, columns), finder.encode, scorer.scores, top, noise=noise)
 
 
 @says_unread

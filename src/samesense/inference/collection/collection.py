@@ -215,7 +215,9 @@ class Collection:
         exact: bool = False,
         hybrid: bool = False,
     ) -> list[list[Found]]:
-        """Return for each text the ``top`` nearest of the collection, the nearest first, equal ones by id.
+        """Return for each text the ``top`` nearest of the collection, the nearest first.
+
+        Of equal ones that comes first which is the query itself, and then they go by id.
 
         Args:
             texts: what is looked for.
@@ -239,7 +241,7 @@ class Collection:
             return []
         words = given if hybrid else None
         rows = model.unit(given)
-        return self.search(rows, top=top, where=where, exact=exact, words=words, identity=model.identity)
+        return self.search(rows, top=top, where=where, exact=exact, words=words, identity=model.identity, texts=given)
 
     def text_search(self, texts: Iterable[str], *, top: int = 10, where: Where = None) -> list[list[Found]]:
         """Return for each text the ``top`` texts with its words, by BM25; see :meth:`query`."""
@@ -257,10 +259,12 @@ class Collection:
         exact: bool = False,
         words: Sequence[str] | None = None,
         identity: str | None = None,
+        texts: Sequence[str] | None = None,
     ) -> list[list[Found]]:
         """Answer queries given as vectors ``(queries, dim)``, hybrid if ``words``, their texts, are given.
 
-        See :meth:`query`. ModelError if the collection holds vectors of another model than that of ``identity`` by now.
+        See :meth:`query`; of equal answers the one that is the query itself comes first where the queries' ``texts``
+        are given. ModelError if the collection holds vectors of another model than that of ``identity`` by now.
         """
         _, top = checked_queries(words or (), top)
         chosen, depth = condition(where), top if words is None else max(top, DEPTH)
@@ -275,7 +279,7 @@ class Collection:
                     f"Queries must be a matrix of {about.dim} columns, as the collection's vectors; received the shape "
                     f"{vectors.shape}."
                 )
-            answers = self._reader.nearest(unit_rows(vectors), depth, chosen, exact)
+            answers = self._reader.nearest(unit_rows(vectors), depth, chosen, exact, texts)
             if words is not None:
                 alike = [self._reader.by_words(text, depth, chosen) for text in words]
                 answers = [fused(both)[:top] for both in zip(answers, alike, strict=True)]

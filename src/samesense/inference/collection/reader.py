@@ -7,7 +7,7 @@ import threading
 import unicodedata
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from samesense.inference.collection import store
 from samesense.inference.collection.conditions import Condition, among
 from samesense.inference.search.exact import Best, nearest
 from samesense.inference.search.hnsw import Graph
+from samesense.inference.search.ties import in_order, noise_of
 from samesense.types import Embeddings, Indices
 
 MOST_WORDS = 1000
@@ -27,6 +28,9 @@ MOST_WORDS = 1000
 
 REMEMBERED = 8
 """Conditions whose texts are remembered, 16 bytes a text."""
+
+SPARE = 16
+"""Texts looked at beyond those that are wanted, as equal ones are put in order."""
 
 RRF = 60
 """k of the sum of reciprocal ranks by which a hybrid query merges its two lists."""
@@ -104,16 +108,48 @@ class Reader:
             path = self.folder / self.about.graph
             self.graph = Graph.open(path, self.about.expansion, self.about.graph_rows)
 
-    def nearest(self, queries: Embeddings, top: int, chosen: Condition, exact: bool) -> list[Hits]:
-        """Return for each unit row of ``queries`` the ``top`` nearest texts, by cosine."""
+    def nearest(
+        self, queries: Embeddings, top: int, chosen: Condition, exact: bool, texts: Sequence[str] | None
+    ) -> list[Hits]:
+        """Return for each unit row of ``queries`` the ``top`` nearest texts, by cosine.
+
+        Of equal ones that comes first which is the query itself, of ``texts``; see
+        :mod:`samesense.inference.search.ties`.
+        """
         store.check_names(self.db, chosen)
-        best = [Best(top) for _ in queries]
+        best = [Best(top + SPARE) for _ in queries]
+        wanted = chosen
         if self.graph is not None and not exact and not chosen.names:
-            self._offer(self.graph, queries, best, top)
+            self._offer(self.graph, queries, best, top + SPARE)
             chosen = Condition("position >= ?", (self.about.graph_rows,))
         ids, positions = self._places(chosen)
-        nearest(queries, lambda: store.blocks(ids, positions, self.vectors), best, top)
-        return [list(zip(one.ids.tolist(), one.scores.tolist(), strict=True)) for one in best]
+        nearest(queries, lambda: store.blocks(ids, positions, self.vectors), best, top + SPARE)
+        asked = [None] * len(best) if texts is None else texts
+        return [
+            self._in_order(one, query, text, top, wanted) for one, query, text in zip(best, queries, asked, strict=True)
+        ]
+
+    def _in_order(self, best: Best, query: Embeddings, text: str | None, top: int, chosen: Condition) -> Hits:
+        """Return the hits of a query, with the texts that are the same as its own."""
+        ids, scores = best.ids, best.scores
+        same, positions = self._same(text, top, chosen)
+        if len(same):
+            others = ~np.isin(ids, same)
+            own = row_cosines(query[None], self.vectors[positions])
+            ids, scores = np.concatenate([same, ids[others]]), np.concatenate([own, scores[others]])
+        noise = noise_of(f"{self.about.precision} {self.about.dtype}")
+        order = in_order(scores, ids, np.isin(ids, same), noise)[:top]
+        return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
+
+    def _same(self, text: str | None, most: int, chosen: Condition) -> tuple[Indices, Indices]:
+        """Return ids and positions of the first texts that are the same as one, and meet a condition."""
+        if text is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        begins = f"substr(text, 1, {store.BEGINNING}) = substr(?, 1, {store.BEGINNING})"
+        query = f"SELECT id, position FROM text WHERE {begins} AND text = ? AND ({chosen.sql}) ORDER BY id LIMIT ?"
+        found = self.db.execute(query, (text, text, *chosen.values, most)).fetchall()
+        ids, positions = np.array(found, dtype=np.int64).reshape(-1, 2).T
+        return ids, positions
 
     def by_words(self, text: str, top: int, chosen: Condition) -> Hits:
         """Return the ``top`` texts with the words of a text, by BM25."""

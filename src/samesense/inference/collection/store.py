@@ -57,10 +57,14 @@ _SCHEMA = (
     "CREATE TABLE field (name TEXT, type TEXT, value, id INTEGER, PRIMARY KEY (name, type, value, id)) WITHOUT ROWID",
     "CREATE VIRTUAL TABLE words USING fts5 (text, content = 'text', content_rowid = 'id')",
 )
+BEGINNING = 60
+"""Characters of a text by which the same text is looked up."""
+
 _DERIVED = (  # at once, and then kept by triggers: several times as fast as by triggers from the first text on
     "INSERT INTO words (words) VALUES ('rebuild')",
     "INSERT INTO field SELECT key, type, coalesce(value, ''), text.id FROM text, json_each(metadata) "
     "ORDER BY 1, 2, 3, 4",
+    f"CREATE INDEX text_beginning ON text (substr(text, 1, {BEGINNING}))",
     f"CREATE TRIGGER text_added AFTER INSERT ON text BEGIN {_NEW} END",
     f"CREATE TRIGGER text_deleted AFTER DELETE ON text BEGIN {_OLD} END",
     f"CREATE TRIGGER text_changed AFTER UPDATE OF id, text, metadata ON text BEGIN {_OLD} {_NEW} END",

@@ -9,6 +9,7 @@ import numpy as np
 
 from samesense.encoder.cosine import cosine_score
 from samesense.errors import ConfigError, ModelError
+from samesense.inference.search.ties import TIE, in_order, same_as
 from samesense.types import Encode, Score
 
 
@@ -29,21 +30,31 @@ class Ranked:
     score: float
 
 
-def rerank(query: str, texts: Sequence[str], bi: Encode, cross: Score, top_k: int = 10) -> list[Ranked]:
+def rerank(
+    query: str,
+    texts: Sequence[str],
+    bi: Encode,
+    cross: Score,
+    top_k: int = 10,
+    *,
+    noise: tuple[float, float] = (TIE, TIE),
+) -> list[Ranked]:
     """Return the ``top_k`` texts nearest to ``query`` by cosine, in the order in which a cross-encoder puts them.
 
-    The cross-encoder reads the query first and sees ``top_k`` pairs, however many texts there are. Texts that tie stay
-    in the order given. ModelError if a model gives another number of rows or scores than asked for, or one that is not
-    finite.
+    The cross-encoder reads the query first and sees ``top_k`` pairs, however many texts there are. Of texts that tie
+    the query's own comes first, and others stay in the order given; ``noise`` is that of both models, see
+    :mod:`samesense.inference.search.ties`. ModelError if a model gives another number of rows or scores than asked for,
+    or one that is not finite.
     """
     if top_k < 1:
         raise ConfigError(f"At least one text must be asked for; received {top_k}. Example: 10")
     cosines = cosine_score(bi)([(query, text) for text in texts])
-    found = np.argsort(-cosines, kind="stable")[:top_k]
+    same = same_as(query, texts)
+    found = in_order(cosines, np.arange(len(texts)), same, noise[0])[:top_k]
     scores = np.asarray(cross([(query, texts[place]) for place in found]), dtype=np.float64)
     if scores.shape != found.shape or not np.isfinite(scores).all():
         raise ModelError(
             f"The cross-encoder must give one finite score for each of {len(found)} pairs; got {scores.tolist()[:5]}."
         )
-    order = sorted(range(len(found)), key=lambda i: (-scores[i], found[i]))
+    order = in_order(scores, found, same[found], noise[1])
     return [Ranked(int(found[i]), texts[found[i]], float(cosines[found[i]]), float(scores[i])) for i in order]

@@ -16,7 +16,7 @@ from samesense.types import Indices, Scores
 TIE = 1e-6
 """Scores that are closer are equal. In float32, cosines of the same texts in other batches were up to 2e-7 apart."""
 
-NOISE = {"bfloat16": 4e-3, "onnx-int8": 2e-2}
+NOISE = {"bfloat16": 4e-3, "onnx-int8": 2e-2, "float16": 1e-4}
 """How far arithmetic moves a cosine with the texts beside it, four times what was measured; float32 stays below TIE.
 
 bfloat16: 1.1e-3 (all-MiniLM-L6-v2); int8, which takes its scale from all texts of a batch: see benchmarks/LOG.md.
@@ -47,14 +47,17 @@ def in_order(
 
 def groups(scores: Scores) -> Indices:
     """Return the numbers of groups of equal scores ``(n,)``, which fall; all of one are TIE from its first at most."""
-    found = np.zeros(len(scores), dtype=np.int64)
-    steps = np.flatnonzero(-np.diff(scores) > 0) + 1  # between them scores are equal to the last bit
-    head, number = scores[0] if len(scores) else 0.0, 0
-    for place in steps.tolist():
-        if head - scores[place] > TIE:
-            head, number = scores[place], number + 1
-            found[place] = 1
-    return np.cumsum(found)
+    if not len(scores):
+        return np.zeros(0, dtype=np.int64)
+    new = np.concatenate([[False], -np.diff(scores) > TIE])
+    starts = np.concatenate([[0], np.flatnonzero(new), [len(scores)]])
+    spans = scores[starts[:-1]] - scores[starts[1:] - 1]
+    for chain in np.flatnonzero(spans > TIE).tolist():  # each close to the next, and the ends are not
+        head = scores[starts[chain]]
+        for place in range(starts[chain], starts[chain + 1]):
+            if head - scores[place] > TIE:
+                head, new[place] = scores[place], True
+    return np.cumsum(new)
 
 
 def _moved(

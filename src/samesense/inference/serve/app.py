@@ -120,7 +120,10 @@ def _add_work(app: FastAPI, services: Services) -> None:
 
         async def work() -> Answer:
             scores, tokens = await service.rerank(form.query, form.documents)
-            return lambda: ranked(scores, form, tokens, with_documents=with_documents) | signed(service, tokens)
+            noise = service.serving.noise
+            return lambda: (
+                ranked(scores, form, tokens, with_documents=with_documents, noise=noise) | signed(service, tokens)
+            )
 
         return await finish(request, work(), limits)
 

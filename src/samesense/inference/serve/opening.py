@@ -20,6 +20,7 @@ from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.inference.names import split_maps
+from samesense.inference.search.ties import noise_of
 from samesense.inference.serve.service import Serving
 from samesense.inference.serve.tokens import served_tokens
 from samesense.types import Embeddings, Precision
@@ -74,7 +75,15 @@ def open_models(
         cut = threshold if not isinstance(threshold, str) else None if known is None else known.threshold()
         work = {"encode": model.encode} if model.embeds else {"score": model.scores}
         servings.append(
-            Serving(name=name, tokens=served_tokens(model), calibration=known, threshold=cut, **work, **how)
+            Serving(
+                name=name,
+                tokens=served_tokens(model),
+                calibration=known,
+                threshold=cut,
+                noise=noise_of(model.protocol),
+                **work,
+                **how,
+            )
         )
     if collection is not None:
         found, place = _open_search(collection, opened)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from samesense.inference.collection.collection import Found
 from samesense.inference.explain import losses, word_spans
+from samesense.inference.search.ties import TIE, in_order, same_as
 from samesense.inference.serve.errors import invalid
 from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.schemas import RerankRequest, SimilarityRequest
@@ -71,9 +72,15 @@ def explained(scores: Scores, texts: Pair) -> dict[str, Any]:
     return {"object": "explanation", "score": float(scores[0]), **dict(zip(("words1", "words2"), sides, strict=True))}
 
 
-def ranked(scores: Scores, form: RerankRequest, tokens: int, *, with_documents: bool) -> dict[str, Any]:
-    """Return the documents, best first, equal ones in the order given; Cohere's clients read ``id`` and ``meta``."""
-    order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[: form.top_n]
+def ranked(
+    scores: Scores, form: RerankRequest, tokens: int, *, with_documents: bool, noise: float = TIE
+) -> dict[str, Any]:
+    """Return the documents, best first; Cohere's clients read ``id`` and ``meta``.
+
+    Of equal ones that comes first which is the query itself, and others stay in the order given.
+    """
+    places = np.arange(len(scores))
+    order = in_order(scores, places, same_as(form.query, form.documents), noise)[: form.top_n].tolist()
     results: list[dict[str, Any]] = [{"index": i, "relevance_score": float(scores[i])} for i in order]
     if with_documents:
         for result in results:

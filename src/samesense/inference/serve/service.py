@@ -17,6 +17,7 @@ from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.collection.collection import Found
 from samesense.inference.collection.conditions import Where, condition
 from samesense.inference.search.exact import unit_rows
+from samesense.inference.search.ties import TIE
 from samesense.inference.serve.batching import Batcher, Rows
 from samesense.inference.serve.errors import RequestError, invalid
 from samesense.inference.serve.limits import Limits
@@ -38,9 +39,9 @@ class Search(Protocol):
     """Finds texts; a :class:`~samesense.inference.collection.collection.Collection` is one."""
 
     def search(
-        self, vectors: Embeddings, *, top: int, where: Where, words: Sequence[str] | None
+        self, vectors: Embeddings, *, top: int, where: Where, words: Sequence[str] | None, texts: Sequence[str]
     ) -> Sequence[Sequence[Found]]:
-        """Return the hits of each query, best first; hybrid where the queries' ``words`` are given."""
+        """Return the hits of each of ``texts``, best first; hybrid where these are given as ``words`` too."""
 
     def text_search(self, texts: Sequence[str], *, top: int, where: Where) -> Sequence[Sequence[Found]]:
         """Return the hits of each query by its words."""
@@ -63,6 +64,7 @@ class Serving:
         shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
         token_ids: take token ids in place of texts; right only for callers that use the model's own tokenizer.
         long: texts longer than the model reads are cut, or refused.
+        noise: how far a score may move with the texts beside it.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Serving:
     shorten: bool = False
     token_ids: bool = False
     long: Literal["cut", "refuse"] = "cut"
+    noise: float = TIE
 
 
 class Service(ABC, Generic[Item]):
@@ -270,7 +273,8 @@ class EmbeddingService(Service[str]):
         def find(texts: Sequence[str], vectors: Embeddings) -> Sequence[Sequence[Found]]:
             if form.words:
                 return collection.text_search(texts, top=form.top, where=form.where)
-            return collection.search(vectors, top=form.top, where=form.where, words=texts if form.hybrid else None)
+            words = texts if form.hybrid else None
+            return collection.search(vectors, top=form.top, where=form.where, words=words, texts=texts)
 
         hits: list[Sequence[Found]] = []
         loop = asyncio.get_running_loop()
