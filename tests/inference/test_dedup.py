@@ -235,7 +235,7 @@ def test_one_to_one_is_greedy_over_all_pairs_of_rows(seed):
     ones, others = ([f"t{i}" for i in random.integers(0, 8, count)] for count in (30, 25))
     every = samesense.match(ones, others, model=model, threshold=0.7, top=30).pairs
     taken: list[match_module.Match] = []
-    for one in sorted(every, key=lambda one: (-one.score, one.row, one.match)):
+    for one in sorted(every, key=lambda one: (-round(one.score, 6), one.row, one.match)):
         if all(one.row != other.row and one.match != other.match for other in taken):
             taken.append(one)
     found = samesense.match(ones, others, model=model, threshold=0.7, one_to_one=True)
