@@ -73,7 +73,7 @@ def test_blocks_are_the_rows_of_the_file_and_are_read_again_alone(tmp_path, name
         assert [row for block in found for row in block.rows] == whole
         assert [len(block.rows) for block in found[:-1]] == [size] * (len(found) - 1)
         for block in found:
-            again = [cells for _, cells in rows_at(str(path), block.start, block.end, block.header)]
+            again = [cells for _, cells in rows_at(str(path), block.start, block.end, block.form)]
             assert again == [cells for _, cells in block.rows], (size, block)
 
 
@@ -82,7 +82,7 @@ def test_a_place_is_read_without_what_stands_before_it(tmp_path):
     last = list(blocks(str(path), 4))[-1]
     content = path.read_bytes()
     path.write_bytes(b"\xff" * last.start + content[last.start :])
-    assert [cells["id"] for _, cells in rows_at(str(path), last.start, last.end, last.header)] == ["8", "9", "10"]
+    assert [cells["id"] for _, cells in rows_at(str(path), last.start, last.end, last.form)] == ["8", "9", "10"]
 
 
 def test_a_file_without_a_row_has_no_block(tmp_path):

@@ -1,4 +1,4 @@
-"""TSV files whose fields are quoted as those of CSV are: read so if all rows say it, and as they stand if not."""
+"""Quotes in TSV: those of a program are taken off where the row or the header shows it, and others stay."""
 
 import csv
 import logging
@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from samesense.data import load_rows, read_pairs
-from samesense.data.formats import quoting
 from samesense.data.formats.blocks import blocks, rows_at
+from samesense.data.formats.options import TableOptions, table_options
 from samesense.errors import DataError
 
 ROWS = [
@@ -34,7 +34,10 @@ def test_what_a_program_has_quoted_is_read_as_it_was_and_that_is_said(tmp_path, 
     assert [list(cells.values()) for _, cells in rows] == ROWS
     assert [number for number, _ in rows] == [2, 3, 4, 6]
     assert list(load_rows(path)) == rows
-    said = f"{path}: fields stand in double quotes, with quotes in them doubled; it is read by these rules"
+    said = (
+        f"{path}: fields stand in double quotes, with quotes in them doubled, which are taken off; to keep all quotes: "
+        "`quoting` none"
+    )
     assert [record.message for record in caplog.records] == [said]
 
 
@@ -43,27 +46,94 @@ def test_blocks_of_it_are_read_in_the_same_way(tmp_path, size):
     path = str(written(tmp_path / "a.tsv"))
     found = [cells for block in blocks(path, size) for _, cells in block.rows]
     assert found == [cells for _, cells in load_rows(path)]
-    again = [cells for one in blocks(path, size) for _, cells in rows_at(path, one.start, one.end, one.header)]
+    again = [cells for one in blocks(path, size) for _, cells in rows_at(path, one.start, one.end, one.form)]
     assert again == found
 
 
 @pytest.mark.parametrize(
-    "texts",
+    ("text", "read"),
     [
-        ['"He" said "no"', '"a ""b"" c"', '"d ""e"" f"'],  # quotes within a text that is not quoted
-        ['an inch is 1"', '"a ""b"" c"', '"d ""e"" f"'],
-        ['"a ""b"" c"', '"d ""e"" f', "g"],  # one is never closed
-        ['"one ""row"" alone"', "a", "b"],
-        ['"a whole text"', '"one more"', "bare"],
-        ["no quote", "at all", "here"],
+        ('"He" said "no"', None),  # quotes within a text that is not quoted
+        ('an inch is 1"', None),
+        ('"d ""e"" f', None),  # never closed
+        ('"a whole text', None),
+        ('""', None),
+        ('"', None),
+        ('"""', None),
+        ('""two""', None),
+        ('"one""two""three"', None),  # three phrases in quotes of their own
+        ('"one ""row"" alone"', 'one "row" alone'),
+        ('"""Yes."""', '"Yes."'),
+        ('"two\tcolumns"', "two\tcolumns"),
+        ('"two\nlines"', "two\nlines"),
+        ('"two\r\nlines, ""q"""', 'two\r\nlines, "q"'),
     ],
 )
-def test_quotes_of_the_texts_own_stay(tmp_path, texts, caplog):
-    caplog.set_level(logging.INFO, "samesense")
+@pytest.mark.parametrize("others", [[], ['"Yes sir."'], ['"a ""b"" c"'], ["plain"], ['"open', 'x"y']])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_row_reads_the_same_whatever_other_rows_there_are(tmp_path, text, read, others, place):
     path = tmp_path / "a.tsv"
-    path.write_text("text1\ttext2\tscore\n" + "".join(f"{text}\tb\t{at}\n" for at, text in enumerate(texts)))
-    assert read_pairs(path).sentences1 == texts
-    assert not caplog.records
+    for first in (True, False):
+        texts = [text, *others] if first else [*others, text]
+        rows = [(one, "b") if place == 0 else ("b", one) for one in texts]
+        path.write_text("text1\ttext2\tscore\n" + "".join(f"{a}\t{b}\t{at}\n" for at, (a, b) in enumerate(rows)))
+        found = [cells[f"text{place + 1}"] for _, cells in load_rows(path)]
+        assert found[0 if first else -1] == (text if read is None else read)
+
+
+def test_line_breaks_in_the_last_column(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('id\ttext\n1\t"two\nlines"\n2\t"open\n3\tc\n4\t"three\n\nlines ""q"""\n')
+    assert [cells["text"] for _, cells in load_rows(path)] == ["two\nlines", '"open', "c", 'three\n\nlines "q"']
+
+
+def test_texts_in_quotes_of_unknown_origin_are_read_with_them_and_warned_of_once(tmp_path, caplog):
+    path = tmp_path / "a.tsv"
+    row = '"Yes sir."\t"No sir."\t1\n'
+    for content in (row, row + 'Plain one.\t"Said."\t3\n', "text1\ttext2\tlabel\n" + row + row):
+        path.write_text(content)
+        assert next(iter(load_rows(path)))[1]["text1"] == '"Yes sir."'
+    (record,) = caplog.records
+    assert (record.levelname, record.message) == (
+        "WARNING",
+        f'{path}, row 1: "Yes sir." is read with its quotes, as nothing in the row says that a program wrote them; '
+        "other rows are read alike. Where a program wrote them: `quoting` csv; where they belong to the texts: "
+        "`quoting` none.",
+    )
+
+
+@pytest.mark.parametrize(("quoting", "text"), [(None, '"Yes sir."'), ("none", '"Yes sir."'), ("csv", "Yes sir.")])
+def test_the_option_settles_it(tmp_path, quoting, text, caplog):
+    path = tmp_path / f"{quoting}.tsv"
+    path.write_text('"Yes sir."\t"No sir."\t1\n')
+    with table_options(TableOptions(quoting=quoting)):
+        assert next(iter(load_rows(path)))[1]["text1"] == text
+    assert bool(caplog.records) == (quoting is None)
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        ('"text1"\t"text2"\t"score"', "Yes sir."),
+        ('"text1"\ttext2\tscore', "Yes sir."),
+        ('"Frage A"\t"Frage B"\t"gleich"', "Yes sir."),
+        ("text1\ttext2\tscore", '"Yes sir."'),
+        ('"One sir."\t"Two sir."\t1', '"Yes sir."'),  # a row of data
+    ],
+)
+def test_names_in_quotes_say_that_texts_are_quoted(tmp_path, header, text):
+    path = tmp_path / "a.tsv"
+    path.write_text(f'{header}\n"Yes sir."\tb\t1\n')
+    assert next(iter(list(load_rows(path))[-1][1].values())) == text
+
+
+def test_quotes_of_csv_can_be_characters(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('text1,text2,score\n"He" said,"no,1\n')
+    with pytest.raises(DataError, match="`quoting` none"):
+        list(load_rows(path))
+    with table_options(TableOptions(quoting="none")):
+        assert list(load_rows(path)) == [(2, {"text1": '"He" said', "text2": '"no', "score": "1"})]
 
 
 def test_rows_of_unequal_fields_are_refused_as_ever(tmp_path):
@@ -71,17 +141,3 @@ def test_rows_of_unequal_fields_are_refused_as_ever(tmp_path):
     path.write_text('text1\ttext2\tscore\n"a ""b"""\tc\t1\n"d ""e"""\tf\n')
     with pytest.raises(DataError, match=r"row 3: every row must have the 3 fields of the header"):
         read_pairs(path)
-
-
-def test_a_file_is_looked_at_anew_once_it_has_been_changed(tmp_path):
-    path = written(tmp_path / "a.tsv")
-    assert quoting.is_quoted(path)
-    path.write_text('text\na "b"\n')
-    assert not quoting.is_quoted(path)
-    assert not quoting.is_quoted(tmp_path / "absent.tsv")
-
-
-def test_a_file_without_quotes_is_not_read_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr(quoting, "LOOKED_AT", 2)
-    path = written(tmp_path / "late.tsv", [["9", "plain", "text", "1"], *ROWS[:2]])
-    assert not quoting.is_quoted(path)

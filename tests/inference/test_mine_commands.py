@@ -85,7 +85,9 @@ def test_standard_input_that_is_no_text(run):
     assert code == 2
     assert err == (
         "samesense: error: standard input, row 2: text must be UTF-8; byte 0xff at position 0 of the line is not. "
-        "Re-save as UTF-8, for example: iconv -f WINDOWS-1252 -t UTF-8\n"
+        "The bytes do not prove in which encoding it is: name the one that it was written in by --encoding, such as "
+        "cp1252 (Western Europe), cp1250 (Central Europe), cp1251 (Cyrillic), cp1254 (Turkish), gb18030 and big5 "
+        "(Chinese), cp932 (Japanese), cp949 (Korean), or re-save as UTF-8.\n"
     )
 
 

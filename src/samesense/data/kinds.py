@@ -255,6 +255,8 @@ def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
 def _told_texts(rows: Sequence[Row], texts: Sequence[str], single: str | None, source: str) -> Told | None:
     """Return which column is read of a table of texts, and that others are not; ``None`` if several may be meant."""
     refuse_lists(rows, texts, source)
+    if len(texts) == 1 and single is None:
+        refuse_text(texts, source, rows)
     try:
         column = text_column(rows, None, source)
     except DataError:

@@ -14,13 +14,18 @@ from functools import partial
 from itertools import islice
 
 from samesense.data.formats.columnar import parquet_rows
-from samesense.data.formats.delimited import first_line_of
+from samesense.data.formats.delimited import Form, form_of, rows_in_form
+from samesense.data.formats.encodings import in_utf8
 from samesense.data.formats.endings import opened, split_suffix
 from samesense.data.formats.files import Row, read_rows, rows_of_lines
 from samesense.data.formats.lines import Line, numbered_lines, read_lines
+from samesense.data.formats.options import current_options
 
 MARK = b"\xef\xbb\xbf"
 """The byte order mark that a file of text may begin with."""
+
+TABLES = (".tsv", ".csv")
+"""Endings of tables whose fields have something between them."""
 
 LINE_END = "\r\n"
 """What is taken off the end of a line of text."""
@@ -31,11 +36,14 @@ BY_ROWS = (".parquet", ".json")
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that stand together: where they begin and end, the line of names that is read before them, and the rows."""
+    """Rows that stand together: where they begin and end, how they are read, and the rows.
+
+    ``form`` is that of :class:`~samesense.data.formats.delimited.Form` as JSON, ``""`` for rows by their number.
+    """
 
     start: int
     end: int
-    header: str
+    form: str
     rows: list[Row]
 
 
@@ -51,18 +59,19 @@ def blocks(name: str, size: int) -> Iterator[Block]:
     again = partial(read_lines, name, carriage_returns=suffix == ".csv")
     lines = _Lines(again(), _mark(name))
     rows = _rows(suffix, name, iter(lines))
-    held, header = list(islice(rows, size)), ""
+    held = list(islice(rows, size))
     start = lines.start_of(held[0][0]) if held else 0
-    if held and suffix in (".tsv", ".csv"):
-        header = first_line_of(suffix, again(), lines.before)
+    form = Form(encoding=current_options().encoding)
+    if held and suffix in TABLES:
+        form = form_of(suffix, name, again())
     while held:
         after = list(islice(rows, size))
         end = lines.start_of(after[0][0]) if after else lines.end
-        yield Block(start, end, header, held)
+        yield Block(start, end, form.to_json(), held)
         start, held = end, after
 
 
-def rows_at(name: str, start: int, end: int, header: str) -> Iterator[Row]:
+def rows_at(name: str, start: int, end: int, form: str) -> Iterator[Row]:
     """Yield the rows of a block, numbered from 1; what there is, if the file has been changed since."""
     suffix = split_suffix(name)[0]
     if suffix == ".parquet":
@@ -71,12 +80,24 @@ def rows_at(name: str, start: int, end: int, header: str) -> Iterator[Row]:
     elif suffix in BY_ROWS:
         yield from islice(read_rows(name), start, end)
     else:
-        with opened(name) as stream:
+        known = Form.from_json(form)
+        content = _content(name, start, end, known.encoding)
+        # the mark is taken off again, where one at the beginning of the content would be
+        lines = numbered_lines(io.BytesIO(MARK + content), name, carriage_returns=suffix == ".csv")
+        yield from rows_in_form(name, known, lines) if suffix in TABLES else _rows(suffix, name, lines)
+
+
+def _content(name: str, start: int, end: int, encoding: str | None) -> bytes:
+    """Return bytes of a file, of another encoding those that it would have in UTF-8."""
+    with opened(name) as stream:
+        if encoding is None:
             stream.seek(start)
-            content = stream.read(end - start)
-        before = header.encode() or MARK  # taken off again, where a mark at the beginning of the content would be
-        lines = numbered_lines(io.BytesIO(before + content), name, carriage_returns=suffix == ".csv")
-        yield from _rows(suffix, name, lines)
+            return stream.read(end - start)
+        recoded = in_utf8(stream, encoding, name)
+        passed = 0
+        while passed < start and (skipped := len(recoded.read(min(2**20, start - passed)))):
+            passed += skipped
+        return recoded.read(end - start)
 
 
 def _by_rows(name: str, size: int) -> Iterator[Block]:
@@ -93,7 +114,9 @@ def _rows(suffix: str, name: str, lines: Iterable[Line]) -> Iterator[Row]:
 
 
 def _mark(name: str) -> int:
-    """Return the length of the byte order mark at the beginning of a file, 0 if there is none."""
+    """Return the length of the byte order mark at the beginning of a file, 0 if there is none or it is recoded."""
+    if current_options().encoding is not None:
+        return 0
     with opened(name) as stream:
         return len(MARK) if stream.read(len(MARK)) == MARK else 0
 
@@ -103,19 +126,16 @@ class _Lines:
 
     def __init__(self, lines: Iterator[Line], start: int) -> None:
         self._lines, self.end = lines, start
-        self._starts: deque[tuple[int, int, str]] = deque()
-        self.before = ""  # lines before the first that was asked for
+        self._starts: deque[tuple[int, int]] = deque()
 
     def __iter__(self) -> Iterator[Line]:
         for number, line in self._lines:
-            self._starts.append((number, self.end, line))
+            self._starts.append((number, self.end))
             self.end += len(line.encode())
             yield number, line
 
     def start_of(self, number: int) -> int:
         """Return where a line begins; those before it are forgotten."""
-        passed = []
         while self._starts[0][0] < number:
-            passed.append(self._starts.popleft()[2])
-        self.before = self.before or "".join(passed)
+            self._starts.popleft()
         return self._starts[0][1]

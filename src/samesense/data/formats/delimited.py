@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import csv
+import json
+import logging
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 from samesense.data.formats.columns import KNOWN_NAMES, plain
 from samesense.data.formats.label_values import is_number
 from samesense.data.formats.lines import CARRIAGE_RETURNS, LONGEST_ROW, Line
-from samesense.data.formats.quoting import is_quoted
+from samesense.data.formats.options import DELIMITERS, TableOptions, current_options
+from samesense.data.formats.quoting import MOST_LINES, Record, say_quoted, split_quoted, tsv_records
 from samesense.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 HEADERLESS = ["text1", "text2", "label"]
 """Column names given to a file of two texts and a number without a header line."""
 
 _QUOTING = (
     "A text with a comma, a quote or a line break stands in double quotes, which are closed, and a quote inside it is "
-    "doubled."
+    "doubled; where quotes are characters like any other: `quoting` none."
 )
 
 _MARKS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
@@ -30,109 +37,104 @@ _OF_ENDING = {".tsv": ("\t", ",", ";"), ".csv": (",", ";", "\t", "|")}
 
 _SAID_MARK = re.compile(r"sep=([;,|\t])")
 
-Record = tuple[int, list[str]]
+Rules = Literal["csv", "tsv", "none"]
+"""What quotes are: those of CSV, those that each row of TSV says to be a program's, or characters."""
 
 
-def tsv_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
-    """Read tab-separated rows; a quote is a character like any other, unless all of the file is quoted as CSV is."""
-    first, lines = _peeked(lines)
-    mark = _mark_of(first, _OF_ENDING[".tsv"])
-    if mark != "\t" or is_quoted(path):
-        return _with_header(path, _csv_records(path, lines, mark, first), _hints(mark))
-    records = ((number, line.removesuffix("\n").removesuffix("\r").split("\t")) for number, line in lines)
-    hints = (
-        "Write a line break inside a text as a space; where texts stand in quotes, name the file .csv.",
-        "Write a tab inside a text as a space; name a comma-separated file .csv.",
-    )
-    return _with_header(path, (record for record in records if any(record[1])), hints)
+@dataclass(frozen=True)
+class Form:
+    """How the rows of a table are read, so that a part of them is read as in the whole file.
 
-
-def csv_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
-    """Read rows with standard quoting between commas, or the semicolons, tabs or bars that their first lines have.
-
-    A row is numbered by the line it starts on.
+    Attributes:
+        delimiter: the character between fields.
+        rules: see :data:`Rules`.
+        names: of the columns.
+        width: how many fields the first row has; behind the names there may be empty ones.
+        spaced: whether a space behind the delimiter belongs to it.
+        encoding: of the file, where it is not UTF-8.
     """
+
+    delimiter: str = ""
+    rules: Rules = "none"
+    names: tuple[str, ...] = field(default=())
+    width: int = 0
+    spaced: bool = False
+    encoding: str | None = None
+
+    def to_json(self) -> str:
+        """Return what :meth:`from_json` reads."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Form:
+        """Return the form that was written; that of a file without one for an empty text."""
+        values = json.loads(text) if text else {}
+        return cls(**{**values, "names": tuple(values.get("names", ()))})
+
+
+def delimited_rows(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
+    """Read the rows of a ``.tsv`` or ``.csv`` file; a row is numbered by the line it starts on.
+
+    What is between the fields, whether they stand in quotes, and whether the first line has names are those of the
+    options, see :func:`~samesense.data.formats.options.table_options`, or else what the first lines show for certain.
+    """
+    form, records = _opened(suffix, str(path), lines)
+    yield from _rows(str(path), form, records, suffix)
+
+
+def form_of(suffix: str, path: str | Path, lines: Iterable[Line]) -> Form:
+    """Return how the rows of a file are read, by its first lines."""
+    return _opened(suffix, str(path), lines)[0]
+
+
+def rows_in_form(path: str | Path, form: Form, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
+    """Read rows without the first lines of their file, which :func:`form_of` has read."""
+    yield from _rows(str(path), form, _records(str(path), lines, form), ".csv")
+
+
+def _opened(suffix: str, path: str, lines: Iterable[Line]) -> tuple[Form, Iterator[Record]]:
+    """Return how a file is read and its records but for the header."""
+    options = current_options()
     first, lines = _peeked(lines)
-    said = _said_mark(first)
+    said = _said_mark(first) if suffix == ".csv" else ""
+    before = 1 if said else 0
     if said:
         next(lines)
-        return _with_header(path, _csv_records(path, lines, said, first[1:], before=1), _hints(said))
-    mark = _mark_of(first, _OF_ENDING[".csv"])
-    return _with_header(path, _csv_records(path, lines, mark, first), _hints(mark))
+        first = first[1:]
+    header, *following = [line for _, line in first] or [""]
+    delimiter = options.delimiter or said or _delimiter_of(path, header, following, _OF_ENDING[suffix])
+    rules = _rules_of(suffix, header, delimiter, options)
+    if rules == "csv" and suffix == ".tsv" and options.quoting is None and delimiter == "\t":
+        say_quoted(path)
+    # else a space before a text is the text's own
+    spaced = rules == "csv" and 0 < header.count(delimiter) == header.count(f"{delimiter} ")
+    form = Form(delimiter, rules, spaced=spaced, encoding=options.encoding)
+    records = _records(path, lines, form, before)
+    top = next(records, None)
+    if top is None:
+        return form, iter(())
+    form = replace(form, width=len(top[1]))
+    names = _names_of(path, top, options.header)
+    if names is None:
+        return replace(form, names=_names_without_header(top[1])), chain([top], records)
+    return replace(form, names=tuple(names)), records
 
 
-def first_line_of(suffix: str, lines: Iterable[Line], header: str) -> str:
-    """Return what is to stand before a part of a table's rows, so that they are read as in the whole file.
-
-    Args:
-        suffix: ``.tsv`` or ``.csv``.
-        lines: those of the file.
-        header: its line of names, with what stands before it; ``""`` if it has none.
-    """
-    first, _ = _peeked(lines)
-    said = _said_mark(first)
-    mark = said or _mark_of(first, _OF_ENDING[suffix])
-    header = header or f"{mark.join(HEADERLESS)}\n"
-    return header if said or suffix == ".tsv" else f"sep={mark}\n{header}"
+def _records(path: str, lines: Iterable[Line], form: Form, before: int = 0) -> Iterator[Record]:
+    """Yield the rows that are not empty; ``before`` lines are not among ``lines``."""
+    if form.rules == "csv":
+        return _csv_records(path, lines, form, before)
+    if form.rules == "tsv":
+        return tsv_records(path, lines, form.width or None)
+    records = ((number, line.rstrip("\r\n").split(form.delimiter)) for number, line in lines)
+    return (record for record in records if any(record[1]))
 
 
-def _said_mark(first: Sequence[Line]) -> str:
-    """Return the mark that a first line of its own names, as Excel has it; ``""`` for none."""
-    said = _SAID_MARK.fullmatch(first[0][1].strip().strip('"')) if first else None
-    return "" if said is None else said[1]
-
-
-def _hints(mark: str) -> tuple[str, str]:
-    name = _MARKS[mark]
-    return (
-        f"Between fields stand {name}, also around an empty one; a text with a line break stands in double quotes.",
-        f"A text with {name} in it must stand in double quotes.",
-    )
-
-
-def _peeked(lines: Iterable[Line]) -> tuple[list[Line], Iterator[Line]]:
-    """Return the first two lines that are not empty, and all lines."""
-    rest, read = iter(lines), list[Line]()
-    for line in rest:
-        read.append(line)
-        if sum(bool(text.strip()) for _, text in read) == 2:
-            break
-    return [line for line in read if line[1].strip()], chain(read, rest)
-
-
-def _mark_of(first: Sequence[Line], marks: Sequence[str]) -> str:
-    """Return the mark between the fields: the first of ``marks``, unless the header has another and not this one.
-
-    The second line has to have as many of the other, or the header must name columns that are known.
-    """
-    if not first or marks[0] in first[0][1]:
-        return marks[0]
-    header = first[0][1].strip()
-    for mark in marks[1:]:
-        parts = [plain(part.strip('" ')) for part in header.split(mark)]
-        alike = mark != "," and len(first) > 1 and _fields(first[1][1], mark) == len(parts)
-        if len(parts) > 1 and (alike or KNOWN_NAMES.intersection(parts)):
-            return mark
-    return marks[0]
-
-
-def _fields(line: str, mark: str) -> int:
-    """Return how many fields a line has; a mark between quotes is one of the text."""
-    try:
-        return len(next(csv.reader([line], delimiter=mark), ()))
-    except csv.Error:  # longer than a field may be
-        return 0
-
-
-def _csv_records(
-    path: str | Path, lines: Iterable[Line], mark: str, first: Sequence[Line], before: int = 0
-) -> Iterator[Record]:
-    """Yield the rows that are not empty; ``first`` is the header, and ``before`` lines are not among ``lines``."""
-    header = first[0][1] if first else ""
-    spaced = 0 < header.count(mark) == header.count(f"{mark} ")  # else a space before a text is the text's own
+def _csv_records(path: str, lines: Iterable[Line], form: Form, before: int) -> Iterator[Record]:
     if csv.field_size_limit() < LONGEST_ROW:  # of the process; a quote that is never closed takes in what follows
         csv.field_size_limit(LONGEST_ROW)
-    reader = csv.reader((line for _, line in lines), strict=True, delimiter=mark, skipinitialspace=spaced)
+    texts = (line for _, line in lines)
+    reader = csv.reader(texts, strict=True, delimiter=form.delimiter, skipinitialspace=form.spaced)
     start = before + 1
     while True:
         try:
@@ -150,27 +152,140 @@ def _csv_records(
         start = before + reader.line_num + 1
 
 
-def _with_header(
-    path: str | Path, records: Iterator[Record], hints: tuple[str, str]
-) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the rows by the names in the first; ``hints`` are for a row of too few fields, and for one of too many."""
-    first = next(records, None)
-    if first is None:
-        return
-    if is_headerless(first[1]):
-        header, records = HEADERLESS, chain([first], records)
-    else:
-        header = _without_empty_end(first[1])
-        refuse_repeated(f"{path}, row {first[0]}", header)
+def _rules_of(suffix: str, header: str, delimiter: str, options: TableOptions) -> Rules:
+    """Return what quotes are; of TSV those of CSV where the names of the columns stand in quotes, as programs write."""
+    if options.quoting is not None:
+        return options.quoting
+    if suffix == ".csv" or delimiter != "\t":
+        return "csv"
+    return "csv" if options.header != "no" and _is_quoted_header(header) else "tsv"
+
+
+def _is_quoted_header(header: str) -> bool:
+    """Return whether the names of columns stand in quotes: all of them, or one that is known."""
+    names = header.rstrip("\r\n").split("\t")
+    quoted = [name[1:-1] for name in names if len(name) > 2 and name[0] == name[-1] == '"' and '"' not in name[1:-1]]
+    if any(plain(name) in KNOWN_NAMES for name in quoted):
+        return True
+    bare = split_quoted(header.rstrip("\r\n"))
+    return len(quoted) == len(names) and bare is not None and not is_headerless(bare)
+
+
+def _said_mark(first: Sequence[Line]) -> str:
+    """Return the mark that a first line of its own names, as Excel has it; ``""`` for none."""
+    said = _SAID_MARK.fullmatch(first[0][1].strip().strip('"')) if first else None
+    return "" if said is None else said[1]
+
+
+def _peeked(lines: Iterable[Line]) -> tuple[list[Line], Iterator[Line]]:
+    """Return the first lines that are not empty, to the end of the second row with all its quotes, and all lines."""
+    rest, read = iter(lines), list[Line]()
+    filled, quotes, size = 0, 0, 0
+    for line in rest:
+        read.append(line)
+        size += len(line[1])
+        quotes += line[1].count('"')
+        filled += bool(line[1].strip())
+        if (filled >= 3 and quotes % 2 == 0) or len(read) > MOST_LINES or size > LONGEST_ROW:
+            break
+    return [line for line in read if line[1].strip()], chain(read, rest)
+
+
+def _delimiter_of(path: str, header: str, following: Sequence[str], marks: Sequence[str]) -> str:
+    """Return the mark between the fields: the usual one of ``marks``, or another that the first two rows show.
+
+    The usual one needs no second row. Another must give the second row as many fields as the header, or columns that
+    are known by their names. DataError where the header has another mark and neither is so.
+    """
+    fields = {mark: _fields([header], mark) for mark in marks}
+    agree = [mark for mark in marks if fields[mark] > 1 and _fields(following, mark) == fields[mark]]
+    if fields[marks[0]] > 1:
+        others = [mark for mark in agree if mark != marks[0]]
+        only = bool(following) and marks[0] not in agree and len(others) == 1 and _are_names(header, others[0])
+        return others[0] if only else marks[0]
+    known = [mark for mark in marks[1:] if fields[mark] > 1 and _has_known_names(header, mark)]
+    if known:
+        return known[0]
+    others = [mark for mark in marks[1:] if fields[mark] > 1 and mark != ","]
+    for mark in others:
+        if mark in agree:
+            return mark
+    if others and following:
+        raise DataError(
+            f"{path}: {_MARKS[others[0]]} stand in the first line, and no {_MARKS[marks[0]]}; by them, the first line "
+            f"has {fields[others[0]]} fields and the row after it {_fields(following, others[0])}. Say what is between "
+            f"the fields: `delimiter` {_named_mark(others[0])}, or `delimiter` {_named_mark(marks[0])}."
+        )
+    return marks[0]
+
+
+def _named_mark(mark: str) -> str:
+    return next(name for name, character in DELIMITERS.items() if character == mark)
+
+
+def _names_in(header: str, mark: str) -> list[str]:
+    return [plain(part.strip('" ')) for part in header.strip().split(mark)]
+
+
+def _has_known_names(header: str, mark: str) -> bool:
+    return bool(KNOWN_NAMES.intersection(_names_in(header, mark)))
+
+
+def _are_names(header: str, mark: str) -> bool:
+    """Return whether the parts of a header are all filled and short, as names are."""
+    return all(0 < len(part) <= 40 for part in _names_in(header, mark))
+
+
+def _fields(lines: Sequence[str], mark: str) -> int:
+    """Return how many fields the first row of some lines has; a mark or a line break between quotes is the text's."""
+    try:
+        return len(next(csv.reader(lines, delimiter=mark), ()))
+    except csv.Error:  # longer than a field may be
+        return 0
+
+
+def _names_of(path: str, top: Record, header: str | bool | None) -> list[str] | None:
+    """Return the names in the first row, ``None`` if it is data."""
+    if header == "no" or (header is None and is_headerless(top[1])):
+        return None
+    names = _without_empty_end(top[1])
+    refuse_repeated(f"{path}, row {top[0]}", names)
+    return names
+
+
+def _names_without_header(cells: list[str]) -> tuple[str, ...]:
+    if is_headerless(cells):
+        return tuple(HEADERLESS)
+    return ("text",) if len(cells) == 1 else tuple(f"column{number}" for number in range(1, len(cells) + 1))
+
+
+def _rows(path: str, form: Form, records: Iterator[Record], suffix: str) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield the rows by the names of their columns."""
+    width = len(form.names)
     for number, cells in records:
-        if len(cells) > len(header) and not any(cells[len(header) :]):
-            del cells[len(header) :]  # empty columns behind the last, as spreadsheets leave them
-        if len(cells) != len(header):
+        if len(cells) > width and not any(cells[width:]):
+            del cells[width:]  # empty columns behind the last, as spreadsheets leave them
+        if len(cells) != width:
+            hint = _hint(form, suffix, too_many=len(cells) > width)
             raise DataError(
-                f"{path}, row {number}: every row must have the {len(header)} fields of the header "
-                f"({', '.join(header)}); this one has {len(cells)}. {hints[len(cells) > len(header)]}"
+                f"{path}, row {number}: every row must have the {width} fields of the header "
+                f"({', '.join(form.names)}); this one has {len(cells)}. {hint}"
             )
-        yield number, dict(zip(header, cells, strict=True))
+        yield number, dict(zip(form.names, cells, strict=True))
+
+
+def _hint(form: Form, suffix: str, *, too_many: bool) -> str:
+    """Return the fix for a row of too many or too few fields."""
+    if form.rules == "csv":
+        name = _MARKS.get(form.delimiter, repr(form.delimiter))
+        if too_many:
+            return f"A text with {name} in it must stand in double quotes."
+        return (
+            f"Between fields stand {name}, also around an empty one; a text with a line break stands in double quotes."
+        )
+    if too_many:
+        return "Write a tab inside a text as a space; name a comma-separated file .csv."
+    return "Write a line break inside a text as a space; where texts stand in quotes: `quoting` csv."
 
 
 def _without_empty_end(header: list[str]) -> list[str]:

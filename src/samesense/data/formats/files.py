@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from samesense.data.formats.columnar import parquet_rows
-from samesense.data.formats.delimited import csv_rows, tsv_rows
+from samesense.data.formats.delimited import delimited_rows
 from samesense.data.formats.endings import LIKE_THEM, PACKERS, SUFFIXES, split_suffix
 from samesense.data.formats.lines import WORKBOOKS, Line, read_lines, workbook_error
 from samesense.errors import BadRowsError, DataError
@@ -59,7 +59,9 @@ def read_rows(source: str | Path) -> Iterator[Row]:
 
 def rows_of_lines(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
     """Yield the rows in the lines of a file of this suffix: ``.tsv``, ``.csv``, or else JSON lines."""
-    return {".tsv": tsv_rows, ".csv": csv_rows}.get(suffix, _json_lines_rows)(path, lines)
+    if suffix in (".tsv", ".csv"):
+        return delimited_rows(suffix, path, lines)
+    return _json_lines_rows(path, lines)
 
 
 def missing_file(source: str) -> DataError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -16,7 +15,9 @@ from shlex import quote
 from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
+from samesense.data.formats.encodings import CHUNK, COMMON, ICONV, encoding_of, in_utf8, wide_encoding
 from samesense.data.formats.endings import PACKERS, broken, opened, split_suffix
+from samesense.data.formats.options import current_options
 from samesense.errors import DataError
 from samesense.urls import is_url
 
@@ -33,7 +34,6 @@ CARRIAGE_RETURNS = (
 
 _SHORTEN = "Put each text on a line of its own."
 _SAMPLE = 4096
-_NOT_WINDOWS = b"\x81\x8d\x8f\x90\x9d"  # bytes that WINDOWS-1252 leaves out
 WORKBOOKS = (".xlsx", ".xlsm", ".ods")
 """Ends of the names of workbooks."""
 
@@ -58,13 +58,15 @@ _OTHER_FORMATS = {
 
 
 def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool = False) -> Iterator[Line]:
-    """Yield the lines of a file, also of one that is compressed by its name; see :func:`numbered_lines`."""
+    """Yield the lines of a file, also of one that is compressed by its name; see :func:`numbered_lines`.
+
+    Bytes are decoded by the option ``encoding``, see :func:`~samesense.data.formats.options.table_options`.
+    """
     number, packing = 0, split_suffix(str(path))[1]
     try:
         with opened(path) as handle:
-            for number, line in numbered_lines(
-                handle, str(path), bounded=bounded, carriage_returns=carriage_returns
-            ):  # fmt: skip
+            stream = _recoded(handle, str(path))
+            for number, line in numbered_lines(stream, str(path), bounded=bounded, carriage_returns=carriage_returns):
                 yield number, line
     except broken(packing) as error:
         kind = f"{PACKERS[packing].name} file that can be read to its end" if packing else "readable file"
@@ -92,7 +94,7 @@ def numbered_lines(
     Raises:
         DataError: for what is refused, bytes that are not UTF-8, and a NUL.
     """
-    start = b""
+    start, beyond_ascii = b"", False
     longest = LONGEST_ROW + 1 if bounded else -1
     for number, raw in enumerate(iter(partial(stream.readline, longest), b""), 1):
         start = start or raw[:_SAMPLE]
@@ -103,13 +105,21 @@ def numbered_lines(
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             why = f"byte 0x{raw[error.start]:02x} at position {error.start} of the line is not"
-            other, byte = _other_format(start, source), raw[error.start]
-            raise other or _not_utf8(start + stream.read(_SAMPLE), source, place, why, byte) from error
+            other = _other_format(start, source) or (_mixed(place, why) if beyond_ascii else None)
+            encoding = wide_encoding(start) or encoding_of(raw + stream.read(CHUNK))
+            raise other or _not_utf8(encoding, source, place, why) from error
         if "\0" in line:
-            raise _other_format(start, source) or _with_nul(start + stream.read(_SAMPLE), source, place)
+            raise _other_format(start, source) or _with_nul(raw + stream.read(_SAMPLE), source, place)
+        beyond_ascii = beyond_ascii or not line.isascii()
         if not carriage_returns and "\r" in line and "\r" in line.rstrip("\r\n"):
             raise DataError(f"{place}: a carriage return stands in the midst of the line. {CARRIAGE_RETURNS}")
         yield number, line
+
+
+def _recoded(stream: IO[bytes] | BufferedIOBase, source: str) -> IO[bytes] | BufferedIOBase:
+    """Return a stream in UTF-8, of a file in the encoding of the options."""
+    encoding = current_options().encoding
+    return stream if encoding is None else in_utf8(stream, encoding, source)
 
 
 def without_blank_end(lines: Iterable[Line]) -> Iterator[Line]:
@@ -148,48 +158,43 @@ def _is_workbook(source: str, start: bytes) -> bool:
     return False
 
 
-def _not_utf8(sample: bytes, source: str, place: str, why: str, byte: int = 0) -> DataError:
-    western = "LATIN1" if byte in _NOT_WINDOWS else "WINDOWS-1252"  # whose curly quotes are no characters of LATIN1
-    encoding = _utf16(sample) or ("GB18030" if _is_chinese(sample) else western)
+def _not_utf8(encoding: str, source: str, place: str, why: str) -> DataError:
+    """Build the error for text that is not UTF-8; ``encoding`` is what it is for certain, or ``""``."""
+    excel = ' (in Excel, save as "CSV UTF-8")' if Path(source).suffix.lower() == ".csv" else ""
+    if not encoding:
+        return DataError(
+            f"{place}: text must be UTF-8; {why}. The bytes do not prove in which encoding it is: name the one that it "
+            f"was written in by `encoding`, such as {COMMON}, or re-save as UTF-8{excel}."
+        )
     name = Path(source)
     files = ""
     if name.suffix and not split_suffix(source)[1] and not is_url(source):
         files = f" {quote(source)} > {quote(str(name.with_suffix(f'.utf8{name.suffix}')))}"
-    excel = ' (in Excel, save as "CSV UTF-8")' if name.suffix.lower() == ".csv" else ""
     return DataError(
-        f"{place}: text must be UTF-8; {why}. Re-save as UTF-8{excel}, for example: iconv -f {encoding} -t UTF-8{files}"
+        f"{place}: text must be UTF-8; {why}. It is {ICONV[encoding]}: give `encoding` {encoding}, or re-save as UTF-8"
+        f"{excel}, for example: iconv -f {ICONV[encoding]} -t UTF-8{files}"
+    )
+
+
+def _mixed(place: str, why: str) -> DataError:
+    return DataError(
+        f"{place}: text must be UTF-8; {why}, and rows before it are. The row is damaged, or comes from a file in "
+        "another encoding: correct it."
     )
 
 
 def _with_nul(sample: bytes, source: str, place: str) -> DataError:
-    encoding = _utf16(sample)
+    encoding = wide_encoding(sample)
     if encoding:
-        return _not_utf8(sample, source, place, f"this seems to be {encoding}")
+        return _not_utf8(encoding, source, place, "it holds NUL characters")
     return DataError(f"{place}: a text holds no NUL character, and this line does. Take it out: tr -d '\\000'")
-
-
-def _utf16(sample: bytes) -> str:
-    """Return the kind of UTF-16 that bytes are, by their mark, or else by where the NULs of its ASCII stand."""
-    if sample.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        return "UTF-16"
-    even, odd = sample[::2].count(0), sample[1::2].count(0)
-    if max(even, odd) < 2 or min(even, odd) > max(even, odd) / 8:
-        return ""
-    return "UTF-16LE" if odd > even else "UTF-16BE"
-
-
-def _is_chinese(sample: bytes) -> bool:
-    """Return whether bytes may be GB18030, in which most of a Chinese text is no ASCII."""
-    above = sum(byte > 127 for byte in sample)
-    text = sample.decode("gb18030", "ignore")
-    return 2 * above > len(sample) and 2 * sum("\u4e00" <= character <= "\u9fff" for character in text) > len(text)
 
 
 def standard_input() -> Iterator[Line]:
     """Yield the lines of standard input; DataError if it is closed."""
     if sys.stdin is None:
         raise DataError("Standard input is read here, and it is closed. Give a file, or let it be open: < FILE")
-    return numbered_lines(sys.stdin.buffer, "standard input")
+    return numbered_lines(_recoded(sys.stdin.buffer, "standard input"), "standard input")
 
 
 def without_breaks(text: str) -> str:

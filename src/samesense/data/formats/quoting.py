@@ -1,92 +1,155 @@
-"""Whether the fields of a TSV file stand in quotes as a program writes them: told by all of its rows."""
+"""Quotes in a row of TSV: those of a program, which are taken off, and those of a text, which stay.
+
+Each row is judged by itself and the number of columns, so that it reads the same whatever other rows a file has.
+"""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
-from functools import lru_cache
-from itertools import chain, islice
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
-from samesense.data.formats.lines import LONGEST_ROW, Line, read_lines
-from samesense.errors import DataError
-from samesense.urls import state
+from samesense.data.formats.lines import LONGEST_ROW, Line
 
 logger = logging.getLogger(__name__)
 
-LOOKED_AT = 10_000
-"""Lines of a file without a quote after which none is expected."""
+Record = tuple[int, list[str]]
+"""The line on which a row starts, and its fields."""
 
-_FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^"\t]*))(?:\t|$)')
+MOST_LINES = 1000
+"""Lines of a row whose fields have line breaks in quotes."""
+
+_DOUBLED = re.compile(r'(?:^|\s)""|""(?:\s|$)')
+"""A doubled quote beside a space or an end: ``"one""two"`` may be two phrases of a text, each in its own quotes."""
+
+_FIELD = re.compile(r'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^\t]*))(?P<end>\t|$)')
 
 
-def is_quoted(path: str | Path) -> bool:
-    """Return whether the fields of a TSV file are quoted by the rules of CSV, and say so where they are.
+def tsv_records(path: str, lines: Iterable[Line], width: int | None = None) -> Iterator[Record]:
+    """Yield the rows of TSV that are not empty.
 
-    Then every quote of the file opens or closes a whole field or is doubled within one, and all rows have the same
-    number of fields. Quotes that a text has of its own rarely stand so: a field is quoted because it holds a quote, a
-    tab, a line break or a comma, as programs write it, or a whole column is; and more than one row has quotes, unless
-    there is a tab or a line break within them. A file that breaks off is not quoted.
+    A field in quotes is one that a program has quoted where the row shows it: by a doubled quote in a quoted field that
+    stands beside a space or at an end of the text, or by a tab or a line break in quotes without which the row has not
+    as many fields as the table has columns. Then all fields of the row that stand in quotes are. Quotes of all other
+    rows are characters; of a field that stands in quotes as a whole, this is logged once as a warning, with the option
+    that settles it.
+
+    Args:
+        path: what messages call the file.
+        lines: with their ends.
+        width: the number of columns; by default that of the first row.
     """
-    try:
-        return _is_quoted(str(path), state(str(path)))
-    except (OSError, DataError):  # which reading the file says in its place
-        return False
+    rest = _Lines(lines)
+    for number, line in rest:
+        text = line.rstrip("\r\n")
+        fields = text.split("\t")
+        if '"' in text and any(field[:1] == '"' for field in fields):
+            fields = _judged(path, number, line, fields, len(fields) if width is None else width, rest)
+        if any(fields):
+            width = len(fields) if width is None else width
+            yield number, fields
 
 
-@lru_cache(maxsize=64)
-def _is_quoted(path: str, _: tuple[int, str]) -> bool:
-    lines = iter(read_lines(path))
-    first = list(islice(lines, LOOKED_AT))
-    if not any('"' in line for _, line in first):
-        return False
-    quoted = _Quotes().hold(chain(first, lines))
-    if quoted:
-        logger.info(f"{path}: fields stand in double quotes, with quotes in them doubled; it is read by these rules")
-    return quoted
+class _Lines(Iterator[Line]):
+    """Lines, of which some can be put back."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._lines, self._back = iter(lines), list[Line]()
+
+    def __next__(self) -> Line:
+        return self._back.pop() if self._back else next(self._lines)
+
+    def put_back(self, lines: list[Line]) -> None:
+        """Have these lines come next."""
+        self._back.extend(reversed(lines))
 
 
-class _Quotes:
-    """What the rows that were seen say of quotes."""
+def _judged(path: str, number: int, line: str, fields: list[str], width: int, rest: _Lines) -> list[str]:
+    """Return the fields of a row with quotes; its further lines are taken from the rest."""
+    fits = len(fields) == width
+    row = _closed(line, width, rest, fits=fits) if not fits or _is_open(fields[-1]) else line
+    quoted = split_quoted(row.rstrip("\r\n"))
+    joined = len(row) > len(line) or len(quoted or ()) != len(fields)
+    if quoted is not None and len(quoted) == width and (joined or _has_doubled(fields)):
+        say_quoted(path)
+        return quoted
+    whole = next(filter(_quoted, fields), None)
+    if fits and whole is not None:
+        _warn_of_quotes(path, number, whole)
+    elif fits and width == 1 and _is_open(fields[0]):
+        _warn_of_quotes(path, number, fields[0])
+    return fields
 
-    def __init__(self) -> None:
-        self._fields = 0
-        self._quoted = 0  # rows with a quoted field; of one alone the quotes may be the text's own
-        self._broken = False  # whether without quoting a row would have more fields, or fewer
-        self._bare = set[int]()  # columns with a field without quotes
-        self._needless = set[int]()  # columns with a field whose quotes no program had to write
 
-    def hold(self, lines: Iterable[Line]) -> bool:
-        """Return whether all lines keep the rules, and their quotes are those of a program."""
-        row = ""
-        for number, line in lines:
-            row += line
-            if len(row) > LONGEST_ROW:
-                return False
-            if row.count('"') % 2:  # a line break within a field
-                continue
-            if row.strip("\r\n") and not self._add(row.rstrip("\r\n"), header=number == 1):
-                return False
-            row = ""
-        return not row and (self._broken or self._quoted > 1)
+def _closed(line: str, width: int, rest: _Lines, *, fits: bool) -> str:
+    """Return a line with those after it that belong to its row, as its quotes are open.
 
-    def _add(self, row: str, *, header: bool) -> bool:
-        fields, end = list[re.Match[str]](), 0
-        while (field := _FIELD.match(row, end)) is not None:
-            fields.append(field)
-            end = field.end()
-            if not field[0].endswith("\t"):
-                break
-        if field is None or len(fields) != (self._fields or len(fields)):
-            return False
-        self._fields = len(fields)
-        for column, field in enumerate(() if header else fields):
-            if field[1] is None:
-                self._bare.add(column)
-            elif "\t" in field[1] or "\n" in field[1]:
-                self._broken = True
-            elif '"' not in field[1] and "," not in field[1]:  # spreadsheets quote fields with commas
-                self._needless.add(column)
-        self._quoted += not header and '"' in row
-        return not self._bare & self._needless
+    A line that fits the table by itself is not continued by one that does so too.
+    """
+    row, more = line, list[Line]()
+    while row.count('"') % 2 and len(more) < MOST_LINES and len(row) <= LONGEST_ROW:
+        following = next(rest, None)
+        if following is None:
+            break
+        more.append(following)
+        if fits and following[1].count("\t") + 1 == width:
+            break
+        row += following[1]
+    fields = split_quoted(row.rstrip("\r\n"))
+    if more and row.count('"') % 2 == 0 and fields is not None and len(fields) == width:
+        return row
+    rest.put_back(more)
+    return line
+
+
+def split_quoted(row: str) -> list[str] | None:
+    """Return the fields of a row by the rules of CSV, quotes taken off; ``None`` if it breaks them."""
+    fields, position = list[str](), 0
+    while True:
+        field = _FIELD.match(row, position)
+        if field is None or (field["bare"] or "").startswith('"'):
+            return None
+        fields.append(field["bare"] if field["quoted"] is None else field["quoted"].replace('""', '"'))
+        position = field.end()
+        if not field["end"]:
+            return fields
+
+
+def _has_doubled(fields: Iterable[str]) -> bool:
+    """Return whether a field stands in quotes and has a doubled quote in it that only a program writes."""
+    return any(_quoted(field) and _DOUBLED.search(field[1:-1]) is not None for field in fields)
+
+
+def _quoted(field: str) -> bool:
+    """Return whether a field stands in quotes, and quotes in it are doubled: those of a program, or of a text."""
+    return len(field) > 2 and field[0] == field[-1] == '"' and '"' not in field[1:-1].replace('""', "")
+
+
+def _is_open(field: str) -> bool:
+    return field[:1] == '"' and field.count('"') % 2 == 1
+
+
+_SAID = set[tuple[str, str]]()
+"""What was said of the quotes of a file: once for each, however often it is read."""
+
+
+def say_quoted(path: str) -> None:
+    """Log once for a file that its quotes are read as those of a program."""
+    if (path, "quoted") not in _SAID:
+        _SAID.add((path, "quoted"))
+        logger.info(
+            f"{path}: fields stand in double quotes, with quotes in them doubled, which are taken off; to keep all "
+            "quotes: `quoting` none"
+        )
+
+
+def _warn_of_quotes(path: str, number: int, field: str) -> None:
+    if (path, "open") in _SAID:
+        return
+    _SAID.add((path, "open"))
+    shown = field if len(field) <= 60 else f"{field[:60]}..."
+    logger.warning(
+        f"{path}, row {number}: {shown} is read with its quotes, as nothing in the row says that a program wrote them; "
+        "other rows are read alike. Where a program wrote them: `quoting` csv; where they belong to the texts: "
+        "`quoting` none."
+    )

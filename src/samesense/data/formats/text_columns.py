@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from samesense.data.formats.columnar import Cells, may_hold_texts
 from samesense.data.formats.columns import (
     CLASS_NAMES,
+    KNOWN_NAMES,
     LABEL_NAMES,
     SINGLE_NAMES,
     SUBSET_NAMES,
@@ -20,9 +21,11 @@ from samesense.data.formats.columns import (
     quoted,
     spelled_names,
 )
+from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.files import Row
 from samesense.data.formats.label_values import are_quantities, is_number, to_number, with_points
 from samesense.data.formats.list_cells import refuse_lists
+from samesense.data.formats.options import current_options
 from samesense.errors import ConfigError, DataError
 
 SNIFFED_ROWS = 1000
@@ -40,6 +43,24 @@ _NO_TEXTS = {*LABEL_NAMES, *SUBSET_NAMES, "class"}
 _TITLES = ("title", "headline", "heading", "subject")
 _TITLED = ("text", "sentence", "body", "content", "article", "document", "description", "message", "review", "abstract")
 """Names of columns of which the first say what the second are about."""
+
+_USUAL_NAMES = frozenset((*KNOWN_NAMES, *SINGLE_NAMES, *_TITLES, *_TITLED, *_NO_TEXTS)).union(
+    """
+    sentences texts titles query queries answer answers response passage context document documents name
+    names product comment comments note notes summary input output prompt completion instruction
+    utterance intent topic category keyword keywords phrase source target original translation left right
+    first second reply post tweet email mail paragraph section line word words term terms tag tags column
+    col field value positive negative anchor pos neg claim evidence caption satz text frage fragen
+    antwort titel beschreibung kommentar bezeichnung inhalt texte phrases titre réponse commentaire texto
+    frase oración pregunta respuesta título descripción testo domanda risposta pergunta resposta zin
+    vraag antwoord текст вопрос ответ название
+    文本 句子 问题 標題 标题 内容 內容 回答 答案 テキスト 文 質問 텍스트 문장 질문
+    """.split()
+)
+"""Words in the names of columns, which a text of few words rarely is."""
+
+_IDENTIFIER = re.compile(r"[^\W\d_]+(_\w+|\d+)|[a-z]+([A-Z][a-z]*)+")
+"""Names as programs write them: ``user_text``, ``text2``, ``userText``."""
 
 _CODES = re.compile(r"https?://\S+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ][\d:.+Z-]+)?|[0-9a-f-]{16,}", re.IGNORECASE)
 """Addresses, dates and keys, which are written like texts and are none."""
@@ -125,13 +146,59 @@ def _longest(rows: Sequence[Row], names: Sequence[str]) -> str:
 
 
 def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherwise: str = "") -> None:
-    """Raise DataError if the name of one of these columns seems to be a text, as in a file without a header line."""
+    """Raise DataError if the name of one of these columns seems to be a text, as in a file without a header line.
+
+    Also if none of the names is a usual one, and all look like the cells below them: then either may be meant. Names
+    of what has no line of names, such as Parquet, are names for certain.
+    """
+    if split_suffix(source)[0] not in (".tsv", ".csv") or current_options().header is not None:
+        return
     for name in columns:
         if _seems_text(name, rows) or (len(name.split()) == MOST_WORDS >= _words(rows, name) and not _named(rows)):
             raise DataError(
                 f"{source}: the first line of a table names its columns, and {name!r} seems to be a text. Add a header "
                 f"line{otherwise}. If it is the name of a column: `columns` {quoted(','.join(columns))}"
             )
+
+    if columns and not _named(rows) and all(_looks_like_cells(name, rows) for name in columns):
+        names = "names" if len(columns) > 1 else "name"
+        raise DataError(
+            f"{source}: the first line may be a row of data: {_and(columns)} {'are' if len(columns) > 1 else 'is'} no "
+            f"usual {names} of columns, and {'look' if len(columns) > 1 else 'looks'} like the cells below. If the "
+            f"first line has the names of the columns: `columns` {quoted(','.join(columns))}, or `header` yes; if it "
+            "is data: `header` no."
+        )
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(map(repr, names))
+
+
+def _looks_like_cells(name: str, rows: Sequence[Row]) -> bool:
+    """Return whether a name is no usual one, and is as long as the cells below and ends like them."""
+    cells = [str(row[name]).strip() for _, row in rows[:SNIFFED_ROWS] if row.get(name) not in (None, "")]
+    if not cells or _is_name(name, cells):
+        return False
+    lengths = sorted(map(_length, cells))
+    tenth = len(lengths) // 10
+    slack = 1 if " " in name.strip() or name.isascii() else 1.5  # for characters
+    if not lengths[tenth] / slack <= _length(name) <= lengths[-1 - tenth] * slack:
+        return False
+    ended = sum(cell[-1:] in _ENDS for cell in cells)
+    return name.strip()[-1:] in _ENDS or 5 * ended < 4 * len(cells)
+
+
+def _is_name(name: str, cells: Sequence[str]) -> bool:
+    """Return whether a name is a usual one of columns, or written like an identifier where cells are not."""
+    words = set(plain(name).split("_"))
+    if words & _USUAL_NAMES or plain(name) in _USUAL_NAMES or identifies(name):
+        return True
+    return _IDENTIFIER.fullmatch(name.strip()) is not None and not any(map(_IDENTIFIER.fullmatch, cells))
+
+
+def _length(text: str) -> int:
+    """Return the words of a text, or its characters where it has none beyond ASCII between spaces."""
+    return len(text.split()) if text.isascii() or " " in text.strip() else len(text)
 
 
 def _words(rows: Sequence[Row], name: str) -> int:
@@ -185,6 +252,8 @@ def example(rows: Sequence[Row]) -> str:
     names, texts = names_in(rows[:SNIFFED_ROWS]), _different_texts(rows)
     if any(is_number(name) or _seems_text(name, rows) for name in names):
         return ""  # the header is a row of data
+    if texts and not _named(rows) and all(_looks_like_cells(name, rows) for name in texts):
+        return ""  # it may be one
     spelled = spelled_names(names)
     known = first_pair_of(TEXT_PAIRS, spelled)
     pair = [spelled[name] for name in known] if known else texts[:2]
@@ -250,7 +319,15 @@ def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]
     """Return the column beside a pair that may be a label: by its name, or the first that varies and holds no texts."""
     others = [name for name in saying(names_in(rows[:SNIFFED_ROWS]), pair) if not is_distance(name)]
     named = first_of((*CLASS_NAMES, *LABEL_NAMES), spelled_names(others))
-    return named or next((name for name in others if name not in texts and _vary(rows, name)), None)
+    varied = [name for name in others if name not in texts and _vary(rows, name)]
+    return named or min(varied, key=lambda name: _doubt_of_labels(rows, name), default=None)
+
+
+def _doubt_of_labels(rows: Sequence[Row], name: str) -> tuple[bool, bool, bool]:
+    """Return what speaks against a column as that of labels, the most first; a question such as ``Gleich?`` is one."""
+    values = [str(cells[name]) for _, cells in rows[:SNIFFED_ROWS] if cells.get(name) not in (None, "")]
+    numbers = [to_number(value) for value in with_points(values)]
+    return any(number is None for number in numbers), name.strip()[-1:] not in _ENDS, len(set(values)) > 2
 
 
 def _vary(rows: Sequence[Row], name: str) -> bool:

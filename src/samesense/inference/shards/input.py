@@ -30,12 +30,12 @@ SPREAD = 16
 
 @dataclass(frozen=True)
 class File:
-    """A file of texts: its bytes, when it was changed, the line that names its columns, that of texts, those kept."""
+    """A file of texts: its bytes, when it was changed, how its rows are read, the column of texts, those kept."""
 
     path: str  # or URL, the same on every machine that reads it
     size: int
     changed: str
-    header: str = ""
+    form: str = ""
     text: str = "text"
     kept: tuple[str, ...] = ()
 
@@ -77,7 +77,7 @@ class Input:
         part = self.parts[shard]
         file = self.files[part.file]
         try:
-            rows = list(rows_at(file.path, part.start, part.end, file.header))
+            rows = list(rows_at(file.path, part.start, part.end, file.form))
         except FileNotFoundError as error:
             raise DataError(
                 f"Every worker reads the input itself, and there is no file {file.path} where shard {shard} is made. "
@@ -167,10 +167,10 @@ class _Cutter:
     def _described(self, file: File, first: Block) -> File:
         if not split_suffix(file.path)[0]:
             refuse_columns(file.path, self._columns, self._keep)
-            return file
+            return replace(file, form=first.form)
         text = text_column(first.rows, self._columns, file.path)
         kept = kept_columns(names_in(first.rows), text, self._keep, file.path)
-        return replace(file, header=first.header, text=text, kept=tuple(kept))
+        return replace(file, form=first.form, text=text, kept=tuple(kept))
 
     def found(self) -> Input:
         """Return what was added."""

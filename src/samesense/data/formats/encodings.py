@@ -1,0 +1,232 @@
+"""Encodings of text other than UTF-8: read where one is named, and named in errors where the bytes prove it."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
+from collections.abc import Sequence
+from typing import IO
+
+from samesense.errors import DataError
+
+CHUNK = 2**16
+"""Bytes that are recoded at once, and by which an encoding is told."""
+
+FEWEST_CHARACTERS = 24
+"""Characters of two bytes below which an encoding is not told: by chance, a few decode in several."""
+
+FEWEST_LETTERS = 60
+"""Cyrillic letters below which an encoding is not told."""
+
+ICONV = {"gb18030": "GB18030", "big5": "BIG5", "cp932": "CP932", "euc_jp": "EUC-JP", "cp949": "CP949",
+         "cp1251": "CP1251", "koi8_r": "KOI8-R", "utf_16": "UTF-16", "utf_16_le": "UTF-16LE", "utf_16_be": "UTF-16BE",
+         "utf_32": "UTF-32"}  # fmt: skip
+"""Names for iconv of the encodings that bytes can prove, by their names in Python."""
+
+COMMON = (
+    "cp1252 (Western Europe), cp1250 (Central Europe), cp1251 (Cyrillic), cp1254 (Turkish), gb18030 and big5 "
+    "(Chinese), cp932 (Japanese), cp949 (Korean)"
+)
+"""Encodings that files are often written in, for an error that cannot name the one."""
+
+_FAMILIES = {
+    "gb18030": ("gb2312", "gbk", "gb18030", "hz"),
+    "big5": ("big5", "big5hkscs", "cp950"),
+    "cp932": ("cp932", "shift_jis", "shift_jis_2004", "shift_jisx0213"),
+    "euc_jp": ("euc_jp", "euc_jis_2004", "euc_jisx0213"),
+    "cp949": ("cp949", "euc_kr", "johab"),
+    "cp1251": ("cp1251", "mac_cyrillic", "ptcp154", "kz1048"),
+    "koi8_r": ("koi8_r", "koi8_u", "koi8_t"),
+}
+"""Encodings of charset-normalizer that are the same for most texts."""
+
+_KANA = re.compile("[\u3041-\u3093\u30a1-\u30f6]")
+_HIRAGANA = re.compile("[\u3041-\u3093]")
+_CYRILLIC = re.compile("[\u0400-\u045f\u0490\u0491]")
+_TYPOGRAPHIC = re.compile("[\u00a0\u00ab\u00bb\u2013\u2014\u2018-\u201e\u2026\u2116\u00b0\u00a7\u20ac]")
+_SWAPPED = re.compile("[\u0430-\u045f][\u0400-\u042f]")
+_FREQUENT = frozenset("оаеинті")
+
+
+def encoding_of(sample: bytes) -> str:
+    """Return the encoding that bytes prove to be theirs, as Python names it; ``""`` if they prove none.
+
+    UTF-16 and UTF-32 by their mark or the NULs of their ASCII. Chinese, Japanese and Korean ones where all characters
+    decode, the common ones of the language prevail, no other encoding does as well, and charset-normalizer agrees;
+    those of Cyrillic likewise by their letters. Latin letters prove none: the bytes of ``é`` and ``ř`` are ``č`` and
+    ``ø`` elsewhere.
+    """
+    return wide_encoding(sample) or _narrow_encoding(sample)
+
+
+def wide_encoding(sample: bytes) -> str:
+    """Return which UTF-16 or UTF-32 bytes are, by their mark, or else by where the NULs of its ASCII stand."""
+    if sample.startswith((BOM_UTF32_LE, BOM_UTF32_BE)):
+        return "utf_32"
+    if sample.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "utf_16"
+    even, odd = sample[::2].count(0), sample[1::2].count(0)
+    if max(even, odd) < 2 or min(even, odd) > max(even, odd) / 8:
+        return ""
+    return "utf_16_le" if odd > even else "utf_16_be"
+
+
+def _narrow_encoding(sample: bytes) -> str:
+    natural = [name for name, is_natural in _TESTS.items() if is_natural(_decoded(sample, name))]
+    if len(natural) != 1:
+        return ""
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(_whole_lines(sample)).best()
+    return natural[0] if best is not None and best.encoding in _FAMILIES[natural[0]] else ""
+
+
+def _whole_lines(sample: bytes) -> bytes:
+    """Return bytes without what follows the last line feed, where a character may be cut."""
+    end = sample.rfind(b"\n") + 1
+    return sample[:end] or sample
+
+
+def _decoded(sample: bytes, encoding: str) -> str:
+    """Return what bytes are in an encoding, ``""`` if they are not in it; the last character may be cut."""
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(sample)
+    except UnicodeDecodeError:
+        return ""
+
+
+def _wide_characters(text: str) -> list[str]:
+    return [character for character in text if character > "\x7f"]
+
+
+def _share(characters: Sequence[str], encoding: str, leads: Sequence[tuple[int, int]], lowest_trail: int = 0) -> float:
+    """Return the share of characters whose first byte is within some ranges, and the second not below a bound."""
+    if len(characters) < FEWEST_CHARACTERS:
+        return 0
+    pairs = [character.encode(encoding) for character in characters]
+    inside = (
+        len(pair) == 2 and any(low <= pair[0] <= high for low, high in leads) and pair[1] >= lowest_trail
+        for pair in pairs
+    )  # fmt: skip
+    return sum(inside) / len(pairs)
+
+
+def _is_simplified(text: str) -> bool:
+    """Return whether nearly all characters are those of the first level of GB 2312, or its punctuation, and no kana."""
+    characters = _wide_characters(text)
+    if _KANA.search(text) or _is_korean(_decoded(text.encode("gb18030"), "cp949")):
+        return False
+    return _share(characters, "gb18030", ((0xA1, 0xA3), (0xB0, 0xD7)), 0xA1) >= 0.9
+
+
+def _is_traditional(text: str) -> bool:
+    characters = _wide_characters(text)
+    low = sum(pair[1] < 0xA1 for pair in (character.encode("big5") for character in characters) if len(pair) == 2)
+    frequent = _share(characters, "big5", ((0xA1, 0xA3), (0xA4, 0xC6))) >= 0.95
+    return frequent and low >= len(characters) / 10  # of encodings by EUC, no second byte is so low
+
+
+def _is_shifted(text: str) -> bool:
+    characters = _wide_characters(text)
+    return 5 * len(_HIRAGANA.findall(text)) >= len(characters) and (
+        _share(characters, "cp932", ((0x81, 0x83), (0x88, 0x97))) >= 0.9
+    )
+
+
+def _is_euc_japanese(text: str) -> bool:
+    characters = _wide_characters(text)
+    return 5 * len(_HIRAGANA.findall(text)) >= len(characters) and (
+        _share(characters, "euc_jp", ((0xA1, 0xA5), (0xB0, 0xCF)), 0xA1) >= 0.9
+    )
+
+
+def _is_korean(text: str) -> bool:
+    characters = _wide_characters(text)
+    return _share(characters, "cp949", ((0xA1, 0xA3), (0xB0, 0xC8)), 0xA1) >= 0.97
+
+
+def _is_russian(text: str) -> bool:
+    """Return whether all letters beyond ASCII are Cyrillic, as frequent as in a text, and capitals stand first."""
+    characters = _wide_characters(text)
+    letters = _CYRILLIC.findall(text)
+    others = len(characters) - len(letters) - len(_TYPOGRAPHIC.findall(text))
+    if len(letters) < FEWEST_LETTERS or others or _SWAPPED.search(text):
+        return False
+    return sum(letter.casefold() in _FREQUENT for letter in letters) >= 0.4 * len(letters)
+
+
+_TESTS = {
+    "gb18030": _is_simplified,
+    "big5": _is_traditional,
+    "cp932": _is_shifted,
+    "euc_jp": _is_euc_japanese,
+    "cp949": _is_korean,
+    "cp1251": _is_russian,
+    "koi8_r": _is_russian,
+    "iso8859_5": _is_russian,
+    "mac_cyrillic": _is_russian,
+    "cp866": _is_russian,
+}
+_FAMILIES |= {"iso8859_5": ("iso8859_5",), "mac_cyrillic": ("mac_cyrillic",), "cp866": ("cp866",)}
+ICONV |= {"iso8859_5": "ISO-8859-5", "mac_cyrillic": "MAC-CYRILLIC", "cp866": "CP866"}
+
+
+def in_utf8(stream: IO[bytes] | io.BufferedIOBase, encoding: str, source: str) -> IO[bytes]:
+    """Return a stream of what another holds, in UTF-8; it raises DataError for bytes that are not in the encoding."""
+    return io.BufferedReader(_Recoded(stream, encoding, source), CHUNK)
+
+
+class _Recoded(io.RawIOBase):
+    def __init__(self, stream: IO[bytes] | io.BufferedIOBase, encoding: str, source: str) -> None:
+        self._stream, self._encoding, self._source = stream, encoding, source
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._held, self._started = b"", False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        while not self._held:
+            raw = self._stream.read(CHUNK)
+            self._check_start(raw)
+            try:
+                self._held = self._decoder.decode(raw, final=not raw).encode()
+            except UnicodeError as error:
+                raise DataError(
+                    f"{self._source}: text must be in {self._encoding}, as `encoding` says, and this is not ({error}). "
+                    "Give the encoding that it was written in."
+                ) from error
+            if not raw:
+                break
+        count = min(len(buffer), len(self._held))
+        buffer[:count] = self._held[:count]
+        self._held = self._held[count:]
+        return count
+
+    def _check_start(self, raw: bytes) -> None:
+        """Raise DataError if the first bytes are UTF-8 for certain, and the encoding is another."""
+        if self._started:
+            return
+        self._started = True
+        if not self._encoding.startswith("utf") and is_utf8(raw, self._encoding):
+            raise DataError(
+                f"{self._source}: this is UTF-8, and `encoding` is {self._encoding}. The option is for all files of a "
+                "command: convert those in other encodings to UTF-8, or leave it out."
+            )
+
+
+def is_utf8(raw: bytes, encoding: str) -> bool:
+    """Return whether bytes are UTF-8 for certain, and not in an encoding that they may be in by chance."""
+    if raw.startswith(BOM_UTF8):
+        return True
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(raw)
+    except UnicodeDecodeError:
+        return False
+    wide = sum(character > "\x7f" for character in text)
+    double = encoding in {
+        name for family in ("gb18030", "big5", "cp932", "euc_jp", "cp949") for name in _FAMILIES[family]
+    }
+    return wide >= (4 if double else 1)

@@ -1,0 +1,99 @@
+"""Options that settle how text files and tables are read, where their first bytes and lines leave it open."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from samesense.errors import ConfigError
+
+Quoting = Literal["csv", "none"]
+"""``csv``: a field in double quotes is one text, with quotes in it doubled. ``none``: a quote is a character."""
+
+Header = Literal["yes", "no"]
+"""Whether the first line of a table has the names of its columns."""
+
+DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " ", "\\t": "\t"}
+"""Names of characters that separate fields, which are hard to write in a shell."""
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How text files and tables are read; ``None`` leaves it to the rules of docs/data.md.
+
+    Attributes:
+        quoting: whether fields of ``.tsv`` and ``.csv`` files stand in double quotes; see :data:`Quoting`.
+        delimiter: the one character between their fields, or its name in :data:`DELIMITERS`.
+        header: whether their first line has the names of the columns; without one the only column is ``text``, and
+            several are ``column1``, ``column2`` and so on.
+        encoding: of text files and tables but Parquet, as Python names it, such as ``"cp1252"``.
+
+    Raises:
+        ConfigError: if an option is none of these.
+    """
+
+    quoting: Quoting | None = None
+    delimiter: str | None = None
+    header: Header | bool | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.quoting is not None and self.quoting not in get_args(Quoting):
+            raise ConfigError(f"`quoting` is one of {', '.join(get_args(Quoting))}; received {self.quoting!r}.")
+        if self.header not in (None, True, False, *get_args(Header)):
+            raise ConfigError(f"`header` is one of {', '.join(get_args(Header))}; received {self.header!r}.")
+        if isinstance(self.header, bool):
+            object.__setattr__(self, "header", "yes" if self.header else "no")
+        if self.delimiter is not None:
+            object.__setattr__(self, "delimiter", _delimiter(self.delimiter))
+        if self.encoding is not None:
+            object.__setattr__(self, "encoding", _encoding(self.encoding))  # None for UTF-8
+
+
+def _delimiter(name: str) -> str:
+    character = DELIMITERS.get(name, name)
+    if not isinstance(character, str) or len(character) != 1 or character in '"\r\n\0':
+        raise ConfigError(
+            f"`delimiter` is one character, or one of {', '.join(DELIMITERS)}; received {name!r}. Example: "
+            "`delimiter` semicolon"
+        )
+    return character
+
+
+def _encoding(name: str) -> str | None:
+    """Return the name of an encoding of text as Python has it, ``None`` for UTF-8; ConfigError if there is none."""
+    try:
+        codec = codecs.lookup(name)
+    except (LookupError, ValueError, TypeError):
+        codec = None
+    if codec is None or not codec._is_text_encoding:  # base64 and the like
+        raise ConfigError(
+            f"`encoding` is the name of an encoding of text, such as cp1252, gb18030 or shift_jis; received {name!r}."
+        )
+    return None if codec.name in ("utf-8", "utf-8-sig") else codec.name
+
+
+_BY_THE_RULES = TableOptions()
+_OPTIONS: ContextVar[TableOptions] = ContextVar("table_options", default=_BY_THE_RULES)
+
+
+def current_options() -> TableOptions:
+    """Return the options by which files of the user are read now; see :func:`table_options`."""
+    return _OPTIONS.get()
+
+
+@contextmanager
+def table_options(options: TableOptions | None = None) -> Iterator[None]:
+    """Have files read by these options in the ``with`` block, the same for all files of a command; by default by none.
+
+    Files of the library itself, such as held-out pairs in a run folder, are read under ``table_options()``.
+    """
+    token = _OPTIONS.set(_BY_THE_RULES if options is None else options)
+    try:
+        yield
+    finally:
+        _OPTIONS.reset(token)
