@@ -15,7 +15,7 @@ from pathlib import Path
 from tokenize import TokenError
 from typing import Any
 
-from samesense.errors import MissingExtraError, OutputError, SamesenseError
+from samesense.errors import MissingExtraError, ModelError, OutputError, SamesenseError
 
 DAMAGED = (
     OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, SyntaxError, TokenError, MemoryError,
@@ -38,6 +38,20 @@ def imported(module: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(module.partition(".")[0], extra) from error
+
+
+@contextmanager
+def opening(what: str, fix: str) -> Iterator[None]:
+    """Say of ``what`` that it cannot be opened, why, and what helps: a damaged file makes its reader raise anything.
+
+    ModelError for all but the errors of the library itself.
+    """
+    try:
+        yield
+    except SamesenseError:
+        raise
+    except Exception as error:
+        raise ModelError(f"Cannot open {what}: {described(error).rstrip('.')}. {fix}") from error
 
 
 @contextmanager
@@ -89,6 +103,14 @@ def excerpt(value: object, most: int = 200) -> str:
     except ValueError:  # Python writes no whole numbers of thousands of digits
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= most else f"{text[: most - 4]} ..."
+
+
+def described(error: BaseException, most: int = 400) -> str:
+    """Return what an error of a library says on one line, with its class where that tells what the words do not."""
+    said = shortened(error, most)
+    if not said:
+        return type(error).__name__
+    return f"there is no {said}" if isinstance(error, KeyError) else said
 
 
 def first_line(error: BaseException) -> str:

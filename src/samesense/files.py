@@ -23,6 +23,9 @@ import numpy.typing as npt
 from samesense.errors import DataError, OutputError
 from samesense.failures import writing
 
+DEEPEST = 100
+"""Levels of lists and objects in each other that a file of JSON may have."""
+
 LOCK = ".lock"
 """Name of the file in a folder by which its writer holds it; says nothing about what the folder holds."""
 
@@ -235,12 +238,38 @@ def read_json(path: Path, fix: str = "Make its folder anew.") -> dict[str, Any]:
 def as_object(read: bytes, path: str | Path, fix: str = "Make its folder anew.") -> dict[str, Any]:
     """Return the JSON object that was read from a file; see :func:`read_json`."""
     try:
-        content = json.loads(read.decode())
+        content = parse_json(read.decode())
     except ValueError as error:
         raise DataError(f"{path} must be a file of JSON ({error}). {fix}") from error
     if not isinstance(content, dict):
         raise DataError(f"{path} must hold a JSON object; it holds {str(content)[:40]!r}. {fix}")
     return content
+
+
+def parse_json(content: str | bytes) -> Any:
+    """Return what JSON says; ValueError for what is none, or is nested deeper than anyone writes by hand."""
+    try:
+        text = content if isinstance(content, str) else content.decode()
+        value = json.loads(text)
+        if text.count("[") + text.count("{") > DEEPEST:
+            _check_depth(value)
+    except RecursionError as error:
+        raise ValueError(f"it is nested more than {DEEPEST} levels deep") from error
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return
+    raise ValueError(f"it is nested more than {DEEPEST} levels deep")
 
 
 @contextmanager

@@ -237,7 +237,7 @@ def test_a_language_model_alone_is_a_model_by_its_name(tmp_path):
     assert told.score == pytest.approx(row) and row < 0
     assert len(told.alike) == len(told.apart) == 3
     assert "16 continuations of 10 tokens" in samesense.load(f"continuations:{folder}").protocol
-    with pytest.raises(ModelError, match="cannot be opened as a causal"):
+    with pytest.raises(ModelError, match=r"Cannot open .* as a causal"):
         samesense.explain(f"continuations:{tmp_path / 'absent'}", first, second)
 
 
@@ -257,3 +257,16 @@ def test_refusals(reader):
     with pytest.raises(ConfigError, match="layers 0 to 2; received 3"):
         Reader(reader.generator, 3)
     assert Reader(reader.generator).layer == 1
+
+
+def test_a_language_model_with_few_positions_reads_the_beginning_of_a_long_text(tmp_path):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(
+        vocab_size=258, n_positions=64, n_embd=16, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=1, pad_token_id=0
+    )
+    GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    tokenizer_of().save_pretrained(tmp_path)
+    model = samesense.load(f"continuations:{tmp_path}", device="cpu")
+    assert np.isfinite(model.scores([("a dog runs " * 40, "a cat")])).all()
+    assert "at most 32 tokens of a text" in model.protocol

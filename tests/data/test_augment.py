@@ -174,7 +174,7 @@ def test_a_model_writes_paraphrases(tiny_writer):
 
 
 def test_no_such_writer(tmp_path):
-    with pytest.raises(ModelError, match="cannot be opened as one"):
+    with pytest.raises(ModelError, match="to write paraphrases"):
         paraphrase(str(tmp_path))
     with pytest.raises(ConfigError, match="must be above 0 and at most 1; received 2"):
         paraphrase(str(tmp_path), 2)

@@ -48,7 +48,7 @@ def test_folder_without_a_model(tmp_path):
 def test_hub_name_without_a_hub():
     with pytest.raises(ModelError) as error:
         build("nobody/no-such-model", device="cpu")
-    assert str(error.value).startswith("Cannot load the model 'nobody/no-such-model': ")
+    assert str(error.value).startswith("Cannot open the model 'nobody/no-such-model': ")
     assert str(error.value).endswith("or a hub name while the hub can be reached ('default' needs neither).")
 
 
@@ -107,3 +107,65 @@ def test_a_chosen_pooling_keeps_prompts_and_what_stands_behind(tiny_trunk, tmp_p
     rows = encode(other, ["a dog"], precision="float32")
     other.default_prompt_name = None
     assert np.abs(encode(other, ["the old man a dog"], precision="float32") - rows).max() < 1e-6
+
+
+def without_padding(tiny_trunk, folder, **tokens):
+    """A folder whose tokenizer has no padding token, and what other marks it has."""
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    AutoModel.from_pretrained(tiny_trunk).save_pretrained(folder)
+    own = Tokenizer.from_file(str(tiny_trunk / "tokenizer.json"))
+    own.no_padding()
+    PreTrainedTokenizerFast(tokenizer_object=own, model_max_length=64, **tokens).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("bare", [True, False])
+def test_a_tokenizer_without_padding_takes_another_mark(tiny_trunk, tmp_path, bare):
+    folder = without_padding(tiny_trunk, tmp_path / "m", eos_token="[SEP]")
+    if not bare:
+        SentenceTransformer(str(folder), device="cpu").save(str(tmp_path / "whole"))
+        folder = tmp_path / "whole"
+    texts = ["a dog", "the old man reads a book"]
+    model, whole = build(str(folder), device="cpu"), build(str(tiny_trunk), device="cpu")
+    assert np.abs(model.encode(texts) - whole.encode(texts)).max() < 1e-6
+
+
+def test_a_tokenizer_without_any_mark_is_refused(tiny_trunk, tmp_path):
+    with pytest.raises(ModelError, match="has no pad_token, eos_token, sep_token or unk_token"):
+        build(str(without_padding(tiny_trunk, tmp_path / "m")), device="cpu")
+
+
+def test_a_tokenizer_of_another_model_is_refused(tiny_trunk, tmp_path):
+    import shutil
+
+    from tests.conftest import random_bert
+
+    shutil.copytree(tiny_trunk, tmp_path / "m")
+    other = random_bert(tmp_path / "other", [f"w{at}" for at in range(300)])
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(other / file, tmp_path / "m" / file)
+    with pytest.raises(ModelError, match="must have a vector for each token of its tokenizer"):
+        build(str(tmp_path / "m"), device="cpu")
+
+
+def test_each_route_of_a_model_reads_no_more_than_it_has_positions_for(tiny_trunk, tmp_path):
+    from sentence_transformers.base.modules import Router
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_trunk)
+    config = XLMRobertaConfig(
+        vocab_size=len(tokenizer), num_hidden_layers=1, hidden_size=32, num_attention_heads=4, intermediate_size=48,
+        max_position_embeddings=42, pad_token_id=1,
+    )  # fmt: skip
+    XLMRobertaModel(config).save_pretrained(tmp_path / "short")
+    tokenizer.model_max_length = 10**30
+    tokenizer.save_pretrained(tmp_path / "short")
+    query, document = (build(str(path), device="cpu")[0] for path in (tmp_path / "short", tiny_trunk))
+    query.max_seq_length = document.max_seq_length = 64
+    modules = [Router.for_query_document([query], [document]), Pooling(32, "mean")]
+    SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "routed"))
+    model = build(str(tmp_path / "routed"), device="cpu")
+    assert np.isfinite(model.encode_query(["a dog " * 200])).all()
+    assert np.isfinite(model.encode_document(["a dog " * 200])).all()

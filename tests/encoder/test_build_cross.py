@@ -118,7 +118,7 @@ def test_what_cannot_be_a_start_point_is_named(tiny_trunk, language_model, tmp_p
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "config.json").write_text('{"model_type": "unheard-of"}')
-    with pytest.raises(ModelError, match=r"Cannot make a cross-encoder of '.*broken': "):
+    with pytest.raises(ModelError, match=r"Cannot open '.*broken' as the start of a cross-encoder: "):
         build_cross(str(broken))
     folder = save(build_cross(str(tiny_trunk), device="cpu"), tmp_path / "modules")
     entries = json.loads((folder / "modules.json").read_text())

@@ -20,6 +20,7 @@ from samesense.errors import DataError, SamesenseError
 from samesense.inference.models.load import load
 from tests.context.worlds import small_causal, some_documents
 from tests.hostile.conftest import figures, rounds, write_json
+from tests.hostile.test_model_folders import changes
 
 TEXTS = ["a man eats a meal", "two dogs in the rain", "music by night"]
 PAIRS = [(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[2])]
@@ -270,3 +271,36 @@ def test_negative_counts_of_a_corpus_are_refused(formats, tmp_path, name):
     write_json(manifest, json.loads(manifest.read_text()) | {name: -5})
     with pytest.raises(DataError, match="must hold -"):
         formats.open_corpus(tmp_path / "C")
+
+
+JSON_FORMATS = ["exported", "shards", "harvest", "corpus", "origin", "calibration", "results"]
+"""Formats with a file of JSON that is no model's; those of models are in test_model_folders.py."""
+
+
+@pytest.mark.parametrize("name", JSON_FORMATS)
+def test_a_changed_file_of_json_is_refused_in_words_or_usable(formats, tmp_path, name):
+    make, reopen = getattr(formats, f"make_{name}"), getattr(formats, f"open_{name}")
+    made, folder = tmp_path / "made" / name, tmp_path / "opened" / name
+    made.parent.mkdir()
+    make(made)
+    shutil.copytree(made.parent, folder.parent)
+    reopen(folder)
+    every, outcomes = list(changes(made)), Counter()
+    seed = JSON_FORMATS.index(name)
+    for number in np.random.default_rng(seed).permutation(len(every))[: rounds(short=25, long=100_000)]:
+        file, words, content = every[number]
+        shutil.rmtree(folder)
+        shutil.copytree(made, folder)
+        (folder / file).write_bytes(content)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                reopen(folder)
+        except SamesenseError as error:
+            assert len(str(error)) > 20, words
+            outcomes["refused"] += 1
+        except Exception as error:
+            raise AssertionError(f"{name}: {file} {words}: {type(error).__name__}: {error}") from error
+        else:
+            outcomes["usable"] += 1
+    figures(f"changed files of JSON, {name}", outcomes)

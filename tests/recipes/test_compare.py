@@ -7,7 +7,7 @@ import torch
 
 import samesense
 from samesense.data import read_pairs
-from samesense.encoder.assembly.cross import remember_scores
+from samesense.encoder.assembly.cross import RememberedScore
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.evaluation.sts import StsTask, evaluate_pairs
@@ -286,7 +286,7 @@ def test_a_scorer_of_pairs_reads_two_sentences_at_a_time(monkeypatch):
     monkeypatch.setattr(cost_module, "_timed", one_second)
     monkeypatch.setattr(cost_module, "SECONDS", 1.0)
     calls = []
-    score = remember_scores(lambda pairs: calls.append(list(pairs)) or np.zeros(len(pairs)))
+    score = RememberedScore(lambda pairs: calls.append(list(pairs)) or np.zeros(len(pairs)))
     cost = measure_cost("s", made_model(score, name="s"), ["a", "b", "c", "d"])
     assert calls == [[("a", "b"), ("c", "d")]] * 2
     assert cost.speed == 4

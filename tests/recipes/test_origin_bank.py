@@ -317,7 +317,7 @@ def test_documents_in_memory_are_refused(tmp_path):
 
 
 def test_refusals(documents, tmp_path):
-    with pytest.raises(ModelError, match="cannot be opened as a causal"):
+    with pytest.raises(ModelError, match=r"Cannot open .* as a causal"):
         make(documents, str(tmp_path / "none"), tmp_path / "o")
     with pytest.raises(ConfigError, match="workers is for the embedded executor"):
         OriginSettings(workers=2, executor="ray")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -11,11 +10,9 @@ from pathlib import Path
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
+from samesense.encoder.model_files import ADAPTERS, AdapterConfig, check_model_files, read_model_file
 from samesense.errors import MissingExtraError, ModelError
 from samesense.files import left_of
-
-ADAPTERS = "adapter_config.json"
-"""File by which a folder is known to hold low-rank adapters; it names the base model."""
 
 DEFAULT = "default"
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -27,7 +24,7 @@ def resolve(name: str) -> str:
 
     Raises:
         MissingExtraError: if the default is asked for and its package is not installed.
-        ModelError: if ``name`` reads as a path and nothing is there.
+        ModelError: if ``name`` reads as a path and nothing is there, or a file of JSON in it is damaged.
     """
     if name == DEFAULT:
         return str(default_folder())
@@ -42,6 +39,7 @@ def resolve(name: str) -> str:
         if not (path / "config.json").is_file() and not (path / "modules.json").is_file():
             left = left_of(path / "model")
             raise ModelError(f"A model folder holds modules.json or config.json; {path} has neither.{left}")
+        check_model_files(path)
         return str(path)
     if path.is_absolute() or name.startswith((".", "~")) or not _HUB_NAME.fullmatch(name) or left_of(path):
         raise ModelError(
@@ -70,7 +68,7 @@ def base_of(folder: Path) -> str | None:
     path = folder / ADAPTERS
     if not path.is_file():
         return None
-    return str(json.loads(path.read_text(encoding="utf-8")).get("base_model_name_or_path") or "")
+    return read_model_file(path, AdapterConfig).base_model_name_or_path or ""
 
 
 def default_folder() -> Path:

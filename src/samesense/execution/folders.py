@@ -14,6 +14,7 @@ from samesense.files import (
     clear_temporary,
     is_empty,
     only_writer,
+    parse_json,
     write_bytes,
 )
 from samesense.places import check_folder, check_inside
@@ -153,6 +154,6 @@ def parsed_lines(content: bytes) -> list[dict[str, Any]]:
     found = []
     for line in content.split(b"\n"):
         with suppress(ValueError):
-            entry = json.loads(line)
+            entry = parse_json(line)
             found += [entry] if isinstance(entry, dict) else []
     return found

@@ -109,7 +109,7 @@ def _goes_on(checkpoint: Path) -> bool:
     try:
         state = read_json(checkpoint / "trainer_state.json")
         return bool(state["global_step"] < state["max_steps"]) and not any(map(_used_up, _callbacks(state)))
-    except (DataError, KeyError):
+    except (DataError, LookupError, TypeError, AttributeError):  # a damaged one is none to go on from
         return False
 
 

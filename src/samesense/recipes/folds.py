@@ -19,16 +19,17 @@ from typing import Any
 import numpy as np
 
 from samesense.data import PairData
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, DataError
 from samesense.evaluation.argument import ArgumentTask, Fold
 from samesense.execution.progress import progress_bar
-from samesense.files import only_writer, read_json, write_json
+from samesense.files import only_writer, write_json
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.recipes.methods import Method
 from samesense.recipes.run_folder import FOLD_SCORES, FOLDS, RESULTS, check_inputs, check_new, clear, data_identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
+from samesense.schemas import Record, read_object
 from samesense.training import manifest
 from samesense.types import Result
 
@@ -72,6 +73,13 @@ def cross_validate(
         return _evaluated(method, data, settings, output, task)
 
 
+class FoldScores(Record):
+    """What is kept of a fold: the scores of its pairs."""
+
+    scores: list[float]
+    protocol: str
+
+
 def _evaluated(
     method: Method, data: PairData, settings: EncoderSettings, output: Path, task: ArgumentTask
 ) -> list[Result]:
@@ -87,7 +95,12 @@ def _evaluated(
                     raise KeyboardInterrupt
                 _write_scores(folder, data.take(test))
             shutil.rmtree(folder / "model", ignore_errors=True)
-            content = read_json(folder / FOLD_SCORES)
+            content = read_object(folder / FOLD_SCORES, FoldScores)
+            if len(content["scores"]) != len(test):
+                raise DataError(
+                    f"{folder / FOLD_SCORES} must hold the scores of {len(test)} pairs; it holds "
+                    f"{len(content['scores'])}. Delete the folder {folder}."
+                )
             scores[test], protocol = content["scores"], content["protocol"]
             bar.update()
     model = Model(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
 from samesense.data.examples import Examples
+from samesense.encoder.model_files import Modules, TransformersConfig, read_model_file
 from samesense.errors import SamesenseError
-from samesense.files import read_json
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.settings import EncoderSettings
 
@@ -53,13 +52,15 @@ def _width(model: str) -> int | None:
     try:
         folder = _configs(model)
         listed = folder / "modules.json"
-        first = json.loads(listed.read_bytes())[0] if listed.is_file() else {"type": "Transformer", "path": ""}
-        if str(first["type"]).endswith("StaticEmbedding"):
-            return 0
-        width = read_json(folder / first["path"] / "config.json").get("hidden_size")
-    except (SamesenseError, OSError, ValueError, LookupError, TypeError):  # what opens the model says what is wrong
+        path = ""
+        if listed.is_file():
+            first = read_model_file(listed, Modules).root[0]
+            if first.type.endswith("StaticEmbedding"):
+                return 0
+            path = first.path
+        return read_model_file(folder / path / "config.json", TransformersConfig).hidden_size
+    except (SamesenseError, OSError):  # what opens the model says what is wrong
         return None
-    return width if isinstance(width, int) else None
 
 
 def _configs(model: str) -> Path:

@@ -7,12 +7,13 @@ import math
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import nn
 
-from samesense.encoder.assembly.build import build, is_bare, set_length, set_prompt
+from samesense.encoder.assembly.build import build, is_bare, set_prompt
 from samesense.encoder.assembly.build_cross import build_cross, has_one_logit
 from samesense.encoder.assembly.cross import as_logits
 from samesense.encoder.assembly.pooling import describe_pooling
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.encode import as_encode
+from samesense.encoder.forward.positions import set_length
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.recipes.settings import EncoderSettings

@@ -18,6 +18,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from samesense.data import PairData, read_pairs
 from samesense.data.examples import Examples
 from samesense.data.formats.files import leads_to
@@ -28,6 +30,7 @@ from samesense.encoder.saving.storage import check_free
 from samesense.errors import AnotherRunError, ConfigError, DataError, OutputError
 from samesense.execution.ranks import is_main
 from samesense.execution.trainer import TENSORBOARD
+from samesense.failures import shortened
 from samesense.files import only_writer, read_json, write_json_lines, write_lines
 from samesense.inference.names import place_of
 from samesense.places import check_folder
@@ -119,7 +122,14 @@ def clear(output: Path) -> None:
 
 def finished_training(output: Path, before: Mapping[str, Any]) -> TrainOutput | None:
     """Return how the training of a resumed run ended, where only the evaluation is left; ``before`` is its manifest."""
-    return TrainOutput(**before["outcome"]) if "outcome" in before and (output / MODEL).is_dir() else None
+    if "outcome" not in before or not (output / MODEL).is_dir():
+        return None
+    try:
+        return TypeAdapter(TrainOutput).validate_python(before["outcome"])
+    except ValidationError as error:
+        raise DataError(
+            f"{output / manifest.FILE} is damaged: its `outcome` is none of a run ({shortened(error)}). Train anew."
+        ) from error
 
 
 def save_model(output: Path, record: dict[str, Any], trained: TrainOutput, write: Callable[[Path], object]) -> None:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from samesense.errors import DataError, OutputError
-from samesense.files import write_bytes
+from samesense.files import parse_json, write_bytes
 from samesense.places import check_place
 from samesense.reports.figures.curves import Curve
 from samesense.results import Results
+from samesense.schemas import Record, read_object
 from samesense.types import Result
 
 _RESULT = TypeAdapter(Result)
@@ -87,12 +88,18 @@ class Run:
     losses: Curve | None = None  # training loss along the steps, of the steps since the point before
 
 
+class ManifestRecord(Record):
+    """What is shown of a run's manifest."""
+
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
 def read_run(folder: str | Path, name: str | None = None) -> Run:
     """Read the folder that ``samesense train`` wrote."""
     home = Path(folder)
     if not (home / "manifest.json").is_file():
         raise DataError(f"{folder} holds no training run (no manifest.json). Give the `output` folder of a training.")
-    [manifest] = _objects(home / "manifest.json")
+    manifest = read_object(home / "manifest.json", ManifestRecord)
     logs = _objects(home / "history.jsonl") if (home / "history.jsonl").is_file() else []
     shown = name or home.resolve().name
     curve, losses = (_curve(shown, logs, key) for key in (DEV, "loss"))
@@ -143,6 +150,6 @@ def _objects(path: Path) -> list[Any]:
     """Return what a file holds: the one object of ``.json``, or one a line."""
     try:
         text = path.read_text(encoding="utf-8")
-        return [json.loads(one) for one in ([text] if path.suffix == ".json" else text.splitlines())]
+        return [parse_json(one) for one in ([text] if path.suffix == ".json" else text.splitlines())]
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error

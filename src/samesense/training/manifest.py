@@ -6,13 +6,30 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from samesense.errors import AnotherRunError, ConfigError
 from samesense.execution.ranks import world_size
 from samesense.execution.versions import changes, environment
-from samesense.files import read_json, write_json
+from samesense.files import write_json
+from samesense.schemas import Record, read_object
 
 _IDENTITY = ("method", "settings", "data", "processes")
 FILE = "manifest.json"
+
+
+class RunRecord(Record):
+    """What the manifest of a run must hold, whatever its method."""
+
+    method: str
+    status: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+    data: dict[str, Any] = Field(default_factory=dict)
+    processes: int = 1
+    stages: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    outcome: dict[str, Any] = Field(default_factory=dict)
+    versions: dict[str, Any] = Field(default_factory=dict)
+    precision: list[str] = Field(default_factory=list, min_length=2, max_length=2)
 
 
 def describe(method: str, settings: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
@@ -31,7 +48,7 @@ def read(folder: Path) -> dict[str, Any]:
     path = folder / FILE
     if not path.is_file():
         raise ConfigError(f"resume continues a run, and {folder} holds none (no {FILE}). Start it without resume.")
-    return read_json(path)
+    return read_object(path, RunRecord)
 
 
 def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:

@@ -23,9 +23,10 @@ from transformers import (
     Trainer,
 )
 
-from samesense.errors import ConfigError, DataError, ModelError
+from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import without_bars
-from samesense.failures import first_line
+from samesense.execution.weights import checked_weights
+from samesense.failures import opening
 from samesense.training.losses.mlm import IGNORED, StatesAsGiven
 from samesense.types import Indices
 
@@ -39,14 +40,20 @@ MOST_HELD_OUT = 500
 """Blocks that are held out at most."""
 
 
-@without_bars(reports=False)
+@without_bars()
 def open_masked_lm(source: str, layers: int | None = None) -> tuple[PreTrainedModel, bool]:
     """Open a model with a head that tells masked tokens; a decoder attends in both directions from then on.
 
     Returned too is whether the head is a new one, as the model's file has none. Source for decoders: BehnamGhader et
     al. 2024, "LLM2Vec", section 2.1. ModelError if it cannot be opened, ConfigError if it has fewer ``layers``.
     """
-    try:
+    with (
+        opening(
+            f"{source!r} as a language model",
+            "Give the folder of a transformer, or a hub name while the hub can be reached.",
+        ),
+        checked_weights(fewer_layers=layers is not None) as weights,
+    ):
         config = AutoConfig.from_pretrained(source)
         decoder = is_decoder(config)
         if layers is not None:
@@ -54,14 +61,9 @@ def open_masked_lm(source: str, layers: int | None = None) -> tuple[PreTrainedMo
         if decoder:
             config.is_causal = False
         kind: Any = AutoModelForCausalLM if decoder else AutoModelForMaskedLM
-        model, info = kind.from_pretrained(source, config=config, dtype=torch.float32, output_loading_info=True)
-    except (OSError, ValueError, KeyError) as error:
-        reason = first_line(error)
-        raise ModelError(
-            f"{source} cannot be opened as a language model: {reason} Give the folder of a transformer, or a hub name "
-            "while the hub can be reached."
-        ) from error
-    return model, any(not name.startswith(f"{model.base_model_prefix}.") for name in info["missing_keys"])
+        model = kind.from_pretrained(source, config=config, dtype=torch.float32)
+        new = weights.allow_head()
+    return model, any(not name.startswith(f"{model.base_model_prefix}.") for name in new)
 
 
 def _keep_layers(config: Any, layers: int, source: str) -> None:

@@ -28,9 +28,10 @@ from samesense.data.sentences import Sentences
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
-from samesense.files import locked, read_json, replacing, write_json
+from samesense.files import locked, replacing, write_json
 from samesense.hashes import json_hash
 from samesense.losses.cosine import unit
+from samesense.schemas import Record, read_object
 from samesense.types import Embeddings, Encode
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,14 @@ class Teacher:
     encode: Callable[[Sequence[str], Path], Encode]
 
 
+class TeacherRecord(Record):
+    """What a store of a teacher's vectors says of itself."""
+
+    sentences: int
+    name: str
+    teacher: str
+
+
 class TeacherStore:
     """The vectors of one teacher, of width ``dim``, for every sentence of a corpus, read from disk row by row.
 
@@ -64,7 +73,7 @@ class TeacherStore:
 
     def __init__(self, folder: Path) -> None:
         try:
-            about = read_json(folder / "teacher.json")
+            about = read_object(folder / "teacher.json", TeacherRecord)
             self._vectors = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
             if len(self._vectors) != about["sentences"]:
                 raise ValueError(f"{len(self._vectors)} rows for {about['sentences']} sentences")

@@ -14,8 +14,20 @@ import numpy.typing as npt
 from samesense.context.corpus.build import FORMAT, Document, build_corpus
 from samesense.context.corpus.words import Keys
 from samesense.errors import ConfigError, DataError
-from samesense.files import map_array, read_json
+from samesense.files import map_array
+from samesense.schemas import Record, read_object
 from samesense.types import Indices
+
+
+class CorpusRecord(Record):
+    """What the manifest of a corpus holds."""
+
+    format: int
+    sha256: str
+    documents: int
+    bytes: int
+    sentences: int
+    sections: int
 
 
 class Corpus:
@@ -41,7 +53,7 @@ class Corpus:
     def __init__(self, folder: Path, shape: Shape | None = None) -> None:
         if not (folder / "manifest.json").is_file():
             raise DataError(f"{folder} is no corpus: it has no manifest.json. Build one there from documents first.")
-        manifest = read_json(folder / "manifest.json")
+        manifest = read_object(folder / "manifest.json", CorpusRecord)
         if manifest.get("format") != FORMAT:
             raise DataError(f"{folder} is of format {manifest.get('format')}; this reads {FORMAT}. Build it anew.")
         if missing := {"sha256", "documents", "bytes", "sentences", "sections"} - manifest.keys():

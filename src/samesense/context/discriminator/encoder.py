@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,8 +16,9 @@ from samesense.context.corpus.corpus import Corpus, Shape, spans
 from samesense.context.discriminator.lstm import Coherence, Vocabulary, padded
 from samesense.errors import ConfigError, ModelError, OutputError
 from samesense.execution.progress import progress_bar
-from samesense.files import append, map_array, read_json, replacing_folder, truncate, write_json, write_text
+from samesense.files import append, map_array, replacing_folder, truncate, write_json, write_text
 from samesense.hashes import content_hash, text_hash
+from samesense.schemas import Record, read_object
 from samesense.types import Embeddings, Floats, Indices
 
 BATCH_SENTENCES = 256
@@ -89,6 +91,14 @@ class SentenceEncoder:
             write_json(beside / "config.json", config)
 
 
+class DiscriminatorRecord(Record):
+    """What the ``config.json`` of a discriminator holds."""
+
+    network: dict[str, Any]
+    shape: dict[str, int]
+    most_words: int
+
+
 def load_sentence_encoder(folder: Path, *, device: str = "cpu") -> SentenceEncoder:
     """Return the encoder that :meth:`SentenceEncoder.save` wrote to ``folder``."""
     from safetensors import SafetensorError
@@ -96,7 +106,7 @@ def load_sentence_encoder(folder: Path, *, device: str = "cpu") -> SentenceEncod
 
     if not (folder / "config.json").is_file():
         raise ModelError(f"{folder} holds no discriminator: it has no config.json. Train one first.")
-    config = read_json(folder / "config.json")
+    config = read_object(folder / "config.json", DiscriminatorRecord)
     try:
         model = Coherence(**config["network"])
         model.load_state_dict(load_file(str(folder / "model.safetensors")))

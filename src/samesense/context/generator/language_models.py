@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,10 @@ from samesense.context.generator.base import KINDS, Cells, Generator, Kind, LogP
 from samesense.context.generator.pretrained import PretrainedGenerator, start_mark
 from samesense.context.generator.tokens import parts
 from samesense.errors import DataError, ModelError
+from samesense.execution.positions import table_limit
 from samesense.execution.progress import without_bars
+from samesense.execution.weights import checked_weights
+from samesense.failures import opening
 from samesense.types import Floats
 
 TokenIds = list[int]
@@ -220,6 +224,10 @@ class InfillGenerator(PretrainedGenerator):
         return (*source, *self._end), tuple(written)
 
 
+MARGIN = 32
+"""Positions of a model that are left for what is read behind a text."""
+
+
 @without_bars()
 def open_language_model(
     name: str, *, precision: Literal["float32", "bfloat16"] = "float32", max_tokens: int = 128, device: str = "cpu"
@@ -232,18 +240,19 @@ def open_language_model(
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
-    try:
+    with (
+        opening(
+            f"{name!r} as a causal or sequence-to-sequence language model",
+            "Name a folder, or a model of the hub, that is one.",
+        ),
+        checked_weights() as weights,
+    ):
         together = AutoConfig.from_pretrained(name).is_encoder_decoder
         kind: Any = AutoModelForSeq2SeqLM if together else AutoModelForCausalLM
-        model, info = kind.from_pretrained(name, dtype=dtype, output_loading_info=True)
+        model = kind.from_pretrained(name, dtype=dtype)
+        new = [weight for weight in weights.allow_head() if not weight.startswith(f"{model.base_model_prefix}.")]
         model.to(device)
         tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"{name!r} cannot be opened as a causal or sequence-to-sequence language model: {error}. Name a folder, or "
-            "a model of the hub, that is one."
-        ) from error
-    new = sorted(one for one in info["missing_keys"] if not one.startswith(f"{model.base_model_prefix}."))
     if new:
         raise ModelError(
             f"{name!r} has no output head ({', '.join(new[:3])}), so that it cannot say which word comes next. Name a "
@@ -254,7 +263,28 @@ def open_language_model(
             f"{name!r} reads in both directions, and is no causal language model: a token changes what it says before "
             "it. Name one that is causal."
         )
+    limit = None if together else _positions(model)
+    if limit is not None:
+        model.register_forward_pre_hook(partial(_check_length, limit), with_kwargs=True)
+        max_tokens = max(1, min(max_tokens, limit - MARGIN))
     return (InfillGenerator if together else CausalGenerator)(model, tokenizer, max_tokens=max_tokens)
+
+
+def _positions(model: Any) -> int | None:
+    """Return how many tokens a model with a table of positions reads together; ``None`` without one."""
+    ids = torch.tensor([[1, 2, 1, 2]], device=model.device) % model.config.get_text_config().vocab_size
+    return table_limit(lambda: model.eval()(input_ids=ids), ids.shape[1])
+
+
+def _check_length(limit: int, model: Any, args: Any, named: dict[str, Any]) -> None:
+    """Raise ModelError where a model would read more tokens than it has positions for."""
+    cache, ids = named.get("past_key_values"), named.get("input_ids")
+    tokens = (0 if ids is None else ids.shape[1]) + (0 if cache is None else int(cache.get_seq_length()))
+    if tokens > limit:
+        raise ModelError(
+            f"The language model has positions for {limit} tokens, and {tokens} are to be read together. Give shorter "
+            "sentences, or another language model."
+        )
 
 
 @torch.no_grad()

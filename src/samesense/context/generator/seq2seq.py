@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -37,9 +37,10 @@ from samesense.context.generator.tokens import (
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.errors import ModelError
 from samesense.execution.onednn import fast_linear
-from samesense.files import read_json, write_json
+from samesense.files import write_json
 from samesense.hashes import content_hash
 from samesense.places import check_inside
+from samesense.schemas import Record, read_object
 from samesense.types import Indices
 
 if TYPE_CHECKING:
@@ -157,6 +158,13 @@ class Seq2SeqGenerator(Generator):
         write_json(folder / "generator.json", {"form": "seq2seq", "reading": self.reading, "models": models})
 
 
+class GeneratorRecord(Record):
+    """What ``generator.json`` holds: a file and its architecture of each kind."""
+
+    reading: Literal["apart", "together"]
+    models: dict[str, tuple[str, dict[str, Any]]]
+
+
 def open_seq2seq(
     folder: Path, *, precision: Literal["float32", "bfloat16"] = "float32", device: str = "cpu"
 ) -> Seq2SeqGenerator:
@@ -165,7 +173,7 @@ def open_seq2seq(
     from safetensors.torch import load_file
     from tokenizers import Tokenizer
 
-    content = read_json(folder / "generator.json")
+    content = read_object(folder / "generator.json", GeneratorRecord)
     opened: dict[str, Seq2Seq] = {}
     check_inside(folder, *(file for file, _ in content["models"].values()))
     for file, shape in content["models"].values():

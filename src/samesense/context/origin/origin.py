@@ -6,9 +6,10 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from samesense.context.corpus.corpus import Corpus, Shape
 from samesense.context.generator.base import Cells, Generator, NoGenerator
@@ -20,7 +21,7 @@ from samesense.context.origin.terms import Terms
 from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import DataError
 from samesense.execution.progress import progress_bar
-from samesense.files import read_json
+from samesense.schemas import Record, read_object
 from samesense.types import Floats, Indices, Pair, Scores
 
 if TYPE_CHECKING:
@@ -183,13 +184,28 @@ class Origin:
                 raise DataError(f"A pair needs two texts; pair {row} has an empty one: {pair!r}. Leave it out.")
 
 
+class OriginRecord(Record):
+    """What ``origin.json`` holds."""
+
+    contexts: Literal["bank", "retrieved"]
+    shape: dict[str, int] = Field(default_factory=dict)
+    language_model: str | None = None
+    precision: Literal["float32", "bfloat16"] = "float32"
+    scheme: dict[str, Any] = Field(default_factory=dict)
+    unigrams: bool = False
+    layer: int = 0
+    reader: str = ""
+    cells: str = ""
+    note: str = ""
+
+
 def origin_content(folder: Path) -> dict[str, Any]:
     """Return what the recipe wrote of an Origin; DataError if the folder holds none."""
     if not (folder / FILE).is_file():
         raise DataError(
             f"{folder} is no finished Origin: it has no {FILE}. Make one from documents with: samesense origin."
         )
-    return read_json(folder / FILE)
+    return read_object(folder / FILE, OriginRecord)
 
 
 def _open_generator(folder: Path, content: dict[str, Any], device: str) -> Generator:

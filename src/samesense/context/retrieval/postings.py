@@ -26,7 +26,8 @@ from samesense.context.corpus.corpus import spans
 from samesense.context.corpus.words import Keys, key, words
 from samesense.errors import DataError
 from samesense.execution.progress import progress_bar
-from samesense.files import append, map_array, read_json, write_array, write_json
+from samesense.files import append, map_array, write_array, write_json
+from samesense.schemas import Record, read_object
 from samesense.types import Floats, Indices
 
 BLOCK_CHUNKS = 4096
@@ -59,11 +60,19 @@ def inverse_frequencies(chunks: int, frequencies: npt.NDArray[Any]) -> Floats:
     return np.log((1.0 + chunks) / (1.0 + frequencies)) + 1.0
 
 
+class PostingsRecord(Record):
+    """What the manifest of an index holds."""
+
+    chunks: int
+    terms: int
+    postings: int
+
+
 class Postings:
     """A finished index over ``chunks`` chunks; ``norms`` ``(chunks,)`` are the lengths of their TF-IDF vectors."""
 
     def __init__(self, folder: Path) -> None:
-        manifest = read_json(folder / "manifest.json")
+        manifest = read_object(folder / "manifest.json", PostingsRecord)
         if missing := {"chunks", "terms", "postings"} - manifest.keys():
             raise DataError(f"{folder / 'manifest.json'} is damaged: it has no {min(missing)}. Delete its folder.")
         self.folder, self.chunks = folder, int(manifest["chunks"])

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.data.tuples.augment import Augment, Variant, deletion, random_of, synonyms
 from samesense.data.tuples.completion import same
-from samesense.errors import ConfigError, ModelError
+from samesense.errors import ConfigError
 from samesense.execution.progress import without_bars
-from samesense.failures import shortened
+from samesense.failures import opening
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -71,14 +71,12 @@ def _opened(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    try:
+    from samesense.execution.weights import checked_weights
+
+    fix = "Paraphrases need a sequence-to-sequence model with a tokenizer, as a folder or hub name."
+    with opening(f"{model!r} to write paraphrases", fix), checked_weights():
         tokenizer: Any = AutoTokenizer.from_pretrained(model)
         writer: Any = AutoModelForSeq2SeqLM.from_pretrained(model)
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"Paraphrases need a sequence-to-sequence model with a tokenizer, as a folder or hub name; {model!r} "
-            f"cannot be opened as one: {shortened(error)}"
-        ) from error
     writer.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     return tokenizer, writer
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from torch import nn
 
-from samesense.encoder.names import ADAPTERS, base_of
+from samesense.encoder.model_files import ADAPTERS
+from samesense.encoder.names import base_of
 from samesense.errors import MissingExtraError, ModelError
 
 

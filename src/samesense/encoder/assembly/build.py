@@ -13,11 +13,15 @@ from sentence_transformers.util import ORIGINAL_TRANSFORMER_MODELS, load_file_pa
 
 from samesense.encoder.assembly.adapters import check_adapters, merge_adapters
 from samesense.encoder.assembly.card_data import offline_card_data
+from samesense.encoder.assembly.padding import fit_tokenizers
 from samesense.encoder.assembly.pooling import freeze_layer_weights, pooling_modules
+from samesense.encoder.assembly.trial import check_embeddings, trial_embeddings
+from samesense.encoder.forward.positions import set_length
 from samesense.encoder.names import resolve
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import without_bars
-from samesense.failures import first_line, shortened
+from samesense.execution.weights import checked_weights
+from samesense.failures import opening, shortened
 from samesense.types import First, PoolingName
 
 Model = TypeVar("Model", SentenceTransformer, CrossEncoder)
@@ -56,26 +60,27 @@ def build(
     source = resolve(name)
     check_device(device)
     check_adapters(source)
-    try:
+    with (
+        opening(
+            f"the model {name!r}",
+            "Give a model folder, or a hub name while the hub can be reached ('default' needs neither).",
+        ),
+        checked_weights() as weights,
+    ):
         if Path(source).exists() and is_bare(source):
             model = SentenceTransformer(
                 modules=_bare_modules(source), device=device, model_card_data=offline_card_data()
             )
         else:
             model = SentenceTransformer(source, device=device, model_card_data=offline_card_data())
-        merge_adapters(model)
         model.float()  # a checkpoint may be stored in half precision, in which small steps of training round to nothing
-    except Exception as error:  # a damaged folder raises anything in one of its readers
-        reason = first_line(error)
-        raise ModelError(
-            f"Cannot load the model {name!r}: {reason} "
-            "Give a model folder, or a hub name while the hub can be reached ('default' needs neither)."
-        ) from error
+        fit_tokenizers(model)
+        weights.allow_unused(lambda: trial_embeddings(model))
+        merge_adapters(model)
+        check_embeddings(model)
     if pooling is not None:
         set_pooling(model, pooling, first)
-    longest = model.max_seq_length if max_seq_length is None else max_seq_length
-    if isinstance(longest, int):  # where the tokenizer has no limit, sentence-transformers takes all rows of the table
-        set_length(model, longest)
+    set_length(model, max_seq_length)
     freeze_layer_weights(model)
     return model
 
@@ -106,11 +111,6 @@ def is_bare(name: str) -> bool:
         return False
 
 
-def set_length(model: SentenceTransformer, tokens: int) -> None:
-    """Have a model read so many tokens of a text, and no more than it has positions for."""
-    model.max_seq_length = min(tokens, positions_of(model))
-
-
 PROMPT = "default"
 """Name under which a model keeps a prompt that has none."""
 
@@ -134,27 +134,11 @@ def set_prompt(model: Model, prompt: str | None) -> Model:
     return model
 
 
-_SHIFTED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet")
-"""Model types that count positions from behind the padding token's."""
-
-
-def positions_of(model: SentenceTransformer) -> int:
-    """Return the longest input that the model's table of positions holds."""
-    config = getattr(getattr(model[0], "model", None), "config", None)
-    positions = getattr(config, "max_position_embeddings", None)
-    if not isinstance(positions, int):
-        return 10**9
-    shifted = getattr(config, "model_type", "") in _SHIFTED_POSITIONS
-    return positions - (int(getattr(config, "pad_token_id", 0) or 0) + 1 if shifted else 0)
-
-
 def _bare_modules(source: str) -> list[object]:
     trunk = Transformer(source)
     if getattr(trunk.tokenizer, "chat_template", None):
         trunk = Transformer(source, modality_config=_TEXT_ONLY, module_output_name="token_embeddings")
         trunk.tokenizer.chat_template = None
-    if trunk.tokenizer.pad_token is None:
-        trunk.tokenizer.pad_token = trunk.tokenizer.eos_token
     return [trunk, *pooling_modules(trunk)]
 
 

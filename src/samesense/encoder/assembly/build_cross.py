@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,21 @@ from transformers import AutoConfig, set_seed
 
 from samesense.encoder.assembly.card_data import offline_cross_card_data
 from samesense.encoder.assembly.cross import is_cross_encoder
+from samesense.encoder.assembly.padding import give_padding
+from samesense.encoder.forward.positions import set_length
+from samesense.encoder.model_files import Modules, read_model_file
 from samesense.encoder.names import base_of, resolve
 from samesense.errors import ModelError
 from samesense.execution.progress import without_bars
-from samesense.failures import first_line
+from samesense.execution.weights import checked_weights
+from samesense.failures import opening
+
+logger = logging.getLogger(__name__)
 
 _LOGITS = {"text": {"method": "forward", "method_output_name": "logits"}}
 
 
-@without_bars(reports=False)  # a new head is meant
+@without_bars()
 def build_cross(
     name: str, *, max_seq_length: int | None = None, seed: int = 0, device: str | None = None
 ) -> CrossEncoder:
@@ -48,7 +54,14 @@ def build_cross(
     if base_of(Path(source)) is not None:
         raise ModelError(f"A cross-encoder is made of whole weights, and {name} holds adapters. Merge them first.")
     set_seed(seed)
-    try:
+    with (
+        opening(
+            f"{name!r} as the start of a cross-encoder",
+            "Give the folder of a transformer, a sentence encoder or a cross-encoder, or a hub name while the hub can "
+            "be reached.",
+        ),
+        checked_weights() as weights,
+    ):
         trunk = Transformer(
             _trunk_folder(source),
             transformer_task="sequence-classification",
@@ -57,19 +70,19 @@ def build_cross(
             modality_config=_LOGITS,
             module_output_name="scores",
         )
-    except (OSError, ValueError, KeyError) as error:
-        reason = first_line(error)
-        raise ModelError(
-            f"Cannot make a cross-encoder of {name!r}: {reason} Give the folder of a transformer, a sentence encoder "
-            "or a cross-encoder, or a hub name while the hub can be reached."
-        ) from error
+        new = weights.allow_head()
+    if new:
+        logger.info(f"{name} has no head that gives one score: {', '.join(new)} are new and start at random.")
     trunk.tokenizer.chat_template = None
-    _pad(trunk, name)
+    give_padding(trunk)
+    trunk.model.config.pad_token_id = trunk.tokenizer.pad_token_id  # a language model finds its last token by it
     _separate(trunk.tokenizer, name)
     if max_seq_length is not None:
         trunk.tokenizer.model_max_length = min(max_seq_length, trunk.tokenizer.model_max_length)
     model = CrossEncoder(modules=[trunk], device=device, model_card_data=offline_cross_card_data())
-    return model.float()  # however the weights are stored; see build
+    model.float()  # however the weights are stored; see build
+    set_length(model, None)
+    return model
 
 
 def has_one_logit(name: str) -> bool:
@@ -85,21 +98,11 @@ def _trunk_folder(source: str) -> str:
     modules = Path(source) / "modules.json"
     if not modules.is_file():
         return source
-    entries: list[dict[str, Any]] = json.loads(modules.read_text(encoding="utf-8"))
+    entries = read_model_file(modules, Modules).root
     if is_cross_encoder(source) and len(entries) > 1:
-        kinds = ", ".join(entry["type"].rsplit(".", 1)[1] for entry in entries)
+        kinds = ", ".join(entry.type.rsplit(".", 1)[1] for entry in entries)
         raise ModelError(f"A cross-encoder that is trained further must be one transformer; {source} is {kinds}.")
-    return str(Path(source) / entries[0]["path"])
-
-
-def _pad(trunk: Transformer, name: str) -> None:
-    """Give tokenizer and model one padding token; a language model finds its last token by it."""
-    tokenizer = trunk.tokenizer
-    if tokenizer.pad_token is None:
-        if tokenizer.eos_token is None:
-            raise ModelError(f"The tokenizer of {name!r} has neither a padding nor an end-of-text token.")
-        tokenizer.pad_token = tokenizer.eos_token
-    trunk.model.config.pad_token_id = tokenizer.pad_token_id
+    return str(Path(source) / entries[0].path)
 
 
 def _separate(tokenizer: Any, name: str) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from functools import wraps
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,13 +14,19 @@ from sentence_transformers.util import load_file_path
 
 from samesense.encoder.assembly.build import check_device
 from samesense.encoder.assembly.card_data import offline_cross_card_data
+from samesense.encoder.assembly.padding import fit_tokenizers
+from samesense.encoder.assembly.trial import check_logits, trial_logits
 from samesense.encoder.forward.batching import default_prompt
+from samesense.encoder.forward.positions import set_length
 from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.encoder.forward.reading import PairWatch
+from samesense.encoder.model_files import Modules, SentenceTransformersConfig, TransformersConfig, read_model_file
 from samesense.encoder.unread import note
 from samesense.errors import ModelError
 from samesense.execution.progress import progress_bar, without_bars
-from samesense.failures import first_line
+from samesense.execution.weights import checked_weights
+from samesense.failures import opening
+from samesense.schemas import Schema
 from samesense.types import Pair, Precision, Score, Scores
 
 REMEMBERED = 2**26
@@ -35,15 +40,16 @@ def is_cross_encoder(source: str) -> bool:
     """Return whether a folder or hub name holds a cross-encoder.
 
     That is one saved by sentence-transformers as such, or a bare transformer with a classification head. A model that
-    cannot be asked, such as a hub name without a hub, is none.
+    cannot be asked, such as a hub name without a hub, is none. ModelError if its files are damaged.
     """
-    kind = _content(source, "config_sentence_transformers.json").get("model_type")
-    if kind is not None:
-        return bool(kind == "CrossEncoder")
-    if _content(source, "modules.json"):
+    settings = _read(source, "config_sentence_transformers.json", SentenceTransformersConfig)
+    if settings is not None and settings.model_type is not None:
+        return settings.model_type == "CrossEncoder"
+    if _read(source, "modules.json", Modules) is not None:
         return False
-    heads = _content(source, "config.json").get("architectures") or [""]
-    return str(heads[0]).endswith("ForSequenceClassification")
+    config = _read(source, "config.json", TransformersConfig)
+    heads = (config.architectures if config is not None else None) or [""]
+    return heads[0].endswith("ForSequenceClassification")
 
 
 @without_bars()
@@ -53,11 +59,18 @@ def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncode
     ModelError if it cannot be read, or gives not one score a pair; ConfigError if nothing is computed on the device.
     """
     check_device(device)
-    try:
+    with (
+        opening(f"the cross-encoder {source!r}", "Give the folder of one, or a hub name while the hub can be reached."),
+        checked_weights() as weights,
+    ):
         model = CrossEncoder(source, device=device, model_card_data=offline_cross_card_data())
         model.float()  # however its weights are stored
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"Cannot load the cross-encoder {source!r}: {first_line(error)}") from error
+        fit_tokenizers(model)
+        if model.config is not None and model.config.pad_token_id is None:
+            model.config.pad_token_id = model.tokenizer.pad_token_id  # a language model finds its last token by it
+        weights.allow_unused(lambda: [trial_logits(model)])
+        check_logits(model)
+        set_length(model, None)
     if model.num_labels != 1:
         raise ModelError(
             f"A cross-encoder must give one score a pair; {source!r} gives {model.num_labels}, one for each of its "
@@ -82,70 +95,73 @@ def as_scores(model: CrossEncoder, *, precision: Precision = "float32") -> Score
     The model's own activation is computed from the logit in float64, where a sigmoid does not turn large logits into
     ties.
     """
-    logits = as_logits(model, precision=precision)
-
-    def score(pairs: Sequence[Pair]) -> Scores:
-        distinct = list(dict.fromkeys(pairs))
-        if not distinct:
-            return np.zeros(0, dtype=np.float64)
-        values = model.activation_fn(torch.from_numpy(logits(distinct))).numpy()
-        own = dict(zip(distinct, values.tolist(), strict=True))
-        return np.array([own[pair] for pair in pairs], dtype=np.float64)
-
-    return score
+    return partial(_scores, model, as_logits(model, precision=precision))
 
 
-def remember_scores(score: Score) -> Score:
-    """Return a score that computes each distinct pair once, as long as it is remembered; see :data:`REMEMBERED`."""
-    known: dict[Pair, float] = {}
-    held = 0
+def _scores(model: CrossEncoder, logits: Score, pairs: Sequence[Pair]) -> Scores:
+    distinct = list(dict.fromkeys(pairs))
+    if not distinct:
+        return np.zeros(0, dtype=np.float64)
+    values = model.activation_fn(torch.from_numpy(logits(distinct))).numpy()
+    score_of = dict(zip(distinct, values.tolist(), strict=True))
+    return np.array([score_of[pair] for pair in pairs], dtype=np.float64)
 
-    @wraps(score)  # whose __wrapped__ is the score that remembers nothing
-    def remembering(pairs: Sequence[Pair]) -> Scores:
-        nonlocal held
-        own = {pair: value for pair in dict.fromkeys(pairs) if (value := known.get(pair)) is not None}
-        fresh = [pair for pair in dict.fromkeys(pairs) if pair not in own]
+
+class RememberedScore:
+    """A score that computes each distinct pair once, as long as it is remembered; see :data:`REMEMBERED`.
+
+    ``__wrapped__`` is the score that remembers nothing.
+    """
+
+    def __init__(self, score: Score) -> None:
+        self.__wrapped__ = score
+        self._known: dict[Pair, float] = {}
+        self._held = 0
+
+    def __call__(self, pairs: Sequence[Pair]) -> Scores:
+        """Return the score of each pair, ``(pairs,)``."""
+        distinct = dict.fromkeys(pairs)
+        score_of = {pair: value for pair in distinct if (value := self._known.get(pair)) is not None}
+        fresh = [pair for pair in distinct if pair not in score_of]
         if fresh:
-            own.update(zip(fresh, score(fresh).tolist(), strict=True))
-            if held > REMEMBERED:
-                known.clear()
-                held = 0
-            known.update((pair, own[pair]) for pair in fresh)
-            held += sum(len(first) + len(second) for first, second in fresh)
-        return np.array([own[pair] for pair in pairs], dtype=np.float64)
-
-    return remembering
+            score_of.update(zip(fresh, self.__wrapped__(fresh).tolist(), strict=True))
+            if self._held > REMEMBERED:
+                self._known.clear()
+                self._held = 0
+            self._known.update((pair, score_of[pair]) for pair in fresh)
+            self._held += sum(len(first) + len(second) for first, second in fresh)
+        return np.array([score_of[pair] for pair in pairs], dtype=np.float64)
 
 
 def as_logits(model: CrossEncoder, *, precision: Precision = "float32") -> Score:
     """Return a model in memory as a score: its logits, unbounded, nothing remembered between calls."""
+    return partial(_logits, model, inference_precision(precision, torch.device(model.device)))
+
+
+def _logits(model: CrossEncoder, arithmetic: Literal["float32", "bfloat16"], pairs: Sequence[Pair]) -> Scores:
     device = torch.device(model.device)
-    arithmetic = inference_precision(precision, device)
+    watch = PairWatch(model)
 
-    def score(pairs: Sequence[Pair]) -> Scores:
-        watch = PairWatch(model)
-        with autocast(device, arithmetic), progress_bar("score", "pair", len(pairs), leave=False, inner=True) as bar:
+    def count(module: torch.nn.Module, given: tuple[Any, ...], output: Any) -> None:
+        watch.look(given[0])
+        bar.update(min(FORWARD, len(pairs) - bar.n))
 
-            def count(module: torch.nn.Module, given: tuple[Any, ...], output: Any) -> None:
-                watch.look(given[0])
-                bar.update(min(FORWARD, len(pairs) - bar.n))
-
-            counting = model.register_forward_hook(count)
-            try:
-                logits = model.predict(
-                    list(pairs), batch_size=FORWARD, activation_fn=torch.nn.Identity(), show_progress_bar=False
-                )
-            finally:
-                counting.remove()
-        note(watch.unread(pairs), model)
-        return np.asarray(logits, dtype=np.float64)
-
-    return score
+    with autocast(device, arithmetic), progress_bar("score", "pair", len(pairs), leave=False, inner=True) as bar:
+        counting = model.register_forward_hook(count)
+        try:
+            logits = model.predict(
+                list(pairs), batch_size=FORWARD, activation_fn=torch.nn.Identity(), show_progress_bar=False
+            )
+        finally:
+            counting.remove()
+    note(watch.unread(pairs), model)
+    return np.asarray(logits, dtype=np.float64)
 
 
-def _content(source: str, name: str) -> Any:
+def _read(source: str, name: str, schema: type[Schema]) -> Schema | None:
+    """Return what a file of a model holds, ``None`` where there is none; ModelError if it is damaged."""
     try:
         path = load_file_path(source, name)
-        return {} if path is None else json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return {}
+        return None
+    return None if path is None else read_model_file(Path(path), schema)

@@ -15,7 +15,7 @@ from samesense.encoder.forward.batching import default_prompt
 from samesense.encoder.saving.portable import make_portable
 from samesense.errors import OutputError
 from samesense.execution.progress import without_bars
-from samesense.files import replacing_folder
+from samesense.files import parse_json, replacing_folder
 from samesense.hashes import content_hash
 from samesense.places import check_empty, check_folder, is_free
 
@@ -85,7 +85,7 @@ def _is_marked(path: Path, keys: Sequence[str]) -> bool:
 
 
 def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+    return parse_json(path.read_bytes())
 
 
 def model_identity(model: SentenceTransformer, precision: str) -> str:

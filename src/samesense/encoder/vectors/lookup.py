@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ from samesense.encoder.unread import Unread, note
 from samesense.encoder.vectors.stored import stored_rows
 from samesense.errors import DataError, ModelError
 from samesense.failures import DAMAGED
+from samesense.files import parse_json
 from samesense.parquet import ParquetTable, values_of
 from samesense.types import Embeddings
 
@@ -96,7 +96,7 @@ def _jsonl(path: Path) -> tuple[list[str], Embeddings]:
     texts, rows = [], []
     for number, line in _lines(path):
         try:
-            record = json.loads(line)
+            record = parse_json(line)
             texts.append(record["text"])
             rows.append(record["embedding"])
         except (ValueError, KeyError, TypeError) as error:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError
+from samesense.files import parse_json
 from samesense.types import Embeddings
 
 VectorType = Literal["float32", "float16", "int8", "binary"]
@@ -82,7 +83,7 @@ class Quantizer:
     def from_json(cls, content: bytes, place: str) -> Quantizer:
         """Return what :meth:`to_json` gave; DataError for something else, read at ``place``."""
         try:
-            found = json.loads(content)
+            found = parse_json(content)
             ranges = None if found["ranges"] is None else np.array(found["ranges"], dtype=np.float32)
             quantizer = cls(found["vectors"], int(found["dim"]), ranges)
             if (ranges is None) == (quantizer.vectors == "int8") or (ranges is not None and ranges.shape[0] != 2):

@@ -13,7 +13,7 @@ from pathlib import Path
 from samesense.data.formats.files import character_problem
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing
-from samesense.files import only_writer_of, write_text
+from samesense.files import only_writer_of, parse_json, write_text
 from samesense.places import check_place
 from samesense.types import Pair
 
@@ -118,7 +118,7 @@ class Labels:
             whole = len(cells) >= len(COLUMNS) and (cells[3] == self.by or not self.by.startswith(cells[3]))
             return not whole
         with suppress(ValueError):
-            json.loads(last)
+            parse_json(last)
             return False
         beginning = f'{{"{COLUMNS[0]}": "'
         return last.startswith(beginning) or (beginning.startswith(last) and not alone)
@@ -144,7 +144,7 @@ class Labels:
         if not self._lines:
             return line.split("\t")
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             return [str(row[name]) for name in COLUMNS]
         except (ValueError, KeyError, TypeError):
             return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from samesense.context.origin.banked import BankOrigin
     from samesense.context.origin.origin import Origin
     from samesense.context.origin.sampled import ContinuationScore
+    from samesense.encoder.vectors.lookup import WordVectors
 
 logger = logging.getLogger(__name__)
 
@@ -42,16 +44,21 @@ class FunctionEncoder:
         identity: Callable[[], str] | None = None,
         *,
         uncached: Encode | None = None,
-        reading: Reading | None = None,
+        reading: Callable[[], Reading | None] | None = None,
     ) -> None:
         """Take a function, and what tells it from others, if anything does.
 
-        ``uncached`` is the function without what it remembers, if it remembers anything; ``reading`` says how much it
-        reads of a text, ``None`` being all.
+        ``uncached`` is the function without what it remembers, if it remembers anything; ``reading`` returns how much
+        it reads of a text, ``None`` being all. An encoder of functions that can be pickled can be, too.
         """
-        self.reading = reading
         self._function, self.protocol, self._identity = function, protocol, identity
+        self._reading = reading
         self.encode_uncached = uncached or function
+
+    @property
+    def reading(self) -> Reading | None:
+        """How much the function reads of a text; ``None`` for all of it."""
+        return None if self._reading is None else self._reading()
 
     @property
     def identity(self) -> str:
@@ -88,7 +95,20 @@ def open_kind(
     ConfigError if the name is malformed, or it cannot be ``deterministic``; ModelError or DataError if what is named
     cannot be read.
     """
-    if deterministic and kind in ("origin", "continuations"):
+    if kind in ("origin", "continuations", "chat"):
+        model = _opened(kind, place, device, precision, deterministic=deterministic)
+        model.reopen = partial(_opened, kind, place, device, precision, deterministic=deterministic)
+        return model
+    if kind == "python-score":
+        return Model(score=_imported(place, kind), protocol=f"scores by {place}")
+    if kind == "python":
+        return Model(FunctionEncoder(_imported(place, kind), f"cosine, embeddings by {place}"))
+    return Model(_vectors(place) if kind == "vectors" else _words(place))
+
+
+def _opened(kind: str, place: str, device: str | None, precision: Precision, *, deterministic: bool) -> Model:
+    """Open what holds files and connections, and so is opened again where it was pickled."""
+    if deterministic and kind != "chat":
         raise ConfigError(
             f"{kind}:{place} reads texts of one length together, which decides the last bits; received "
             "`deterministic`. Leave it out."
@@ -98,13 +118,7 @@ def open_kind(
     if kind == "continuations":
         continued = open_continuations(place, precision=precision, device=device)
         return Model(score=continued, protocol=continued.protocol)
-    if kind == "chat":
-        return Model(score=Chat(place), protocol=f"0 to 5 by {place}, a chat model")
-    if kind == "python-score":
-        return Model(score=_imported(place, kind), protocol=f"scores by {place}")
-    if kind == "python":
-        return Model(FunctionEncoder(_imported(place, kind), f"cosine, embeddings by {place}"))
-    return Model(_vectors(place) if kind == "vectors" else _words(place))
+    return Model(score=Chat(place), protocol=f"0 to 5 by {place}, a chat model")
 
 
 def open_origin(place: str, *, precision: Precision = "auto", device: str | None = None) -> Origin | BankOrigin:
@@ -143,12 +157,14 @@ def _of_origin(origin: Origin | BankOrigin) -> Model:
         return Model(score=origin, protocol=origin.protocol)
     reader = origin.reader
     reading = Reading(reader.longest, lambda texts: reader.lengths(texts).tolist(), reader.spans)
-    return Model(
-        FunctionEncoder(
-            origin.encode, origin.protocol, lambda: origin.identity, reading=reading,
-            uncached=lambda texts: origin.fresh().encode(texts),
-        )
-    )  # fmt: skip
+    encoder = FunctionEncoder(
+        origin.encode,
+        origin.protocol,
+        lambda: origin.identity,
+        reading=lambda: reading,
+        uncached=lambda texts: origin.fresh().encode(texts),
+    )
+    return Model(encoder)
 
 
 def _vectors(place: str) -> FunctionEncoder:
@@ -156,7 +172,7 @@ def _vectors(place: str) -> FunctionEncoder:
 
     path = Path(place).expanduser()
     return FunctionEncoder(
-        read_vectors(path), f"cosine, vectors from {path.name}", lambda: f"vectors  sha256 {_content(path)}"
+        read_vectors(path), f"cosine, vectors from {path.name}", partial(_file_identity, "vectors ", path)
     )
 
 
@@ -168,14 +184,24 @@ def _words(place: str) -> FunctionEncoder:
         raise ConfigError(f"Word vectors have one option, ?sif; received ?{option}.")
     path = Path(file).expanduser()
     words = read_words(path, sif=bool(question))
-    reading = Reading(None, lambda texts: [len(one.all) for one in words.pieces(texts)], _no_spans, words.pieces)
     return FunctionEncoder(
-        words, f"cosine, {words.protocol}", lambda: f"words {option} sha256 {_content(path)}", reading=reading
+        words,
+        f"cosine, {words.protocol}",
+        partial(_file_identity, f"words {option}", path),
+        reading=partial(_words_reading, words),
     )
+
+
+def _words_reading(words: WordVectors) -> Reading:
+    return Reading(None, lambda texts: [len(one.all) for one in words.pieces(texts)], _no_spans, words.pieces)
 
 
 def _no_spans(text: str) -> list[Span]:
     raise ModelError("Word vectors read texts of any length, so no text is cut.")
+
+
+def _file_identity(kind: str, path: Path) -> str:
+    return f"{kind} sha256 {_content(path)}"
 
 
 def _imported(name: str, kind: str) -> Any:

@@ -204,11 +204,11 @@ def _torch(model: SentenceTransformer, options: _Options, precision: Precision |
 
 
 def _cross_encoder(model: CrossEncoder, options: _Options) -> Model:
-    from samesense.encoder.assembly.cross import as_scores, describe_cross, remember_scores
+    from samesense.encoder.assembly.cross import RememberedScore, as_scores, describe_cross
 
     score = as_scores(model, precision=options.precision)
     return Model(
-        score=remember_scores(score) if options.cache else score,
+        score=RememberedScore(score) if options.cache else score,
         name=type(model).__name__,
         protocol=describe_cross(model, options.precision),
         cross_encoder=model,

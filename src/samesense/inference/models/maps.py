@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from samesense.encoder.cosine import unit
 from samesense.errors import ConfigError, ModelError
@@ -10,7 +11,7 @@ from samesense.hashes import text_hash
 from samesense.inference.models.functions import FunctionEncoder
 from samesense.inference.models.model import Model
 from samesense.inference.names import parse_maps
-from samesense.types import Embeddings
+from samesense.types import Embeddings, Encode
 
 
 def apply_maps(
@@ -42,18 +43,32 @@ def _narrowed(model: Model, dim: int | None) -> FunctionEncoder:
     if not dim:
         raise ConfigError(f"+dim keeps the first numbers of each vector, as in +dim:64; received {dim}.")
 
-    def first(rows: Embeddings) -> Embeddings:
-        if rows.shape[1] < dim:
-            raise ModelError(f"+dim:{dim} keeps {dim} numbers of each vector, and these have {rows.shape[1]}.")
-        return unit(rows[:, :dim])
+    return _behind(model, partial(_first_numbers, dim), f"first {dim} dimensions", f"first {dim} dimensions")
 
+
+def _first_numbers(dim: int, rows: Embeddings) -> Embeddings:
+    if rows.shape[1] < dim:
+        raise ModelError(f"+dim:{dim} keeps {dim} numbers of each vector, and these have {rows.shape[1]}.")
+    return unit(rows[:, :dim])
+
+
+def _behind(model: Model, apply: Callable[[Embeddings], Embeddings], words: str, identity: str) -> FunctionEncoder:
+    """Return what gives a model's vectors through a function; it can be pickled where model and function can be."""
     return FunctionEncoder(
-        lambda texts: first(model.encode(texts)),
-        f"{model.protocol}, first {dim} dimensions",
-        lambda: f"{model.identity} first {dim} dimensions",
-        uncached=lambda texts: first(model.encode_uncached(texts)),
-        reading=model.reading,
+        partial(_mapped_vectors, apply, model.encode),
+        f"{model.protocol}, {words}",
+        partial(_mapped_identity, model, identity),
+        uncached=partial(_mapped_vectors, apply, model.encode_uncached),
+        reading=partial(getattr, model, "reading"),
     )
+
+
+def _mapped_vectors(apply: Callable[[Embeddings], Embeddings], encode: Encode, texts: Sequence[str]) -> Embeddings:
+    return apply(encode(texts))
+
+
+def _mapped_identity(model: Model, words: str) -> str:
+    return f"{model.identity} {words}"
 
 
 def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], seed: int) -> FunctionEncoder:
@@ -72,14 +87,5 @@ def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], 
         apply = fit_flow(before(fit_texts), seed=seed).apply_to
         words = f"flow of seed {seed}"
 
-    def identity() -> str:
-        content = text_hash("\0".join(fit_texts))
-        return f"{model.identity} {words} fitted on sha256 {content}"
-
-    return FunctionEncoder(
-        lambda texts: apply(before(texts)),
-        f"{model.protocol}, {words} fitted on {len(fit_texts)} texts",
-        identity,
-        uncached=lambda texts: apply(model.encode_uncached(texts)),
-        reading=model.reading,
-    )
+    content = text_hash("\0".join(fit_texts))
+    return _behind(model, apply, f"{words} fitted on {len(fit_texts)} texts", f"{words} fitted on sha256 {content}")

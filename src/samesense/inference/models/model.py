@@ -56,6 +56,7 @@ class Model:
         cross_encoder: the model of sentence-transformers behind the score of a cross-encoder.
         home: name it was opened by, and the file of its calibration if it is not in its folder; ``None`` in memory,
             and where it was opened otherwise than its folder says.
+        reopen: opens again what cannot be pickled, such as an Origin with its files; ``None`` for all else.
 
     Example:
         >>> model = load("default")  # doctest: +SKIP
@@ -80,11 +81,73 @@ class Model:
         embeddings. ``protocol`` is that of the encoder unless given.
         """
         self._encoder = encoder
-        self._score = cosine_score(self.encode) if score is None else score
+        self._pair_score = score
         self._cache: EmbeddingCache | None = None
         self.name, self.seed, self.choice, self.cross_encoder = name, seed, choice, cross_encoder
         self._protocol = protocol
         self.home: tuple[str, Path | None] | None = None
+        self.reopen: Callable[[], Model] | None = None
+        self._cache_folder: Path | None = None
+
+    def __repr__(self) -> str:
+        """Return what it is, by which name, and how much it reads and gives."""
+        parts = {"name": repr(self.name), **self._description()}
+        return f"Model({', '.join(f'{key}={value}' for key, value in parts.items())})"
+
+    def _description(self) -> dict[str, Any]:
+        model: Any = self.cross_encoder or getattr(self._encoder, "sentence_transformer", None)
+        if model is not None:
+            cross = self.cross_encoder is not None
+            longest = model.max_seq_length
+            return {
+                "kind": "cross-encoder" if cross else "bi-encoder",
+                **({} if cross else {"dimensions": model.get_embedding_dimension()}),
+                "max_seq_length": longest if isinstance(longest, int) else None,
+                "device": str(model.device),
+                **({} if cross else {"backend": self.backend}),
+            }
+        if self.onnx is not None:
+            described = self.onnx.description
+            return {
+                "kind": "exported",
+                "dimensions": described.dim,
+                "max_seq_length": described.max_tokens,
+                "device": "cpu",
+                "backend": self.backend,
+            }
+        return {"kind": "function" if self.embeds else "score", "protocol": repr(self.protocol)}
+
+    def __copy__(self) -> Model:
+        """Return another of the same encoder, with settings of its own."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __sklearn_clone__(self) -> Model:
+        """Return itself: scikit-learn clones what is to be fitted, and this is."""
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: weights are, and what holds files or connections is opened again."""
+        state = dict(self.__dict__)
+        if self.reopen is not None:
+            state.update(_encoder=None, _pair_score=None)
+        state["_cache"] = None
+        state["remembers"] = self._cache is not None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        remembers = state.pop("remembers")
+        self.__dict__.update(state)
+        if self.reopen is not None:
+            opened = self.reopen()
+            self._encoder, self._pair_score = opened._encoder, opened._pair_score
+        if remembers:
+            self.remember(self._cache_folder)
+
+    @property
+    def _score(self) -> Score:
+        return cosine_score(self.encode) if self._pair_score is None else self._pair_score
 
     @property
     def embeds(self) -> bool:
@@ -200,6 +263,7 @@ class Model:
         if self._encoder is not None:
             identity = "" if folder is None else self.identity
             self._cache = EmbeddingCache(self._encoder.encode, folder=folder, identity=identity, look=self.look)
+            self._cache_folder = folder
 
     def fill(self, texts: Iterable[str], *, on_progress: Callable[[int], None] | None = None) -> int:
         """Encode what is not remembered yet; return how many texts that were, 0 where nothing is remembered."""

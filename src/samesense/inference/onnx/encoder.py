@@ -52,6 +52,10 @@ class OnnxEncoder:
         self._session = _session(self._graph(), 1 if deterministic else self._threads, deterministic)
         self._check_session()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the place of the folder and what it holds: a graph is opened again where it is unpickled."""
+        return _reopened, (self.folder.absolute(), self.name, self.deterministic, self._threads, self.identity)
+
     def _graph(self) -> Path:
         """Return the graph; ModelError if it is not the one that was exported."""
         if self.name not in self.description.graphs:
@@ -195,6 +199,17 @@ class OnnxEncoder:
             if values:
                 row[slice(width - len(values), None) if left else slice(len(values))] = values
         return matrix
+
+
+def _reopened(folder: Path, name: OnnxName, deterministic: bool, threads: int, identity: str) -> OnnxEncoder:
+    """Open a folder of which the encoder was pickled; ModelError if it holds another model now."""
+    encoder = OnnxEncoder(folder, name, deterministic=deterministic, threads=threads)
+    if encoder.identity != identity:
+        raise ModelError(
+            f"What was pickled is the exported model in {folder}, which holds another one now. Load that one, or put "
+            "the former back."
+        )
+    return encoder
 
 
 _FIELDS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}

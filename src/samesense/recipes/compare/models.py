@@ -117,7 +117,8 @@ def _seed(spec: Any) -> int | None:
     if not manifest.is_file():
         return None
     try:
-        seed = read_json(manifest).get("settings", {}).get("seed")
+        settings = read_json(manifest).get("settings")
     except DataError as error:
         raise ModelError(str(error)) from error
+    seed = settings.get("seed") if isinstance(settings, dict) else None
     return seed if isinstance(seed, int) else None

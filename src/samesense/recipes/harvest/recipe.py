@@ -34,6 +34,7 @@ from samesense.execution.executors import choose_executor
 from samesense.execution.progress import stage
 from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
+from samesense.files import as_object
 from samesense.recipes.harvest.folder import COLUMNS
 from samesense.recipes.harvest.settings import HarvestSettings
 
@@ -126,7 +127,7 @@ def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> byt
 def read_counts(path: Path) -> dict[str, Any]:
     """Return the counts in the footer of a shard; DataError if the file is damaged, or no shard of a harvest."""
     try:
-        counts: dict[str, Any] = json.loads(pq.read_schema(path).metadata[METADATA])
+        counts = as_object(pq.read_schema(path).metadata[METADATA], path)
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path} is no whole shard of a harvest ({error}). Delete it; it will be made anew.") from error
     return counts

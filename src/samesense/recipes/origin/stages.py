@@ -11,12 +11,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from samesense.context.corpus.corpus import Corpus
 from samesense.errors import ConfigError, OutputError
 from samesense.execution.progress import stage, where_time_went
-from samesense.files import is_empty, read_json
+from samesense.files import is_empty
 from samesense.hashes import content_hash
 from samesense.places import check_folder
+from samesense.schemas import Record, read_object
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
@@ -24,6 +27,22 @@ logger = logging.getLogger(__name__)
 
 class Interrupted(Exception):  # noqa: N818 - no error: everything is kept
     """A stage was stopped by its user."""
+
+
+class Stage(Record):
+    """What a manifest says of one stage."""
+
+    inputs: dict[str, Any]
+    status: str
+    summary: list[str] = Field(default_factory=list)
+    seconds: float = 0.0
+
+
+class StagesRecord(Record):
+    """A manifest of stages."""
+
+    method: str = ""
+    stages: dict[str, Stage] = Field(default_factory=dict)
 
 
 class Stages:
@@ -40,7 +59,7 @@ class Stages:
             raise OutputError(
                 f"{folder} is not empty and holds no {record['method'].title()}. Choose another output folder."
             )
-        before = read_json(path) if path.is_file() else {}
+        before = read_object(path, StagesRecord) if path.is_file() else {}
         if before and before.get("method") != record["method"]:
             raise OutputError(f"{folder} holds a run of {before.get('method')}. Choose another output folder.")
         self.record = record | {"stages": before.get("stages", {})}

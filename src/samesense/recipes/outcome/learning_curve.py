@@ -22,7 +22,7 @@ from samesense.data.examples import Examples
 from samesense.errors import ConfigError
 from samesense.execution.progress import progress_bar
 from samesense.execution.ranks import world_size
-from samesense.files import read_json, write_json
+from samesense.files import write_json
 from samesense.inference.models.load import load
 from samesense.metrics.power_law import fit_learning_curve
 from samesense.recipes.outcome.sets import ComparedSet, Sets
@@ -30,6 +30,7 @@ from samesense.recipes.run_folder import CURVE, run_or_resume
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports.run_verdict import Curve
+from samesense.schemas import Record, read_object
 from samesense.types import Floats, Scores
 
 logger = logging.getLogger(__name__)
@@ -96,6 +97,12 @@ def measure_curve(data: Examples, output: Path, on: ComparedSet, whole: Scores, 
     return fitted(np.array(rows), np.stack(scores), np.asarray(on.data.labels), on.name)
 
 
+class CurveScores(Record):
+    """What is kept of a model that was trained on a part: its scores."""
+
+    scores: list[float]
+
+
 def _scores_of(part: Examples, folder: Path, on: ComparedSet, train: Train) -> Scores | None:
     """Return the scores of a model that is trained on a part, or was; ``None`` if it was interrupted."""
     path = folder / "scores.json"
@@ -105,7 +112,7 @@ def _scores_of(part: Examples, folder: Path, on: ComparedSet, train: Train) -> S
             return None
         write_json(path, {"scores": load(folder, precision="float32").scores(on.data.pairs()).tolist()})
     shutil.rmtree(folder / "model", ignore_errors=True)
-    return np.asarray(read_json(path)["scores"], dtype=np.float64)
+    return np.asarray(read_object(path, CurveScores)["scores"], dtype=np.float64)
 
 
 def fitted(rows: Any, scores: Floats, labels: Floats, dataset: str) -> Curve:

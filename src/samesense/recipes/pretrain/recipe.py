@@ -26,8 +26,9 @@ from sentence_transformers import SentenceTransformer
 from transformers import PrinterCallback, TrainerCallback, TrainingArguments, set_seed
 
 from samesense.data.documents import running_documents
-from samesense.encoder.assembly.build import build, positions_of
+from samesense.encoder.assembly.build import build
 from samesense.encoder.forward.packing import dropped_cheaply
+from samesense.encoder.forward.positions import positions_of
 from samesense.encoder.forward.precision import inference_precision
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError

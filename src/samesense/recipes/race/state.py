@@ -7,11 +7,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from samesense.errors import ConfigError, DataError, OutputError
-from samesense.files import is_empty, read_json, write_json
+from samesense.files import is_empty, write_json
 from samesense.recipes.race.board import Line
 from samesense.recipes.race.entrants import Entrant
 from samesense.recipes.train import TrainingPlan
+from samesense.schemas import Record, read_object
 
 FILE = "race.json"
 
@@ -43,6 +46,20 @@ class Race:
     cpu_drop: float
     seed: int
     begun: float
+
+
+class StateRecord(Record):
+    """The file of a race."""
+
+    identity: dict[str, Any]
+    spent: float = 0.0
+    starts: list[dict[str, Any]] = Field(default_factory=list)
+    entrants: list[dict[str, Any]] = Field(default_factory=list)
+    brackets: list[list[Any]] = Field(default_factory=list)
+    lines: list[dict[str, Any]] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
+    forms: bool = False
+    result: dict[str, Any] | None = None
 
 
 @dataclass
@@ -84,7 +101,7 @@ class State:
                 raise OutputError(f"{folder} is not empty and holds no race. Choose another output folder.")
             return cls(folder, identity)
         fix = f"Delete the folder {folder} to begin anew."
-        kept = read_json(folder / FILE, fix)
+        kept = read_object(folder / FILE, StateRecord, fix=fix)
         try:
             state = cls(folder, **kept)
         except TypeError as error:

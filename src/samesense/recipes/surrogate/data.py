@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from samesense.data.formats.labels import number_text
 from samesense.data.pairs.data import PairData
@@ -28,6 +29,7 @@ from samesense.hashes import content_hash, json_hash, rows_hash
 from samesense.places import JOINT, check_inside
 from samesense.recipes.harvest.folder import COLUMNS, VECTORS
 from samesense.recipes.surrogate.settings import SurrogateSettings
+from samesense.schemas import Record, read_object
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -173,18 +175,32 @@ def _shards(source: str) -> pa.Table:
     return pa.concat_tables([_shard(file).cast(wide) for file in files])
 
 
+class HarvestedShard(Record):
+    """A shard of a harvest."""
+
+    file: str
+    sha256: str | None = None
+
+
+class HarvestRecord(Record):
+    """The manifest of a harvest."""
+
+    method: str = ""
+    status: str = ""
+    shards: list[HarvestedShard] = Field(default_factory=list)
+
+
 def _whole(folder: Path) -> list[Path]:
     """Return the shards in a folder of a harvest; DataError if it is none, or not whole."""
     files, at = sorted((folder / SHARDS).glob("*.parquet")), folder / MANIFEST
     check_inside(folder, at, *files)
-    record = read_json(at) if files or at.is_file() else {}
+    record = read_object(at, HarvestRecord) if files or at.is_file() else {}
     if not files and record.get("method") != "harvest":
         raise DataError(
             f"{folder} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "
             "Labelled pairs in a file are for method cosent, with loss mse."
         )
-    made = [entry for entry in record.get("shards", ()) if isinstance(entry, dict)]
-    hashes = {str(entry.get("file")): entry.get("sha256") for entry in made}
+    hashes = {entry["file"]: entry.get("sha256") for entry in record.get("shards", ())}
     lost = hashes.keys() - {file.name for file in files}
     if record.get("status") != "finished" or lost:
         what = f"has lost {len(lost)} of its shards, {min(lost)} among them" if lost else "is not finished"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from samesense.data import PairData
 from samesense.encoder.maps.standardize import standardize
@@ -20,7 +21,7 @@ from samesense.errors import SamesenseError
 from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.sts import StsTask
 from samesense.evaluation.task import Task
-from samesense.files import read_json, replacing, write_json
+from samesense.files import replacing, write_json
 from samesense.inference.models.load import load
 from samesense.recipes.dev_part import texts_of
 from samesense.recipes.sweep.file import LAYERS
@@ -28,6 +29,7 @@ from samesense.recipes.sweep.identity import APART, OTHERWISE
 from samesense.recipes.sweep.plan import Cell
 from samesense.recipes.sweep.splits import Splits
 from samesense.reports import append_results
+from samesense.schemas import Record, read_object
 from samesense.training import manifest
 from samesense.types import Precision, Result, Scorer, Scores
 
@@ -80,12 +82,21 @@ def status_of(folder: Path) -> str:
     return str(read_record(folder).get("status", "absent"))
 
 
+class CellRecord(Record):
+    """What a cell has written of itself."""
+
+    status: str
+    error: str = ""
+    seconds: float = 0.0
+    identity: dict[str, Any] = Field(default_factory=dict)
+
+
 def read_record(folder: Path) -> dict[str, Any]:
     """Return what a cell has written of itself; nothing if it was never begun."""
     path = folder / RECORD
     if not path.is_file():
         return {}
-    return read_json(path, f"Delete the folder {folder} to run it anew.")
+    return read_object(path, CellRecord, fix=f"Delete the folder {folder} to run it anew.")
 
 
 def record(job: CellJob, status: str, started: float | None = None, **more: Any) -> str:

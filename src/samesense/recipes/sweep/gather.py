@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,14 +9,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from samesense.errors import ConfigError, DataError
-from samesense.files import read_json
+from samesense.files import parse_json
 from samesense.recipes.sweep.cell import DEV, RESULTS, SCORES, read_record
 from samesense.recipes.sweep.identity import APART
 from samesense.recipes.sweep.run import PAIRS, PLAN
 from samesense.reports import read_results
 from samesense.reports.store import Run, read_run
+from samesense.schemas import Record, read_object
 from samesense.training import manifest
 from samesense.types import Evidence, Pair, Result
 
@@ -51,12 +52,38 @@ class CellResults:
         return _last_line(self.record)
 
 
+class PlannedCell(Record):
+    """A cell of a plan."""
+
+    folder: str
+    variant: str
+    dataset: str
+    seed: int | None = None
+
+
+class TriedCell(Record):
+    """A cell in which settings are tried."""
+
+    folder: str
+    variant: str
+    dataset: str
+    tried: dict[str, Any]
+    chosen: bool
+
+
+class PlanRecord(Record):
+    """The plan of a sweep."""
+
+    cells: list[PlannedCell]
+    tuning: list[TriedCell] = Field(default_factory=list)
+
+
 def read_plan(output: Path) -> dict[str, Any]:
     """Return the plan that a sweep has written to its folder; ConfigError if the folder holds no sweep."""
     path = output / PLAN
     if not path.is_file():
         raise ConfigError(f"{output} holds no sweep (no {PLAN}). Give the `output` folder of a sweep.")
-    return read_json(path, "Give the command that made it again.")
+    return read_object(path, PlanRecord, fix="Give the command that made it again.")
 
 
 def gather(output: Path) -> list[CellResults]:
@@ -121,8 +148,11 @@ def _left(
 def _read_pairs(path: Path, name: str) -> tuple[list[Pair], npt.NDArray[np.float64]]:
     if not path.is_file():
         raise DataError(f"The pairs of {name} are missing from the sweep: {path}. Run the sweep again to write them.")
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
-    return [(first, second) for first, second, _ in rows], np.array([label for *_, label in rows])
+    try:
+        rows = [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+        return [(str(first), str(second)) for first, second, _ in rows], np.array([float(label) for *_, label in rows])
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{path} is damaged ({error}). Run the sweep again to write it.") from error
 
 
 def _evidence(

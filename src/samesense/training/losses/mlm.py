@@ -20,6 +20,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from samesense.errors import ConfigError
 from samesense.execution.progress import without_bars
+from samesense.execution.weights import checked_weights
 from samesense.failures import first_line
 from samesense.losses.cosine import reduced, widen
 from samesense.training.losses.base import gather
@@ -136,11 +137,12 @@ def masked_lm_head(model: SentenceTransformer) -> nn.Module:
     """
     source = transformer_source(model)
     try:
-        loaded, info = AutoModelForMaskedLM.from_pretrained(source, output_loading_info=True)
+        with checked_weights() as weights:
+            loaded = AutoModelForMaskedLM.from_pretrained(source)
+            new = weights.allow_head()
     except (OSError, ValueError, KeyError) as error:
-        reason = first_line(error)
-        raise _no_head(source, reason) from error
-    lacking = [name for name in info["missing_keys"] if not name.startswith(f"{loaded.base_model_prefix}.")]
+        raise _no_head(source, first_line(error)) from error
+    lacking = [name for name in new if not name.startswith(f"{loaded.base_model_prefix}.")]
     if lacking:
         raise _no_head(source, f"{len(lacking)} of its weights are not there, such as {sorted(lacking)[0]}")
     return _Head(loaded).float().to(model.device)

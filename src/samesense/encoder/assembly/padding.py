@@ -1,0 +1,66 @@
+"""A tokenizer that fits its model: a token that fills short rows, and no token without a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+from samesense.errors import ModelError
+
+
+def fit_tokenizers(model: SentenceTransformer | CrossEncoder) -> None:
+    """Give each tokenizer of a model that has none a token that fills short rows, in place.
+
+    ModelError if there is none to take, or a tokenizer has tokens for which the model has no vector.
+    """
+    for module in model.modules():
+        if isinstance(module, Transformer) and module.tokenizer is not None:
+            rows = _rows(module)
+            if len(module.tokenizer) > rows:
+                _check_vectors(module.tokenizer.get_vocab(), module.tokenizer.all_special_tokens, rows)
+            give_padding(module)
+        elif isinstance(module, StaticEmbedding) and module.tokenizer.get_vocab_size() > module.num_embeddings:
+            _check_vectors(module.tokenizer.get_vocab(), (), module.num_embeddings)
+
+
+def give_padding(trunk: Transformer) -> None:
+    """Give a tokenizer that has none a padding token, in place.
+
+    The mask keeps it out of every result, so the mark of an end of text may stand for it.
+    """
+    tokenizer: Any = trunk.tokenizer
+    rows = _rows(trunk)
+    if tokenizer.pad_token is None or tokenizer.pad_token_id is None or not tokenizer.pad_token_id < rows:
+        marks = [tokenizer.eos_token, tokenizer.sep_token, tokenizer.unk_token]
+        fitting = [mark for mark in marks if mark is not None and tokenizer.convert_tokens_to_ids(mark) < rows]
+        if not fitting:
+            raise ModelError(
+                "A tokenizer needs a token that fills short rows, and this one has no pad_token, eos_token, sep_token "
+                "or unk_token that the model has a vector for. Name one in tokenizer_config.json."
+            )
+        tokenizer.pad_token = fitting[0]
+
+
+def _check_vectors(vocabulary: dict[str, int], special: Iterable[str], rows: float) -> None:
+    """Raise ModelError if a token that texts are cut into has no vector; special ones may be added for other uses."""
+    known = set(special)
+    without = [token for token, number in vocabulary.items() if number >= rows and token not in known]
+    if without:
+        raise ModelError(
+            f"A model must have a vector for each token of its tokenizer; it has {rows}, and {len(without)} tokens lie "
+            f"beyond, such as {min(without)!r}. Do tokenizer and weights belong together?"
+        )
+
+
+def _rows(trunk: Transformer) -> float:
+    """Return how many tokens the model has vectors for; without end where it forms them of something else."""
+    try:
+        table: Any = trunk.model.get_input_embeddings()
+    except NotImplementedError:
+        return float("inf")
+    count = getattr(table, "num_embeddings", None)
+    return count if isinstance(count, int) else float("inf")

@@ -1,0 +1,281 @@
+"""The JSON files of a model folder: what each may hold, checked before any library reads it; needs no torch.
+
+Whatever a key holds that is not named here goes to transformers and sentence-transformers as it is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PureWindowsPath
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, RootModel, model_validator
+
+from samesense.errors import ModelError
+from samesense.schemas import Schema, read_checked
+
+ADAPTERS = "adapter_config.json"
+"""File by which a folder is known to hold low-rank adapters; it names the base model."""
+
+_FIX = "Take the file of the model as it was published, or save the model again."
+
+
+def _inside(path: str) -> str:
+    """Return a path of a file in the folder; ValueError for one that leads out of it, as it would on any system."""
+    parsed = PureWindowsPath(path)
+    if parsed.anchor or ".." in parsed.parts or "\0" in path:
+        raise ValueError("a path must stay in the model's folder")
+    return path
+
+
+Inside = Annotated[str, AfterValidator(_inside)]
+Count = Annotated[int, Field(ge=1, lt=2**31)]
+Width = Annotated[int, Field(ge=1, le=2**20)]
+Layers = Annotated[int, Field(ge=0, le=4096)]
+ClassPath = Annotated[str, Field(pattern=r"^\w+(\.\w+)+$")]
+Token = str | dict[str, JsonValue] | None
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, protected_namespaces=())
+
+
+class ModuleEntry(_File):
+    """One module of ``modules.json``."""
+
+    idx: int
+    name: str
+    path: Inside
+    type: ClassPath
+    arguments: Annotated[list[str], Field(alias="kwargs")] = []
+
+
+class SentenceTransformersConfig(_File):
+    """``config_sentence_transformers.json``."""
+
+    model_type: str | None = None
+    prompts: dict[str, str | None] = {}
+    default_prompt_name: str | None = None
+    similarity_fn_name: str | None = None
+    truncate_dim: Width | None = None
+    activation_fn: str | None = None
+
+
+class TransformerSettings(_File):
+    """``sentence_bert_config.json``."""
+
+    max_seq_length: Count | None = None
+    do_lower_case: bool = False
+    transformer_task: str = ""
+    modality_config: dict[str, JsonValue] | None = None
+    module_output_name: str | None = None
+    processing_kwargs: dict[str, JsonValue] | None = None
+    unpad_inputs: bool | None = None
+    query_length: Count | None = None
+    document_length: Count | None = None
+    query_expansion: dict[str, JsonValue] | None = None
+    tokenizer_name_or_path: str | None = None
+
+
+class TransformersConfig(_File):
+    """``config.json`` of transformers: the keys by which memory is taken, and those that are used here."""
+
+    model_type: str | None = None
+    architectures: list[str] | None = None
+    transformers_weights: Inside | None = None
+    hidden_size: Width | None = None
+    intermediate_size: Width | None = None
+    num_hidden_layers: Layers | None = None
+    num_attention_heads: Annotated[int, Field(ge=1, le=2**16)] | None = None
+    vocab_size: Annotated[int, Field(ge=1, le=2**27)] | None = None
+    max_position_embeddings: Annotated[int, Field(ge=-1, le=2**27)] | None = None
+    num_labels: Annotated[int, Field(ge=0, le=2**20)] | None = None
+    id2label: dict[str, JsonValue] | None = None
+
+    @model_validator(mode="after")
+    def _layers_of_other_names(self) -> TransformersConfig:
+        for key, value in (self.model_extra or {}).items():
+            if "layer" in key and isinstance(value, int) and value > 4096:
+                raise ValueError(f"{key} must be at most 4096")
+        return self
+
+
+Mode = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
+
+
+class PoolingConfig(_File):
+    """``config.json`` of a pooling."""
+
+    embedding_dimension: Width | None = None
+    word_embedding_dimension: Width | None = None
+    pooling_mode: Mode | Annotated[list[Mode], Field(min_length=1)] = "mean"
+    include_prompt: bool = True
+
+    @model_validator(mode="after")
+    def _flags(self) -> PoolingConfig:
+        for key, value in (self.model_extra or {}).items():
+            if key.startswith("pooling_mode_") and not isinstance(value, bool):
+                raise ValueError(f"{key} must be true or false")
+        return self
+
+
+class DenseConfig(_File):
+    """``config.json`` of a dense layer."""
+
+    in_features: Width
+    out_features: Width
+    bias: bool = True
+    activation_function: str | None = None
+
+    @model_validator(mode="after")
+    def _fits_into_memory(self) -> DenseConfig:
+        if self.in_features * self.out_features > 2**30:
+            raise ValueError("in_features times out_features must be at most 2**30")
+        return self
+
+
+class LayerWeightsConfig(_File):
+    """``config.json`` of a pooling that weighs layers."""
+
+    num_hidden_layers: Layers = 12
+    layer_start: Layers = 4
+
+
+class ModuleConfig(_File):
+    """Configuration of any other module: no number by which more memory is taken than there is."""
+
+    @model_validator(mode="after")
+    def _numbers(self) -> ModuleConfig:
+        for key, value in (self.model_extra or {}).items():
+            if isinstance(value, int | float) and abs(value) > 2**20:
+                raise ValueError(f"{key} must be at most 2**20")
+        return self
+
+
+class TokenizerConfig(_File):
+    """``tokenizer_config.json``."""
+
+    tokenizer_class: str | None = None
+    model_max_length: Annotated[int, Field(ge=1)] | Annotated[float, Field(ge=1)] | None = None
+    padding_side: Literal["left", "right"] = "right"
+    truncation_side: Literal["left", "right"] = "right"
+    pad_token: Token = None
+    eos_token: Token = None
+    bos_token: Token = None
+    unk_token: Token = None
+    sep_token: Token = None
+    cls_token: Token = None
+    mask_token: Token = None
+    added_tokens_decoder: dict[str, dict[str, JsonValue]] = {}
+
+
+class AdapterConfig(_File):
+    """``adapter_config.json`` of peft."""
+
+    base_model_name_or_path: str | None = None
+    peft_type: str | None = None
+    task_type: str | None = None
+    r: Annotated[int, Field(ge=1, le=2**16)] | None = None
+    lora_alpha: float | int | None = None
+    lora_dropout: Annotated[float, Field(ge=0, le=1)] | None = None
+    target_modules: list[str] | str | None = None
+    modules_to_save: list[str] | None = None
+
+
+class RouterParts(_File):
+    """``router_config.json``."""
+
+    types: dict[Inside, ClassPath]
+    structure: dict[str, list[Inside]]
+
+
+class WeightIndex(_File):
+    """``model.safetensors.index.json`` and the like: which shard holds a weight."""
+
+    weight_map: dict[str, Inside]
+
+
+class Modules(RootModel[Annotated[list[ModuleEntry], Field(min_length=1, max_length=1000)]]):
+    """``modules.json``."""
+
+
+class SpecialTokens(RootModel[dict[str, str | dict[str, JsonValue] | list[JsonValue] | None]]):
+    """``special_tokens_map.json``."""
+
+
+class AddedTokens(RootModel[dict[str, Annotated[int, Field(ge=0, lt=2**31)]]]):
+    """``added_tokens.json``."""
+
+
+class Anything(_File):
+    """An object of JSON."""
+
+
+_SCHEMAS: dict[str, type[BaseModel]] = {
+    "modules.json": Modules,
+    "config_sentence_transformers.json": SentenceTransformersConfig,
+    "config.json": TransformersConfig,
+    "tokenizer_config.json": TokenizerConfig,
+    "special_tokens_map.json": SpecialTokens,
+    "added_tokens.json": AddedTokens,
+    "generation_config.json": Anything,
+    "processor_config.json": Anything,
+    "preprocessor_config.json": Anything,
+    ADAPTERS: AdapterConfig,
+    "router_config.json": RouterParts,
+    "model.safetensors.index.json": WeightIndex,
+    "pytorch_model.bin.index.json": WeightIndex,
+    "adapter_model.safetensors.index.json": WeightIndex,
+    "adapter_model.bin.index.json": WeightIndex,
+}
+"""What the file of each name holds in a folder that transformers reads; see also :data:`_OF_MODULES`."""
+
+_OF_MODULES: dict[str, type[BaseModel]] = {
+    "Pooling": PoolingConfig,
+    "Dense": DenseConfig,
+    "WeightedLayerPooling": LayerWeightsConfig,
+}
+"""What the ``config.json`` of each kind of module holds; of any other it is :class:`ModuleConfig`."""
+
+_TRANSFORMERS = ("Transformer", "CLIPModel", "MLMTransformer")
+"""Modules whose ``config.json`` is that of transformers."""
+
+
+def read_model_file(path: Path, schema: type[Schema]) -> Schema:
+    """Return what a JSON file of a model folder holds; ModelError, naming file and key, if it is damaged."""
+    return read_checked(path, schema, fix=_FIX, error=ModelError)
+
+
+def check_model_files(folder: Path) -> None:
+    """Check every JSON file of a model folder that a library will read, those of its modules included.
+
+    ModelError, naming file and key, if one is damaged or leads out of the folder.
+    """
+    _check_folder(folder, None)
+    modules = folder / "modules.json"
+    if modules.is_file():
+        for entry in read_model_file(modules, Modules).root:
+            _check_module(folder / entry.path, entry.type)
+
+
+def _check_module(folder: Path, type_: str) -> None:
+    kind = type_.rsplit(".", 1)[1]
+    _check_folder(folder, None if kind in _TRANSFORMERS else _OF_MODULES.get(kind, ModuleConfig))
+    if kind == "Router" and (folder / "router_config.json").is_file():
+        for path, inner in read_model_file(folder / "router_config.json", RouterParts).types.items():
+            _check_module(folder / path, inner)
+
+
+def _check_folder(folder: Path, config: type[BaseModel] | None) -> None:
+    """Check the files of one folder, its ``config.json`` by a schema of its own where it is no transformer's."""
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.glob("*.json")):
+        schema = config if config is not None and path.name.endswith("config.json") else _schema(path.name)
+        if schema is not None:
+            read_model_file(path, schema)
+
+
+def _schema(name: str) -> type[BaseModel] | None:
+    if name.startswith("sentence_") and name.endswith("_config.json"):
+        return TransformerSettings
+    return _SCHEMAS.get(name)

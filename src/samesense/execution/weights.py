@@ -1,0 +1,260 @@
+"""Whether the weights in a model's files are those that its configuration asks for: none is left random unsaid.
+
+transformers draws what a file lacks at random, leaves out what it does not know, and says so in its log only. What it
+finds is taken here from the two functions of its loader that know it, as ``output_loading_info`` says nothing of a base
+model under adapters.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from samesense.errors import ModelError
+
+logger = logging.getLogger(__name__)
+
+NAMED = 3
+"""Weights that a message names, of each kind."""
+
+
+@dataclass
+class Difference:
+    """What one file of weights lacks of a model, and what it has besides.
+
+    Attributes:
+        source: folder or hub name.
+        model: what was loaded from it.
+        missing: names of the model's weights that the file has not, which are drawn at random.
+        mismatched: names of those that have another shape in the file, with both shapes; random too.
+        unexpected: names in the file that the model has no weight for.
+        total: weights of the model.
+    """
+
+    source: str
+    model: Any
+    missing: list[str]
+    mismatched: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]
+    unexpected: list[str]
+    total: int
+
+    @property
+    def random(self) -> list[str]:
+        """Names of the weights that are random."""
+        return sorted({*self.missing, *self.mismatched})
+
+    def error(self) -> ModelError:
+        """Return the error that names the weights."""
+        shapes = [
+            f"{name} ({_shape(stored)} in the file, {_shape(needed)} by the configuration)"
+            for name, (stored, needed) in sorted(self.mismatched.items())
+        ]
+        parts = [
+            f"{len(self.missing)} of {self.total} are missing: {_some(self.missing)}" if self.missing else "",
+            f"{len(shapes)} have another shape: {_some(shapes)}" if shapes else "",
+            f"{len(self.unexpected)} are unexpected: {_some(self.unexpected)}" if self.unexpected else "",
+        ]
+        return ModelError(
+            f"The weights in {self.source} must be those that its config.json describes for "
+            f"{type(self.model).__name__}; {'; '.join(filter(None, parts))}. Take the config.json and the weights of "
+            "one model, and save the weights of the model itself, not of what wraps it."
+        )
+
+
+@dataclass
+class OpenedWeights:
+    """What came of the files that were opened; see :func:`checked_weights`.
+
+    Attributes:
+        differences: files whose model has random weights that nobody has allowed yet.
+        fewer_layers: the configuration has fewer layers than the file on purpose.
+        constants: names of what the last file holds besides weights, such as the numbers of positions.
+    """
+
+    fewer_layers: bool = False
+    differences: list[Difference] = field(default_factory=list)
+    constants: frozenset[str] = frozenset()
+
+    def allow_unused(self, compute: Callable[[], Sequence[Tensor]]) -> list[str]:
+        """Allow random weights on which the outputs of ``compute`` do not depend, and return their names.
+
+        ModelError if there are others. It is called with gradients enabled, and only where there is a random weight.
+        """
+        return [name for difference in self._taken() for name in _check_unused(difference, compute)]
+
+    def allow_head(self) -> list[str]:
+        """Allow random weights behind the hidden states, as in a new head, and return their names.
+
+        ModelError if the hidden states depend on some.
+        """
+        return [
+            name
+            for difference in self._taken()
+            for name in _check_unused(difference, partial(_hidden_states, difference.model))
+        ]
+
+    def _taken(self) -> list[Difference]:
+        differences, self.differences = self.differences, []
+        return differences
+
+
+_opened: ContextVar[OpenedWeights | None] = ContextVar("opened weights", default=None)
+
+
+@contextmanager
+def checked_weights(*, fewer_layers: bool = False) -> Iterator[OpenedWeights]:
+    """Have models of transformers opened with the weights of their files, or not at all.
+
+    At the end no weight may be random that was not allowed. Weights that all stand under one more name, as wrappers
+    write them (``module.``, ``_orig_mod.``), are read without it, which is said.
+
+    Raises:
+        ModelError: naming the weights that are missing, unexpected, or of another shape.
+    """
+    opened = OpenedWeights(fewer_layers)
+    token = _opened.set(opened)
+    try:
+        yield opened
+    finally:
+        _opened.reset(token)
+    for difference in opened.differences:
+        raise difference.error()
+
+
+def _check_unused(difference: Difference, compute: Callable[[], Sequence[Tensor]]) -> list[str]:
+    names = difference.random
+    weights = [_weight(difference.model, name) for name in names]
+    if any(weight is None for weight in weights):
+        raise difference.error()
+    trained = [weight.requires_grad for weight in weights]
+    with torch.enable_grad():
+        for weight in weights:
+            weight.requires_grad_(True)
+        outputs = torch.stack([output.float().sum() for output in compute()])
+        gradients = torch.autograd.grad(outputs.sum(), weights, allow_unused=True)
+    for weight, before in zip(weights, trained, strict=True):
+        weight.requires_grad_(before)
+    if any(gradient is not None for gradient in gradients):
+        raise difference.error()
+    return names
+
+
+def _hidden_states(model: Any) -> list[Tensor]:
+    """Return the last hidden states of a few tokens, in a list."""
+    ids = torch.arange(1, 4, device=model.device)[None] % model.config.get_text_config().vocab_size
+    decoder = {"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}
+    return [model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids), **decoder).last_hidden_state]
+
+
+def _weight(model: Any, name: str) -> Any:
+    """Return a weight by its name; ``None`` for a buffer, of which no gradient says whether it is used."""
+    try:
+        return model.get_parameter(name)
+    except AttributeError:
+        return None
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(sorted(names)[:NAMED])
+    return f"{shown}, ..." if len(names) > NAMED else shown
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "×".join(map(str, shape)) or "one number"
+
+
+def _convert_checked(model: Any, state_dict: dict[str, Any], *rest: Any, **options: Any) -> Any:
+    """Load weights as transformers does; where it can use none, without the name that they all stand under."""
+    opened = _opened.get()
+    if opened is None:
+        return _convert(model, state_dict, *rest, **options)
+    settings = options.get("load_config")
+    source = str(getattr(settings, "pretrained_model_name_or_path", ""))
+    opened.constants = frozenset(name for name, value in state_dict.items() if _is_constant(value))
+    result = _convert(model, state_dict, *rest, **options)
+    wrapper = ""
+    while len(result[0].unexpected_keys) == len(state_dict) and (first := _common_first(list(state_dict))):
+        wrapper += first
+        state_dict = {name.removeprefix(first): value for name, value in state_dict.items()}
+        result = _convert(model, state_dict, *rest, **options)
+    if wrapper and len(result[0].unexpected_keys) < len(state_dict):
+        logger.warning(
+            f"All weights in {source} stand under {wrapper!r}, as a wrapper saves them; they are read without it. Save "
+            "the wrapped model itself, and this is not said."
+        )
+    if result[0].mismatched_keys and not getattr(settings, "ignore_mismatched_sizes", False):
+        raise _difference(model, source, result[0]).error()  # before memory is taken for shapes that may be absurd
+    return result
+
+
+def _report_checked(
+    model: Any, pretrained_model_name_or_path: Any, ignore_mismatched_sizes: bool, loading_info: Any, **rest: Any
+) -> None:
+    """Judge what transformers is about to log of a file."""
+    opened = _opened.get()
+    if opened is None:
+        _report(model, pretrained_model_name_or_path, ignore_mismatched_sizes, loading_info, **rest)
+        return
+    difference = _difference(model, str(pretrained_model_name_or_path), loading_info)
+    problems = [*loading_info.error_msgs, *loading_info.conversion_errors.values()]
+    if problems:
+        raise ModelError(f"The weights in {difference.source} cannot be read: {problems[0].splitlines()[0]}")
+    unknown = [name for name in difference.unexpected if name not in opened.constants and _is_inside(model, name)]
+    if unknown and not opened.fewer_layers:
+        raise difference.error()
+    if difference.random:
+        opened.differences.append(difference)
+
+
+def _difference(model: Any, source: str, loading_info: Any) -> Difference:
+    weights = model.state_dict()
+    return Difference(
+        source=source,
+        model=model,
+        missing=sorted(name for name in loading_info.missing_keys if _is_random(weights.get(name))),
+        mismatched={name: (tuple(stored), tuple(needed)) for name, stored, needed in loading_info.mismatched_keys},
+        unexpected=sorted(loading_info.unexpected_keys),
+        total=len(weights),
+    )
+
+
+def _is_random(weight: Tensor | None) -> bool:
+    """Return whether a weight that is missing is drawn: numbers of positions and the like are computed."""
+    return weight is None or weight.is_floating_point()
+
+
+def _is_inside(model: Any, name: str) -> bool:
+    """Return whether a name is one of the part of a model that all its tasks share, and not of another task's head."""
+    inner = name.removeprefix(f"{model.base_model_prefix}.")
+    return inner.partition(".")[0] in dict(model.base_model.named_children())
+
+
+def _is_constant(value: Any) -> bool:
+    """Return whether something in a file is no weight: whole numbers, or one number alone."""
+    if isinstance(value, Tensor):
+        return not value.is_floating_point() or not value.shape
+    return not value.get_dtype().startswith(("F", "BF")) or not value.get_shape()
+
+
+def _common_first(names: Sequence[str]) -> str:
+    """Return the first part of all names with its point, if it is the same; else nothing."""
+    first, point, _ = names[0].partition(".")
+    return f"{first}." if point and all(name.startswith(f"{first}.") for name in names) else ""
+
+
+modeling_utils: Any = import_module("transformers.modeling_utils")
+adapters: Any = import_module("transformers.integrations.peft")
+_report = modeling_utils.log_state_dict_report
+_convert = modeling_utils.convert_and_load_state_dict_in_model
+modeling_utils.log_state_dict_report = _report_checked
+modeling_utils.convert_and_load_state_dict_in_model = _convert_checked
+adapters.log_state_dict_report = _report_checked

@@ -1,0 +1,55 @@
+"""JSON files read by a schema: what is damaged is refused with its file and key, before anything is computed of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from samesense.errors import DataError, SamesenseError
+from samesense.failures import excerpt
+
+LARGEST = 2**26
+"""Bytes of a file that a schema is for; a larger one is none of these."""
+
+Schema = TypeVar("Schema", bound=BaseModel)
+
+
+class Record(BaseModel):
+    """An object of JSON of which the keys that are read are stated; others may stand there too."""
+
+    model_config = ConfigDict(strict=True, extra="allow", protected_namespaces=())
+
+
+def read_checked(path: Path, schema: type[Schema], *, fix: str, error: type[SamesenseError] = DataError) -> Schema:
+    """Return what a file of JSON holds, as its schema has it.
+
+    Raises:
+        DataError: or what ``error`` names, with the file, the key, what it holds, and ``fix``.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            raise error(f"{path} must hold at most {LARGEST:,} bytes; it holds {path.stat().st_size:,}. {fix}")
+        return schema.model_validate_json(path.read_bytes())
+    except OSError as problem:
+        raise error(f"{path} must be a file of JSON ({problem}). {fix}") from problem
+    except ValidationError as problem:
+        raise error(f"{path}: {_described(problem)} {fix}") from problem
+
+
+def read_object(
+    path: Path, schema: type[Record], *, fix: str = "Make its folder anew.", error: type[SamesenseError] = DataError
+) -> dict[str, Any]:
+    """Return the object in a file of JSON as it stands, once its schema has it; raises as :func:`read_checked`."""
+    return read_checked(path, schema, fix=fix, error=error).model_dump(exclude_unset=True)
+
+
+def _described(problem: ValidationError) -> str:
+    """Return where the first problem is and what it is."""
+    first = problem.errors(include_url=False, include_context=False)[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "json_invalid":
+        return f"it must be JSON ({first['msg']})."
+    where = f"`{key[:100]}`" if key else "what it holds"
+    return f"{where} is damaged: {first['msg'].removeprefix('Value error, ')}; received {excerpt(first['input'], 60)}."
