@@ -24,8 +24,10 @@ from samesense.encoder.assembly.build import build, set_prompt
 from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.assembly.cross import as_scores
 from samesense.encoder.encode import encode
+from samesense.encoder.forward.batching import default_prompt
 from samesense.encoder.maps.whitening import Whitening, append_whitening
 from samesense.encoder.saving.storage import save
+from samesense.inference.onnx.export import export
 from tests.conftest import WORDS, random_bert
 
 TEXTS = [
@@ -38,14 +40,15 @@ TEXTS = [
 ]
 PAIRS = [("a dog runs", "the cat sleeps"), ("rain at noon", "rain at noon"), ("no fish", "fish " * 80)]
 
-EXPECTED = "expected.json"
-
 SMALL = {"num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "hidden_size": 32}
 LANGUAGE = {**SMALL, "num_key_value_heads": 2, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
 LLAMA_3 = {
-    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
     "original_max_position_embeddings": 32,
-}  # fmt: skip
+}
 
 TRUNKS = {
     "roberta": {**SMALL, "pad_token_id": 0, "type_vocab_size": 1},
@@ -57,8 +60,16 @@ TRUNKS = {
     "deberta-v2": {**SMALL, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 16},
     "t5": {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2},
     "modernbert": {
-        **SMALL, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "cls_token_id": 2, "sep_token_id": 3,
-        "global_rope_theta": 3e5, "local_rope_theta": 5e3, "local_attention": 8, "global_attn_every_n_layers": 2,
+        **SMALL,
+        "pad_token_id": 0,
+        "bos_token_id": 2,
+        "eos_token_id": 3,
+        "cls_token_id": 2,
+        "sep_token_id": 3,
+        "global_rope_theta": 3e5,
+        "local_rope_theta": 5e3,
+        "local_attention": 8,
+        "global_attn_every_n_layers": 2,
     },
     "llama": {**LANGUAGE, "rope_theta": 5e5, "rope_scaling": LLAMA_3},
     "mistral": {**LANGUAGE, "rope_theta": 1e6},
@@ -70,12 +81,16 @@ TRUNKS = {
     "stablelm": {**LANGUAGE, "rope_theta": 2e4, "partial_rotary_factor": 0.5},
     "gemma": {**LANGUAGE, "head_dim": 16, "rope_theta": 7e4},
     "gemma3_text": {
-        **LANGUAGE, "head_dim": 16, "rope_theta": 3e6, "rope_local_base_freq": 2e4, "sliding_window": 8,
+        **LANGUAGE,
+        "head_dim": 16,
+        "rope_theta": 3e6,
+        "rope_local_base_freq": 2e4,
+        "sliding_window": 8,
         "layer_types": ["sliding_attention", "full_attention"],
     },
     "gpt_neox": {**SMALL, "rotary_emb_base": 50000, "rotary_pct": 0.5, "pad_token_id": 0},
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64, "pad_token_id": 0},
-}  # fmt: skip
+}
 """Model types, with settings that are none of the defaults."""
 
 LAST = {"llama", "mistral", "qwen2", "qwen3", "phi3", "olmo2", "smollm3", "stablelm", "gemma", "gpt_neox", "gpt2"}
@@ -224,7 +239,7 @@ def rows_of(model, batch):
 
 
 def write_folders(home: Path) -> dict[str, Path]:
-    """Save every kind of model below ``home``, with what it gives in :data:`EXPECTED`; name to folder."""
+    """Save every kind of model below ``home``, with what it gives in a file of its name; name to folder."""
     trunks = home / "trunks"
     random_bert(words_folder(trunks), WORDS)
     folders = {}
@@ -234,10 +249,35 @@ def write_folders(home: Path) -> dict[str, Path]:
             trunk_of(kind.trunk, trunk, WORDS)
         model = kind.make(trunk).eval()
         folders[kind.name] = save(model, home / kind.name)
-        known = {"name": kind.name, "group": kind.group, "pairs": kind.pairs, "batch": kind.batch}
+        prompt = "" if kind.pairs else default_prompt(model)
+        known = {"name": kind.name, "group": kind.group, "pairs": kind.pairs, "batch": kind.batch, "prompt": prompt}
         if kind.pairs:
             known |= {"inputs": PAIRS, "rows": as_scores(model)(PAIRS).tolist()}
         else:
             known |= {"inputs": TEXTS, "rows": rows_of(model, kind.batch)}
         (home / f"{kind.name}.json").write_text(json.dumps(known), encoding="utf-8")
     return folders
+
+
+EXPORTED = (
+    "mean",
+    "cls",
+    "max",
+    "weightedmean",
+    "lasttoken",
+    "first-last",
+    "dense",
+    "whitened",
+    "prompt",
+    "prompt-left-out",
+    "static",
+    "xlm-roberta",
+    "llama",
+)
+"""Kinds that are exported too."""
+
+
+def write_exports(home: Path, folders: dict[str, Path]) -> None:
+    """Export some kinds below ``home``, with graphs of both sizes."""
+    for name in EXPORTED:
+        export(str(folders[name]), home / name, int8=True)

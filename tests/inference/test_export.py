@@ -5,8 +5,12 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Normalize, Router, Transformer
+from sentence_transformers.sentence_transformer.modules import CNN, LSTM, BoW, Pooling, StaticEmbedding, WordWeights
+from transformers import AutoModel, AutoTokenizer, LlamaConfig, LlamaModel
 
 import samesense
 from samesense.data import read_pairs
@@ -209,21 +213,115 @@ def test_whatever_is_replaced_goes_once_the_new_folder_is_whole(tiny_trunk, fold
 
 
 def test_a_tokenizer_that_reads_otherwise_is_refused(tiny_trunk, tmp_path, monkeypatch):
-    monkeypatch.setattr("samesense.inference.onnx.export.write_graph", fake_graph)
     model = build(str(tiny_trunk), device="cpu")
     real = model.preprocess
     monkeypatch.setattr(model, "preprocess", lambda texts, **how: real(["dog " + text for text in texts], **how))
-    monkeypatch.setattr("samesense.inference.onnx.encoder._session", lambda *_: None)
-    monkeypatch.setattr(OnnxEncoder, "_check_session", lambda _: None)
+    monkeypatch.setattr("samesense.inference.onnx.export.save", None)  # it is refused before anything is written
     with pytest.raises(ModelError, match=r"reads text by its tokenizer\.json alone; for 'a' that gives 3 ids"):
         export(model, tmp_path / "out")
     assert not (tmp_path / "out").exists() and list(tmp_path.glob(".*")) == []
 
 
-def fake_graph(model, path):
-    path.parent.mkdir()
-    path.write_bytes(b"no graph")
-    return ["input_ids", "attention_mask"]
+MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
+
+
+@pytest.mark.parametrize("side", ["right", pytest.param("left", marks=pytest.mark.long)])
+def test_a_prompt_that_no_pooling_reads(tiny_trunk, tmp_path, sentences, side):
+    if side == "left":  # a model that counts no positions from the padding on
+        tokenizer = AutoTokenizer.from_pretrained(tiny_trunk, padding_side=side)
+        config = LlamaConfig(
+            vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+            max_position_embeddings=64, pad_token_id=0,
+        )  # fmt: skip
+        tiny_trunk = tmp_path / "trunk"
+        LlamaModel(config).save_pretrained(tiny_trunk)
+        tokenizer.save_pretrained(tiny_trunk)
+    trunk = Transformer(str(tiny_trunk))
+    pooling = Pooling(trunk.get_embedding_dimension(), MODES, include_prompt=False)
+    model = SentenceTransformer(modules=[trunk, pooling], prompts={"mine": "the old dog: "}, default_prompt_name="mine")
+    texts = [text for text in (*sentences, *ODD) if text]
+    check_same(model.to("cpu").eval(), tmp_path / "out", texts)
+    whole = SentenceTransformer(modules=[trunk, Pooling(pooling.embedding_dimension, MODES)], device="cpu")
+    assert not np.allclose(whole.encode(texts[0]), OnnxEncoder(tmp_path / "out").encode(texts[:1])[0], atol=0.01)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tokens_behind_a_prompt_are_those_of_sentence_transformers(seed):
+    draw = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(0, 9, (7,), generator=draw)
+    mask = (torch.arange(9) < lengths.unsqueeze(1)).long()
+    mask[int(torch.randint(7, (1,), generator=draw))] = 1  # a row without padding
+    for one in (mask, mask.flip(1)):
+        for prompt in range(1, 9):
+            expected = Pooling._exclude_prompt_from_mask(one, prompt)
+            assert torch.equal(export_graph._without_prompt(one, prompt), expected)
+
+
+class Doubled(Normalize):
+    """A module of somebody else."""
+
+
+def models_that_cannot_be_recorded(folder):
+    trunk = Transformer(str(folder))
+    pooling = Pooling(32, "mean")
+    tokenizer = trunk.tokenizer.backend_tokenizer
+    words = StaticEmbedding(tokenizer, embedding_dim=32)
+    yield [Router.for_query_document([words], [trunk, pooling])], "begins with a transformer or with static words"
+    yield [BoW(["dog", "cat"])], "this model begins with BoW"
+    yield [trunk, LSTM(32, 8), Pooling(16, "mean")], "cannot hold a module of the kind LSTM"
+    yield [trunk, CNN(32, 8, [1, 3], [1, 1]), Pooling(16, "mean")], "cannot hold a module of the kind CNN"
+    yield [trunk, WordWeights(["dog"], {"dog": 2.0}), pooling], "cannot hold a module of the kind WordWeights"
+    yield [trunk, pooling, BoW(["dog"])], "cannot hold a module of the kind BoW"
+
+
+def test_what_a_graph_cannot_hold_is_refused_in_a_sentence_before_anything_is_written(
+    tiny_trunk, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.setattr("samesense.inference.onnx.export.save", None)
+    for modules, message in models_that_cannot_be_recorded(tiny_trunk):
+        with pytest.raises(ModelError, match=message) as error:
+            export(SentenceTransformer(modules=modules, device="cpu"), tmp_path / "out")
+        assert "\n" not in str(error.value) and len(str(error.value)) < 300
+    written = capfd.readouterr()
+    assert len(written.out + written.err) < 500
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_module_of_somebody_else_is_recorded_where_it_is_one_of_the_known(tiny_trunk, tmp_path, sentences):
+    model = SentenceTransformer(modules=[Transformer(str(tiny_trunk)), Pooling(32, "mean"), Doubled()], device="cpu")
+    check_same(model, tmp_path / "out", sentences)
+
+
+def test_what_torch_cannot_record_is_said_in_a_sentence(tiny_trunk, tmp_path, capfd):
+    model = build(str(tiny_trunk), device="cpu")
+    real = model[1].forward
+
+    def forward(features, **how):
+        if features["attention_mask"].sum() > 5:  # asks for a value, as no graph can
+            features = dict(features)
+        return real(features, **how)
+
+    model[1].forward = forward
+    with pytest.raises(ModelError, match="torch cannot record this model as a graph") as error:
+        export(model, tmp_path / "out")
+    written = capfd.readouterr()
+    assert "\n" not in str(error.value) and len(str(error.value)) < 600
+    assert len(written.out + written.err) < 2000, written
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_states_of_tokens_are_a_second_output(folder, sentences):
+    encoder = OnnxEncoder(folder)
+    encodings = encoder._encodings(sentences[:4])
+    width = max(len(one.ids) for one in encodings)
+    feed = {name: encoder._padded(name, encodings, width) for name in encoder.description.inputs}
+    vectors, states = encoder._session.run(["sentence_embedding", "last_hidden_state"], feed)
+    assert [one.name for one in encoder._session.get_outputs()] == ["sentence_embedding", "last_hidden_state"]
+    trunk = AutoModel.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        expected = trunk(**{name: torch.from_numpy(value) for name, value in feed.items()}).last_hidden_state.numpy()
+    np.testing.assert_allclose(states, expected, atol=1e-5)
+    np.testing.assert_allclose(vectors, encoder.encode(sentences[:4]), atol=2e-6)
 
 
 def test_a_damaged_folder_is_named(folder, tmp_path):

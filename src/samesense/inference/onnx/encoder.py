@@ -20,12 +20,21 @@ from samesense.encoder.windows import Reading
 from samesense.errors import ModelError
 from samesense.execution.threads import cores
 from samesense.failures import first_line
-from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, TOKENIZER, OnnxName, graph_file, read_description
+from samesense.inference.onnx.format import (
+    DESCRIPTION,
+    GRAPHS,
+    TOKENIZER,
+    VECTOR_OUTPUT,
+    Description,
+    OnnxName,
+    graph_file,
+    read_description,
+)
 from samesense.places import check_inside
 from samesense.types import Embeddings
 
 if TYPE_CHECKING:
-    from tokenizers import Encoding
+    from tokenizers import Encoding, Tokenizer
 
 BATCH_TOKENS = 1024
 """Tokens of one run of the graph, padding included."""
@@ -59,7 +68,7 @@ class OnnxEncoder:
     def _graph(self) -> Path:
         """Return the graph; ModelError if it is not the one that was exported."""
         if self.name not in self.description.graphs:
-            hint = " Export the model again with `int`8." if self.name == "onnx-int8" else ""
+            hint = " Export the model again with `int8`." if self.name == "onnx-int8" else ""
             raise ModelError(
                 f"{self.folder} has no graph for the backend {self.name}; it has "
                 f"{', '.join(self.description.graphs)}.{hint}"
@@ -76,7 +85,7 @@ class OnnxEncoder:
     def _check_session(self) -> None:
         """Raise ModelError if the graph takes or gives something else than the description says."""
         takes = sorted(one.name for one in self._session.get_inputs())
-        gives = self._session.get_outputs()[0].shape[-1]
+        gives = next((one.shape[-1] for one in self._session.get_outputs() if one.name == VECTOR_OUTPUT), None)
         wanted, dim = sorted(self.description.inputs), self.description.dim
         if takes != wanted or gives != dim:
             raise ModelError(
@@ -157,14 +166,10 @@ class OnnxEncoder:
         return ids
 
     def _encodings(self, texts: list[str]) -> list[Encoding]:
-        prompt, special = self.description.prompt, self.description.special_tokens
         try:
-            found: list[Encoding] = self._tokenizer.encode_batch(
-                [prompt + text for text in texts], add_special_tokens=special
-            )
+            return read_texts(self._tokenizer, self.description, texts)
         except Exception as error:  # tokenizers has no class of its own for what a damaged file makes it fail with
             raise ModelError(f"The tokenizer of {self.folder} fails ({error}). Export the model again.") from error
-        return found
 
     def _together(self, encodings: list[Encoding], budget: int) -> Embeddings:
         out = np.empty((len(encodings), self.description.dim), dtype=np.float32)
@@ -181,7 +186,7 @@ class OnnxEncoder:
         width = max(1, *(len(encoding.ids) for encoding in encodings))
         feed = {name: self._padded(name, encodings, width) for name in self.description.inputs}
         try:
-            rows: Embeddings = self._session.run(None, feed)[0]
+            rows: Embeddings = self._session.run([VECTOR_OUTPUT], feed)[0]
         except Exception as error:  # the library raises its own, one class for each of its codes
             raise ModelError(
                 f"The graph of {self.folder} cannot be computed: {first_line(error)}. Do tokenizer and graph "
@@ -226,18 +231,30 @@ def _threads() -> int:
     return cores()
 
 
-def _tokenizer(folder: Path, max_tokens: int | None) -> Any:
+def _tokenizer(folder: Path, max_tokens: int | None) -> Tokenizer:
     from tokenizers import Tokenizer
 
     try:
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
     except Exception as error:  # the library raises nothing narrower
         raise ModelError(f"Cannot read the tokenizer {folder / TOKENIZER}: {error}. Export the model again.") from error
+    return cut_to(tokenizer, max_tokens)
+
+
+def cut_to(tokenizer: Tokenizer, max_tokens: int | None) -> Tokenizer:
+    """Return a tokenizer, changed in place, that pads nothing and cuts texts to ``max_tokens``; ``None`` cuts none."""
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if max_tokens is not None:
         tokenizer.enable_truncation(max_tokens)
     return tokenizer
+
+
+def read_texts(tokenizer: Tokenizer, description: Description, texts: Sequence[str]) -> list[Encoding]:
+    """Return texts as a graph is given them: behind the prompt, with special tokens where the model has them."""
+    behind = [description.prompt + text for text in texts]
+    encodings: list[Encoding] = tokenizer.encode_batch(behind, add_special_tokens=description.special_tokens)
+    return encodings
 
 
 def _session(graph: Path, threads: int, deterministic: bool) -> Any:

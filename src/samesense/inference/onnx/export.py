@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from tokenizers import Tokenizer
 
 from samesense.data import read_pairs, sample_path
 from samesense.data.pairs.data import PairData
@@ -28,10 +29,10 @@ from samesense.encoder.names import resolve
 from samesense.encoder.saving.card import FILE as CARD
 from samesense.encoder.saving.card import Card, add_section, is_ours, write_card
 from samesense.encoder.saving.storage import check_free, save
-from samesense.errors import DataError, ModelError
+from samesense.errors import DataError, MissingExtraError, ModelError
 from samesense.execution.progress import stage
 from samesense.files import replacing_folder, write_text
-from samesense.inference.onnx.encoder import OnnxEncoder
+from samesense.inference.onnx.encoder import OnnxEncoder, cut_to, read_texts
 from samesense.inference.onnx.format import (
     DESCRIPTION,
     GRAPHS,
@@ -43,7 +44,7 @@ from samesense.inference.onnx.format import (
     Parity,
     graph_file,
 )
-from samesense.inference.onnx.graph import write_graph, write_int8
+from samesense.inference.onnx.graph import check_modules, graph_inputs, write_graph, write_int8
 from samesense.metrics import spearman
 from samesense.types import Embeddings, Encode, Floats, Scores
 
@@ -64,11 +65,11 @@ AWKWARD = (
 """Texts in which tokenizers and limits show where they differ."""
 
 
-def check_tokens(model: SentenceTransformer, exported: OnnxEncoder, texts: list[str]) -> None:
-    """Make sure that the folder's tokenizer alone gives the ids that the model is given by sentence-transformers."""
+def check_tokens(model: SentenceTransformer, ids: Callable[[str], list[int]], texts: Sequence[str]) -> None:
+    """Make sure that the tokenizer alone gives the ids that the model is given by sentence-transformers."""
     for text in texts:
         wanted = tokenised(model, [text])["input_ids"].flatten().tolist()
-        found = exported.token_ids(text)
+        found = ids(text)
         if found != wanted:
             raise ModelError(
                 "An exported model reads text by its tokenizer.json alone; for "
@@ -142,11 +143,13 @@ def export(
     """
     target = Path(output)
     check_free(target, overwrite=overwrite)
+    MissingExtraError.check("export", "onnx", "onnxscript")
     with stage("loading the model"):
         encoder = _opened(model)
+    description = _described(encoder)
     with replacing_folder(target) as folder:
         save(encoder, folder)
-        description = _write(encoder, folder, int8)
+        description = _write(encoder, folder, description, int8)
         with stage("checking the graphs against torch"):
             description = description.model_copy(update=_checked(encoder, folder, description, pairs))
         _describe(folder, description)
@@ -162,16 +165,10 @@ def _opened(model: str | SentenceTransformer) -> SentenceTransformer:
     return build(model, device="cpu").eval()
 
 
-def _write(encoder: SentenceTransformer, folder: Path, int8: bool) -> Description:
-    """Write tokenizer, graphs and the description of what is known so far."""
-    write_text(folder / TOKENIZER, fast_tokenizer(encoder, "An export").to_str())
-    graph = folder / GRAPHS["onnx"]
-    with stage("recording the graph"):
-        inputs = write_graph(encoder, graph)
-    if int8:
-        with stage("rounding weights to eight bits"):
-            write_int8(graph, folder / GRAPHS["onnx-int8"])
-    names: list[OnnxName] = ["onnx", "onnx-int8"] if int8 else ["onnx"]
+def _described(encoder: SentenceTransformer) -> Description:
+    """Return what is known of an export before there is a graph; ModelError if the model cannot be exported."""
+    check_modules(encoder)
+    tokenizer = fast_tokenizer(encoder, "An export")
     static = isinstance(encoder[0], StaticEmbedding)
     longest = encoder.max_seq_length
     description = Description(
@@ -179,14 +176,31 @@ def _write(encoder: SentenceTransformer, folder: Path, int8: bool) -> Descriptio
         dim=int(encoder.get_embedding_dimension() or 0),
         max_tokens=int(longest) if isinstance(longest, int) else None,
         prompt=default_prompt(encoder),
-        inputs=inputs,
+        inputs=graph_inputs(encoder),
         pad_token=0 if static else int(encoder.tokenizer.pad_token_id or 0),
         padding_side="right" if static else encoder.tokenizer.padding_side,
         special_tokens=not static,
         pooling=describe_pooling(encoder),
         modules=[type(module).__name__ for module in encoder],
-        graphs={name: graph_file(folder / GRAPHS[name]) for name in names},
+        graphs={},
     )
+    reader = cut_to(Tokenizer.from_str(tokenizer.to_str()), description.max_tokens)
+    check_tokens(encoder, lambda text: read_texts(reader, description, [text])[0].ids, AWKWARD)
+    return description
+
+
+def _write(encoder: SentenceTransformer, folder: Path, description: Description, int8: bool) -> Description:
+    """Write tokenizer and graphs, and the description with them."""
+    write_text(folder / TOKENIZER, fast_tokenizer(encoder, "An export").to_str())
+    graph = folder / GRAPHS["onnx"]
+    with stage("recording the graph"):
+        write_graph(encoder, graph)
+    if int8:
+        with stage("rounding weights to eight bits"):
+            write_int8(graph, folder / GRAPHS["onnx-int8"])
+    names: list[OnnxName] = ["onnx", "onnx-int8"] if int8 else ["onnx"]
+    files = {name: graph_file(folder / GRAPHS[name]) for name in names}
+    description = description.model_copy(update={"graphs": files})
     _describe(folder, description)
     return description
 
@@ -198,7 +212,7 @@ def _checked(
     exported: dict[str, OnnxEncoder] = {name: OnnxEncoder(folder, name) for name in description.graphs}
     shown = pairs if pairs is not None else read_pairs(sample_path("dev"))
     texts = [*AWKWARD, *dict.fromkeys([*shown.sentences1, *shown.sentences2])][: CHECKED + len(AWKWARD)]
-    check_tokens(encoder, exported["onnx"], texts)
+    check_tokens(encoder, exported["onnx"].token_ids, texts)
     reference = checked_rows(encode(encoder, texts, precision="float32"), texts)
     found: dict[str, Any] = {"parity": {name: parity(one, reference, texts) for name, one in exported.items()}}
     backends: dict[str, Encode] = {name: one.encode for name, one in exported.items()}

@@ -12,8 +12,11 @@ from samesense.failures import first_line
 from samesense.hashes import content_hash
 
 DESCRIPTION = "samesense_onnx.json"
-GRAPHS = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_int8.onnx"}
-"""The graph of each backend that runs without torch."""
+GRAPHS = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_quantized.onnx"}
+"""The graph of each backend that runs without torch, by the names under which optimum and transformers.js look."""
+
+VECTOR_OUTPUT, TOKEN_OUTPUT = "sentence_embedding", "last_hidden_state"
+"""Outputs of a graph: the vector of a text, and the states of its tokens before any pooling."""
 
 TOKENIZER = "tokenizer.json"
 FORMAT = 1

@@ -7,46 +7,81 @@ import io
 import logging
 import warnings
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from sentence_transformers.base.modules import Dense, Normalize, Transformer
+from sentence_transformers.sentence_transformer.modules import (
+    Dropout,
+    LayerNorm,
+    Pooling,
+    StaticEmbedding,
+    WeightedLayerPooling,
+)
 from torch import Tensor, nn
 
 from samesense.encoder.forward.batching import tokenised
 from samesense.errors import MissingExtraError, ModelError
 from samesense.failures import first_line
 from samesense.inference.onnx.encoder import INPUTS
+from samesense.inference.onnx.format import TOKEN_OUTPUT, VECTOR_OUTPUT
 
 EXAMPLE = ("Two short example sentences.", "The second of them is a little longer than the first.")
 """What the graph is recorded with; its batch and length stay free."""
+
+RECORDED = (Pooling, WeightedLayerPooling, Dense, Normalize, LayerNorm, Dropout)
+"""Modules that may follow the first: a text's vector does not depend on its batch, and ONNX has their operations."""
 
 LARGE = 1_500_000_000
 """Bytes of weights beyond which they lie in a file beside the graph, as ONNX files end at 2 GB."""
 
 
-def write_graph(model: SentenceTransformer, path: Path) -> list[str]:
-    """Write the graph of ``model`` and return the names of its inputs, each ``(batch, tokens)`` of int64.
+def check_modules(model: SentenceTransformer) -> None:
+    """Raise ModelError if a module of ``model`` cannot be part of a graph."""
+    first, *rest = list(model)
+    if not isinstance(first, Transformer | StaticEmbedding):
+        raise ModelError(
+            f"An export begins with a transformer or with static words; this model begins with {type(first).__name__}. "
+            "Keep to torch for this model."
+        )
+    for module in rest:
+        if not isinstance(module, RECORDED):
+            raise ModelError(
+                f"An export cannot hold a module of the kind {type(module).__name__}, but only "
+                f"{', '.join(kind.__name__ for kind in RECORDED)}. Keep to torch for this model."
+            )
 
-    Its one output, ``sentence_embedding``, is ``(batch, dim)`` of float32.
-    """
-    MissingExtraError.check("export", "onnx", "onnxscript")
-    features = _features(model)
-    inputs = {name: value for name, value in features.items() if isinstance(value, Tensor)}
-    if unknown := sorted(set(inputs) - set(INPUTS)):
+
+def graph_inputs(model: SentenceTransformer) -> list[str]:
+    """Return the names of the tensors that a model takes; ModelError if one of them is none of :data:`INPUTS`."""
+    names = [name for name, value in _features(model).items() if isinstance(value, Tensor)]
+    if unknown := sorted(set(names) - set(INPUTS)):
         raise ModelError(f"A graph takes {', '.join(INPUTS)}; this model also asks for {', '.join(unknown)}.")
+    return names
+
+
+def write_graph(model: SentenceTransformer, path: Path) -> None:
+    """Write the graph of ``model``, whose inputs are each ``(batch, tokens)`` of int64.
+
+    Its first output, ``sentence_embedding``, is ``(batch, dim)`` of float32. That of a transformer has a second one for
+    readers that pool by themselves, ``last_hidden_state``, ``(batch, tokens, width)``.
+    """
+    features = _features(model)
+    inputs = {name: features[name] for name in graph_inputs(model)}
     graph = _Graph(model, list(inputs), {k: v for k, v in features.items() if k not in inputs}).eval()
     free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    with _quiet(), _plain_attention(model), torch.no_grad():
+    outputs = [VECTOR_OUTPUT, TOKEN_OUTPUT] if graph.tokens else [VECTOR_OUTPUT]
+    with _quiet(), _plain_attention(model), _plain_prompt(model), torch.no_grad():
         try:
             program = torch.onnx.export(
                 graph,
                 tuple(inputs.values()),
                 dynamo=True,
                 input_names=list(inputs),
-                output_names=["sentence_embedding"],
+                output_names=outputs,
                 dynamic_shapes={"inputs": tuple(free for _ in inputs)},
                 verbose=False,
             )
@@ -57,7 +92,6 @@ def write_graph(model: SentenceTransformer, path: Path) -> list[str]:
     path.parent.mkdir(parents=True, exist_ok=True)
     weights = sum(value.numel() * value.element_size() for value in model.state_dict().values())
     program.save(str(path), external_data=weights > LARGE)
-    return list(inputs)
 
 
 def write_int8(graph: Path, path: Path) -> None:
@@ -95,13 +129,17 @@ class _Graph(nn.Module):
         first, *rest = list(model)
         self.steps = nn.ModuleList([_StaticMean(first) if isinstance(first, StaticEmbedding) else first, *rest])
         self.names, self.constants, self.dim = names, constants, model.get_embedding_dimension()
+        self.tokens = isinstance(first, Transformer)
 
-    def forward(self, *inputs: Tensor) -> Tensor:
+    def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         features = dict(self.constants) | dict(zip(self.names, inputs, strict=True))
-        for step in self.steps:
+        first, *rest = self.steps
+        features = first(features)
+        states = features["token_embeddings"] if self.tokens else None
+        for step in rest:
             features = step(features)
-        embedding: Tensor = features["sentence_embedding"]
-        return embedding[:, : self.dim].float()
+        embedding: Tensor = features[VECTOR_OUTPUT][:, : self.dim].float()
+        return embedding if states is None else (embedding, states.float())
 
 
 class _StaticMean(nn.Module):
@@ -141,6 +179,29 @@ def _plain_attention(model: SentenceTransformer) -> Iterator[None]:
         trunk.set_attn_implementation(before)
 
 
+def _without_prompt(attention_mask: Tensor, prompt_length: int) -> Tensor:
+    """Return the mask of tokens behind the prompt, whichever side the padding is on.
+
+    sentence-transformers asks which side that is, which a graph cannot.
+    """
+    begin = attention_mask.to(torch.int32).argmax(dim=1) + prompt_length
+    places = torch.arange(attention_mask.shape[1], device=attention_mask.device)
+    return attention_mask * (places.unsqueeze(0) >= begin.unsqueeze(1)).to(attention_mask.dtype)
+
+
+@contextlib.contextmanager
+def _plain_prompt(model: SentenceTransformer) -> Iterator[None]:
+    """Have poolings leave out a prompt by :func:`_without_prompt`."""
+    poolings: list[Any] = [module for module in model if isinstance(module, Pooling)]
+    for pooling in poolings:
+        pooling._exclude_prompt_from_mask = _without_prompt
+    try:
+        yield
+    finally:
+        for pooling in poolings:
+            del pooling._exclude_prompt_from_mask
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep the exporter's progress off the terminal."""
@@ -148,7 +209,7 @@ def _quiet() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:

@@ -13,6 +13,7 @@ from samesense.encoder.assembly.build import build
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.inference.onnx.export import export
+from samesense.inference.onnx.format import read_description
 from samesense.recipes.distil.recipe import build_student, prepare
 from samesense.recipes.distil.settings import choose_distil
 from samesense.recipes.job import Job
@@ -85,7 +86,7 @@ def int8(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
             return "int8: no time was left"
         export(winner.place, folder, int8=True, weights=False)
     model = load(folder, backend="onnx-int8")
-    size = sum(path.stat().st_size for path in folder.rglob("*int8*.onnx")) / 1e6
+    size = read_description(folder).graphs["onnx-int8"].bytes / 1e6
     return Form(
         form="int8", name=f"{winner.name}, int8", model=model, speed=speed(model.encode_uncached, winner.sample),
         megabytes=size, steps=0, place=str(folder),

@@ -1,0 +1,19 @@
+"""Open exported folders by optimum: the states of tokens, and their mean by hand."""
+
+from reader import main
+
+
+def rows(known):
+    import torch
+    from optimum.onnxruntime import ORTModelForFeatureExtraction
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(known["folder"])
+    model = ORTModelForFeatureExtraction.from_pretrained(known["folder"], file_name="model.onnx", subfolder="onnx")
+    read = tokenizer(known["inputs"], padding=True, truncation=True, return_tensors="pt")
+    states, mask = model(**read).last_hidden_state, read["attention_mask"].unsqueeze(-1)
+    return ((states * mask).sum(1) / mask.sum(1)).detach().to(torch.float32).tolist()
+
+
+if __name__ == "__main__":
+    main(rows, "optimum", "optimum-onnx", "transformers", "onnxruntime")

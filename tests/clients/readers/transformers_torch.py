@@ -1,0 +1,19 @@
+"""Open folders by transformers alone: the states of tokens, and their mean by hand."""
+
+from reader import main
+
+
+def rows(known):
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(known["folder"])
+    model = AutoModel.from_pretrained(known["folder"]).eval()
+    with torch.inference_mode():
+        read = tokenizer(known["inputs"], padding=True, truncation=True, return_tensors="pt")
+        states, mask = model(**read).last_hidden_state, read["attention_mask"].unsqueeze(-1)
+    return ((states * mask).sum(1) / mask.sum(1)).tolist()
+
+
+if __name__ == "__main__":
+    main(rows, "transformers", "torch")
