@@ -142,5 +142,14 @@ def test_random_values_are_read_or_refused(folder):
 
 
 def test_no_value_beyond_the_first_error_is_looked_at():
-    with pytest.raises(ConfigError, match="at most 1000"):
-        condition({number: object() for number in range(1001)})
+    with pytest.raises(ConfigError, match="has 481 names, and may have at most 480"):
+        condition({number: object() for number in range(481)})
+
+
+@pytest.mark.parametrize("word", [" AND ", " OR "])
+@pytest.mark.parametrize("form", ["a = {}", "a != {}", "a > {}", "a IN (x, {})", "a LIKE 'x{}'", "NOT a IS NOT NULL"])
+def test_as_many_comparisons_are_read_as_messages_say(word, form):
+    assert condition(word.join(form.format(number) for number in range(480))).names
+    assert condition({f"n{number}": number for number in range(480)}).names
+    with pytest.raises(ConfigError, match="480"):
+        condition(word.join(form.format(number) for number in range(481)))

@@ -23,8 +23,8 @@ Where = str | Mapping[str, Any] | None
 MOST_LIKE = 50_000
 """Bytes of a pattern that SQLite takes."""
 
-MOST_COMPARISONS = 1000
-"""Comparisons of a condition, which SQLite nests: its expressions are at most this deep."""
+MOST_COMPARISONS = 480
+"""Comparisons of a condition: SQLite nests them, two levels each, and takes 1,000 levels."""
 
 MOST_WORDS = 10 * MOST_COMPARISONS
 """Comparisons, AND, OR, NOT and parentheses of a condition."""
@@ -120,10 +120,13 @@ def among(ids: Sequence[int], column: Literal["id", "position"] = "id") -> Condi
 
 
 def _parsed(text: str) -> Condition:
-    parts, place = [], 0
+    parts, place, comparisons = [], 0, 0
     while found := _PART.match(text, place):
         parts.append(Condition(found["joint"].upper()) if found["joint"] else _comparison(found))
         place = found.end()
+        comparisons += not found["joint"]
+        if comparisons > MOST_COMPARISONS:
+            raise _wrong(text, f"it may have at most {MOST_COMPARISONS} comparisons")
         if len(parts) > MOST_WORDS:
             raise _wrong(text, f"it is too long: it may have {MOST_WORDS} comparisons, words and parentheses")
     if place < len(text) or not parts:
@@ -181,11 +184,14 @@ def _has(name: str, sql: str, *values: Any, negated: bool = False) -> Condition:
 
 
 def _equal(name: str, pairs: list[tuple[str, Any]]) -> Condition:
-    meets = (
-        "name = ? AND field.type = json_extract(one.value, '$[0]') AND field.value = json_extract(one.value, '$[1]')"
-    )
-    sql = f"id IN (SELECT field.id FROM json_each(?) AS one CROSS JOIN field ON {meets})"
-    return Condition(sql, (json.dumps(list(dict.fromkeys(pairs)), ensure_ascii=False), name), (name,))
+    """Return the condition that a text has any of these values, each with its type, under a name."""
+    values_of: dict[str, dict[Any, None]] = {}
+    for kind, value in pairs:
+        values_of.setdefault(kind, {})[value] = None
+    lookup = "SELECT id FROM field WHERE name = ? AND type = ? AND value IN (SELECT value FROM json_each(?))"
+    bound = [(name, kind, json.dumps(list(values), ensure_ascii=False)) for kind, values in values_of.items()]
+    sql = f"id IN ({' UNION ALL '.join([lookup] * len(bound))})"
+    return Condition(sql, tuple(chain.from_iterable(bound)), (name,))
 
 
 def _joined(parts: list[Condition], word: str) -> Condition:
@@ -209,7 +215,7 @@ def _meant(value: str) -> list[tuple[str, Any]]:
     if _DECIMAL.fullmatch(value):
         return [("text", value), *_stored(float(value))]
     try:
-        return [("text", value), *_stored(json.loads(value, parse_constant=_no_number))]
+        return [("text", value), *_stored(_read_json(value))]
     except RecursionError as error:
         raise ValueError(f"lists and objects are nested deeper than {MOST_DEPTH}") from error
     except ValueError:
@@ -218,6 +224,10 @@ def _meant(value: str) -> list[tuple[str, Any]]:
 
 def _no_number(name: str) -> None:
     raise ValueError(f"{name} is a text here")
+
+
+_read_json = json.JSONDecoder(parse_constant=_no_number).decode
+"""JSON to the value; one decoder for all, as a list may hold a million numbers."""
 
 
 def _real(value: int | float) -> float:

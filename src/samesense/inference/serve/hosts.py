@@ -33,13 +33,13 @@ def allowed_names(names: Sequence[str]) -> list[str]:
     ['my.name', '::1', 'xn--bcher-kva.example']
     """
     allowed = []
-    for given in names:
-        address = _address(given.strip("[]").lower())
-        name, port = (address, None) if address else _parse(_ascii(given))
+    for allowed_name in names:
+        address = _address(allowed_name.strip("[]").lower())
+        name, port = (address, None) if address else _parse(_ascii(allowed_name))
         if name is None or port is not None:
             raise ConfigError(
-                f"An `allowed_host` is a name or an address without scheme, port and path; received {given[:100]!r}. "
-                "Example: my.server.example"
+                f"An `allowed_host` is a name or an address without scheme, port and path; received "
+                f"{allowed_name[:100]!r}. Example: my.server.example"
             )
         allowed.append(name)
     return allowed
