@@ -2,8 +2,9 @@
 
 A server is started with a collection. Good clients embed one to four short texts, search and rerank, one request after
 the other, without a pause. Each round has a quiet spell, and a spell for every hostile body, in which further clients
-send that body again and again. Of each spell the 99th percentile of the good clients' latency is kept, and the peak of
-the server's resident memory. Shown are medians over the rounds, and the factors to the quiet spells of the same rounds.
+send that body again and again, from a process of their own. Of each spell the 99th percentile of the good clients'
+latency is kept, and by how much the server's resident memory grew at its peak. Shown are medians over the rounds (of
+memory the most), and the factors to the quiet spells of the same rounds.
 
     python benchmarks/hostile_load.py --model default --clients 16 --rounds 3 --seconds 6
 """
@@ -183,26 +184,48 @@ def resident(pid: int, field: str = "VmHWM") -> float:
     raise SystemExit(f"no {field}")
 
 
-async def spell(arguments: argparse.Namespace, port: int, pid: int, body: tuple[str, bytes] | None) -> dict[str, Any]:
-    """Let the clients ask for a time; what came of it."""
+async def send_hostile(port: int, name: str, seconds: float, clients: int) -> None:
+    """What the process of the hostile clients does: make the body, wait for the start, send it until the end."""
+    path, body = BODIES[name]()
+    print("ready", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    outcomes: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+    await asyncio.gather(*(hostile_client(port, end, path, body, outcomes) for _ in range(clients)))
+    print(json.dumps(outcomes))
+
+
+async def spell(arguments: argparse.Namespace, port: int, pid: int, name: str | None) -> dict[str, Any]:
+    """Let the clients ask for a time, and hostile ones in a process of their own; what came of it."""
+    sender = None
+    if name is not None:
+        words = [sys.executable, __file__, "--send", name, "--port", port, "--hostile", arguments.hostile]
+        words += ["--seconds", arguments.seconds]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        sender = await asyncio.create_subprocess_exec(*map(str, words), **pipes)
+        assert sender.stdout is not None  # noqa: S101
+        await sender.stdout.readline()
     Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak begins anew
+    before = resident(pid, "VmRSS")
     seconds: list[float] = []
     wrong: Counter[str] = Counter()
-    outcomes: Counter[str] = Counter()
     end = time.monotonic() + arguments.seconds
-    tasks = [good_client(i, port, end, seconds, wrong) for i in range(arguments.clients)]
-    if body is not None:
-        tasks += [hostile_client(port, end, *body, outcomes) for _ in range(arguments.hostile)]
-    await asyncio.gather(*(asyncio.create_task(task) for task in tasks))
+    tasks = [asyncio.create_task(good_client(i, port, end, seconds, wrong)) for i in range(arguments.clients)]
+    outcomes: dict[str, int] = {}
+    if sender is not None:
+        content, _ = await sender.communicate(b"\n")
+        outcomes = json.loads(content)
+    await asyncio.gather(*tasks)
     await asyncio.sleep(0.5)
     ordered = sorted(seconds)
     return {
         "p50": statistics.median(ordered),
         "p99": ordered[int(len(ordered) * 0.99)],
-        "peak": resident(pid),
+        "memory": resident(pid) - before,
+        "resident": resident(pid, "VmRSS"),
         "answers": len(ordered),
         "wrong": dict(wrong),
-        "hostile": dict(outcomes),
+        "hostile": outcomes,
     }
 
 
@@ -237,24 +260,24 @@ async def measure(arguments: argparse.Namespace, collection: Path) -> list[dict[
             raise SystemExit(b"".join(log).decode())
         log.append(line)
     reading = asyncio.create_task(asyncio.to_thread(lambda: log.extend(server.stderr or ())))
-    chosen = {name: make for name, make in BODIES.items() if arguments.only in name}
+    chosen = [name for name in BODIES if arguments.only in name]
     spells: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     try:
         await spell(arguments, port, server.pid, None)
         for _ in range(arguments.rounds):
             spells["quiet"].append(await spell(arguments, port, server.pid, None))
-            for name, make in chosen.items():
-                spells[name].append(await spell(arguments, port, server.pid, make()))
+            for name in chosen:
+                spells[name].append(await spell(arguments, port, server.pid, name))
+        spells["quiet again"] = [await spell(arguments, port, server.pid, None) for _ in range(arguments.rounds)]
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(60)
         await reading
     tracebacks = b"".join(log).count(b"Traceback")
     quiet = spells["quiet"]
-    base = {key: statistics.median(one[key] for one in quiet) for key in ("p50", "p99", "peak")}
     table = []
     for name, rounds in spells.items():
-        middle = {key: statistics.median(one[key] for one in rounds) for key in ("p50", "p99", "peak")}
+        middle = {key: statistics.median(one[key] for one in rounds) for key in ("p50", "p99")}
         pairs = zip(rounds, quiet, strict=True)
         table.append(
             {
@@ -262,7 +285,8 @@ async def measure(arguments: argparse.Namespace, collection: Path) -> list[dict[
                 "p50_ms": round(1000 * middle["p50"], 1),
                 "p99_ms": round(1000 * middle["p99"], 1),
                 "factor": round(statistics.median(one["p99"] / still["p99"] for one, still in pairs), 2),
-                "memory_mb": round(max(one["peak"] for one in rounds) - base["peak"]),
+                "memory_mb": round(max(one["memory"] for one in rounds)),
+                "resident_mb": round(rounds[-1]["resident"]),
                 "answers": sum(one["answers"] for one in rounds),
                 "wrong": dict(sum((Counter(one["wrong"]) for one in rounds), Counter())),
                 "hostile": dict(sum((Counter(one["hostile"]) for one in rounds), Counter())),
@@ -288,14 +312,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--only", default="", help="hostile bodies with this in their name")
+    parser.add_argument("--send", help=argparse.SUPPRESS)
+    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.send:
+        asyncio.run(send_hostile(arguments.port, arguments.send, arguments.seconds, arguments.hostile))
+        return
     with tempfile.TemporaryDirectory() as folder:
         collection = build_collection(arguments.model, Path(folder))
         table = asyncio.run(measure(arguments, collection))
     for row in table:
         print(
             f"{row['body']:34} p50 {row['p50_ms']:8.1f}  p99 {row['p99_ms']:8.1f} ms  x{row['factor']:5.2f}  "
-            f"{row['memory_mb']:+5} MB  {row['wrong'] or ''} {row['hostile'] or ''}"
+            f"{row['memory_mb']:+5} MB of {row['resident_mb']}  {row['wrong'] or ''} {row['hostile'] or ''}"
         )
     facts = {"model": Path(arguments.model).name, "processor": processor(), "clients": arguments.clients}
     facts |= {"hostile": arguments.hostile, "rounds": arguments.rounds, "seconds": arguments.seconds, "table": table}

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +155,24 @@ def test_slow_heads_and_slow_readers_are_given_up_and_half_bodies_do_not_delay_a
         child.send_signal(signal.SIGTERM)
         assert b" 503 " in half.recv(1000).splitlines()[0]
         assert child.wait(20) == 0 and time.monotonic() - started < 10
+
+
+@pytest.mark.posix
+def test_a_body_in_tiny_pieces_is_refused():
+    def send(port, size, count):
+        with socket.create_connection(("127.0.0.1", port), 10) as caller:
+            caller.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n")
+            caller.sendall(b"Content-Type: application/json\r\n\r\n")
+            for piece in [b'{"input": "x"', *[b" " * size] * count, b"}"]:
+                caller.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+            caller.sendall(b"0\r\n\r\n")
+            return caller.recv(10_000).split()[1]
+
+    with process() as (_, port):
+        assert send(port, 1, 900) == send(port, 100, 2000) == b"200"
+        with suppress(BrokenPipeError, ConnectionResetError):  # it may be closed before all is sent
+            assert send(port, 1, 50_000) == b"400"
+        assert ask(port)[0] == 200
 
 
 @pytest.mark.posix

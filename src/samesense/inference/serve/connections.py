@@ -8,6 +8,9 @@ import time
 from collections.abc import Collection
 from typing import Any
 
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
 from samesense.inference.serve.limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -17,6 +20,46 @@ EVERY = 60.0
 
 TIMES = 3
 """How often ``max_seconds`` a request may take from its head to the last byte read: to send, to answer, to read."""
+
+
+MOST_HEAD = 2**16
+"""Bytes of the head of a request."""
+
+FREE_PIECES = 1000
+"""Pieces of a body that may have any size."""
+
+SMALLEST_PIECE = 64
+"""Bytes that the pieces of a body have at least, on average."""
+
+
+class BoundedConnection(h11.Connection):
+    """The HTTP/1.1 of one connection: refuses a body in tiny pieces, each of which costs as much as a large one.
+
+    A body of a megabyte in chunks of one byte holds up every other request for seconds.
+    """
+
+    _pieces = 0
+    _size = 0
+
+    def next_event(self) -> Any:
+        """Return the next event, as h11 does; RemoteProtocolError for a body in tiny pieces."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._pieces = self._size = 0
+        elif isinstance(event, h11.Data):
+            self._pieces += 1
+            self._size += len(event.data)
+            if self._pieces > FREE_PIECES and self._size < SMALLEST_PIECE * self._pieces:
+                raise h11.RemoteProtocolError(f"The pieces of a body have {SMALLEST_PIECE} bytes or more on average.")
+        return event
+
+
+class BoundedProtocol(H11Protocol):
+    """The protocol of uvicorn with a :class:`BoundedConnection`, also where httptools is installed."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.conn = BoundedConnection(h11.SERVER, MOST_HEAD)
 
 
 class Patience:

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from samesense.errors import ConfigError
 from samesense.inference.serve.app import build_app
-from samesense.inference.serve.connections import Complaints, Patience
+from samesense.inference.serve.connections import BoundedProtocol, Complaints, Patience
 from samesense.inference.serve.hosts import allowed_names
 from samesense.inference.serve.labels import LabelFile
 from samesense.inference.serve.services import Services
@@ -106,6 +106,7 @@ def run_app(app: FastAPI, traffic: Traffic, what: str, *, host: str, port: int) 
     """Say what goes on and where until it is told to stop; ConfigError if the address cannot be listened on."""
     config = uvicorn.Config(
         app, host=host, port=port, log_level="warning", access_log=False, lifespan="on", ws="none",
+        http=BoundedProtocol,
         timeout_graceful_shutdown=1,
     )  # fmt: skip
     try:
