@@ -12,7 +12,7 @@ import pytest
 
 import samesense
 from samesense.cli.main import COMMANDS
-from samesense.cli.output import HowRead
+from samesense.cli.output import HowRead, TableReading
 from samesense.data import sample_path
 from samesense.results import Results
 
@@ -40,6 +40,11 @@ def test_command_and_function_have_the_same_defaults(name):
         command |= {
             field.name: inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
             for field in fields(HowRead)
+        }
+    if command.pop("reading", None) and name != "similarity":  # which reads standard input alone
+        command |= {
+            field.name: inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
+            for field in fields(TableReading)
         }
     for flag, parameter in command.items():
         if not {flag, f"{name} {flag}"} & OWN:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered, rereadable
+from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.data.kinds import MEANINGS, Told, tell
 from samesense.encoder.unread import says_unread
 from samesense.errors import ConfigError, DataError
@@ -36,10 +37,15 @@ def labelled_pairs(source: Source, **how: Any) -> PairData:
     return pairs
 
 
+@reads_tables
 def read(
     source: Source,
     *,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     label_order: str | None = None,
     label_range: Scale | None = None,
     drop_bad_rows: bool = False,
@@ -51,6 +57,12 @@ def read(
             ``datasets`` folder, a hub name as ``owner/name:split``; a data frame (pandas, polars, Arrow), a
             ``datasets.Dataset``; or rows: tuples such as ``(text, text, score)``, dicts, or texts.
         columns: text and label columns by name, as in ``"left,right,same"``; of other data as in :func:`doctor`.
+        quoting: of ``.tsv`` and ``.csv``: ``"csv"`` for fields in double quotes, with quotes in them doubled;
+            ``"none"`` where quotes are characters like any other.
+        delimiter: the character between the fields of ``.tsv`` and ``.csv``, or its name: ``"tab"``, ``"comma"``,
+            ``"semicolon"``, ``"bar"``, ``"space"``.
+        header: whether the first line of ``.tsv`` and ``.csv`` has the names of the columns, ``"yes"`` or ``"no"``.
+        encoding: of text files and tables, such as ``"cp1252"``, where it is not UTF-8.
         label_order: names of the labels 0, 1, 2 of NLI data, as in ``"entailment,neutral,contradiction"``.
         label_range: lowest and highest label of the scale, as in ``(0, 5)``.
         drop_bad_rows: leave out rows that break a rule, and count them.
@@ -103,11 +115,16 @@ def _unlabelled(
     return read_sentences(sources[0], columns=told.columns, drop_bad_rows=drop_bad_rows)
 
 
-def doctor(
+@reads_tables
+def doctor(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,
     against: Source | Sequence[Source] | None = None,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     label_order: str | None = None,
     label_range: Scale | None = None,
     drop_bad_rows: bool = False,
@@ -149,6 +166,7 @@ def _name(source: Source) -> str:
 
 
 @says_unread
+@reads_tables
 def mine_negatives(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,
@@ -165,6 +183,10 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     sampling: Sampling = "top",
     seed: int = 42,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     corpus_columns: str | None = None,
     label_order: str | None = None,
     drop_bad_rows: bool = False,

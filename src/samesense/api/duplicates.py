@@ -10,6 +10,7 @@ from samesense.api.data import labelled_pairs
 from samesense.api.use import texts_of
 from samesense.choices import check_choice
 from samesense.data.formats.memory import Source
+from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.encoder.unread import says_unread
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 @says_unread
+@reads_tables
 def dedup(  # noqa: PLR0913 - the flags of the command
     source: Source,
     *,
@@ -37,6 +39,10 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     work: str | Path | None = None,
     chunk: Chunk | None = None,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     precision: Precision = "auto",
 ) -> Deduplicated:
     """Find which texts say the same as another, and keep one of them.
@@ -81,6 +87,7 @@ def dedup(  # noqa: PLR0913 - the flags of the command
 
 
 @says_unread
+@reads_tables
 def match(  # noqa: PLR0913 - the flags of the command
     source: Source,
     target: Source,
@@ -95,6 +102,10 @@ def match(  # noqa: PLR0913 - the flags of the command
     work: str | Path | None = None,
     chunk: Chunk | None = None,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     target_columns: str | None = None,
     precision: Precision = "auto",
 ) -> Matched:

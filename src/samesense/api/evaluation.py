@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import check_choice, check_columns, check_named
 from samesense.data.formats.memory import Source, as_sources, names_among
+from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.encoder.unread import says_unread
 from samesense.execution.progress import stage
 
@@ -24,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 @says_unread
+@reads_tables
 def evaluate(  # noqa: PLR0913 - the flags of the command
     model: Any,
     data: Source | Sequence[Source] = (),
@@ -33,6 +35,10 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     texts: Source | Sequence[Source] | None = None,
     output: str | Path | None = None,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     label_order: str | None = None,
     label_range: Scale | None = None,
     drop_bad_rows: bool = False,
@@ -90,6 +96,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
 
 
 @says_unread
+@reads_tables
 def compare(  # noqa: PLR0913 - the flags of the command
     models: Sequence[Any] | Mapping[str, Any],
     data: Source | Sequence[Source] = (),
@@ -105,6 +112,10 @@ def compare(  # noqa: PLR0913 - the flags of the command
     sweep: str | None = None,
     cache: str | Path | None = None,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     label_order: str | None = None,
     label_range: Scale | None = None,
     drop_bad_rows: bool = False,
@@ -180,6 +191,7 @@ def _fit_texts(texts: Source | Sequence[Source] | None) -> list[str] | None:
 
 
 @says_unread
+@reads_tables
 def calibrate(  # noqa: PLR0913 - the flags of the command
     model: str | Path,
     data: Source | None = None,
@@ -194,6 +206,10 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     folds: int = 5,
     seed: int = 0,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     label_order: str | None = None,
     label_range: Scale | None = None,
     drop_bad_rows: bool = False,

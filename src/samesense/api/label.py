@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, in_memory, name_of, names_among, rereadable
+from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.encoder.unread import says_unread
 from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.inference.names import place_of, split_kind
@@ -50,6 +51,7 @@ class Labelled:
 
 
 @says_unread
+@reads_tables
 def label(  # noqa: PLR0913 - the flags of the command
     source: Source,
     *,
@@ -63,6 +65,10 @@ def label(  # noqa: PLR0913 - the flags of the command
     max_calls: int | None = None,
     port: int = 8000,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     seed: int = 0,
     precision: Precision = "auto",
 ) -> Labelled:

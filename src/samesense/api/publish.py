@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import check_columns, check_named
 from samesense.data.formats.memory import Source, names_among
+from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.execution.progress import stage
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+@reads_tables
 def export(  # noqa: PLR0913 - the flags of the command
     model: str | Path,
     *,
@@ -26,6 +28,10 @@ def export(  # noqa: PLR0913 - the flags of the command
     data: Source | None = None,
     weights: bool = True,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     label_order: str | None = None,
     label_range: Scale | None = None,
     drop_bad_rows: bool = False,

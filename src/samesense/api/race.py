@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from samesense.api.data import Scale
 from samesense.data.formats.memory import Source
+from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.encoder.unread import says_unread
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @says_unread
+@reads_tables
 def race(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,
@@ -27,6 +29,10 @@ def race(  # noqa: PLR0913 - the flags of the command
     cpu_drop: float = 2.0,
     seed: int = 42,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     label_order: str | None = None,
     label_range: Scale | None = None,
     drop_bad_rows: bool = False,

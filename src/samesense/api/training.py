@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
+from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.encoder.unread import says_unread
 from samesense.errors import ConfigError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 
 @says_unread
+@reads_tables
 def train(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,
@@ -30,6 +32,10 @@ def train(  # noqa: PLR0913 - the flags of the command
     guard: Source | None = None,
     config: str = "auto",
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     label_order: str | None = None,
     label_range: Scale | None = None,
     drop_bad_rows: bool = False,
@@ -73,6 +79,7 @@ def train(  # noqa: PLR0913 - the flags of the command
 
 
 @says_unread
+@reads_tables
 def cross_validate(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,
@@ -81,6 +88,10 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
     method: str = "auto",
     config: str = "auto",
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     label_order: str | None = None,
     label_range: Scale | None = None,
     drop_bad_rows: bool = False,

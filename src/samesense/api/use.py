@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.api.data import labelled_pairs
 from samesense.choices import check_choice, check_columns, check_named
 from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
+from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.encoder.unread import name_rows, says_unread
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.failures import DAMAGED
@@ -29,12 +30,17 @@ logger = logging.getLogger(__name__)
 
 
 @says_unread
+@reads_tables
 def encode(  # noqa: PLR0913 - each is one flag of the command
     model: Any,
     source: Source,
     *,
     normalize: bool = False,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     chunk: Chunk | None = None,
     backend: BackendOption = "auto",
     precision: Precision = "auto",
@@ -117,13 +123,18 @@ def _unit_vectors(model: Any, texts: list[str], precision: Precision) -> Embeddi
 
 
 @says_unread
-def mine(
+@reads_tables
+def mine(  # noqa: PLR0913 - the flags of the command
     source: Source,
     *,
     model: Any = "default",
     top: int = 100,
     threshold: Threshold = 0.0,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     precision: Precision = "auto",
 ) -> list[MinedPair]:
     """Find the pairs of texts that are closest in meaning, each pair once, the closest first.
@@ -149,7 +160,8 @@ def mine(
 
 
 @says_unread
-def rerank(
+@reads_tables
+def rerank(  # noqa: PLR0913 - the flags of the command
     source: Source,
     *,
     model: Any,
@@ -157,6 +169,10 @@ def rerank(
     query: str,
     top: int = 10,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     precision: Precision = "auto",
 ) -> list[Ranked]:
     """Find texts with an encoder, and order the best of them with a cross-encoder.
@@ -186,13 +202,18 @@ def rerank(
 
 
 @says_unread
-def whiten(
+@reads_tables
+def whiten(  # noqa: PLR0913 - the flags of the command
     model: str | Path,
     texts: Source | Sequence[Source],
     *,
     output: str | Path,
     dim: int | None = None,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     precision: Precision = "float32",
     overwrite: bool = False,
 ) -> Whitening:
@@ -240,7 +261,8 @@ def whiten(
 
 
 @says_unread
-def drift(
+@reads_tables
+def drift(  # noqa: PLR0913 - the flags of the command
     old: Any,
     new: Any,
     texts: Source,
@@ -250,6 +272,10 @@ def drift(
     top: int = 10,
     queries: int = 1000,
     columns: str | None = None,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     precision: Precision = "auto",
 ) -> Drift:
     """Compare what two models make of the same texts: neighbours, scores, the threshold.

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from samesense.cli.output import Json, LabelOrder, Several, TupleColumns, logger, put, put_json
+from samesense.cli.output import (
+    BY_THE_RULES,
+    Json,
+    LabelOrder,
+    Several,
+    TableFlags,
+    TupleColumns,
+    logger,
+    put,
+    put_json,
+    reads_tables,
+)
 from samesense.data.tuples.paraphrase import PARAPHRASER, AugmentName
 
 
+@reads_tables
 def augment(
     data: Several,
     /,
@@ -16,6 +28,7 @@ def augment(
     show: int = 5,
     seed: int = 42,
     columns: TupleColumns = None,
+    reading: TableFlags = BY_THE_RULES,
     label_order: LabelOrder = None,
     json: Json = False,
 ) -> None:

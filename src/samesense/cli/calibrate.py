@@ -7,9 +7,22 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import AS_THEY_ARE, Json, Output, PrecisionFlag, ReadFlags, as_flags, put, put_json
+from samesense.cli.output import (
+    AS_THEY_ARE,
+    BY_THE_RULES,
+    Json,
+    Output,
+    PrecisionFlag,
+    ReadFlags,
+    TableFlags,
+    as_flags,
+    put,
+    put_json,
+    reads_tables,
+)
 
 
+@reads_tables
 def calibrate(
     model: str,
     /,
@@ -25,6 +38,7 @@ def calibrate(
     folds: int = 5,
     seed: int = 0,
     how: ReadFlags = AS_THEY_ARE,
+    reading: TableFlags = BY_THE_RULES,
     precision: PrecisionFlag = "float32",
     json: Json = False,
 ) -> None:

@@ -6,19 +6,23 @@ from pathlib import Path
 
 from samesense.cli.output import (
     AS_THEY_ARE,
+    BY_THE_RULES,
     Flag,
     Json,
     Output,
     PrecisionFlag,
     ReadFlags,
     Several,
+    TableFlags,
     listed,
     logger,
     put,
     put_json,
+    reads_tables,
 )
 
 
+@reads_tables
 def compare(
     models: Several,
     /,
@@ -35,6 +39,7 @@ def compare(
     sweep: str | None = None,
     cache: Path | None = None,
     how: ReadFlags = AS_THEY_ARE,
+    reading: TableFlags = BY_THE_RULES,
     precision: PrecisionFlag = "float32",
     results: Path | None = None,
     markdown: Path | None = None,

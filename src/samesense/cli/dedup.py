@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import DropTexts, Json, PrecisionFlag, TextColumns, Threshold, logger, put_json
+from samesense.cli.output import (
+    BY_THE_RULES,
+    DropTexts,
+    Json,
+    PrecisionFlag,
+    TableFlags,
+    TextColumns,
+    Threshold,
+    logger,
+    put_json,
+    reads_tables,
+)
 from samesense.encoder.windows import Chunk
 from samesense.errors import ConfigError
 
@@ -18,6 +29,7 @@ if TYPE_CHECKING:
     from samesense.inference.tables import Cells
 
 
+@reads_tables
 def dedup(
     source: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
@@ -35,6 +47,7 @@ def dedup(
     work: Path | None = None,
     chunk: Chunk | None = None,
     columns: TextColumns = None,
+    reading: TableFlags = BY_THE_RULES,
     drop_bad_rows: DropTexts = False,
     precision: PrecisionFlag = "auto",
     json: Json = False,

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import sys
 
-from samesense.cli.output import AS_THEY_ARE, Flag, Json, ReadFlags, Several, as_flags, logger, put, put_json
+from samesense.cli.output import (
+    AS_THEY_ARE,
+    BY_THE_RULES,
+    Flag,
+    Json,
+    ReadFlags,
+    Several,
+    TableFlags,
+    as_flags,
+    logger,
+    put,
+    put_json,
+    reads_tables,
+)
 from samesense.errors import BadRowsError, ConfigError, SamesenseError
 
 
+@reads_tables
 def doctor(
     data: Several,
     /,
     *,
     against: Several | None = None,
     how: ReadFlags = AS_THEY_ARE,
+    reading: TableFlags = BY_THE_RULES,
     all_rows: Flag = False,
     json: Json = False,
 ) -> None:

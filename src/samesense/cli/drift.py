@@ -7,10 +7,22 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Json, PrecisionFlag, TextColumns, Threshold, logger, put, put_json
+from samesense.cli.output import (
+    BY_THE_RULES,
+    Json,
+    PrecisionFlag,
+    TableFlags,
+    TextColumns,
+    Threshold,
+    logger,
+    put,
+    put_json,
+    reads_tables,
+)
 from samesense.errors import ConfigError
 
 
+@reads_tables
 def drift(
     old: str,
     new: str,
@@ -23,6 +35,7 @@ def drift(
     queries: int = 1000,
     limit: float | None = None,
     columns: TextColumns = None,
+    reading: TableFlags = BY_THE_RULES,
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from samesense.cli.output import DropTexts, Flag, PrecisionFlag, TextColumns, logger
+from samesense.cli.output import (
+    BY_THE_RULES,
+    DropTexts,
+    Flag,
+    PrecisionFlag,
+    TableFlags,
+    TextColumns,
+    logger,
+    reads_tables,
+)
 from samesense.data.formats.memory import Name
 from samesense.encoder.vectors.quantize import VectorType
 from samesense.encoder.windows import Chunk
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
 _SHARDS = Group("Many files by many workers", sort_key=1)
 
 
+@reads_tables
 def encode(
     model: str,
     sources: Annotated[list[Name] | None, Parameter(allow_leading_hyphen=True, negative="")] = None,
@@ -31,6 +41,7 @@ def encode(
     format: Annotated[Literal["npy", "parquet", "jsonl"] | None, Parameter(help="npy, parquet or jsonl")] = None,  # noqa: A002
     normalize: Annotated[bool, Parameter(negative="", help="scale every vector to unit length")] = False,
     columns: TextColumns = None,
+    reading: TableFlags = BY_THE_RULES,
     drop_bad_rows: DropTexts = False,
     keep: str | None = None,
     vectors: VectorType = "float32",

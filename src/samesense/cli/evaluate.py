@@ -7,21 +7,25 @@ from pathlib import Path
 
 from samesense.cli.output import (
     AS_THEY_ARE,
+    BY_THE_RULES,
     Flag,
     Json,
     PrecisionFlag,
     ReadFlags,
     Several,
+    TableFlags,
     listed,
     logger,
     put,
     put_json,
+    reads_tables,
 )
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, why_not_comparable
 from samesense.results import WHOLE_SUBSETS
 from samesense.types import Result
 
 
+@reads_tables
 def evaluate(
     model: str,
     /,
@@ -32,6 +36,7 @@ def evaluate(
     texts: Several | None = None,
     output: Path | None = None,
     how: ReadFlags = AS_THEY_ARE,
+    reading: TableFlags = BY_THE_RULES,
     precision: PrecisionFlag = "float32",
     intervals: bool = True,
     subsets: Flag = False,

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samesense.cli.output import AS_THEY_ARE, Flag, Json, Output, ReadFlags, logger, put, put_json
+from samesense.cli.output import (
+    AS_THEY_ARE,
+    BY_THE_RULES,
+    Flag,
+    Json,
+    Output,
+    ReadFlags,
+    TableFlags,
+    logger,
+    put,
+    put_json,
+    reads_tables,
+)
 
 if TYPE_CHECKING:
     from samesense.inference.onnx.format import Description
 
 
+@reads_tables
 def export(
     model: str,
     /,
@@ -19,6 +32,7 @@ def export(
     data: str | None = None,
     weights: bool = True,
     how: ReadFlags = AS_THEY_ARE,
+    reading: TableFlags = BY_THE_RULES,
     overwrite: Flag = False,
     json: Json = False,
 ) -> None:

@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from samesense.cli.output import DropTexts, Flag, Json, PrecisionFlag, TextColumns, logger, put, put_json, put_row
+from samesense.cli.output import (
+    BY_THE_RULES,
+    DropTexts,
+    Flag,
+    Json,
+    PrecisionFlag,
+    TableFlags,
+    TextColumns,
+    logger,
+    put,
+    put_json,
+    put_row,
+    reads_tables,
+)
 from samesense.errors import ConfigError
 from samesense.execution.progress import Laps, progress_bar, where_time_went
 from samesense.inference.stores.copy import StoreName
@@ -27,6 +40,7 @@ index = App(name="index", help=__doc__, help_format="plaintext")
 
 
 @index.command
+@reads_tables
 def build(
     folder: Path,
     source: str,
@@ -34,6 +48,7 @@ def build(
     *,
     model: str = "default",
     columns: TextColumns = None,
+    reading: TableFlags = BY_THE_RULES,
     drop_bad_rows: DropTexts = False,
     vectors: Literal["float32", "float16"] = "float32",
     approximate: Literal["auto", "always", "never"] = "auto",
@@ -76,6 +91,7 @@ def build(
 
 
 @index.command
+@reads_tables
 def add(
     folder: Path,
     source: str,
@@ -83,6 +99,7 @@ def add(
     *,
     model: str | None = None,
     columns: TextColumns = None,
+    reading: TableFlags = BY_THE_RULES,
     drop_bad_rows: DropTexts = False,
     upsert: Flag = False,
     json: Json = False,

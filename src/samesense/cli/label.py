@@ -7,9 +7,19 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import GOES_ON, Output, PrecisionFlag, logger, on_interrupt
+from samesense.cli.output import (
+    BY_THE_RULES,
+    GOES_ON,
+    Output,
+    PrecisionFlag,
+    TableFlags,
+    logger,
+    on_interrupt,
+    reads_tables,
+)
 
 
+@reads_tables
 def label(
     source: str,
     /,
@@ -24,6 +34,7 @@ def label(
     max_calls: int | None = None,
     port: int = 8000,
     columns: Annotated[str | None, Parameter(help="columns of texts, or left,right,label of pairs, by name")] = None,
+    reading: TableFlags = BY_THE_RULES,
     seed: int = 0,
     precision: PrecisionFlag = "auto",
 ) -> None:

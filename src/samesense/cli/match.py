@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from samesense.cli.dedup import check_outputs
-from samesense.cli.output import DropTexts, Flag, Json, PrecisionFlag, TextColumns, Threshold, logger, put_json
+from samesense.cli.output import (
+    BY_THE_RULES,
+    DropTexts,
+    Flag,
+    Json,
+    PrecisionFlag,
+    TableFlags,
+    TextColumns,
+    Threshold,
+    logger,
+    put_json,
+    reads_tables,
+)
 from samesense.encoder.windows import Chunk
 from samesense.errors import ConfigError
 
@@ -18,6 +30,7 @@ if TYPE_CHECKING:
     from samesense.inference.tables import Cells
 
 
+@reads_tables
 def match(
     source: Annotated[str, Parameter(allow_leading_hyphen=True)],
     target: Annotated[str, Parameter(allow_leading_hyphen=True)],
@@ -35,6 +48,7 @@ def match(
     work: Path | None = None,
     chunk: Chunk | None = None,
     columns: TextColumns = None,
+    reading: TableFlags = BY_THE_RULES,
     target_columns: Annotated[str | None, Parameter(help="the same of the second file")] = None,
     drop_bad_rows: DropTexts = False,
     precision: PrecisionFlag = "auto",

@@ -6,9 +6,22 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import DropTexts, Json, PrecisionFlag, TextColumns, Threshold, logger, put_json, put_row
+from samesense.cli.output import (
+    BY_THE_RULES,
+    DropTexts,
+    Json,
+    PrecisionFlag,
+    TableFlags,
+    TextColumns,
+    Threshold,
+    logger,
+    put_json,
+    put_row,
+    reads_tables,
+)
 
 
+@reads_tables
 def mine(
     source: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
@@ -17,6 +30,7 @@ def mine(
     top: int = 100,
     threshold: Annotated[Threshold, Parameter(allow_leading_hyphen=True)] = 0.0,
     columns: TextColumns = None,
+    reading: TableFlags = BY_THE_RULES,
     drop_bad_rows: DropTexts = False,
     precision: PrecisionFlag = "auto",
     json: Json = False,

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import DropBadRows, LabelOrder, PrecisionFlag, Several, logger
+from samesense.cli.output import (
+    BY_THE_RULES,
+    DropBadRows,
+    LabelOrder,
+    PrecisionFlag,
+    Several,
+    TableFlags,
+    logger,
+    reads_tables,
+)
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,6 +25,7 @@ if TYPE_CHECKING:
 Limit = Annotated[float | None, Parameter(allow_leading_hyphen=True)]
 
 
+@reads_tables
 def mine_negatives(
     data: Several,
     /,
@@ -35,6 +45,7 @@ def mine_negatives(
     sampling: Literal["top", "random"] = "top",
     seed: int = 42,
     columns: str | None = None,
+    reading: TableFlags = BY_THE_RULES,
     corpus_columns: str | None = None,
     label_order: LabelOrder = None,
     drop_bad_rows: DropBadRows = False,

@@ -6,17 +6,19 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, ParamSpec
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from samesense.cli.colour import painted
 from samesense.data.formats.lines import without_breaks
 from samesense.data.formats.memory import Name
+from samesense.data.formats.options import Header, Quoting, TableOptions, table_options
 from samesense.encoder.unread import current
 from samesense.errors import ConfigError
 from samesense.execution.progress import heard
@@ -50,6 +52,8 @@ Threshold = float | Literal["calibrated"]
 PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor computes in it")]
 
 
+_TABLES = Group("How .tsv, .csv and text files are read")
+
 logger = logging.getLogger("samesense.cli")
 
 
@@ -63,8 +67,49 @@ class HowRead:
     drop_bad_rows: DropBadRows = False
 
 
+@dataclass(frozen=True)
+class TableReading:
+    """How text files and tables are read: flags that commands share."""
+
+    quoting: Annotated[
+        Quoting | None,
+        Parameter(group=_TABLES, help="csv: fields in double quotes are quoted; none: a quote is a character"),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        Parameter(
+            group=_TABLES,
+            allow_leading_hyphen=True,
+            help="character between fields, or tab, comma, semicolon, bar or space",
+        ),
+    ] = None
+    header: Annotated[
+        Header | None, Parameter(group=_TABLES, help="whether the first line has the names of the columns, yes or no")
+    ] = None
+    encoding: Annotated[
+        str | None, Parameter(group=_TABLES, help="of files that are not UTF-8, such as cp1252, gb18030 or utf-16")
+    ] = None
+
+
 ReadFlags = Annotated[HowRead, Parameter(name="*")]
+TableFlags = Annotated[TableReading, Parameter(name="*")]
+BY_THE_RULES = TableReading()
 AS_THEY_ARE = HowRead()
+
+
+_Parameters = ParamSpec("_Parameters")
+
+
+def reads_tables(command: Callable[_Parameters, None]) -> Callable[_Parameters, None]:
+    """Have a command read all its files by the flags in its parameter ``reading``."""
+
+    @wraps(command)
+    def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
+        flags = kwargs.get("reading", BY_THE_RULES)
+        with table_options(TableOptions(**vars(flags))):
+            command(*args, **kwargs)
+
+    return run
 
 
 def as_flags(message: str) -> str:

@@ -6,9 +6,23 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import AS_THEY_ARE, GOES_ON, Json, Output, ReadFlags, Several, on_interrupt, put, put_json
+from samesense.cli.output import (
+    AS_THEY_ARE,
+    BY_THE_RULES,
+    GOES_ON,
+    Json,
+    Output,
+    ReadFlags,
+    Several,
+    TableFlags,
+    on_interrupt,
+    put,
+    put_json,
+    reads_tables,
+)
 
 
+@reads_tables
 def race(
     data: Several,
     /,
@@ -22,6 +36,7 @@ def race(
     cpu_drop: float = 2.0,
     seed: int = 42,
     how: ReadFlags = AS_THEY_ARE,
+    reading: TableFlags = BY_THE_RULES,
     json: Json = False,
 ) -> None:
     """Find the best model for some data within a budget of time: methods, start models and settings by halving on dev.

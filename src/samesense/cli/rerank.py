@@ -6,9 +6,19 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from samesense.cli.output import Json, PrecisionFlag, TextColumns, put_json, put_row
+from samesense.cli.output import (
+    BY_THE_RULES,
+    Json,
+    PrecisionFlag,
+    TableFlags,
+    TextColumns,
+    put_json,
+    put_row,
+    reads_tables,
+)
 
 
+@reads_tables
 def rerank(
     source: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
     /,
@@ -18,6 +28,7 @@ def rerank(
     query: Annotated[str, Parameter(allow_leading_hyphen=True)],
     top: int = 10,
     columns: TextColumns = None,
+    reading: TableFlags = BY_THE_RULES,
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:

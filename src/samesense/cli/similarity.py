@@ -8,12 +8,24 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from cyclopts import Parameter
 
-from samesense.cli.output import Flag, Json, PrecisionFlag, Threshold, put, put_json
+from samesense.cli.output import (
+    BY_THE_RULES,
+    Flag,
+    Json,
+    PrecisionFlag,
+    TableFlags,
+    Threshold,
+    put,
+    put_json,
+    reads_tables,
+)
+from samesense.data.formats.delimited import read_fields
 from samesense.data.formats.lines import standard_input
 from samesense.errors import ConfigError, DataError
 from samesense.types import Pair
 
 
+@reads_tables
 def similarity(
     model: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     text1: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
@@ -24,6 +36,7 @@ def similarity(
     calibrated: Flag = False,
     threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
     calibration: Path | None = None,
+    reading: TableFlags = BY_THE_RULES,
     by: Literal["whole", "sentences"] = "whole",
     precision: PrecisionFlag = "auto",
     json: Json = False,
@@ -96,12 +109,11 @@ def _given(text1: str, text2: str | None) -> Pair:
 
 def _from_stdin() -> list[Pair]:
     pairs = []
-    for number, line in standard_input():
-        fields = line.rstrip("\r\n").split("\t")
+    for number, fields in read_fields("standard input", standard_input(), 2):
         if len(fields) != 2 or not fields[0].strip() or not fields[1].strip():
             raise DataError(
                 f"Each line must hold two texts with one tab between them; "
-                f"standard input, row {number}, has {len(fields)} fields: {line.rstrip()[:80]!r}."
+                f"standard input, row {number}, has {len(fields)} fields: {' '.join(fields)[:80]!r}."
             )
         pairs.append((fields[0], fields[1]))
     if not pairs:

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from samesense.cli.flags import flags
 from samesense.cli.output import (
     AS_THEY_ARE,
+    BY_THE_RULES,
     GOES_ON,
     RESUMES,
     Flag,
@@ -16,10 +17,12 @@ from samesense.cli.output import (
     Output,
     ReadFlags,
     Several,
+    TableFlags,
     logger,
     on_interrupt,
     put,
     put_json,
+    reads_tables,
     say_conclusion,
 )
 from samesense.errors import ConfigError
@@ -60,6 +63,7 @@ def help_of_method(name: str, console: Any = None) -> None:
     app.help_print([], console=console)
 
 
+@reads_tables
 def train(
     data: Several,
     /,
@@ -71,6 +75,7 @@ def train(
     config: str = "auto",
     settings: Annotated[Flags, Parameter(name="*")] = None,
     how: ReadFlags = AS_THEY_ARE,
+    reading: TableFlags = BY_THE_RULES,
     folds: str | None = None,
     resume: Flag = False,
     overwrite: Flag = False,

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from samesense.cli.output import Flag, ManyTextColumns, Output, PrecisionFlag, logger
+from samesense.cli.output import (
+    BY_THE_RULES,
+    Flag,
+    ManyTextColumns,
+    Output,
+    PrecisionFlag,
+    TableFlags,
+    logger,
+    reads_tables,
+)
 
 
+@reads_tables
 def whiten(
     model: str,
     texts: list[str],
@@ -13,6 +23,7 @@ def whiten(
     output: Output,
     dim: int | None = None,
     columns: ManyTextColumns = None,
+    reading: TableFlags = BY_THE_RULES,
     precision: PrecisionFlag = "float32",
     overwrite: Flag = False,
 ) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from samesense.data.formats.files import read_rows
+from samesense.data.formats.options import table_options
 from samesense.evaluation.sections import SectionTask
 from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import Task
@@ -29,7 +30,9 @@ class ProbeTask(SectionTask):
 def _tasks() -> list[Task]:
     """Return a task for each kind of probe: negation, numbers, roles and word order."""
     kinds: dict[str, list[tuple[str, str, str]]] = {}
-    for _, cells in read_rows(FILE):
+    with table_options():
+        rows = [cells for _, cells in read_rows(FILE)]
+    for cells in rows:
         texts = str(cells["anchor"]), str(cells["same"]), str(cells["different"])
         kinds.setdefault(str(cells["probe"]), []).append(texts)
     return [ProbeTask(probes, kind, note="English, written for this package") for kind, probes in kinds.items()]

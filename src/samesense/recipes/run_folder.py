@@ -23,6 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from samesense.data import PairData, read_pairs
 from samesense.data.examples import Examples
 from samesense.data.formats.files import leads_to
+from samesense.data.formats.options import table_options
 from samesense.data.pairs.read import holds_scores
 from samesense.encoder.assembly.students import is_made
 from samesense.encoder.saving.card import RIGHTS, Card, CardData, write_card
@@ -220,9 +221,10 @@ def read_dev(model: str, how: Mapping[str, Any]) -> PairData:
         raise ConfigError(f"The run in {run} had no dev pairs. {fix}")
     held_out = next((run / name for name in DEV if (run / name).is_file()), None)
     if held_out is not None:
-        scale = tuple(about["scale"]) if about["scale"] and holds_scores(held_out) else None
         logger.info(f"data: {held_out}, {about['rows']} pairs held out of the training data")
-        return read_pairs(held_out, label_range=scale)
+        with table_options():  # the file is one of this library
+            scale = tuple(about["scale"]) if about["scale"] and holds_scores(held_out) else None
+            return read_pairs(held_out, label_range=scale)
     source = about["source"]
     if not leads_to(source, Path.exists):
         raise DataError(f"The run in {run} was selected on {source}, which is not there. {fix}")

@@ -12,6 +12,7 @@ from samesense.data.formats.label_values import to_number
 from samesense.data.formats.labels import Scale
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, name_of
+from samesense.data.formats.options import table_options
 from samesense.data.formats.sources import list_rows
 from samesense.data.formats.text_columns import named_column, names_in
 from samesense.data.pairs.data import PairData
@@ -174,7 +175,8 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """Return the numbered lines of a UTF-8 file."""
     if not path.exists():
         raise DataError(f"{path}: this file belongs to the set and is absent. Download the set again.")
-    return read_lines(path, carriage_returns=True)
+    with table_options():  # published files are in UTF-8
+        return iter(list(read_lines(path, carriage_returns=True)))
 
 
 def cells_of(path: Path, fewest: int, *, header: bool = False) -> Iterator[tuple[int, list[str]]]:

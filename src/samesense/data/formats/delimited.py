@@ -92,6 +92,17 @@ def rows_in_form(path: str | Path, form: Form, lines: Iterable[Line]) -> Iterato
     yield from _rows(str(path), form, _records(str(path), lines, form), ".csv")
 
 
+def read_fields(path: str, lines: Iterable[Line], width: int) -> Iterator[Record]:
+    """Yield the rows of tab-separated lines without a header, by the rules of ``.tsv`` and the options."""
+    options = current_options()
+    delimiter = options.delimiter or "\t"
+    form = Form(delimiter, options.quoting or ("tsv" if delimiter == "\t" else "csv"), width=width)
+    records = _records(path, lines, form)
+    if options.header == "yes":
+        next(records, None)
+    return records
+
+
 def _opened(suffix: str, path: str, lines: Iterable[Line]) -> tuple[Form, Iterator[Record]]:
     """Return how a file is read and its records but for the header."""
     options = current_options()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import Literal, ParamSpec, TypeVar, get_args
 
 from samesense.errors import ConfigError
 
@@ -97,3 +98,24 @@ def table_options(options: TableOptions | None = None) -> Iterator[None]:
         yield
     finally:
         _OPTIONS.reset(token)
+
+
+OPTIONS = tuple(field.name for field in fields(TableOptions))
+"""Names of the options."""
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+def reads_tables(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Have a function with the arguments :data:`OPTIONS` read all files by them, if they are given."""
+
+    @wraps(function)
+    def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+        options = {name: kwargs[name] for name in OPTIONS if kwargs.get(name) is not None}
+        if not options:
+            return function(*args, **kwargs)
+        with table_options(TableOptions(**options)):  # type: ignore[arg-type]  # of any type; they are checked
+            return function(*args, **kwargs)
+
+    return run

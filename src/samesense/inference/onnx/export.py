@@ -16,6 +16,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 
 from samesense.data import read_pairs, sample_path
+from samesense.data.formats.options import table_options
 from samesense.data.pairs.data import PairData
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.cross import is_cross_encoder
@@ -205,12 +206,17 @@ def _write(encoder: SentenceTransformer, folder: Path, description: Description,
     return description
 
 
+def _sample_pairs() -> PairData:
+    with table_options():
+        return read_pairs(sample_path("dev"))
+
+
 def _checked(
     encoder: SentenceTransformer, folder: Path, description: Description, pairs: PairData | None
 ) -> dict[str, Any]:
     """Return parity, agreement, and drift where there are pairs."""
     exported: dict[str, OnnxEncoder] = {name: OnnxEncoder(folder, name) for name in description.graphs}
-    shown = pairs if pairs is not None else read_pairs(sample_path("dev"))
+    shown = pairs if pairs is not None else _sample_pairs()
     texts = [*AWKWARD, *dict.fromkeys([*shown.sentences1, *shown.sentences2])][: CHECKED + len(AWKWARD)]
     check_tokens(encoder, exported["onnx"].token_ids, texts)
     reference = checked_rows(encode(encoder, texts, precision="float32"), texts)

@@ -13,6 +13,7 @@ from samesense.data.examples import spread_over
 from samesense.data.formats.blocks import Block, blocks, rows_at
 from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.files import Row, missing_file
+from samesense.data.formats.options import current_options
 from samesense.data.formats.text_columns import names_in, text_column
 from samesense.data.sentences import checked_texts
 from samesense.errors import ConfigError, DataError
@@ -36,6 +37,7 @@ class File:
     size: int
     changed: str
     form: str = ""
+    options: str = ""  # by which it was read
     text: str = "text"
     kept: tuple[str, ...] = ()
 
@@ -151,7 +153,7 @@ class _Cutter:
 
     def add(self, path: str, shard_size: int) -> Iterator[int]:
         """Add a file; yields the rows of each part."""
-        file = File(path, *state(path))
+        file = File(path, *state(path), options=_options())
         for number, block in enumerate(blocks(path, shard_size)):
             if number == 0:
                 file = self._described(file, block)
@@ -207,6 +209,10 @@ def _schema(text: str) -> pa.Schema | None:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
+def _options() -> str:
+    return json.dumps(asdict(current_options()))
+
+
 def as_json(found: Input) -> dict[str, Any]:
     """Return an input as JSON types."""
     return asdict(found)
@@ -221,5 +227,5 @@ def recall(content: Mapping[str, Any] | None, paths: Sequence[str]) -> Input | N
         found = Input(files, parts, **known)
     except (TypeError, KeyError):
         return None  # found anew
-    now = [(path, *state(path)) for path in paths]
-    return found if [(file.path, file.size, file.changed) for file in files] == now else None
+    now = [(path, *state(path), _options()) for path in paths]
+    return found if [(file.path, file.size, file.changed, file.options) for file in files] == now else None
