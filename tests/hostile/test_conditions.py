@@ -1,11 +1,12 @@
 """Conditions of any size and depth: right, or refused with a short message, in memory that follows their size."""
 
 import random
+import threading
 import tracemalloc
 
 import pytest
 
-from samesense.errors import ConfigError, SamesenseError
+from samesense.errors import ConfigError, OutputError, SamesenseError
 from samesense.inference.collection.collection import Collection
 from samesense.inference.collection.conditions import condition
 from samesense.inference.collection.embedder import Embedder
@@ -153,3 +154,16 @@ def test_as_many_comparisons_are_read_as_messages_say(word, form):
     assert condition({f"n{number}": number for number in range(480)}).names
     with pytest.raises(ConfigError, match="480"):
         condition(word.join(form.format(number) for number in range(481)))
+
+
+def test_a_search_for_which_no_one_waits_ends_within_a_query(tmp_path):
+    entries = [Entry(f"man {number}", metadata={"a": f"{'b' * 50}{number}"}) for number in range(5000)]
+    collection = Collection.build(tmp_path / "store", entries, Embedder(Toy(), identity="toy"))
+    slow = " OR ".join(f"a LIKE '%{number}%c'" for number in range(400))
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(OutputError, match="was stopped"):
+        collection.text_search(["man"], where=slow, stop=stop)
+    with pytest.raises(OutputError, match="was stopped"):
+        collection.search(Embedder(Toy(), identity="toy").unit(["man"]), where=slow, stop=stop)
+    assert collection.text_search(["man"], where="a LIKE 'b%'", top=1), "later searches go on"

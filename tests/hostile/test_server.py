@@ -92,7 +92,7 @@ def test_a_search_for_which_no_one_waits_ends_and_others_have_their_turn():
         time.sleep(0.3)
         begun = len(searched)
         time.sleep(0.3)
-        assert len(searched) == begun < 2048 / 64 and max(searched) == 64
+        assert len(searched) == begun < 2048 / 64 and max(searched) <= 64
 
 
 @pytest.mark.parametrize(

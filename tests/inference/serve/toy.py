@@ -71,7 +71,7 @@ STORE = ["A man is eating.", "The train is late.", "She plays the violin."]
 class StoreSearch:
     """Search in STORE; metadata is the place of a text."""
 
-    def search(self, vectors, *, top, where, words=None, texts=()):
+    def search(self, vectors, *, top, where, words=None, texts=(), stop=None):
         if where and set(where) != {"place"}:
             raise DataError(f"There is no metadata of the name {sorted(where)[0]!r}.")
         kept = [(place, vector(text)) for place, text in enumerate(STORE) if not where or where["place"] == place]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -243,11 +244,13 @@ class Collection:
         rows = model.unit(given)
         return self.search(rows, top=top, where=where, exact=exact, words=words, identity=model.identity, texts=given)
 
-    def text_search(self, texts: Iterable[str], *, top: int = 10, where: Where = None) -> list[list[Found]]:
-        """Return for each text the ``top`` texts with its words, by BM25; see :meth:`query`."""
+    def text_search(
+        self, texts: Iterable[str], *, top: int = 10, where: Where = None, stop: threading.Event | None = None
+    ) -> list[list[Found]]:
+        """Return for each text the ``top`` texts with its words, by BM25; see :meth:`query` and :meth:`search`."""
         given, top = checked_queries(texts, top)
         chosen = condition(where)
-        with self._reader.state():
+        with self._reader.state(), self._reader.stopped_by(stop):
             return [self._found(self._reader.by_words(text, top, chosen)) for text in given]
 
     def search(
@@ -260,11 +263,13 @@ class Collection:
         words: Sequence[str] | None = None,
         identity: str | None = None,
         texts: Sequence[str] | None = None,
+        stop: threading.Event | None = None,
     ) -> list[list[Found]]:
         """Answer queries given as vectors ``(queries, dim)``, hybrid if ``words``, their texts, are given.
 
         See :meth:`query`; of equal answers the one that is the query itself comes first where the queries' ``texts``
-        are given. ModelError if the collection holds vectors of another model than that of ``identity`` by now.
+        are given. ModelError if the collection holds vectors of another model than that of ``identity`` by now,
+        OutputError once another thread sets ``stop``.
         """
         _, top = checked_queries(words or (), top)
         chosen, depth = condition(where), top if words is None else max(top, DEPTH)
@@ -279,11 +284,12 @@ class Collection:
                     f"Queries must be a matrix of {about.dim} columns, as the collection's vectors; received the shape "
                     f"{vectors.shape}."
                 )
-            answers = self._reader.nearest(unit_rows(vectors), depth, chosen, exact, texts)
-            if words is not None:
-                alike = [self._reader.by_words(text, depth, chosen) for text in words]
-                answers = [fused(both)[:top] for both in zip(answers, alike, strict=True)]
-            return [self._found(hits) for hits in answers]
+            with self._reader.stopped_by(stop):
+                answers = self._reader.nearest(unit_rows(vectors), depth, chosen, exact, texts)
+                if words is not None:
+                    alike = [self._reader.by_words(text, depth, chosen) for text in words]
+                    answers = [fused(both)[:top] for both in zip(answers, alike, strict=True)]
+                return [self._found(hits) for hits in answers]
 
     def _found(self, hits: Hits) -> list[Found]:
         rows = self._reader.rows([number for number, _ in hits])

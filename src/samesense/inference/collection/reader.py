@@ -32,6 +32,9 @@ REMEMBERED = 8
 SPARE = 16
 """Texts looked at beyond those that are wanted, as equal ones are put in order."""
 
+STEPS = 100_000
+"""Instructions of the database, some milliseconds, after which it looks whether it is to stop."""
+
 RRF = 60
 """k of the sum of reciprocal ranks by which a hybrid query merges its two lists."""
 
@@ -75,6 +78,18 @@ class Reader:
                 yield self.about
             finally:
                 self.db.execute("COMMIT")
+
+    @contextmanager
+    def stopped_by(self, stop: threading.Event | None) -> Iterator[None]:
+        """End a query of the database, with an error, once ``stop`` is set; inside of :meth:`state`."""
+        if stop is None:
+            yield
+            return
+        self.db.set_progress_handler(stop.is_set, STEPS)
+        try:
+            yield
+        finally:
+            self.db.set_progress_handler(None, STEPS)
 
     def _begin(self, with_graph: bool) -> None:
         """Begin to read, and again if a writer has removed a file meanwhile."""

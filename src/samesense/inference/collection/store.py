@@ -161,6 +161,8 @@ def saying(folder: Path) -> Iterator[None]:
                 f"A collection has one writer at a time, and another process writes to {folder}, and has done so for "
                 f"{WAIT:g} s. Wait for it."
             ) from error
+        if name == "SQLITE_INTERRUPT":
+            raise OutputError(f"The search of {folder} was stopped.") from error
         if name in ("SQLITE_ERROR", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT"):
             raise _damaged(folder, error) from error
         raise OutputError(f"{folder} cannot be read or written: {error}. Is the disk full, or read-only?") from error

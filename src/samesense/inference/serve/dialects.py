@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -132,12 +133,11 @@ def _add_plain_rerank(app: FastAPI, services: Services) -> None:
         async def work() -> Answer:
             scores, tokens = await service.rerank(form.query, documents or [], param, cut=form.truncate)
             plain = RerankRequest(query=form.query, documents=documents or [], top_n=form.top_n)
+            with_documents = form.return_documents if form.texts is None else form.return_text
+            answer = partial(ranked, scores, plain, tokens, with_documents=with_documents, noise=service.serving.noise)
             if form.texts is None:
-                return lambda: (
-                    ranked(scores, plain, tokens, with_documents=form.return_documents) | signed(service, tokens)
-                )
-            results = ranked(scores, plain, tokens, with_documents=form.return_text)["results"]
-            return lambda: [_as_rank(result) for result in results]
+                return lambda: answer() | signed(service, tokens)
+            return lambda: [_as_rank(result) for result in answer()["results"]]
 
         return await finish(request, work(), services.limits)
 

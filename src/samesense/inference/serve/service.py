@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -31,19 +33,34 @@ Item = TypeVar("Item", str, Pair)
 COUNTED = 2**16
 """Characters of texts whose tokens are counted at once: between them others have their turn."""
 
+TURN = 0.1
+"""Seconds of a turn in which queries of one request are searched for, about."""
+
 SEARCHED = 64
-"""Queries that are searched for at once: between them others have their turn, and work for which no one waits ends."""
+"""Queries that are searched for in a turn at most; between turns others have theirs."""
 
 
 class Search(Protocol):
     """Finds texts; a :class:`~samesense.inference.collection.collection.Collection` is one."""
 
     def search(
-        self, vectors: Embeddings, *, top: int, where: Where, words: Sequence[str] | None, texts: Sequence[str]
+        self,
+        vectors: Embeddings,
+        *,
+        top: int,
+        where: Where,
+        words: Sequence[str] | None,
+        texts: Sequence[str],
+        stop: threading.Event,
     ) -> Sequence[Sequence[Found]]:
-        """Return the hits of each of ``texts``, best first; hybrid where these are given as ``words`` too."""
+        """Return the hits of each of ``texts``, best first; hybrid where these are given as ``words`` too.
 
-    def text_search(self, texts: Sequence[str], *, top: int, where: Where) -> Sequence[Sequence[Found]]:
+        Once ``stop`` is set, no one waits for them any more.
+        """
+
+    def text_search(
+        self, texts: Sequence[str], *, top: int, where: Where, stop: threading.Event
+    ) -> Sequence[Sequence[Found]]:
         """Return the hits of each query by its words."""
 
 
@@ -272,20 +289,26 @@ class EmbeddingService(Service[str]):
 
         def find(texts: Sequence[str], vectors: Embeddings) -> Sequence[Sequence[Found]]:
             if form.words:
-                return collection.text_search(texts, top=form.top, where=form.where)
+                return collection.text_search(texts, top=form.top, where=form.where, stop=stop)
             words = texts if form.hybrid else None
-            return collection.search(vectors, top=form.top, where=form.where, words=words, texts=texts)
+            return collection.search(vectors, top=form.top, where=form.where, words=words, texts=texts, stop=stop)
 
+        stop = threading.Event()
         hits: list[Sequence[Found]] = []
         loop = asyncio.get_running_loop()
+        count = 1
         try:
-            for start in range(0, len(queries), SEARCHED):
-                part = slice(start, start + SEARCHED)
+            while len(hits) < len(queries):
+                part = slice(len(hits), len(hits) + count)
+                started = time.perf_counter()
                 hits += await loop.run_in_executor(self._search_on, find, queries[part], rows[part])
+                count = min(2 * count, SEARCHED) if time.perf_counter() - started < TURN else max(1, count // 2)
         except (ConfigError, DataError) as error:
             raise invalid(str(error), param="where") from error
         except ModelError as error:  # the collection was built anew while it is served
             raise RequestError(503, str(error), code="other_model") from error
+        finally:
+            stop.set()  # where no one waits for the answer any more
         return hits, tokens
 
     async def _check_condition(self, where: Where) -> None:
