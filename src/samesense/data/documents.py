@@ -15,12 +15,16 @@ from samesense.data.formats.files import Row, read_rows
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.list_cells import FIX, ListCellError, list_in
 from samesense.data.formats.sources import load_rows
+from samesense.data.formats.text_columns import say_unread
 from samesense.errors import ConfigError, DataError
 from samesense.failures import imported
 from samesense.hashes import rows_hash
 
 Paragraphs = Literal["sections", "documents"]
 """What a paragraph of a text file is: a section of the one document that the file is, or a document of its own."""
+
+SNIFFED_DOCUMENTS = 20
+"""Rows of documents by which it is said which columns are not read; each may be long."""
 
 TEXT_NAMES = ("text", "document", "article", "content")
 """Accepted names of a column that holds a whole document, the preferred ones first."""
@@ -105,8 +109,12 @@ def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[li
         yield _split(text, language), True
     if not files:
         column: str | None = None
-        for row in load_rows(source):
-            column = column or _column(source, row)
+        rows = load_rows(source)
+        first = list(islice(rows, SNIFFED_DOCUMENTS))
+        for row in chain(first, rows):
+            if column is None:
+                column = _column(source, row)
+                say_unread(first, [column], str(source), f"Only {column!r} is read of documents.")
             yield _from_row(source, row, column, language), column in TEXT_NAMES
 
 

@@ -45,11 +45,12 @@ from samesense.data.formats.text_columns import (
     saying,
     text_column,
     titled_text,
+    triplet_columns,
 )
 from samesense.data.pairs.data import PairData
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.read import Layout, layout_of
+from samesense.data.tuples.read import ANCHOR_NAMES, Layout, layout_of
 from samesense.errors import DataError
 
 DataKind = Literal["pairs", "tuples", "classes", "texts", "documents"]
@@ -196,13 +197,16 @@ def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
     own = [name for name in ("sections", "sentences") if any(is_list(cells.get(name)) for _, cells in rows)]
     if own:
         return Told("documents", f"the lists in column {own[0]}")
-    layout = _layout(names, source)
+    layout = _layout_of_texts(rows, source)
     anchors = layout and Told("tuples", f"the columns {_and([layout.anchor, *layout.names])}")
     if anchors and (hold_lists(rows, source) or _several(layout)):
         return anchors
     try:
         found = resolve_columns(names, None, source)
     except DataError:
+        triplet = triplet_columns(rows)
+        if triplet is not None and plain(triplet[0]) not in ANCHOR_NAMES:
+            return Told("pairs", f"the columns {_and(triplet)}", columns=",".join(triplet))
         if anchors and first_of(PAIR_LABELS, spelled) is None:
             return anchors
         told = _told_by_cells(rows, source)
@@ -292,6 +296,16 @@ def _layout(names: Sequence[str], source: str) -> Layout | None:
         return layout_of(names, source)
     except DataError:
         return None
+
+
+def _layout_of_texts(rows: Sequence[Row], source: str) -> Layout | None:
+    """Return the columns of an anchor with its partners, if these are texts or lists, and no scores of a side."""
+    layout = _layout(names_in(rows), source)
+    texts = holding_texts(rows)
+    if layout is None or plain(layout.anchor) in ANCHOR_NAMES:
+        return layout
+    held = (name in texts or any(is_list(cells.get(name)) for _, cells in rows) for name in layout.names)
+    return layout if all(held) else None
 
 
 def _several(layout: Layout | None) -> bool:

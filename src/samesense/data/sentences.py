@@ -34,7 +34,7 @@ from samesense.data.formats.lines import read_lines
 from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
 from samesense.data.formats.sources import list_rows, load_rows
-from samesense.data.formats.text_columns import SNIFFED_ROWS, named_column, text_column
+from samesense.data.formats.text_columns import SNIFFED_ROWS, named_column, say_unread, text_column
 from samesense.data.mapped import gathered, rows_of
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
@@ -163,8 +163,10 @@ def rows_with_texts(source: Source, columns: str | None = None) -> tuple[list[Ro
     name = name_of(source)
     rows = list_rows(source)
     column = text_column(rows, columns, name)
-    if columns is None and not in_memory(source):
-        logger.info(f"{name}: texts of column {column!r}")
+    if columns is None:
+        if not in_memory(source):
+            logger.info(f"{name}: texts of column {column!r}")
+        say_unread(rows, [column], name, "To read another: `columns`")
     return rows, column
 
 
@@ -234,6 +236,8 @@ def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[st
             place = f"{source}, row {number}" if layouts else source
             layouts[names] = _text_columns(names, columns, place, [] if layouts else alike)
             refuse_lists(alike, layouts[names], place)
+            if columns is None and alike:
+                say_unread(alike, layouts[names], source)
         for column in layouts[names]:
             value = cells.get(column)
             if value is not None and not isinstance(value, str):

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from samesense.errors import ConfigError, DataError
+
+Side = Literal["positive", "negative", "neutral"]
+"""What a text is to its anchor."""
 
 TEXT_PAIRS = (
     ("sentence1", "sentence2"),
@@ -34,6 +38,24 @@ SCORE_NAMES = tuple(name for name in LABEL_NAMES if name not in CLASS_NAMES)
 SUBSET_NAMES = ("subset", "genre")
 KNOWN_NAMES = frozenset(name for pair in TEXT_PAIRS for name in pair).union(NEGATIVE_NAMES, LABEL_NAMES, SUBSET_NAMES)
 """Every column name with a meaning here, as :func:`plain` writes it."""
+
+_SIDE_WORDS: dict[str, Side] = {
+    "positive": "positive",
+    "positives": "positive",
+    "pos": "positive",
+    "negative": "negative",
+    "negatives": "negative",
+    "neg": "negative",
+    "negs": "negative",
+}
+_ANCHOR_WORDS = frozenset(("anchor", "query", "question"))
+_FILLERS = frozenset(
+    """
+    text texts sentence sentences sent passage passages doc docs document documents example examples sample samples
+    candidate candidates response responses answer answers caption content string txt hard query question anchor
+    """.split()
+)
+"""Words beside those of a side in the names of columns, as in ``text_pos`` and ``hard_negative_passage``."""
 
 _DISTANCES = frozenset(
     (
@@ -83,6 +105,43 @@ class Columns:
     def is_premise_hypothesis(self) -> bool:
         """Whether the text columns carry the names of natural language inference."""
         return (plain(self.text1), plain(self.text2)) == ("premise", "hypothesis")
+
+
+def _words_of(name: str) -> list[str]:
+    """Return the words in the name of a column, without numbers: those of ``textPos2`` are ``text`` and ``pos``."""
+    words = plain(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
+    return [word for word in re.split(r"_|(?<=\D)(?=\d)", words) if word and not word.isdigit()]
+
+
+def sides_of(names: Sequence[str]) -> dict[str, Side]:
+    """Return which columns hold positives and negatives by a word in their names, beside one for texts or another name.
+
+    >>> sides_of(["text", "text_pos", "hard_negative_passage", "pos_score"])
+    {'text_pos': 'positive', 'hard_negative_passage': 'negative'}
+    """
+    bases = {tuple(_words_of(name)) for name in names if plain(name) not in LABEL_NAMES}
+    sides: dict[str, Side] = {}
+    for name in names:
+        words = _words_of(name)
+        rest = [word for word in words if word not in _SIDE_WORDS]
+        if len(rest) == len(words) - 1 and (_FILLERS.issuperset(rest) or tuple(rest) in bases):
+            sides[name] = next(_SIDE_WORDS[word] for word in words if word in _SIDE_WORDS)
+    return sides
+
+
+def anchor_beside(names: Sequence[str], sided: Sequence[str]) -> str | None:
+    """Return the column of anchors beside those with the names of sides, as in ``text``, ``text_pos``, ``text_neg``.
+
+    It is called ``anchor_text`` or the like, or as the others without their side, or has the name of a single text.
+    """
+    others = [name for name in names if name not in sided]
+    bases = {"_".join(word for word in _words_of(name) if word not in (*_SIDE_WORDS, "hard")) for name in sided}
+    for name in others:
+        words = set(_words_of(name))
+        if words & _ANCHOR_WORDS and words <= _FILLERS:
+            return name
+    by_base = next((name for name in others if "_".join(_words_of(name)) in bases), None)
+    return by_base or first_of(SINGLE_NAMES, spelled_names(others))
 
 
 def is_distance(name: str) -> bool:
@@ -194,7 +253,7 @@ def _overridden(
     first, second = str(found[0]), str(found[1])
     third = found[2]
     subset = None if subset in (first, second, third) else subset
-    if third is not None and plain(third) in NEGATIVE_NAMES:
+    if third is not None and (plain(third) in NEGATIVE_NAMES or sides_of(names).get(third) == "negative"):
         return Columns(first, second, None, subset, third)
     if labelled:
         refuse_distance(third, source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Sequence
 
@@ -13,12 +14,14 @@ from samesense.data.formats.columns import (
     SINGLE_NAMES,
     SUBSET_NAMES,
     TEXT_PAIRS,
+    anchor_beside,
     first_of,
     first_pair_of,
     identifies,
     is_distance,
     plain,
     quoted,
+    sides_of,
     spelled_names,
 )
 from samesense.data.formats.endings import split_suffix
@@ -27,6 +30,8 @@ from samesense.data.formats.label_values import are_quantities, is_number, to_nu
 from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.options import current_options
 from samesense.errors import ConfigError, DataError
+
+logger = logging.getLogger(__name__)
 
 SNIFFED_ROWS = 1000
 """Rows of a table by which its columns are told."""
@@ -171,7 +176,8 @@ def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherw
 
 
 def _and(names: Sequence[str]) -> str:
-    return " and ".join(map(repr, names))
+    *most, last = map(repr, names)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _looks_like_cells(name: str, rows: Sequence[Row]) -> bool:
@@ -285,6 +291,9 @@ def guessed_pairs(rows: Sequence[Row]) -> str | None:
 
     The label has a known name, or the texts have and nothing else is there.
     """
+    triplet = triplet_columns(rows)
+    if triplet is not None:
+        return ",".join(triplet)
     names, texts = names_in(rows), holding_texts(rows)
     spelled = spelled_names(names)
     if len(texts) != 2 or {"premise", "hypothesis"} <= spelled.keys() or titled_text(rows):
@@ -293,6 +302,22 @@ def guessed_pairs(rows: Sequence[Row]) -> str | None:
     if known is None and first_pair_of(TEXT_PAIRS, spelled) and len(saying(names, texts)) == 1:
         known = _label_column(rows, texts, texts)
     return None if known is None else ",".join([*texts, known])
+
+
+def triplet_columns(rows: Sequence[Row]) -> list[str] | None:
+    """Return an anchor, a positive and a negative by their names, as in ``text``, ``text_pos`` and ``text_neg``.
+
+    ``None`` if there is not one of each, or one of them holds no texts.
+    """
+    names = names_in(rows[:SNIFFED_ROWS])
+    sides = sides_of(names)
+    positives = [name for name, side in sides.items() if side == "positive"]
+    negatives = [name for name, side in sides.items() if side == "negative"]
+    anchor = anchor_beside(names, [*positives, *negatives])
+    if len(positives) != 1 or len(negatives) != 1 or anchor is None:
+        return None
+    columns = [anchor, positives[0], negatives[0]]
+    return columns if set(columns) <= set(holding_texts(rows)) else None
 
 
 def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
@@ -308,6 +333,37 @@ def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
         return None
     numbers = (to_number(cells.get(label)) for _, cells in rows[:SNIFFED_ROWS])
     return None if any(number is not None and not number.is_integer() for number in numbers) else (title, text, label)
+
+
+_UNREAD = set[tuple[str, tuple[str, ...]]]()
+"""Sources and their columns that were said not to be read: once for each."""
+
+
+def say_unread(rows: Sequence[Row], columns: Sequence[str], source: str, fix: str = "") -> None:
+    """Log which columns are not read: as a warning those with texts that are no classes, in one line the others.
+
+    Args:
+        rows: the first of the source.
+        columns: those that are read.
+        source: what messages call it.
+        fix: how to read others, for the warning.
+    """
+    seen = rows[:SNIFFED_ROWS]
+    others = [name for name in names_in(seen) if name not in columns and name.strip()]
+    if not others or (source, tuple(columns)) in _UNREAD:
+        return
+    _UNREAD.add((source, tuple(columns)))
+    texts = [name for name in holding_texts(seen) if name in others and (len(seen) < 4 or not repeats(seen, name))]
+    rest = [name for name in others if name not in texts]
+    if texts:
+        shown = "column " if len(texts) == 1 else "columns "
+        verb = "holds" if len(texts) == 1 else "hold"
+        logger.warning(
+            f"{source}: {shown}{_and(texts)} {verb} texts and {'is' if len(texts) == 1 else 'are'} not read; read "
+            f"{'is' if len(columns) == 1 else 'are'} {_and(columns)}. {fix or 'To read others: `columns`'}"
+        )
+    if rest:
+        logger.info(f"{source}: not read: {', '.join(rest)}")
 
 
 def saying(names: Sequence[str], texts: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from samesense.data.formats.labels import ParsedLabels, Scale, number_text, pars
 from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.sources import list_rows, load_rows, no_rows
-from samesense.data.formats.text_columns import SNIFFED_ROWS, example, guessed_pairs, names_in
+from samesense.data.formats.text_columns import SNIFFED_ROWS, example, guessed_pairs, names_in, say_unread
 from samesense.data.mapped import BLOCK, columns_of, rows_of
 from samesense.data.pairs.data import TEXTS, PairData, numbers, one_label
 from samesense.errors import ConfigError, DataError
@@ -140,13 +140,21 @@ def _columns(rows: Sequence[Row], columns: str | None, source: str, *, labelled:
         found = resolve_columns(names, columns, source, labelled=labelled)
         if columns is None and labelled:
             _say_unread(found, unread_labels(names, found), source)
+            say_unread(rows, _columns_read(found), source)
         return found
     except (ConfigError, DataError):
         guess = guessed_pairs(rows) if columns is None else None
         if guess is None:  # the same error, with an example, for which all columns are looked at
             return resolve_columns(names, columns, source, labelled=labelled, example=example(rows))
     logger.info(f"{source}: read as labelled pairs, by a guess at the columns: {guess}; `columns` overrides")
-    return resolve_columns(names, guess, source, labelled=labelled)
+    found = resolve_columns(names, guess, source, labelled=labelled)
+    say_unread(rows, _columns_read(found), source)
+    return found
+
+
+def _columns_read(columns: Columns) -> list[str]:
+    every = (columns.text1, columns.text2, columns.label, columns.negative, columns.subset)
+    return [name for name in every if name is not None]
 
 
 def _say_unread(found: Columns, others: Sequence[str], source: str) -> None:

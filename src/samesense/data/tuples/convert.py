@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from samesense.data.formats.columns import Side
 from samesense.data.formats.labels import Kind
 from samesense.data.pairs.data import PairData
-from samesense.data.tuples.data import Side, Statement, TupleData, grouped, tuple_data
+from samesense.data.tuples.data import Statement, TupleData, grouped, tuple_data
 from samesense.data.tuples.read import SIDES
 from samesense.errors import DataError
 

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from samesense.data.examples import Conflict
+from samesense.data.formats.columns import Side
 from samesense.data.pairs.targets import Targets
 from samesense.errors import DataError
 from samesense.hashes import rows_hash
-
-Side = Literal["positive", "neutral", "negative"]
 
 BINS = ("none", "1", "2 to 4", "5 or more")
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from samesense.data.formats.columns import (
     CLASS_NAMES,
     NEGATIVE_NAMES,
     Columns,
+    Side,
+    anchor_beside,
     first_of,
     first_pair_of,
     plain,
+    sides_of,
     spelled_names,
 )
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
@@ -22,8 +25,8 @@ from samesense.data.formats.labels import UNLABELLED, parse_labels
 from samesense.data.formats.list_cells import FIX, ListCellError, list_in, texts_in
 from samesense.data.formats.memory import Source, as_sources, name_of, short_name
 from samesense.data.formats.sources import load_rows
-from samesense.data.formats.text_columns import named_column
-from samesense.data.tuples.data import Side, Statement, TupleData, grouped, tuple_data
+from samesense.data.formats.text_columns import SNIFFED_ROWS, named_column, say_unread
+from samesense.data.tuples.data import Statement, TupleData, grouped, tuple_data
 from samesense.errors import ConfigError, DataError
 from samesense.places import JOINT
 
@@ -115,13 +118,18 @@ class _Reader:
         layouts: dict[tuple[str, ...], Layout] = {}  # rows of JSON may have different keys
         problems: list[BadRow] = []
         total = 0
-        for row in load_rows(source):
+        rows = load_rows(source)
+        first = list(islice(rows, SNIFFED_ROWS))
+        for row in chain(first, rows):
             total += 1
             names = tuple(row[1])
             if names not in layouts:
                 layouts[names] = layout_of(
                     names, f"{self.source}, row {row[0]}" if layouts else self.source, self.columns
                 )
+                if self.columns is None:
+                    alike = [other for other in first if tuple(other[1]) == names]
+                    say_unread(alike, layouts[names].columns, self.source)
             layout = layouts[names]
             said, wrong = (self._tuple if layout.label is None else self._nli)(row, layout)
             yield from () if wrong else said
@@ -224,6 +232,11 @@ class Layout:
         """The columns of the partners."""
         return [name for name, _ in self.partners]
 
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are read."""
+        return [self.anchor, *self.names, *([] if self.label is None else [self.label])]
+
 
 def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> Layout:
     """Find the columns of a source: those that ``columns`` names, or else by their names; case is ignored."""
@@ -236,6 +249,10 @@ def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> 
         return Layout(spelled[pair[0]], ((spelled[pair[1]], "neutral"),), label)
     anchor = first_of(ANCHOR_NAMES, spelled)
     partners = tuple((name, side) for name in names for side in _sides(plain(name)))
+    sides = sides_of(names)
+    beside = anchor_beside(names, list(sides)) if sides else None
+    if (anchor is None or not partners) and beside is not None:
+        return Layout(beside, tuple(sides.items()))
     if anchor is None or not partners:
         raise DataError(
             f"{source}: an anchor and columns of positives or negatives could not be found. Its columns: "
