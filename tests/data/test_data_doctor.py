@@ -171,7 +171,7 @@ def test_several_sources_are_held_against_all_rows_of_an_iterator(tmp_path):
 
 
 def test_texts_in_the_quotes_of_another_program_and_texts_that_say_none_are_warned_of(tmp_path):
-    rows = [("x", 1, '"He said ""hi"", no."', '"a title"'), ("x", 0, "nan", "N/A"), ("x", 0, "a", '"b" and "c"')]
+    rows = [("x", 1, '"one""two""three"', '"a title"'), ("x", 0, "nan", "N/A"), ("x", 0, "a", '"b" and "c"')]
     quoted, empty = examine(put(tmp_path, "t.tsv", rows)).warnings
     assert quoted.startswith("texts, 1 of them, stand in double quotes, with doubled ones inside")
     assert empty.startswith("'N/A', 'nan' stand as texts")

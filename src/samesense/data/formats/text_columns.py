@@ -339,7 +339,9 @@ _UNREAD = set[tuple[str, tuple[str, ...]]]()
 """Sources and their columns that were said not to be read: once for each."""
 
 
-def say_unread(rows: Sequence[Row], columns: Sequence[str], source: str, fix: str = "") -> None:
+def say_unread(
+    rows: Sequence[Row], columns: Sequence[str], source: str, fix: str = "", besides: Sequence[str] = ()
+) -> None:
     """Log which columns are not read: as a warning those with texts that are no classes, in one line the others.
 
     Args:
@@ -347,9 +349,10 @@ def say_unread(rows: Sequence[Row], columns: Sequence[str], source: str, fix: st
         columns: those that are read.
         source: what messages call it.
         fix: how to read others, for the warning.
+        besides: columns of which another message speaks.
     """
     seen = rows[:SNIFFED_ROWS]
-    others = [name for name in names_in(seen) if name not in columns and name.strip()]
+    others = [name for name in names_in(seen) if name not in (*columns, *besides) and name.strip()]
     if not others or (source, tuple(columns)) in _UNREAD:
         return
     _UNREAD.add((source, tuple(columns)))

@@ -206,7 +206,7 @@ def _text_warnings(data: PairData) -> Iterable[str]:
     if quoted:
         yield (
             f"texts, {quoted} of them, stand in double quotes, with doubled ones inside: where a program wrote them, "
-            "name the file .csv, also with tabs between"
+            "`quoting` csv"
         )
     if broken := sum(_CONTROLS.search(text) is not None for text in _texts(data)):
         yield f"{broken} texts hold control characters in place of curly quotes or dashes: convert from WINDOWS-1252"

@@ -140,7 +140,7 @@ def _columns(rows: Sequence[Row], columns: str | None, source: str, *, labelled:
         found = resolve_columns(names, columns, source, labelled=labelled)
         if columns is None and labelled:
             _say_unread(found, unread_labels(names, found), source)
-            say_unread(rows, _columns_read(found), source)
+            say_unread(rows, _columns_read(found), source, besides=unread_labels(names, found))
         return found
     except (ConfigError, DataError):
         guess = guessed_pairs(rows) if columns is None else None
