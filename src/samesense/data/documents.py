@@ -23,9 +23,6 @@ from samesense.hashes import rows_hash
 Paragraphs = Literal["sections", "documents"]
 """What a paragraph of a text file is: a section of the one document that the file is, or a document of its own."""
 
-SNIFFED_DOCUMENTS = 20
-"""Rows of documents by which it is said which columns are not read; each may be long."""
-
 TEXT_NAMES = ("text", "document", "article", "content")
 """Accepted names of a column that holds a whole document, the preferred ones first."""
 
@@ -109,12 +106,10 @@ def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[li
         yield _split(text, language), True
     if not files:
         column: str | None = None
-        rows = load_rows(source)
-        first = list(islice(rows, SNIFFED_DOCUMENTS))
-        for row in chain(first, rows):
+        for row in load_rows(source):
             if column is None:
                 column = _column(source, row)
-                say_unread(first, [column], str(source), f"Only {column!r} is read of documents.")
+                say_unread([row], [column], str(source), f"Only {column!r} is read of documents.")
             yield _from_row(source, row, column, language), column in TEXT_NAMES
 
 
