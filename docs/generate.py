@@ -1,6 +1,8 @@
-"""Write docs/cli.md from the help of the commands, and where things are in CONTRIBUTING.md from the tree.
+"""Write docs/cli.md from the help of the commands, and parts of two pages: where things are, and what others open.
 
-python docs/generate.py            writes both pages
+The first part is in CONTRIBUTING.md, from the tree; the second in docs/deploy.md, from the results of tests/clients.
+
+python docs/generate.py            writes all pages
 python docs/generate.py --check    exits with 1 if a page would change
 """
 
@@ -19,11 +21,13 @@ from samesense.cli.train import help_of_method
 from samesense.recipes.methods import METHODS
 
 sys.path.insert(0, str(Path(__file__).parent))
+import readers
 import where
 
 PAGE = Path(__file__).with_name("cli.md")
 CONTRIBUTING = PAGE.parents[1] / "CONTRIBUTING.md"
-BEGIN, END = "<!-- where things are: written by docs/generate.py -->", "<!-- end of where things are -->"
+DEPLOY = PAGE.with_name("deploy.md")
+WHERE, READERS = "where things are", "other readers"
 COLUMNS = 80
 
 INTRODUCTION = """\
@@ -76,10 +80,11 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def contributing() -> str:
-    """Return CONTRIBUTING.md with its part between the marks made anew."""
-    before, _, rest = CONTRIBUTING.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{before}{BEGIN}\n{where.section()}{END}{rest.partition(END)[2]}"
+def with_part(path: Path, name: str, part: str) -> str:
+    """Return a page with what is between its two marks of that name made anew."""
+    begin, end = f"<!-- {name}: written by docs/generate.py -->", f"<!-- end of {name} -->"
+    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    return f"{before}{begin}\n{part}{end}{rest.partition(end)[2]}"
 
 
 def main(arguments: list[str]) -> int:
@@ -88,7 +93,12 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("usage: python docs/generate.py [--check]\n")
         return 2
     stale = 0
-    for path, now in ((PAGE, page()), (CONTRIBUTING, contributing())):
+    pages = {
+        PAGE: page(),
+        CONTRIBUTING: with_part(CONTRIBUTING, WHERE, where.section()),
+        DEPLOY: with_part(DEPLOY, READERS, readers.section()),
+    }
+    for path, now in pages.items():
         if path.exists() and path.read_text(encoding="utf-8") == now:
             continue
         if arguments:

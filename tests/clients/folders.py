@@ -199,6 +199,11 @@ class Kind:
     pairs: bool = False
     batch: int = 32  # 1 for modules that see the padding
 
+    @property
+    def forwards(self):
+        """Whether it is a language model, which reads forwards."""
+        return self.trunk in LAST
+
 
 def kinds():
     """Every kind of model that is tried."""

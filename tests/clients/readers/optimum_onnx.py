@@ -10,7 +10,8 @@ def rows(known):
 
     tokenizer = AutoTokenizer.from_pretrained(known["folder"])
     model = ORTModelForFeatureExtraction.from_pretrained(known["folder"], file_name="model.onnx", subfolder="onnx")
-    read = tokenizer(known["inputs"], padding=True, truncation=True, return_tensors="pt")
+    texts = [known["prompt"] + text for text in known["inputs"]]
+    read = tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
     states, mask = model(**read).last_hidden_state, read["attention_mask"].unsqueeze(-1)
     return ((states * mask).sum(1) / mask.sum(1)).detach().to(torch.float32).tolist()
 

@@ -13,4 +13,4 @@ def rows(known):
 
 
 if __name__ == "__main__":
-    main(rows, "sentence-transformers", "transformers", "torch")
+    main(rows, "sentence-transformers", "transformers")

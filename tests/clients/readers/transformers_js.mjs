@@ -9,16 +9,20 @@ const require = createRequire(path.join(home, "package.json"));
 const { env, pipeline } = await import(pathToFileURL(require.resolve("@huggingface/transformers")).href);
 env.allowRemoteModels = false;
 
-const poolings = { mean: "mean", cls: "cls", lasttoken: "last_token" };
+const poolings = ["mean", "cls"]; // "last_token" takes the last column, which is right with padding on the left only
 
 async function rows(known) {
   env.localModelPath = path.dirname(known.folder);
   const dtype = known.backend === "onnx" ? "fp32" : "q8";
   const extractor = await pipeline("feature-extraction", path.basename(known.folder), { dtype });
   const texts = known.inputs.map((text) => known.prompt + text);
-  if (known.pooling in poolings) return (await extractor(texts, { pooling: poolings[known.pooling] })).tolist();
-  const read = extractor.tokenizer(texts, { padding: true, truncation: true });
-  return (await extractor.model(read)).sentence_embedding.tolist();
+  if (poolings.includes(known.pooling) && known.batch > 1) return (await extractor(texts, { pooling: known.pooling })).tolist();
+  const given = [];
+  for (let at = 0; at < texts.length; at += known.batch) {
+    const read = extractor.tokenizer(texts.slice(at, at + known.batch), { padding: true, truncation: true });
+    given.push(...(await extractor.model(read)).sentence_embedding.tolist());
+  }
+  return given;
 }
 
 const given = {};

@@ -16,4 +16,4 @@ def rows(known):
 
 
 if __name__ == "__main__":
-    main(rows, "transformers", "torch")
+    main(rows, "transformers")

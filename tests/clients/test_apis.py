@@ -1,0 +1,73 @@
+"""Clients that people have ask a running `samesense serve`, and get the vectors of the model."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from tests.clients.test_readers import run
+
+pytestmark = pytest.mark.clients
+
+SETTING = "check_embedding_ctx_length=False"
+CLIENTS = ("openai", "litellm", "llama-index", "haystack", "chromadb", f"langchain-openai, {SETTING}")
+RERANKERS = ("cohere", "litellm rerank")
+
+
+@contextmanager
+def served(folder):
+    """A server of one model in a process of its own; gives the address of its interface."""
+    command = [sys.executable, "-m", "samesense", "serve", str(folder), "--port", "0", "--precision", "float32"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, env={**os.environ, "HF_HUB_OFFLINE": "1"}, **pipes) as server:
+        try:
+            line = next(line for line in server.stdout if " at http://" in line)
+            yield f"{line.rsplit(' at ', 1)[1].strip()}/v1"
+        finally:
+            server.kill()
+
+
+@pytest.fixture(scope="module")
+def answers(home, environments, tmp_path_factory):
+    """What each client got, the unit vectors that are right, and the versions."""
+    known = json.loads((home / "mean.json").read_text(encoding="utf-8"))
+    rows = np.array(known["rows"])
+    with served(home / "mean") as url:
+        asked = [
+            {"name": name, "url": url, "model": "mean", "inputs": known["inputs"]}
+            for name in (*CLIENTS, *RERANKERS, "langchain-openai")
+        ]
+        given, versions = run("apis", asked, tmp_path_factory.mktemp("apis"), environments, "apis")
+    return given, rows / np.linalg.norm(rows, axis=1, keepdims=True), versions
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_vectors(answers, results, name):
+    given, vectors, versions = answers
+    assert "error" not in given[name], given[name]
+    np.testing.assert_allclose(np.array(given[name]["rows"], dtype=np.float64), vectors, atol=1e-5)
+    package, _, setting = name.partition(", ")
+    note(results, versions, package, "vectors", setting and f"`{setting}`")
+
+
+@pytest.mark.parametrize("name", RERANKERS)
+def test_reranking(answers, results, name):
+    given, vectors, versions = answers
+    assert "error" not in given[name], given[name]
+    scores = np.array(given[name]["rows"], dtype=np.float64)[:, 0]
+    np.testing.assert_allclose(scores, vectors @ vectors[0], atol=1e-5)
+    note(results, versions, name.removesuffix(" rerank"), "reranking", "")
+
+
+def test_token_ids_of_another_vocabulary_are_refused_with_the_setting_that_mends_it(answers):
+    assert SETTING in answers[0]["langchain-openai"]["error"]
+
+
+def note(results, versions, name, what, setting):
+    known = results.setdefault(f"clients: {name}", {"versions": {}, "setting": setting, "groups": {}})
+    known["versions"] |= {package: one for package, one in versions.items() if package.startswith(name)}
+    known["groups"][what] = {what: "same"}
