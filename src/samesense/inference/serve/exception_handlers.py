@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +32,9 @@ def add_exception_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
-        return told(_malformed(error.errors()[0]))
+        answer = told(_malformed(error.errors()[0]))
+        traceback.clear_frames(error.__traceback__)  # they hold the request, and the error that holds them
+        return answer
 
     @app.exception_handler(HTTPException)
     async def plain(request: Request, error: HTTPException) -> JSONResponse:

@@ -44,7 +44,7 @@ class Limits:
     max_chars: int = 32_768
     max_body: int = 8 * 2**20
     max_bodies: int = 32 * 2**20
-    max_values: int = 100_000
+    max_values: int = 50_000
     max_depth: int = 64
     max_where: int = 2**16
     max_matrix: int = 200

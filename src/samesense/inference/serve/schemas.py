@@ -137,10 +137,11 @@ class OwnForm(Form):
     @model_validator(mode="before")
     @classmethod
     def _known(cls, value: object) -> object:
-        if isinstance(value, dict) and (unknown := [name for name in value if name not in cls.model_fields]):
+        fields = cls.model_fields
+        if isinstance(value, dict) and (unknown := [name for name in value if name not in fields]):
             names = ", ".join(repr(name[:60]) for name in unknown[:SHOWN_NAMES])
             more = f" and {len(unknown) - SHOWN_NAMES} more" if len(unknown) > SHOWN_NAMES else ""
-            message = f"There is no field {names}{more}; the fields are {', '.join(cls.model_fields)}"
+            message = f"There is no field {names}{more}; the fields are {', '.join(fields)}"
             raise UnknownFieldError(message, unknown[0])
         return value
 
