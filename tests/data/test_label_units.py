@@ -24,7 +24,7 @@ def table(tmp_path, cells, names="sentence1;sentence2;score"):
         (["0,125", "0,250", "1"], [0.125, 0.25, 1]),
         (["4.667", "3.333", "5"], [4.667, 3.333, 5]),
         (["0.500", "120"], [0.5, 120]),
-        (["1,5", "2,125"], [1.5, 2.125]),
+        (["2,125", "0,500"], [2.125, 0.5]),
     ],
 )
 @pytest.mark.parametrize("columns", [None, "sentence1,sentence2,score"])
@@ -46,6 +46,7 @@ def test_percentages_of_a_column_of_another_name_are_labels_and_no_texts(tmp_pat
         (["1,000", "2,500"], "'1,000', which may be 1000 or 1"),
         (["1.000", "999"], "'1.000', which may be 1000 or 1"),
         (["1,000", "2.5"], "'1,000', which may be 1000 or 1"),
+        (["512,05", "1,230"], "'1,230', which may be 1230 or 1.23"),
         (["1,000,000", "5"], "marks between thousands"),
         (["1.000,5", "5"], "marks between thousands"),
         (["1 000", "5"], "marks between thousands"),

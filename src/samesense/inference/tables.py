@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from samesense.data.formats.lines import json_line, without_breaks
+from samesense.data.formats.quoting import quote_fields
 from samesense.data.formats.sources import load_rows
 from samesense.errors import ConfigError, DataError
 from samesense.files import replacing
@@ -136,8 +137,8 @@ def _cell(value: Any) -> str:
 
 
 def _tsv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:
-    """Write a header and rows; tabs and ends of lines in a cell become spaces, as the format has no quoting."""
-    _lines(("\t".join(map(_line, cells)) for cells in table), stream)
+    """Write a header and rows; tabs and ends of lines in a cell become spaces, as most readers know no quoting."""
+    _lines(("\t".join(quote_fields([_line(cell) for cell in cells])) for cells in table), stream)
 
 
 def _csv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:

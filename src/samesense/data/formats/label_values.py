@@ -24,6 +24,7 @@ INITIALS = {"c": 0.0, "n": 1.0, "e": 2.0}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"^([+-]?\d+),(\d+)$", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?P<mark>[,.])\d{3}", re.ASCII)
+_THREE_DECIMALS = re.compile(r"[+-]?\d+,\d{3}", re.ASCII)
 _MANY_THOUSANDS = re.compile(
     r"[+-]?\d{1,3}(?:(?:,\d{3}){2,}|(?:\.\d{3}){2,}|(?:[' \u00a0\u2009\u202f]\d{3})+)", re.ASCII
 )
@@ -132,18 +133,20 @@ def _refuse_thousands(raw: Sequence[object], place: str) -> None:
 def _may_be_thousands(text: str, texts: Sequence[str]) -> bool:
     """Return whether the mark of a number may be one of thousands, by all numbers of the column.
 
-    A comma is one of decimals for certain where another number has other than three digits behind it. A point is one
-    of decimals anyway, unless all numbers with a point have three digits and stand among whole numbers of hundreds.
+    A comma is one of decimals for certain where another number has three digits behind it and cannot have thousands,
+    such as 0,125. A point is one of decimals anyway, unless all numbers with a point have three digits and stand among
+    whole numbers of hundreds.
     """
     number = _THOUSANDS.fullmatch(text)
     if number is None:
         return False
     mark = number["mark"]
     marked = [other for other in texts if mark in other]
-    if any(_THOUSANDS.fullmatch(other) is None for other in marked):
-        return mark == "," and any("." in other for other in texts)
     if mark == ",":
-        return True
+        certain = any(_THREE_DECIMALS.fullmatch(other) and not _THOUSANDS.fullmatch(other) for other in marked)
+        return not certain or any("." in other for other in texts)
+    if any(_THOUSANDS.fullmatch(other) is None for other in marked):
+        return False
     return any(other.lstrip("+-").isdecimal() and len(other.lstrip("+-0")) >= 3 for other in texts)
 
 

@@ -115,6 +115,16 @@ def split_quoted(row: str) -> list[str] | None:
             return fields
 
 
+def quote_fields(fields: list[str]) -> list[str]:
+    """Return the fields of a row of TSV as they are written, so that :func:`tsv_records` reads them as they are.
+
+    Fields are quoted only where one of them stands in quotes, which would be taken off.
+    """
+    if not any(_quoted(field) for field in fields):
+        return fields
+    return ['"' + field.replace('"', '""') + '"' if field[:1] == '"' else field for field in fields]
+
+
 def _has_doubled(fields: Iterable[str]) -> bool:
     """Return whether a field stands in quotes and has a doubled quote in it that only a program writes."""
     return any(_quoted(field) and _DOUBLED.search(field[1:-1]) is not None for field in fields)
