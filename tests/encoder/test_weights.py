@@ -210,3 +210,27 @@ def test_adapters_that_do_not_fit_are_refused(tiny_trunk, tmp_path):
     ):
         with pytest.raises(ModelError, match="The weights in"):
             load(rewritten(tmp_path / "lora", tmp_path / name, change, file), device="cpu")
+
+
+def test_masks_and_numbers_of_positions_in_old_files_are_no_weights(tiny_trunk, tmp_path, caplog):
+    old = {
+        "embeddings.position_ids": torch.arange(64)[None],
+        "encoder.version": torch.tensor([3.0]),
+        "encoder.layer.0.attention.self.bias": torch.ones(1, 1, 64, 64),
+    }
+    folder = rewritten(tiny_trunk, tmp_path / "m", lambda weights: weights | old)
+    expected = load(str(tiny_trunk), device="cpu").encode(TEXTS)
+    np.testing.assert_array_equal(load(folder, device="cpu").encode(TEXTS), expected)
+    assert not messages(caplog)
+
+
+def test_weights_that_are_not_read_are_told_or_refused(tiny_trunk, tmp_path, caplog):
+    more = {"encoder.rel_pos.weight": torch.ones(3, 3)}
+    load(rewritten(tiny_trunk, tmp_path / "m", lambda weights: weights | more), device="cpu")
+    (message,) = messages(caplog)
+    assert "are not read" in message
+    assert "encoder.rel_pos.weight" in message
+    llama = small_causal(tmp_path / "causal")
+    with pytest.raises(ModelError, match="unexpected"):
+        biased = {"model.layers.0.self_attn.q_proj.bias": torch.ones(16)}
+        open_language_model(rewritten(llama, tmp_path / "biased", lambda weights: weights | biased))

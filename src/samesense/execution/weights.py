@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from samesense.errors import ModelError
 
@@ -208,9 +208,15 @@ def _report_checked(
     problems = [*loading_info.error_msgs, *loading_info.conversion_errors.values()]
     if problems:
         raise ModelError(f"The weights in {difference.source} cannot be read: {problems[0].splitlines()[0]}")
-    unknown = [name for name in difference.unexpected if name not in opened.constants and _is_inside(model, name)]
-    if unknown and not opened.fewer_layers:
-        raise difference.error()
+    unused = [name for name in difference.unexpected if name not in opened.constants and _is_inside(model, name)]
+    if not opened.fewer_layers:
+        if any(_is_needed(model, name) for name in unused):
+            raise difference.error()
+        if unused and not difference.random:
+            logger.warning(
+                f"{len(unused)} weights in {difference.source} are not read, as its config.json describes none of such "
+                f"names: {_some(unused)}. If they belong to the model, its config.json is that of another one."
+            )
     if difference.random:
         opened.differences.append(difference)
 
@@ -235,14 +241,28 @@ def _is_random(weight: Tensor | None) -> bool:
 def _is_inside(model: Any, name: str) -> bool:
     """Return whether a name is one of the part of a model that all its tasks share, and not of another task's head."""
     inner = name.removeprefix(f"{model.base_model_prefix}.")
-    return inner.partition(".")[0] in dict(model.base_model.named_children())
+    buffers = {name for name, _ in model.base_model.named_buffers()}  # computed today, and kept in files once
+    return inner.partition(".")[0] in dict(model.base_model.named_children()) and inner not in buffers
+
+
+def _is_needed(model: Any, name: str) -> bool:
+    """Return whether a weight is of one more layer, or belongs to a layer that the configuration has without it."""
+    module: Any = model.base_model
+    *path, last = name.removeprefix(f"{model.base_model_prefix}.").split(".")
+    for part in path:
+        if isinstance(module, nn.ModuleList) and part.isdecimal() and int(part) >= len(module):
+            return True
+        module = getattr(module, part, None)
+        if not isinstance(module, nn.Module):
+            return False
+    return last in ("weight", "bias") and not list(module.children()) and bool(list(module.parameters()))
 
 
 def _is_constant(value: Any) -> bool:
-    """Return whether something in a file is no weight: whole numbers, or one number alone."""
-    if isinstance(value, Tensor):
-        return not value.is_floating_point() or not value.shape
-    return not value.get_dtype().startswith(("F", "BF")) or not value.get_shape()
+    """Return whether something in a file is no weight: whole numbers, one number alone, or a mask of positions."""
+    shape = tuple(value.shape if isinstance(value, Tensor) else value.get_shape())
+    floating = value.is_floating_point() if isinstance(value, Tensor) else value.get_dtype().startswith(("F", "BF"))
+    return not floating or shape in ((), (1,)) or (len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == shape[3])
 
 
 def _common_first(names: Sequence[str]) -> str:

@@ -90,7 +90,8 @@ def has_one_logit(name: str) -> bool:
     source = resolve(name)
     if not is_cross_encoder(source):
         return False
-    return bool(AutoConfig.from_pretrained(_trunk_folder(source)).num_labels == 1)
+    with opening(f"the cross-encoder {name!r}", "Give the folder of one, or a hub name while the hub can be reached."):
+        return bool(AutoConfig.from_pretrained(_trunk_folder(source)).num_labels == 1)
 
 
 def _trunk_folder(source: str) -> str:
