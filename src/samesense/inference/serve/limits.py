@@ -22,7 +22,8 @@ class Limits:
         max_texts: texts of one request.
         max_chars: characters of one text.
         max_body: bytes of one request.
-        max_bodies: bytes of all requests together that are read or answered; those of at most 64 KiB do not count.
+        max_bodies: bytes of all requests together that are read or answered, 200 more for each value; those of at most
+            64 KiB do not count.
         max_values: texts, numbers, lists and objects of one request.
         max_depth: lists and objects of one request inside each other.
         max_where: bytes of the condition of a search.
@@ -115,7 +116,7 @@ class Limits:
 
     def check_where(self, where: str | Mapping[str, Any] | None) -> None:
         """Raise RequestError 413 for a condition that is too long, as text or as JSON."""
-        size = len(where) if isinstance(where, str) else len(json.dumps(where))
+        size = len(where) if isinstance(where, str) else len(json.dumps(where, ensure_ascii=False))
         if size > self.max_where:
             message = f"A condition may have {self.max_where} bytes; received {size}. Ask for fewer values at once."
             raise _beyond(message, "max_where", "where")
@@ -126,8 +127,8 @@ class Limits:
             message = f"A request may have {self.max_body} bytes; received {size} or more. Send it in parts."
             raise _beyond(message, "max_body", None)
 
-    def check_structure(self, body: bytes) -> None:
-        """Raise RequestError 413 for JSON of too many values or too deep, 400 for what is not in UTF-8."""
+    def check_structure(self, body: bytes) -> int:
+        """Return the values in JSON; RequestError 413 if they are too many or too deep, 400 if it is not in UTF-8."""
         if b"\0" in body:
             raise invalid("The body must be JSON in UTF-8; received a zero byte.")
         most = Structure(self.max_values, self.max_depth)
@@ -138,6 +139,7 @@ class Limits:
         if depth > most.depth:
             message = f"Lists and objects may be nested {most.depth} deep; received more."
             raise _beyond(message, "max_depth", None)
+        return values
 
     def late(self) -> RequestError:
         """Return the error of a request that took too long."""

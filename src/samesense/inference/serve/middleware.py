@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from samesense.inference.serve.errors import RequestError
 from samesense.inference.serve.hosts import host_name
-from samesense.inference.serve.traffic import SMALL_BODY, BodyBytes, Traffic
+from samesense.inference.serve.traffic import SMALL_BODY, VALUE_BYTES, BodyBytes, Traffic
 
 OPEN = ("/", "/health")
 """Paths of GET that need no key: the page holds no data, and whoever watches a server has none."""
@@ -60,10 +60,9 @@ class RequestMiddleware:
         try:
             self._check(scope)
             body = await self._read(scope, receive, size)
-            if len(body) <= SMALL_BODY:
-                self._traffic.limits.check_structure(body)
-            else:
-                await asyncio.to_thread(self._traffic.limits.check_structure, body)
+            check = self._traffic.limits.check_structure
+            values = check(body) if len(body) <= SMALL_BODY else await asyncio.to_thread(check, body)
+            size.grow(len(body) + VALUE_BYTES * values)
             await self._app(scope, _replay(body, receive), answer)
         except RequestError as error:
             refused = JSONResponse(error.body(), error.status, headers=error.headers)

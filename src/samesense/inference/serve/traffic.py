@@ -37,6 +37,9 @@ class Traffic:
 SMALL_BODY = 2**16
 """Bytes of a body that always finds room, and is read at once."""
 
+VALUE_BYTES = 200
+"""Bytes that a value of JSON takes once it is parsed, about."""
+
 
 class BodyBytes:
     """The bytes of one request among those of all: many large ones together would fill the memory."""
@@ -48,8 +51,9 @@ class BodyBytes:
         """Count a body of so many bytes; RequestError 429 if there is no room for it beside the others."""
         if size <= SMALL_BODY:
             return
-        most = max(self._traffic.limits.max_bodies, self._traffic.limits.max_body)
-        if self._traffic.body_bytes + size - self._size > most:
+        most = self._traffic.limits.max_bodies
+        others = self._traffic.body_bytes - self._size
+        if others and others + size > most:
             raise RequestError(
                 429,
                 f"Requests of {most} bytes together are read and answered at a time. Come again later, or send less. "
