@@ -41,6 +41,9 @@ First = Literal["layer", "embeddings"]
 END_OF_TEXT = "<|endoftext|>"
 """The mark between documents in the pretraining of GPT-2 and many after it, whatever a chat template calls bos."""
 
+TaskName = Literal["query", "document"]
+"""What a text is looked for with, or found; as sentence-transformers has it."""
+
 Precision = Literal["auto", "float32", "bfloat16"]
 """Arithmetic of a model; ``auto`` decides by the machine."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from samesense.inference.models.backends import BackendOption
     from samesense.inference.search.mining import MinedPair
     from samesense.inference.search.rerank import Ranked
-    from samesense.types import Embeddings, Precision
+    from samesense.types import Embeddings, Precision, TaskName
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
     device: str | None = None,
     dim: int | None = None,
     prompt: str | None = None,
+    task: TaskName | None = None,
 ) -> Embeddings:
     """Return the embeddings of texts, lines of a file or rows of a table, float32 ``(texts, dim)``, in order.
 
@@ -64,19 +66,23 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
         device: torch device, as in ``"cuda"``; by default a GPU if there is one.
         dim: keep the first so many numbers of each vector, at unit length: for a model trained with ``matryoshka``.
         prompt: read before every text: one of the model's prompts by name, or a text; by default the model's own.
+        task: ``"query"`` or ``"document"``, for models that tell them apart by routes or prompts.
     """
     from samesense.encoder.windows import Chunk
     from samesense.inference.models.load import load
     from samesense.inference.stream import encode_with_bar
+    from samesense.types import TaskName
 
     if chunk is not None:
         check_choice("chunk", chunk, Chunk)
+    if task is not None:
+        check_choice("task", task, TaskName)
     texts = texts_of(source, columns)
     opened = load(
         model, backend=backend, precision=precision, device=device, deterministic=deterministic, sample=texts, dim=dim,
         prompt=prompt,
     )  # fmt: skip
-    return encode_with_bar(opened, texts, normalize=normalize, chunk=chunk)
+    return encode_with_bar(opened, texts, normalize=normalize, chunk=chunk, task=task)
 
 
 def read_vectors(place: str | Path) -> Embeddings:
@@ -198,7 +204,11 @@ def rerank(  # noqa: PLR0913 - the flags of the command
         raise ConfigError(f"`model` finds texts by their embeddings, and {finder.name} has none: {finder.protocol}.")
     scorer = load(cross, precision=precision)
     noise = noise_of(finder.protocol), noise_of(scorer.protocol)
-    return run(query, texts_of(source, columns), finder.encode, scorer.scores, top, noise=noise)
+    texts, find = texts_of(source, columns), finder.encode
+    if finder.tells_tasks_apart:
+        find, asked = partial(finder.encode, task="document"), partial(finder.encode, task="query")
+        return run(query, texts, find, scorer.scores, top, noise=noise, encode_query=asked)
+    return run(query, texts, find, scorer.scores, top, noise=noise)
 
 
 @says_unread
@@ -234,6 +244,7 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     from samesense.encoder.assembly.build import build
     from samesense.encoder.assembly.cross import is_cross_encoder
     from samesense.encoder.encode import encode as embed
+    from samesense.encoder.forward.routes import refuse_routes
     from samesense.encoder.maps.sink import leave_out_sink
     from samesense.encoder.maps.whitening import Whitening, append_whitening, check_whole
     from samesense.encoder.names import resolve
@@ -250,6 +261,7 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     if is_cross_encoder(resolve(model)):
         raise ModelError(f"{model} is a cross-encoder: it scores pairs and has no embeddings to whiten.")
     encoder = build(model)
+    refuse_routes(encoder, "A whitening")
     check_whole(encoder)
     leave_out_sink(encoder)
     whitening = Whitening.fit(embed(encoder, sentences, precision=precision), dim)

@@ -23,6 +23,7 @@ from samesense.encoder.vectors.quantize import VectorType
 from samesense.encoder.windows import Chunk
 from samesense.errors import ConfigError
 from samesense.inference.models.backends import BackendOption
+from samesense.types import TaskName
 
 if TYPE_CHECKING:
     from samesense.execution.tasks import Executor
@@ -52,6 +53,7 @@ def encode(
     device: str | None = None,
     dim: int | None = None,
     prompt: str | None = None,
+    task: TaskName | None = None,
     shard_size: Annotated[int | None, Parameter(group=_SHARDS)] = None,
     workers: Annotated[int | None, Parameter(group=_SHARDS)] = None,
     executor: Annotated[Literal["embedded", "ray"] | None, Parameter(group=_SHARDS)] = None,
@@ -82,6 +84,7 @@ def encode(
             one; of shards, cpu, whose bytes are the same on every machine].
         dim: keep the first so many numbers of each vector, at unit length: for a model trained with --matryoshka.
         prompt: read before every text: one of the model's prompts by name, or a text [the model's default].
+        task: query or document, for models that tell them apart by routes or prompts.
         shard_size: texts of a file. The output is then a folder of npy or Parquet files, made by workers of one thread
             each; the same command goes on where an earlier one was stopped.
         workers: processes on this machine [one a processor; on a GPU one].
@@ -95,6 +98,7 @@ def encode(
         "vectors": vectors,
         "chunk": chunk,
         "normalize": normalize,
+        "task": task,
     }
     model, names = model if dim is None else f"{model}+dim:{dim}", sources or [Name("-")]
     if shard_size is None:
@@ -113,6 +117,7 @@ def encode(
 def _one_file(
     model: str, sources: Sequence[str], output: str, wanted: Any, how: Mapping[str, Any], *, columns: str | None,
     drop_bad_rows: bool, keep: str | None, vectors: VectorType, chunk: Chunk | None, normalize: bool,
+    task: TaskName | None,
 ) -> None:  # fmt: skip
     from samesense.encoder.vectors.quantize import Quantizer
     from samesense.inference.names import place_of
@@ -133,7 +138,7 @@ def _one_file(
 
     name_rows(texts)
     opened = load(model, sample=texts, **how)
-    rows = encode_with_bar(opened, texts, normalize=normalize, chunk=chunk)
+    rows = encode_with_bar(opened, texts, normalize=normalize, chunk=chunk, task=task)
     quantizer = Quantizer.fit(vectors, rows)
     write_encoded(Encoded(texts, quantizer.apply(rows), quantizer, kept), output, form)
     if output != "-":

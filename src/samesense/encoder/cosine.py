@@ -18,32 +18,39 @@ SHOWN = 60
 """Characters of a text that a message shows."""
 
 
-def cosine_score(encode: Encode) -> Score:
+def cosine_score(encode: Encode, encode_first: Encode | None = None) -> Score:
     """Make a score in [-1, 1] from an encoder: the cosine of the two embeddings of a pair.
 
-    Each distinct text is encoded once per call, in order of first appearance. Two equal embeddings score exactly 1, so
-    that ties stay ties. The score raises ModelError if the encoder gives another number of rows, a number that is not
-    finite, or an embedding of zeros only.
+    Each distinct text is encoded once per call, in order of first appearance; the first texts of pairs by
+    ``encode_first``, if there is one. Two equal embeddings score exactly 1, so that ties stay ties. The score raises
+    ModelError if the encoder gives another number of rows, a number that is not finite, or an embedding of zeros only.
     """
 
     def score(pairs: Sequence[Pair]) -> Scores:
-        place: dict[str, int] = {}
-        for pair in pairs:
-            for text in pair:
-                place.setdefault(text, len(place))
-        if not place:
+        if not len(pairs):
             return np.zeros(0, dtype=np.float64)
-        texts = list(place)
-        embeddings = nonzero_rows(checked_rows(np.asarray(encode(texts)), texts), texts)
-        left = np.array([place[first] for first, _ in pairs], dtype=np.intp)
-        right = np.array([place[second] for _, second in pairs], dtype=np.intp)
+        if encode_first is None:
+            place, embeddings = _embedded([text for pair in pairs for text in pair], encode)
+            first, others = place, embeddings
+        else:
+            first, others = _embedded([pair[0] for pair in pairs], encode_first)
+            place, embeddings = _embedded([pair[1] for pair in pairs], encode)
+        left = np.array([first[one] for one, _ in pairs], dtype=np.intp)
+        right = np.array([place[other] for _, other in pairs], dtype=np.intp)
         scores = np.empty(len(pairs), dtype=np.float64)
         for start in range(0, len(pairs), BLOCK_PAIRS):
             part = slice(start, start + BLOCK_PAIRS)
-            scores[part] = row_cosines(embeddings[left[part]], embeddings[right[part]])
+            scores[part] = row_cosines(others[left[part]], embeddings[right[part]])
         return scores
 
     return score
+
+
+def _embedded(texts: Sequence[str], encode: Encode) -> tuple[dict[str, int], npt.NDArray[np.floating]]:
+    """Return the places of distinct texts, and their embeddings ``(texts, dim)``."""
+    once = list(dict.fromkeys(texts))
+    rows = nonzero_rows(checked_rows(np.asarray(encode(once)), once), once)
+    return {text: place for place, text in enumerate(once)}, rows
 
 
 def checked_rows(embeddings: npt.NDArray[Any], texts: Sequence[str]) -> npt.NDArray[np.floating]:

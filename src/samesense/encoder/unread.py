@@ -132,6 +132,8 @@ class Unread:
 
     def _such_as(self, kind: Kind) -> str:
         text = kind.example
+        if not text:
+            return ""
         shown = repr(text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}...")
         return f", such as row {row}: {shown}" if (row := self._row(text)) else f", such as {shown}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,7 +23,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import progress_bar
 from samesense.files import replacing
 from samesense.inference.search.exact import unit_rows
-from samesense.types import Embeddings
+from samesense.types import Embeddings, TaskName
 from samesense.urls import is_file, is_url
 
 if TYPE_CHECKING:
@@ -124,48 +125,70 @@ def _numbered(source: str) -> Iterator[tuple[int, str]]:
     return without_blank_end(read_lines(source))
 
 
-def encode_with_bar(model: Model, texts: list[str], *, normalize: bool, chunk: Chunk | None = None) -> Embeddings:
+def encode_with_bar(
+    model: Model, texts: list[str], *, normalize: bool, chunk: Chunk | None = None, task: TaskName | None = None
+) -> Embeddings:
     """Return the embeddings of ``texts`` while a bar shows how far it is; ModelError if a number is not finite.
 
-    ``chunk`` says what is taken of the windows of a text that is longer than what the model reads, and so does a line.
+    ``chunk`` says what is taken of the windows of a text that is longer than what the model reads, and so does a line;
+    ``task`` whether they are queries or documents, where the model tells them apart.
     """
     if chunk is not None:
-        windows = model.windows(texts)
+        windows = model.windows(texts, task)
         logger.info(figures_in_words(windows.figures, len(texts), chunk))
-        return windows.join(encode_with_bar(model, windows.texts, normalize=normalize), chunk)
+        return windows.join(encode_with_bar(model, windows.texts, normalize=normalize, task=task), chunk)
     with progress_bar("encode", "text", len(texts)) as bar:
-        rows = model.encode(texts, normalize=normalize, on_progress=bar.update)
+        rows = model.encode(texts, normalize=normalize, on_progress=bar.update, task=task)
     checked_rows(rows, texts)
     return rows
 
 
-def _joined(model: Model, texts: list[str], chunk: Chunk | None, on_progress: Callable[[int], None]) -> Embeddings:
+def _blocks(texts: int, queries: int | None) -> Iterator[tuple[int, int, TaskName | None]]:
+    """Yield the bounds of blocks of texts, each of queries or documents, if they are told apart."""
+    parts: list[tuple[int, int, TaskName | None]] = [(0, texts, None)]
+    if queries is not None:
+        parts = [(0, queries, "query"), (queries, texts, "document")]
+    for first, last, task in parts:
+        for start in range(first, last, BLOCK_TEXTS):
+            yield start, min(last, start + BLOCK_TEXTS), task
+
+
+def _joined(
+    model: Model, texts: list[str], chunk: Chunk | None, task: TaskName | None, on_progress: Callable[[int], None]
+) -> Embeddings:
     """Return the embeddings of texts, of the windows of long ones if asked for."""
     if chunk is None:
-        return model.encode(texts, normalize=True, on_progress=on_progress)
-    windows = model.windows(texts)
-    return windows.join(model.encode(windows.texts, normalize=True), chunk)
+        return model.encode(texts, normalize=True, on_progress=on_progress, task=task)
+    windows = model.windows(texts, task)
+    return windows.join(model.encode(windows.texts, normalize=True, task=task), chunk)
 
 
 def write_unit_vectors(
-    model: Model, texts: Sequence[str], path: Path, unfinished: Unfinished | None = None, chunk: Chunk | None = None
+    model: Model,
+    texts: Sequence[str],
+    path: Path,
+    unfinished: Unfinished | None = None,
+    chunk: Chunk | None = None,
+    queries: int | None = None,
 ) -> int:
     """Write the vectors of texts to a file of bare float32, scaled to unit length, and return how long each is.
 
     They are encoded block by block, but for those that are in ``unfinished``; for ``chunk`` see
-    :func:`encode_with_bar`. ModelError if a vector is not finite or all zeros.
+    :func:`encode_with_bar`. So many of the first texts are ``queries`` and the others documents; ``None`` makes no
+    difference. ModelError if a vector is not finite or all zeros.
     """
     dim = 0
     with progress_bar("encode", "text", len(texts)) as bar, replacing(path) as beside, beside.open("wb") as stream:
 
-        def encode(block: list[str]) -> Embeddings:
-            rows = np.asarray(_joined(model, block, chunk, bar.update))
+        def encode(block: list[str], task: TaskName | None = None) -> Embeddings:
+            rows = np.asarray(_joined(model, block, chunk, task, bar.update))
             return unit_rows(nonzero_rows(checked_rows(rows, block), block))
 
-        for start in range(0, len(texts), BLOCK_TEXTS):
-            block = list(texts[start : start + BLOCK_TEXTS])
+        for start, end, task in _blocks(len(texts), queries):
+            block, run = list(texts[start:end]), partial(encode, task=task)
             whole = len(block) == BLOCK_TEXTS
-            unit = encode(block) if unfinished is None else unfinished.rows(block, encode, keep=whole)
+            known = None if task == "query" else unfinished  # whose vectors go by the text alone
+            unit = run(block) if known is None else known.rows(block, run, keep=whole)
             stream.write(unit.tobytes())
             dim = unit.shape[1]
             bar.update(start + len(block) - bar.n)  # those that were not encoded

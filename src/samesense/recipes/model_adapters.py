@@ -14,6 +14,7 @@ from samesense.encoder.assembly.pooling import describe_pooling
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.encode import as_encode
 from samesense.encoder.forward.positions import set_length
+from samesense.encoder.forward.routes import refuse_routes
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.recipes.settings import EncoderSettings
@@ -26,6 +27,7 @@ class BiEncoder:
     def build(self, settings: EncoderSettings) -> SentenceTransformer:
         """Return the start model, by its :func:`start_settings`; it reads no less than it is trained on."""
         model = build(settings.model, pooling=settings.pooling, first=settings.first)
+        refuse_routes(model, "Training")
         if settings.max_seq_length is not None and settings.max_seq_length > (model.max_seq_length or 0):
             set_length(model, settings.max_seq_length)
         return set_prompt(model, settings.prompt)

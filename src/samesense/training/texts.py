@@ -11,6 +11,8 @@ from transformers import TrainerCallback, TrainerState
 
 from samesense.encoder.forward.batching import tokenised
 from samesense.encoder.forward.grad_cache import Features
+from samesense.encoder.forward.reading import Watch
+from samesense.encoder.unread import note
 
 logger = logging.getLogger(__name__)
 
@@ -34,15 +36,26 @@ class TrainingTexts:
         self.model = model
         self.max_length = None if max_length is None or (own is not None and own <= max_length) else max_length
         self.given = self.cut = 0
+        self._watch = Watch(model) if isinstance(model, SentenceTransformer) else None
+        self._seen: set[int] = set()
 
     def __call__(self, texts: Sequence[Any], **_: Any) -> Features:
         """Return the features of the texts; what the trainer says of prompts and tasks does not count."""
         features = tokenised(self.model, texts, self.max_length)
         self.given += len(texts)
+        if self._watch is not None:
+            self._watch.look(texts, features)
+            self._seen.update(map(hash, texts))
         if self.max_length is not None and "attention_mask" in features:
             full = features["attention_mask"].sum(dim=1) >= self.max_length
             self.cut += self._longer([text for text, is_full in zip(texts, full.tolist(), strict=True) if is_full])
         return features
+
+    def note_unread(self) -> None:
+        """Count what the model does not read of the texts, each once; see :mod:`samesense.encoder.unread`."""
+        if self._watch is not None:
+            self._watch.unread.texts = len(self._seen)
+            note(self._watch.unread, self.model)
 
     def _longer(self, texts: list[Any]) -> int:
         """Return how many of the texts have a token more than the longest input."""
@@ -65,6 +78,7 @@ class LogCut(TrainerCallback):
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Log it."""
         for texts in self.each:
+            texts.note_unread()
             if texts.cut and state.is_world_process_zero:
                 logger.info(
                     f"{texts.cut:,} of {texts.given:,} texts were cut to {texts.max_length} tokens in training; the "

@@ -17,6 +17,7 @@ from samesense.encoder.assembly.padding import fit_tokenizers
 from samesense.encoder.assembly.pooling import freeze_layer_weights, pooling_modules
 from samesense.encoder.assembly.trial import check_embeddings, trial_embeddings
 from samesense.encoder.forward.positions import set_length
+from samesense.encoder.forward.routes import FIXED
 from samesense.encoder.names import resolve
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import without_bars
@@ -125,12 +126,14 @@ def set_prompt(model: Model, prompt: str | None) -> Model:
         return model
     if not prompt:
         model.default_prompt_name = None
+        setattr(model, FIXED, True)
         return model
     if model.prompts.get(prompt) == "":
         raise ConfigError(f"The model has no text for its prompt {prompt!r}. Give the text itself, as in 'query: '.")
     name = prompt if prompt in model.prompts else PROMPT
     model.prompts = {**model.prompts, name: model.prompts.get(prompt, prompt)}
     model.default_prompt_name = name
+    setattr(model, FIXED, True)
     return model
 
 

@@ -16,10 +16,10 @@ from samesense.encoder.assembly.build import check_device
 from samesense.encoder.assembly.card_data import offline_cross_card_data
 from samesense.encoder.assembly.padding import fit_tokenizers
 from samesense.encoder.assembly.trial import check_logits, trial_logits
-from samesense.encoder.forward.batching import default_prompt
 from samesense.encoder.forward.positions import set_length
 from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.encoder.forward.reading import PairWatch
+from samesense.encoder.forward.routes import default_prompt
 from samesense.encoder.model_files import Modules, SentenceTransformersConfig, TransformersConfig, read_model_file
 from samesense.encoder.unread import note
 from samesense.errors import ModelError

@@ -20,6 +20,7 @@ from samesense.encoder.assembly.pooling import freeze_layer_weights, layer_pooli
 from samesense.encoder.assembly.vocabulary import fast_tokenizer
 from samesense.encoder.cosine import unit
 from samesense.encoder.forward.grad_cache import forward
+from samesense.encoder.forward.routes import refuse_routes
 from samesense.errors import ConfigError, ModelError
 from samesense.types import Embeddings, First, PoolingName
 
@@ -62,7 +63,7 @@ def make_student(
     """
     match = _MADE.fullmatch(student)
     if match is None:
-        return build(student, pooling=pooling, first=first, device=device)
+        return _of_one_encoder(build(student, pooling=pooling, first=first, device=device))
     number = _number(student, match["number"])
     if not is_model(teacher):
         raise ConfigError(
@@ -72,11 +73,16 @@ def make_student(
     if match["kind"] == "static":
         if pooling is not None:
             raise ConfigError(f"A static student takes the mean of its tokens. Leave out pooling {pooling}.")
-        return static_student(build(teacher, pooling=teacher_pooling, device=device), texts, number)
+        return static_student(_of_one_encoder(build(teacher, pooling=teacher_pooling, device=device)), texts, number)
     if number is None:
         raise ConfigError("layers takes the number of layers to keep, as in layers:3; received none.")
     cut = spaced_layers if spacing == "even" else first_layers
-    return cut(build(teacher, pooling=pooling or teacher_pooling, first=first, device=device), number)
+    return cut(_of_one_encoder(build(teacher, pooling=pooling or teacher_pooling, first=first, device=device)), number)
+
+
+def _of_one_encoder(model: SentenceTransformer) -> SentenceTransformer:
+    refuse_routes(model, "Distillation")
+    return model
 
 
 def _number(student: str, text: str | None) -> int | None:

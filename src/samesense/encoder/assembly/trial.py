@@ -8,9 +8,9 @@ from sentence_transformers.base.modules import Router
 from sentence_transformers.util import batch_to_device
 from torch import Tensor
 
-from samesense.encoder.forward.batching import default_prompt
 from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.grad_cache import forward
+from samesense.encoder.forward.routes import default_prompt
 from samesense.errors import ModelError
 
 TEXT = "a man and 2 dogs"

@@ -17,7 +17,9 @@ from torch.nn import functional as F
 from samesense.encoder.each_once import within_budget
 from samesense.encoder.forward.grad_cache import Features, forward, replayed
 from samesense.encoder.forward.packing import first_position, pack, packs
+from samesense.encoder.forward.routes import prompt_of
 from samesense.errors import ModelError
+from samesense.types import TaskName
 
 CHUNK_COST = 64
 """Cost of one more forward, in tokens: below that much saved padding a cut does not pay (measured on CPU)."""
@@ -26,27 +28,31 @@ GROUP_COST = 300
 """The same for packed texts: their padding costs attention alone, a further group some thirty operations a layer."""
 
 
-def default_prompt(model: SentenceTransformer | CrossEncoder) -> str:
-    """Return the text that a model reads before every other; empty for none."""
-    return (model.prompts.get(model.default_prompt_name) or "") if model.default_prompt_name else ""
-
-
 def tokenised(
-    model: SentenceTransformer | CrossEncoder, texts: Sequence[Any], max_length: int | None = None
+    model: SentenceTransformer | CrossEncoder,
+    texts: Sequence[Any],
+    max_length: int | None = None,
+    *,
+    task: TaskName | None = None,
 ) -> Features:
-    """Return texts, or pairs, as a model reads them: behind its default prompt, and cut to ``max_length`` tokens.
+    """Return texts, or pairs, as a model reads them: behind its prompt, and cut to ``max_length`` tokens.
 
-    ``None`` cuts to the model's own length, and so does a greater one.
+    ``None`` cuts to the model's own length, and so does a greater one. The texts are queries or documents by ``task``,
+    or neither.
     """
     shorter = max_length is not None and max_length < (model.max_seq_length or max_length)
     cut = {"max_length": max_length} if shorter else {}
     try:
-        features: Features = model.preprocess(list(texts), prompt=default_prompt(model) or None, **cut)
+        features: Features = model.preprocess(list(texts), prompt=prompt_of(model, task) or None, **cut, **_as(task))
     except Exception as error:
         if type(error) is not Exception:  # the tokenizers library raises nothing narrower
             raise
         raise ModelError(f"The model's tokenizer cannot read a text: {error}. Is its folder damaged?") from error
     return features
+
+
+def _as(task: TaskName | None) -> dict[str, Any]:
+    return {} if task is None else {"task": task}
 
 
 def embed_columns(

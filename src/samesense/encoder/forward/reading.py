@@ -11,28 +11,27 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
-from samesense.encoder.forward.batching import default_prompt, tokenised
+from samesense.encoder.forward.batching import tokenised
 from samesense.encoder.forward.grad_cache import Features
+from samesense.encoder.forward.routes import input_of, longest_of, prompt_of
 from samesense.encoder.pieces import Cutter, Pieces
 from samesense.encoder.tokens import reading_by, unknown_id
 from samesense.encoder.unread import Unread
 from samesense.encoder.windows import Reading, Span
 from samesense.errors import ModelError
-from samesense.types import Pair
+from samesense.types import Pair, TaskName
 
 PAIR_ADDS = 3
 """Tokens that a cross-encoder adds to those of a pair, or one more."""
 
 
-def reading_of(model: SentenceTransformer | CrossEncoder) -> Reading:
-    """Return how a model reads texts; ModelError where spans are asked for and its tokenizer has none."""
-    first: Any = model[0]
-    tokenizer, prompt = getattr(first, "tokenizer", None), default_prompt(model)
+def reading_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None = None) -> Reading:
+    """Return how a model reads texts of a task; ModelError where spans are asked for and its tokenizer has none."""
+    tokenizer, prompt = getattr(input_of(model, task), "tokenizer", None), prompt_of(model, task)
     if isinstance(tokenizer, Tokenizer):  # of a static model, which cuts if its file says so
         longest = (tokenizer.truncation or {}).get("max_length")
         return reading_by(tokenizer, prompt=prompt, special=False, longest=longest)
-    limit = model.max_seq_length
-    longest = limit if isinstance(limit, int) else None
+    longest = longest_of(model, task)
     if not callable(tokenizer) or not hasattr(tokenizer, "unk_token_id"):
         return Reading(None, lambda texts: [0] * len(texts), _no_spans)
     return (_fast if getattr(tokenizer, "is_fast", False) else _slow)(tokenizer, longest, prompt)
@@ -99,19 +98,19 @@ class Watch:
     Only texts whose tokens may tell of something unread are tokenised again.
     """
 
-    def __init__(self, model: SentenceTransformer) -> None:
+    def __init__(self, model: SentenceTransformer, task: TaskName | None = None) -> None:
         self.unread = Unread()
-        self._model = model
-        self._reading = reading_of(model)
+        self._model, self._task = model, task
+        self._reading = reading_of(model, task)
         self._added = self._reading.lengths([""])[0]  # the tokens of no text
-        tokenizer = getattr(model[0], "tokenizer", None)
+        tokenizer = getattr(input_of(model, task), "tokenizer", None)
         bare = isinstance(tokenizer, Tokenizer)
         self._unknown = unknown_id(tokenizer) if bare else getattr(tokenizer, "unk_token_id", None)
         self.unread.longest = self._reading.longest or 0
 
     def read(self, texts: Sequence[str]) -> None:
         """Look at texts of which a model is given no features here."""
-        self.look(texts, tokenised(self._model, texts))
+        self.look(texts, tokenised(self._model, texts, task=self._task))
 
     def look(self, texts: Sequence[str], features: Features) -> None:
         """Look at texts of which a model was given these features."""

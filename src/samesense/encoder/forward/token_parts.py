@@ -11,8 +11,9 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from sentence_transformers.util import batch_to_device
 from torch import Tensor
 
-from samesense.encoder.forward.batching import default_prompt, tokenised
+from samesense.encoder.forward.batching import tokenised
 from samesense.encoder.forward.dropout import without_dropout
+from samesense.encoder.forward.routes import default_prompt
 from samesense.errors import ModelError
 from samesense.types import Embeddings
 

@@ -11,7 +11,15 @@ from typing import Any
 import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
-from samesense.encoder.forward.batching import default_prompt
+from samesense.encoder.forward.routes import (
+    default_prompt,
+    has_routes,
+    input_of,
+    longest_of,
+    prompt_of,
+    tells_tasks_apart,
+)
+from samesense.encoder.names import PROMPTS
 from samesense.encoder.saving.portable import make_portable
 from samesense.errors import OutputError
 from samesense.execution.progress import without_bars
@@ -96,7 +104,11 @@ def model_identity(model: SentenceTransformer, precision: str) -> str:
     from the model in memory, so whatever was changed after loading counts.
     """
     sha256, prompt = content_hash(_content(model)), default_prompt(model)
-    known = {"sha256": sha256, "precision": precision, "tokens": model.max_seq_length, "prompt": prompt}
+    known: dict[str, Any] = {
+        "sha256": sha256, "precision": precision, "tokens": model.max_seq_length, "prompt": prompt,
+    }  # fmt: skip
+    if tells_tasks_apart(model):
+        known |= {task: [prompt_of(model, task), longest_of(model, task)] for task in PROMPTS}
     return json.dumps(known if model.truncate_dim is None else {**known, "dim": model.truncate_dim})
 
 
@@ -106,9 +118,15 @@ def _content(model: SentenceTransformer) -> Iterator[bytes | memoryview]:
         yield value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
     settings = [[type(module).__name__, _settings(module)] for module in model]
     yield json.dumps(settings, sort_keys=True, default=str).encode()
-    yield _tokenizer_text(model.tokenizer).encode()
-    side = getattr(model.tokenizer, "truncation_side", "right")
-    yield b"" if side == "right" else str(side).encode()
+    for tokenizer in _tokenizers(model):
+        yield _tokenizer_text(tokenizer).encode()
+        side = getattr(tokenizer, "truncation_side", "right")
+        yield b"" if side == "right" else str(side).encode()
+
+
+def _tokenizers(model: SentenceTransformer) -> list[Any]:
+    """Return the tokenizer of a model, or of each of its routes."""
+    return [input_of(model, task).tokenizer for task in PROMPTS] if has_routes(model) else [model.tokenizer]
 
 
 def _settings(module: Any) -> list[Any]:

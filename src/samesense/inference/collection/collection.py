@@ -241,7 +241,7 @@ class Collection:
         if not given:
             return []
         words = given if hybrid else None
-        rows = model.unit(given)
+        rows = model.unit_queries(given)
         return self.search(rows, top=top, where=where, exact=exact, words=words, identity=model.identity, texts=given)
 
     def text_search(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ class Embedder:
         precision: arithmetic, for people and for opening it again.
         windows: cuts texts into windows that the encoder reads whole.
         look: counts what is not read of texts whose vectors are there already.
+        longest: tokens that are read of a text, ``None`` for any number.
+        encode_queries: the same as ``encode`` for queries, where these are encoded otherwise.
     """
 
     encode: Encode
@@ -38,6 +41,8 @@ class Embedder:
     precision: str = "float32"
     windows: Callable[[Sequence[str]], Windows] = cut_texts
     look: Look | None = None
+    encode_queries: Encode | None = None
+    longest: int | None = None
 
     def __post_init__(self) -> None:
         if not self.identity:
@@ -49,7 +54,15 @@ class Embedder:
         Raises:
             ModelError: if the encoder does not give one finite row a text that is not all zeros.
         """
-        return unit_rows(nonzero_rows(checked_rows(np.asarray(self.encode(texts)), texts), texts))
+        return _unit(self.encode, texts)
+
+    def unit_queries(self, texts: list[str]) -> Embeddings:
+        """Return the same of queries."""
+        return _unit(self.encode_queries or self.encode, texts)
+
+
+def _unit(encode: Encode, texts: list[str]) -> Embeddings:
+    return unit_rows(nonzero_rows(checked_rows(np.asarray(encode(texts)), texts), texts))
 
 
 def open_embedder(name: str, precision: str = "auto", *, identity: str | None = None) -> Embedder:
@@ -74,4 +87,16 @@ def embedder_of(model: Model, name: str) -> Embedder:
     """Return a loaded model as what a collection needs of it; ModelError for a cross-encoder."""
     said = "bfloat16" if "bfloat16" in model.protocol else "float32"  # a map has no backend, and says it in words
     precision = model.backend.removeprefix("torch-") or said
-    return Embedder(model.encode, model.identity, name, precision, model.windows, model.look)
+    if not model.tells_tasks_apart:
+        reading = model.reading
+        longest = None if reading is None else reading.longest
+        return Embedder(model.encode, model.identity, name, precision, model.windows, model.look, longest=longest)
+    return Embedder(
+        partial(model.encode, task="document"),
+        model.identity,
+        name,
+        precision,
+        partial(model.windows, task="document"),
+        partial(model.look, task="document"),
+        partial(model.encode, task="query"),
+    )

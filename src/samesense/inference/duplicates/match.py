@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from samesense.inference.search.exact import Best, nearest, unit_rows
 from samesense.inference.search.lists import blocks, make_lists, near_in_lists
 from samesense.inference.search.mining import check_threshold, parts
 from samesense.inference.search.ties import groups, in_order, same_as
-from samesense.types import Embeddings, Indices
+from samesense.types import Embeddings, Indices, TaskName
 
 
 class Match(NamedTuple):
@@ -118,6 +118,8 @@ def match(
     Of each text the :data:`~samesense.inference.duplicates.links.LINKS_PER_ROW` closest are looked at, or ``top`` if
     that is more. Rows that tie are in the order of the second list.
 
+    A model that tells queries from documents reads the first list as queries.
+
     Args:
         texts: of the first list, one a row.
         others: of the second.
@@ -142,9 +144,11 @@ def match(
     here = len(first.texts)
     what = f"match, {'approximate' if approximate else 'exact'}, {here} texts, {count} each"
     both = [*first.texts, *second.texts]
-    made = open_work(work, what, model, both, chunk)
-    unlike = Unlike(both, model.reading, in_windows=chunk is not None)
-    same = _same_texts(first, second)
+    apart = model.tells_tasks_apart
+    made = open_work(work, what, model, both, chunk, here if apart else None)
+    readings = [model.reading_for(task) for task in get_args(TaskName)] if apart else [model.reading]
+    unlike = Unlike(both, *readings, in_windows=chunk is not None)
+    same = np.full(here, -1) if apart else _same_texts(first, second)
 
     def at(cut: float) -> Matched:
         floor = cut if work is None else max(-1.0, cut - ROOM)
@@ -152,11 +156,10 @@ def match(
         links = made.links(cut, lambda vectors: find(vectors, here, floor, count))
         links, left = _alike(links, cut, unlike, here)
         links = _with_same(links, same)
-        pairs = _one_to_one(links, cut, first, second) if one_to_one else _closest(links, cut, first, second, top)
-        apart = np.isin(first.of_row, left)
+        pairs = _one_to_one(links, first, second, same) if one_to_one else _closest(links, first, second, top)
         return Matched(
             threshold=cut, pairs=pairs, rows=len(texts), recall=links.recall, sampled=links.sampled,
-            unmerged=np.flatnonzero(apart), anew=at,
+            unmerged=np.flatnonzero(np.isin(first.of_row, left)), anew=at,
         )  # fmt: skip
 
     return at(threshold)
@@ -218,7 +221,7 @@ def _approximate(vectors: Embeddings, here: int, floor: float, count: int) -> Li
     return Links(first[best], second[best], scores[best], beyond, floor, lists.recall, lists.sampled)
 
 
-def _closest(links: Links, threshold: float, first: Distinct, second: Distinct, top: int) -> list[Match]:
+def _closest(links: Links, first: Distinct, second: Distinct, top: int) -> list[Match]:
     """Return for each row of the first list its matches, ``top`` at most, the closest first, then by row."""
     of_text: list[list[Match]] = [[] for _ in first.texts]
     copies = _rows(second)
@@ -228,7 +231,7 @@ def _closest(links: Links, threshold: float, first: Distinct, second: Distinct, 
     return [one._replace(row=row) for row, text in enumerate(first.of_row.tolist()) for one in of_text[text]]
 
 
-def _one_to_one(links: Links, threshold: float, first: Distinct, second: Distinct) -> list[Match]:
+def _one_to_one(links: Links, first: Distinct, second: Distinct, own: Indices) -> list[Match]:
     """Return matches that share no row, the closest first; a row whose matches are all taken has none.
 
     Rows with the same text are matched before any others. Of those that tie, rows of the first list go in their order,
@@ -236,7 +239,7 @@ def _one_to_one(links: Links, threshold: float, first: Distinct, second: Distinc
     """
     waiting, free = ([deque(rows.tolist()) for rows in _rows(texts)] for texts in (first, second))
     found: list[Match] = []
-    for tied in _tied(list(_at(links, first, second)), first, second):
+    for tied in _tied(list(_at(links, first, second)), own.tolist()):
         others: dict[int, dict[int, float]] = {}
         for text, other, score in tied:
             others.setdefault(text, {})[other] = score
@@ -267,14 +270,12 @@ def _at(links: Links, first: Distinct, second: Distinct) -> Iterator[tuple[int, 
         yield from ((text, other, score) for other, score in zip(others.tolist(), scores.tolist(), strict=True))
 
 
-def _tied(
-    links: list[tuple[int, int, float]], first: Distinct, second: Distinct
-) -> Iterator[list[tuple[int, int, float]]]:
-    """Yield groups of links that tie, the closest first, and before all those of rows with the same text."""
-    same = [link for link in links if first.texts[link[0]] == second.texts[link[1]]]
+def _tied(links: list[tuple[int, int, float]], own: list[int]) -> Iterator[list[tuple[int, int, float]]]:
+    """Yield groups of links that tie, the closest first, and before all those of a text to its ``own`` place."""
+    same = [link for link in links if own[link[0]] == link[1]]
     if same:
         yield same
-    rest = sorted((link for link in links if first.texts[link[0]] != second.texts[link[1]]), key=lambda link: -link[2])
+    rest = sorted((link for link in links if own[link[0]] != link[1]), key=lambda link: -link[2])
     numbers = groups(np.array([score for _, _, score in rest])).tolist()
     for _, tied in groupby(zip(numbers, rest, strict=True), key=lambda one: one[0]):
         yield [link for _, link in tied]

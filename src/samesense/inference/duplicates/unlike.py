@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from samesense.encoder.pieces import Pieces, differ_unread, whole
+from samesense.encoder.pieces import Pieces, differ_unread
 from samesense.encoder.windows import Reading
 from samesense.types import Indices
 
@@ -21,17 +21,30 @@ class Unlike:
     Only texts that are compared are tokenised, each once.
     """
 
-    def __init__(self, texts: Sequence[str], reading: Reading | None, *, in_windows: bool = False) -> None:
-        """Take texts and how they are read, ``None`` for wholly; ``in_windows`` they are read to their ends."""
-        self._texts, self._in_windows = texts, in_windows
-        self._pieces_of = whole if reading is None else reading.pieces_of
+    def __init__(self, texts: Sequence[str], *readings: Reading | None, in_windows: bool = False) -> None:
+        """Take texts and how they are read, ``None`` for wholly, or in which ways; ``in_windows`` to their ends."""
+        self._each = [_Read(texts, reading, in_windows) for reading in readings if reading is not None]
+
+    def __call__(self, first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
+        """Return which pairs of texts, by their numbers, differ in what was not read in some way ``(pairs,)``."""
+        found = np.zeros(len(first), dtype=bool)
+        for each in self._each:
+            found |= each.differ(first, second)
+        return found
+
+
+class _Read:
+    """Texts as they are read in one way."""
+
+    def __init__(self, texts: Sequence[str], reading: Reading, in_windows: bool) -> None:
+        self._texts, self._in_windows, self._pieces_of = texts, in_windows, reading.pieces_of
         count = len(texts)
         self._seen, self._cut = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         self._strange, self._end = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         self._pieces: dict[int, Pieces] = {}
 
-    def __call__(self, first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
-        """Return which pairs of texts, by their numbers, differ in what was not read ``(pairs,)``."""
+    def differ(self, first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
+        """Return which pairs of texts differ in what was not read ``(pairs,)``."""
         self._look(np.union1d(first, second))
         differ: npt.NDArray[np.bool_] = self._strange[first] != self._strange[second]
         cut = ~differ & (self._cut[first] | self._cut[second])

@@ -71,7 +71,14 @@ def _read(path: Path) -> Links:
         raise DataError(f"{path} cannot be read ({error}). Delete the folder; it will be made anew.") from error
 
 
-def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str], chunk: Chunk | None = None) -> Work:
+def open_work(
+    folder: Path | None,
+    what: str,
+    model: Model,
+    texts: Sequence[str],
+    chunk: Chunk | None = None,
+    queries: int | None = None,
+) -> Work:
     """Return the work on these texts, encoding them unless that is done; equal texts should be given once.
 
     Args:
@@ -81,6 +88,7 @@ def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]
         model: encodes the texts.
         texts: they.
         chunk: what is taken of the windows of texts that are longer than what the model reads; ``None`` cuts them.
+        queries: so many of the first texts are queries and the others documents; ``None`` makes no difference.
 
     Raises:
         OutputError: if the folder holds something else, or work on other texts or by another model, or another process
@@ -90,7 +98,7 @@ def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]
     if folder is None:
         holder = TemporaryDirectory(prefix="samesense-")
         place = Path(holder.name)
-        dim = write_unit_vectors(model, texts, place / VECTORS, chunk=chunk)
+        dim = write_unit_vectors(model, texts, place / VECTORS, chunk=chunk, queries=queries)
         return Work(place, About(what, "", "", len(texts), dim), holder)
     what = what if chunk is None else f"{what}, {chunk} of windows"
     known = {"what": what, "texts": rows_hash(texts), "model": json_hash(model.identity)}
@@ -101,7 +109,7 @@ def open_work(folder: Path | None, what: str, model: Model, texts: Sequence[str]
         with only_writer(folder), kept_while_unfinished(folder / UNFINISHED):
             identity = model.identity if chunk is None else f"{model.identity} {chunk} of windows"
             unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
-            dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk)
+            dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk, queries)
             write_json(folder / ABOUT, asdict(About(**known, rows=len(texts), dim=dim)))
     else:
         model.look(texts if chunk is None else model.windows(texts).texts)

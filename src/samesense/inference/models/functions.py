@@ -18,7 +18,7 @@ from samesense.errors import ConfigError, ModelError
 from samesense.hashes import content_hash
 from samesense.inference.models.chat import Chat
 from samesense.inference.models.model import Model
-from samesense.types import Embeddings, Encode, Precision
+from samesense.types import Embeddings, Encode, Precision, TaskName
 
 if TYPE_CHECKING:
     from samesense.context.origin.banked import BankOrigin
@@ -45,12 +45,15 @@ class FunctionEncoder:
         *,
         uncached: Encode | None = None,
         reading: Callable[[], Reading | None] | None = None,
+        behind: Model | None = None,
     ) -> None:
         """Take a function, and what tells it from others, if anything does.
 
         ``uncached`` is the function without what it remembers, if it remembers anything; ``reading`` returns how much
-        it reads of a text, ``None`` being all. An encoder of functions that can be pickled can be, too.
+        it reads of a text, ``None`` being all. A function of the vectors of a model takes a ``task`` where the model
+        tells queries from documents, and has it ``behind`` it. An encoder of functions that can be pickled can be, too.
         """
+        self._behind = behind
         self._function, self.protocol, self._identity = function, protocol, identity
         self._reading = reading
         self.encode_uncached = uncached or function
@@ -70,13 +73,28 @@ class FunctionEncoder:
             )
         return self._identity()
 
+    @property
+    def tells_tasks_apart(self) -> bool:
+        """Whether queries and documents have vectors of their own."""
+        return self._behind is not None and self._behind.tells_tasks_apart
+
+    def reading_for(self, task: TaskName | None) -> Reading | None:
+        """Return how texts of a task are read."""
+        return self.reading if self._behind is None else self._behind.reading_for(task)
+
     def encode(
-        self, texts: Sequence[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        normalize: bool = False,
+        on_progress: Callable[[int], None] | None = None,
+        task: TaskName | None = None,
     ) -> Embeddings:
         """Return the function's vectors, float32 ``(texts, dim)``; ModelError if they are not one finite row a text."""
         if not len(texts):
             return np.zeros((0, 0), dtype=np.float32)
-        rows = checked_rows(np.asarray(self._function(texts)), texts).astype(np.float32, copy=False)
+        as_task: dict[str, Any] = {} if task is None else {"task": task}
+        rows = checked_rows(np.asarray(self._function(texts, **as_task)), texts).astype(np.float32, copy=False)
         if on_progress is not None:
             on_progress(len(texts))
         return unit(rows) if normalize else rows

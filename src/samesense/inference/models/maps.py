@@ -11,7 +11,7 @@ from samesense.hashes import text_hash
 from samesense.inference.models.functions import FunctionEncoder
 from samesense.inference.models.model import Model
 from samesense.inference.names import parse_maps
-from samesense.types import Embeddings, Encode
+from samesense.types import Embeddings, TaskName
 
 
 def apply_maps(
@@ -60,11 +60,17 @@ def _behind(model: Model, apply: Callable[[Embeddings], Embeddings], words: str,
         partial(_mapped_identity, model, identity),
         uncached=partial(_mapped_vectors, apply, model.encode_uncached),
         reading=partial(getattr, model, "reading"),
+        behind=model,
     )
 
 
-def _mapped_vectors(apply: Callable[[Embeddings], Embeddings], encode: Encode, texts: Sequence[str]) -> Embeddings:
-    return apply(encode(texts))
+def _mapped_vectors(
+    apply: Callable[[Embeddings], Embeddings],
+    encode: Callable[..., Embeddings],
+    texts: Sequence[str],
+    task: TaskName | None = None,
+) -> Embeddings:
+    return apply(encode(texts, task=task))
 
 
 def _mapped_identity(model: Model, words: str) -> str:

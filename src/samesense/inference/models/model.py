@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +17,7 @@ from samesense.encoder.windows import Reading, Windows, cut_texts, unread_of
 from samesense.errors import DataError, ModelError
 from samesense.inference.models.backends import Choice
 from samesense.inference.onnx.encoder import OnnxEncoder
-from samesense.types import Embeddings, Encode, Pair, Score, Scores
+from samesense.types import Embeddings, Encode, Pair, Score, Scores, TaskName
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -41,7 +41,12 @@ class Encoder(Protocol):
         """A text that is the same only for encoders that give the same vectors."""
 
     def encode(
-        self, texts: Sequence[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        normalize: bool = False,
+        on_progress: Callable[[int], None] | None = None,
+        task: TaskName | None = None,
     ) -> Embeddings:
         """Return the embeddings; see :meth:`Model.encode`."""
 
@@ -82,7 +87,7 @@ class Model:
         """
         self._encoder = encoder
         self._pair_score = score
-        self._cache: EmbeddingCache | None = None
+        self._caches: dict[TaskName | None, EmbeddingCache] | None = None
         self.name, self.seed, self.choice, self.cross_encoder = name, seed, choice, cross_encoder
         self._protocol = protocol
         self.home: tuple[str, Path | None] | None = None
@@ -132,8 +137,8 @@ class Model:
         state = dict(self.__dict__)
         if self.reopen is not None:
             state.update(_encoder=None, _pair_score=None)
-        state["_cache"] = None
-        state["remembers"] = self._cache is not None
+        state["_caches"] = None
+        state["remembers"] = self._caches is not None
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -204,7 +209,12 @@ class Model:
         return self._encoder
 
     def encode(
-        self, texts: str | Iterable[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
+        self,
+        texts: str | Iterable[str],
+        *,
+        normalize: bool = False,
+        on_progress: Callable[[int], None] | None = None,
+        task: TaskName | None = None,
     ) -> Embeddings:
         """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; of one text ``(dim,)``.
 
@@ -212,20 +222,29 @@ class Model:
             texts: one string, or any number; equal ones are computed once.
             normalize: scale every row to unit length.
             on_progress: called with the number of texts that have just been finished.
+            task: ``"query"`` or ``"document"``, for models that tell them apart by routes or prompts; ``None`` for
+                neither.
 
         Raises:
             DataError: for a table, or anything else that holds no texts.
             ModelError: for a cross-encoder, or if a text is not a string.
         """
         if isinstance(texts, str):
-            one: Embeddings = self.encode([texts], normalize=normalize, on_progress=on_progress)[0]
+            one: Embeddings = self.encode([texts], normalize=normalize, on_progress=on_progress, task=task)[0]
             return one
         given = listed(texts, "Texts")
-        if self._cache is None:
-            return self._embedder.encode(given, normalize=normalize, on_progress=on_progress)
-        self._cache.fill(given, on_progress=on_progress)
-        rows = self._cache(given)
+        task = task if self.tells_tasks_apart else None
+        if self._caches is None:
+            return self._embedder.encode(given, normalize=normalize, on_progress=on_progress, **_as(task))
+        cache = self._cache_of(task)
+        cache.fill(given, on_progress=on_progress)
+        rows = cache(given)
         return unit(rows) if normalize else rows
+
+    @property
+    def tells_tasks_apart(self) -> bool:
+        """Whether queries and documents have vectors of their own, by routes or prompts of the model."""
+        return bool(getattr(self._encoder, "tells_tasks_apart", False))
 
     @property
     def reading(self) -> Reading | None:
@@ -233,18 +252,23 @@ class Model:
         found: Reading | None = getattr(self._embedder, "reading", None)
         return found
 
-    def look(self, texts: Sequence[str]) -> None:
+    def reading_for(self, task: TaskName | None) -> Reading | None:
+        """How much the model reads of a text of a task; ``None`` for all of it."""
+        by_task: Callable[[TaskName | None], Reading | None] | None = getattr(self._embedder, "reading_for", None)
+        return self.reading if by_task is None else by_task(task)
+
+    def look(self, texts: Sequence[str], task: TaskName | None = None) -> None:
         """Count what is not read of texts whose vectors are there already; see :mod:`samesense.encoder.unread`."""
-        note(unread_of(list(dict.fromkeys(texts)), self.reading), self._embedder)
+        note(unread_of(list(dict.fromkeys(texts)), self.reading_for(task)), self._embedder)
 
-    def windows(self, texts: Sequence[str]) -> Windows:
+    def windows(self, texts: Sequence[str], task: TaskName | None = None) -> Windows:
         """Return texts as windows that the model reads whole; see :mod:`samesense.encoder.windows`."""
-        return cut_texts(texts, self.reading)
+        return cut_texts(texts, self.reading_for(task))
 
-    def encode_uncached(self, texts: Sequence[str]) -> Embeddings:
+    def encode_uncached(self, texts: Sequence[str], *, task: TaskName | None = None) -> Embeddings:
         """Encode as :meth:`encode` does, with nothing remembered before or after: what it costs to encode."""
         encode: Encode = getattr(self._embedder, "encode_uncached", self._embedder.encode)
-        return encode(texts)
+        return encode(texts, **_as(task if self.tells_tasks_apart else None))
 
     def scores_uncached(self, pairs: Sequence[Pair]) -> Scores:
         """Score as :meth:`scores` does, with nothing remembered before or after."""
@@ -262,12 +286,26 @@ class Model:
         """
         if self._encoder is not None:
             identity = "" if folder is None else self.identity
-            self._cache = EmbeddingCache(self._encoder.encode, folder=folder, identity=identity, look=self.look)
+            self._caches = {
+                None: EmbeddingCache(self._encoder.encode, folder=folder, identity=identity, look=self.look)
+            }
             self._cache_folder = folder
+
+    def _cache_of(self, task: TaskName | None) -> EmbeddingCache:
+        """Return what is remembered of texts of a task."""
+        if self._caches is None:
+            raise ModelError("Nothing is remembered. Call remember first.")
+        if task not in self._caches:
+            identity = "" if self._cache_folder is None else f"{self.identity} {task}"
+            self._caches[task] = EmbeddingCache(
+                partial(self._embedder.encode, task=task), folder=self._cache_folder, identity=identity,
+                look=partial(self.look, task=task),
+            )  # fmt: skip
+        return self._caches[task]
 
     def fill(self, texts: Iterable[str], *, on_progress: Callable[[int], None] | None = None) -> int:
         """Encode what is not remembered yet; return how many texts that were, 0 where nothing is remembered."""
-        return 0 if self._cache is None else self._cache.fill(texts, on_progress=on_progress)
+        return 0 if self._caches is None else self._cache_of(None).fill(texts, on_progress=on_progress)
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -313,6 +351,11 @@ class Model:
                 f"{type(text1).__name__} and {type(text2).__name__}. Many pairs: scores(list(zip(texts1, texts2)))."
             )
         return float(self.scores([(text1, text2)], calibrated=calibrated)[0])
+
+
+def _as(task: TaskName | None) -> dict[str, Any]:
+    """Return the task where there is one: a function knows of none."""
+    return {} if task is None else {"task": task}
 
 
 def listed(given: Any, what: str) -> Sequence[Any]:

@@ -14,11 +14,20 @@ from samesense.encoder.forward.batching import tokenised
 from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.encoder.forward.reading import Watch, reading_of
+from samesense.encoder.forward.routes import (
+    has_routes,
+    longest_of,
+    prompt_of,
+    route_of,
+    say_default_route,
+    tells_tasks_apart,
+)
+from samesense.encoder.names import PROMPTS
 from samesense.encoder.saving.storage import model_identity
 from samesense.encoder.unread import note
 from samesense.encoder.windows import Reading
 from samesense.execution.threads import torch_threads
-from samesense.types import Embeddings, Precision
+from samesense.types import Embeddings, Precision, TaskName
 
 
 class TorchEncoder:
@@ -46,7 +55,7 @@ class TorchEncoder:
     def protocol(self) -> str:
         """In words, everything that changes a figure."""
         model = self.sentence_transformer
-        longest = model.max_seq_length
+        longest = longest_of(model, None)
         parts = [
             "cosine",
             f"{describe_pooling(model)} pooling",
@@ -55,6 +64,10 @@ class TorchEncoder:
         ]
         if model.default_prompt_name is not None:
             parts.append(f"prompt {model.prompts[model.default_prompt_name]!r}")
+        if has_routes(model):
+            parts.append(f"route {route_of(model, None)!r} for texts that are neither query nor document")
+        elif self.tells_tasks_apart:
+            parts += [f"prompt of a {task} {prompt_of(model, task)!r}" for task in PROMPTS]
         if model.truncate_dim is not None:
             parts.append(f"first {model.truncate_dim} dimensions")
         return ", ".join(parts)
@@ -65,12 +78,26 @@ class TorchEncoder:
         return model_identity(self.sentence_transformer, self._precision)
 
     @property
+    def tells_tasks_apart(self) -> bool:
+        """Whether queries and documents have vectors of their own."""
+        return tells_tasks_apart(self.sentence_transformer)
+
+    @property
     def reading(self) -> Reading:
-        """How the model reads texts."""
-        return reading_of(self.sentence_transformer)
+        """How the model reads texts that are neither query nor document."""
+        return self.reading_for(None)
+
+    def reading_for(self, task: TaskName | None) -> Reading:
+        """Return how the model reads texts of a task."""
+        return reading_of(self.sentence_transformer, task)
 
     def encode(
-        self, texts: Sequence[str], *, normalize: bool = False, on_progress: Callable[[int], None] | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        normalize: bool = False,
+        on_progress: Callable[[int], None] | None = None,
+        task: TaskName | None = None,
     ) -> Embeddings:
         """Return the embeddings; see :func:`samesense.encoder.encode.encode`."""
         run = _encode_alone if self._deterministic else encode
@@ -81,6 +108,7 @@ class TorchEncoder:
                 precision=self._precision,
                 normalize=normalize,
                 on_progress=on_progress,
+                task=task,
             )
 
 
@@ -91,22 +119,26 @@ def _encode_alone(
     precision: Precision = "auto",
     normalize: bool = False,
     on_progress: Callable[[int], None] | None = None,
+    task: TaskName | None = None,
 ) -> Embeddings:
     """Return the embeddings of ``texts`` as :func:`samesense.encoder.encode.encode` does, with bits of the text alone.
 
     Every text is a batch of its own: how products are cut and summed depends on the shape of a batch, and so do the
     last bits. They depend on the number of threads too, which must be one.
     """
-    watch = Watch(model)
-    whole = _is_read(model, "")  # with special tokens every text is read
+    say_default_route(model, task)
+    watch, prompt = Watch(model, task), prompt_of(model, task)
+    as_task = {} if task is None else {"task": task}
+    whole = _is_read(model, "", task)  # with special tokens every text is read
 
     def embed(block: list[str]) -> Embeddings:
         watch.read(block)
         rows = np.zeros((len(block), model.get_embedding_dimension() or 0), dtype=np.float32)
-        read = [at for at, text in enumerate(block) if whole or _is_read(model, text)]
+        read = [at for at, text in enumerate(block) if whole or _is_read(model, text, task)]
         with autocast(model.device, inference_precision(precision, model.device)):
             if read:
-                rows[read] = model.encode([block[at] for at in read], batch_size=1, show_progress_bar=False)
+                some = [block[at] for at in read]
+                rows[read] = model.encode(some, batch_size=1, show_progress_bar=False, prompt=prompt, **as_task)
         return rows
 
     with without_dropout(model):
@@ -117,7 +149,7 @@ def _encode_alone(
     return rows
 
 
-def _is_read(model: SentenceTransformer, text: str) -> bool:
+def _is_read(model: SentenceTransformer, text: str, task: TaskName | None) -> bool:
     """Return whether a tokenizer makes a token of a text; one without special tokens makes none of an empty one."""
-    mask = tokenised(model, [text]).get("attention_mask")
+    mask = tokenised(model, [text], task=task).get("attention_mask")
     return mask is None or bool(mask.any())

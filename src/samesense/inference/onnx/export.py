@@ -24,8 +24,9 @@ from samesense.encoder.assembly.pooling import describe_pooling
 from samesense.encoder.assembly.vocabulary import fast_tokenizer
 from samesense.encoder.cosine import checked_rows, cosine_score, unit
 from samesense.encoder.encode import encode
-from samesense.encoder.forward.batching import default_prompt, tokenised
+from samesense.encoder.forward.batching import tokenised
 from samesense.encoder.forward.precision import has_bfloat16
+from samesense.encoder.forward.routes import default_prompt, refuse_routes
 from samesense.encoder.names import resolve
 from samesense.encoder.saving.card import FILE as CARD
 from samesense.encoder.saving.card import Card, add_section, is_ours, write_card
@@ -147,6 +148,7 @@ def export(
     MissingExtraError.check("export", "onnx", "onnxscript")
     with stage("loading the model"):
         encoder = _opened(model)
+    refuse_routes(encoder, "An export")
     description = _described(encoder)
     with replacing_folder(target) as folder:
         save(encoder, folder)

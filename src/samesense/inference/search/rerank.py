@@ -38,17 +38,19 @@ def rerank(
     top_k: int = 10,
     *,
     noise: tuple[float, float] = (TIE, TIE),
+    encode_query: Encode | None = None,
 ) -> list[Ranked]:
     """Return the ``top_k`` texts nearest to ``query`` by cosine, in the order in which a cross-encoder puts them.
 
     The cross-encoder reads the query first and sees ``top_k`` pairs, however many texts there are. Of texts that tie
     the query's own comes first, and others stay in the order given; ``noise`` is that of both models, see
-    :mod:`samesense.inference.search.ties`. ModelError if a model gives another number of rows or scores than asked for,
+    :mod:`samesense.inference.search.ties`; ``encode_query`` is for a query where it is encoded otherwise than the
+    texts. ModelError if a model gives another number of rows or scores than asked for,
     or one that is not finite.
     """
     if top_k < 1:
         raise ConfigError(f"At least one text must be asked for; received {top_k}. Example: 10")
-    cosines = cosine_score(bi)([(query, text) for text in texts])
+    cosines = cosine_score(bi, encode_query)([(query, text) for text in texts])
     same = same_as(query, texts)
     found = in_order(cosines, np.arange(len(texts)), same, noise[0])[:top_k]
     scores = np.asarray(cross([(query, texts[place]) for place in found]), dtype=np.float64)

@@ -33,6 +33,7 @@ from samesense.inference.serve.schemas import (
     RerankRequest,
     SearchRequest,
     SimilarityRequest,
+    task_of,
 )
 from samesense.inference.serve.service import EmbeddingService, Service
 from samesense.inference.serve.services import Services
@@ -105,7 +106,7 @@ def _add_work(app: FastAPI, services: Services) -> None:
 
     async def _embedded(request: Request, form: EmbeddingsRequest, service: EmbeddingService) -> Response:
         async def work() -> Answer:
-            rows, tokens = await service.embed(form.input, "input")
+            rows, tokens = await service.embed(form.input, "input", task=task_of(form.input_type))
             rows = service.shortened(rows, form.dimensions)
             return lambda: embeddings_answer(rows, form.encoding_format) | signed(service, tokens)
 

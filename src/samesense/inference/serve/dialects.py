@@ -20,7 +20,7 @@ from samesense.inference.search.exact import unit_rows
 from samesense.inference.serve.answers import Answer, finish
 from samesense.inference.serve.errors import invalid
 from samesense.inference.serve.responses import ranked, signed
-from samesense.inference.serve.schemas import Documents, Form, Input, RerankRequest, Texts
+from samesense.inference.serve.schemas import Documents, Form, Input, RerankRequest, Texts, task_of
 from samesense.inference.serve.service import EmbeddingService
 from samesense.inference.serve.services import Services
 from samesense.types import Embeddings
@@ -163,7 +163,7 @@ def _add_cohere(app: FastAPI, services: Services) -> None:
             types = ["float"]
 
         async def work() -> Answer:
-            rows, tokens = await service.embed(form.texts, "texts", cut=cut)
+            rows, tokens = await service.embed(form.texts, "texts", task=task_of(form.input_type), cut=cut)
             rows = service.shortened(rows, form.output_dimension)
             return lambda: _cohere_answer(rows, types, form.texts, tokens)
 

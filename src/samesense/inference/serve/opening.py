@@ -81,6 +81,7 @@ def open_models(
                 calibration=known,
                 threshold=cut,
                 noise=noise_of(model.protocol),
+                tells_tasks_apart=model.tells_tasks_apart,
                 **work,
                 **how,
             )

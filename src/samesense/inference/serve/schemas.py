@@ -24,6 +24,8 @@ from pydantic import (
 )
 from typing_extensions import TypeAliasType
 
+from samesense.types import TaskName
+
 Ids = tuple[int, ...]
 """Token ids of one text."""
 
@@ -157,7 +159,20 @@ class EmbeddingsRequest(Form):
     input: Input
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(default=None, ge=1)
+    input_type: str | None = None
     user: str | None = None
+
+
+TASKS: dict[str, TaskName] = {
+    **dict.fromkeys(("query", "search_query", "retrieval.query"), "query"),
+    **dict.fromkeys(("document", "passage", "search_document", "retrieval.passage"), "document"),
+}
+"""What clients call the task of texts, as ``input_type`` of Cohere, Voyage and NVIDIA; another name is none."""
+
+
+def task_of(input_type: str | None) -> TaskName | None:
+    """Return the task of texts by the name that a client gives it."""
+    return TASKS.get(input_type.lower()) if input_type is not None else None
 
 
 class SimilarityRequest(_ModelForm):

@@ -9,11 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from functools import partial
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from samesense.encoder.cosine import checked_rows, cosine_score, nonzero_rows
+from samesense.encoder.cosine import checked_rows, cosine_score, nonzero_rows, row_cosines
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.collection.collection import Found
@@ -26,9 +27,17 @@ from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.metrics import ModelMetrics
 from samesense.inference.serve.schemas import Ids, SearchRequest
 from samesense.inference.serve.tokens import Tokens
-from samesense.types import Embeddings, Encode, Pair, Score, Scores
+from samesense.types import Embeddings, Encode, Pair, Score, Scores, TaskName
 
-Item = TypeVar("Item", str, Pair)
+
+class Asked(NamedTuple):
+    """A text of a task, where the model tells queries from documents."""
+
+    task: TaskName | None
+    text: str
+
+
+Item = TypeVar("Item", Asked, Pair)
 
 COUNTED = 2**16
 """Characters of texts whose tokens are counted at once: between them others have their turn."""
@@ -71,7 +80,7 @@ class Serving:
     Attributes:
         name: by which callers ask for it.
         tokens: of the model.
-        encode: texts in, embeddings out; or else
+        encode: texts in, and of which task they are, where that makes a difference; embeddings out; or else
         score: pairs in, scores out, of a cross-encoder.
         search: in a collection of its vectors, if there is one.
         calibration: what the scores mean on the scale of the user's labels, if it is known.
@@ -82,6 +91,7 @@ class Serving:
         token_ids: take token ids in place of texts; right only for callers that use the model's own tokenizer.
         long: texts longer than the model reads are cut, or refused.
         noise: how far a score may move with the texts beside it.
+        tells_tasks_apart: queries and documents are encoded apart.
     """
 
     name: str
@@ -96,6 +106,7 @@ class Serving:
     token_ids: bool = False
     long: Literal["cut", "refuse"] = "cut"
     noise: float = TIE
+    tells_tasks_apart: bool = False
 
 
 class Service(ABC, Generic[Item]):
@@ -225,7 +236,7 @@ class CrossEncoderService(Service[Pair]):
         return scores, sum(sizes)
 
 
-class EmbeddingService(Service[str]):
+class EmbeddingService(Service[Asked]):
     """A model of embeddings; ModelError at once if it cannot encode a text.
 
     ``dimension`` is that of the embeddings. A collection is searched in ``search_on``: a search may take long, and
@@ -241,28 +252,46 @@ class EmbeddingService(Service[str]):
         on: Executor,
         search_on: Executor,
     ) -> None:
-        def rows(texts: Sequence[str]) -> Embeddings:
-            found = checked_rows(np.asarray(encode(texts)), texts).astype(np.float32)
+        def rows_of(texts: Sequence[str], task: TaskName | None) -> Embeddings:
+            as_task: dict[str, Any] = {} if task is None else {"task": task}
+            run: Encode = partial(encode, **as_task)
+            found = checked_rows(np.asarray(run(texts)), texts).astype(np.float32)
             return unit_rows(np.asarray(nonzero_rows(found, texts))) if serving.normalize else found
+
+        def rows(asked: Sequence[Asked]) -> Embeddings:
+            tasks = list(dict.fromkeys(one.task for one in asked))
+            if len(tasks) == 1:
+                return rows_of([one.text for one in asked], tasks[0])
+            places = [[place for place, one in enumerate(asked) if one.task == task] for task in tasks]
+            parts = [rows_of([asked[at].text for at in own], task) for own, task in zip(places, tasks, strict=True)]
+            return np.concatenate(parts)[np.argsort(np.concatenate(places))]
 
         super().__init__(serving, rows, limits, metrics, on)
         self._search_on = search_on
-        self.dimension = rows(["One text."]).shape[1]
+        self.dimension = rows([Asked(None, "One text.")]).shape[1]
 
     def facts(self) -> dict[str, Any]:
         """Return what callers may know of the model, as JSON types."""
         return super().facts() | {"kind": "embeddings", "dimension": self.dimension}
 
     async def embed(
-        self, given: Sequence[str] | Sequence[Ids], param: str, *, cut: bool | None = None
+        self,
+        given: Sequence[str] | Sequence[Ids],
+        param: str,
+        *,
+        cut: bool | None = None,
+        task: TaskName | None = None,
     ) -> tuple[Embeddings, int]:
         """Return one vector an input ``(texts, dim)``, in order, and the tokens that the model reads.
+
+        ``task`` says whether they are queries or documents, for a model that tells them apart.
 
         RequestError if a limit is broken, or the queue is full.
         """
         texts = await self._as_texts(given, param)
         sizes = await self._sizes(texts, param, cut)
-        return await self.batcher.submit(texts, sizes), sum(sizes)
+        task = task if self.serving.tells_tasks_apart else None
+        return await self.batcher.submit([Asked(task, text) for text in texts], sizes), sum(sizes)
 
     async def similarities(
         self, pairs: Sequence[Pair], param: str = "pairs", *, cut: bool | None = None
@@ -271,6 +300,22 @@ class EmbeddingService(Service[str]):
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         rows, tokens = await self.embed(texts, param, cut=cut)
         return await asyncio.to_thread(_cosines, texts, rows, pairs), tokens
+
+    async def rerank(
+        self, query: str, documents: Sequence[str], param: str = "documents", *, cut: bool | None = None
+    ) -> tuple[Scores, int]:
+        """Return how well each document fits, and the tokens read."""
+        if not self.serving.tells_tasks_apart:
+            return await super().rerank(query, documents, param, cut=cut)
+        self.limits.check_texts(documents, param)
+        once = list(dict.fromkeys(documents))
+        (asked, first), (rows, more) = (
+            await self.embed([query], "query", cut=cut, task="query"),
+            await self.embed(once, param, cut=cut, task="document"),
+        )
+        place = {document: number for number, document in enumerate(once)}
+        scores = await asyncio.to_thread(row_cosines, asked, rows)
+        return scores[[place[document] for document in documents]], first + more
 
     async def search(self, queries: Sequence[str], form: SearchRequest) -> tuple[Sequence[Sequence[Found]], int]:
         """Return the hits of each query, best first, and the tokens read."""
@@ -285,7 +330,7 @@ class EmbeddingService(Service[str]):
         if form.words:
             self.limits.check_texts(queries, "query")
         else:
-            rows, tokens = await self.embed(queries, "query")
+            rows, tokens = await self.embed(queries, "query", task="query")
 
         def find(texts: Sequence[str], vectors: Embeddings) -> Sequence[Sequence[Found]]:
             if form.words:

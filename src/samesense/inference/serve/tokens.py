@@ -74,7 +74,7 @@ def served_tokens(model: Model) -> FastTokens:
 
 def tokens_of(model: Any) -> FastTokens:
     """Return the tokens of a sentence-transformers model, or of one of its cross-encoders."""
-    from samesense.encoder.forward.batching import default_prompt
+    from samesense.encoder.forward.routes import default_prompt
 
     own = fast_tokenizer(model, "Serving, which counts tokens,")
     special = own is not model.tokenizer  # a static model holds the bare tokenizer, and reads no special tokens

@@ -12,9 +12,9 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -24,6 +24,7 @@ from pydantic import Field
 from threadpoolctl import threadpool_limits
 
 from samesense.encoder.cosine import checked_rows, unit
+from samesense.encoder.unread import Unread, counted, note
 from samesense.encoder.vectors.quantize import Quantizer, VectorType
 from samesense.encoder.windows import Chunk
 from samesense.errors import DataError, ModelError
@@ -44,7 +45,7 @@ from samesense.inference.output import Encoded, check_format, write_rows
 from samesense.inference.rows import expand
 from samesense.inference.shards import input as inputs
 from samesense.inference.shards.input import Input
-from samesense.types import Embeddings, Precision
+from samesense.types import Embeddings, Precision, TaskName
 
 VECTORS = "vectors.json"
 """File of the folder that says how vectors are stored, if not in float32."""
@@ -68,6 +69,7 @@ class ShardSettings(Settings):
     device: str = Field("cpu", description="torch device of every worker")
     deterministic: bool = Field(False, description="bits of a vector depend on its text alone")
     prompt: str | None = Field(None, description="read before every text [the model's default]")
+    task: TaskName | None = Field(None, description="queries or documents, for a model that tells them apart")
 
     @property
     def on_gpu(self) -> bool:
@@ -103,10 +105,10 @@ def open_on_one_thread(model: str, settings: ShardSettings) -> Embedder:
 
     def encode(texts: Sequence[str]) -> Embeddings:
         with torch_threads(alone), threadpool_limits(alone, user_api="blas"):
-            rows = checked_rows(np.asarray(opened.encode_uncached(texts), dtype=np.float32), texts)
+            rows = checked_rows(np.asarray(opened.encode_uncached(texts, task=settings.task), dtype=np.float32), texts)
         return unit(rows) if settings.normalize else rows
 
-    return replace(embedder_of(opened, model), encode=encode)
+    return replace(embedder_of(opened, model), encode=encode, windows=partial(opened.windows, task=settings.task))
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,9 @@ class EncodeWork:
                 f"precision ({embedder.precision}). Copy its folder to this machine again, or state the precision."
             )
         texts, kept = self.source.read(shard)
-        rows, figures = embedded(embedder, texts, self.settings.chunk)
+        with counted(apart=True) as unread:
+            rows, figures = embedded(embedder, texts, self.settings.chunk)
+        figures |= {f"unread_{kind}": count for kind, count in unread.figures.items()}
         quantizer = self.quantizer or Quantizer("float32", rows.shape[1])
         sink = io.BytesIO()
         write_rows(Encoded(texts, quantizer.apply(rows), quantizer, kept), sink, self.settings.format)
@@ -202,8 +206,17 @@ def encode_shards(
             raise DataError(f"The shards in {output} are of different widths: {sorted(dims)}. Delete the folder.")
         dim = quantizer.dim if quantizer is not None else min(dims)
         cost = job.finish([{"rows": part.rows} for part in texts.parts], dim=dim)
+    note(_unread(cost, texts.rows, embedder), embedder)
     figures = {name: int(cost.get(name, 0)) for name in ("cut", "windows")} if settings.chunk else {}
     return ShardSummary(texts.rows, dim, len(texts.parts), figures)
+
+
+def _unread(cost: Mapping[str, Any], rows: int, embedder: Embedder) -> Unread:
+    """Return what was not read of the texts of all shards, as their workers counted it."""
+    found = Unread()
+    found.texts, found.longest = rows, embedder.longest or 0
+    found.cut.count, found.unknown.count = (int(cost.get(f"unread_{kind}", 0)) for kind in ("cut", "unknown"))
+    return found
 
 
 def _in_the_driver(settings: ShardSettings, executor: Executor) -> ShardSettings:
@@ -228,7 +241,9 @@ def _quantizer(folder: Folder, embedder: Embedder, texts: Input, settings: Shard
         return Quantizer.from_json(folder.read(VECTORS), str(folder.path(VECTORS)))
     sample = texts.sample(SAMPLE if settings.vectors == "int8" else 1)
     with stage(f"ranges of {len(sample)} texts"):
-        quantizer = Quantizer.fit(settings.vectors, embedded(embedder, sample, settings.chunk)[0])
+        with counted(apart=True):  # the shards count it
+            rows = embedded(embedder, sample, settings.chunk)[0]
+        quantizer = Quantizer.fit(settings.vectors, rows)
     folder.write(VECTORS, quantizer.to_json())
     return quantizer
 

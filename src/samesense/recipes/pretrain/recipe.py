@@ -30,6 +30,7 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.forward.packing import dropped_cheaply
 from samesense.encoder.forward.positions import positions_of
 from samesense.encoder.forward.precision import inference_precision
+from samesense.encoder.forward.routes import refuse_routes
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import Laps, progress_bar, stage
@@ -107,6 +108,7 @@ def run(
     set_seed(settings.seed)  # of a new head
     with stage(f"loading {settings.model}"):
         encoder = build(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
+        refuse_routes(encoder, "Pretraining")
         if settings.max_seq_length > (most := positions_of(encoder)):
             raise ConfigError(
                 f"`max_seq_length` of {settings.model} is {most} or less, as many positions as it has; received "
