@@ -11,6 +11,11 @@ from samesense.inference.search.exact import unit_rows
 from tests.inference.made_vectors import cosines
 
 
+def never(first, second):
+    """Pairs of rows of which none differs in what was not read."""
+    return np.zeros(len(first), dtype=bool)
+
+
 def made(rows, kinds, seed=0):
     random = np.random.default_rng(seed)
     centres = random.normal(size=(kinds, 8))
@@ -140,13 +145,13 @@ def test_groups_are_the_same_however_few_links_are_kept(most, threshold, monkeyp
     links = exact_links(vectors, 0.5, most=most)
     order = np.random.default_rng(1).permutation(len(vectors))
     labels = components(vectors, threshold)
-    found = linked(vectors, links, threshold, order)
+    found = linked(vectors, links, threshold, order, never)
     rank = {row: place for place, row in enumerate(order.tolist())}
     for row, label in enumerate(labels):
         members = [other for other, its in enumerate(labels) if its == label]
         assert found.kept_by[row] == min(members, key=rank.__getitem__)
     kept, stands = greedy(vectors, threshold, order.tolist())
-    found = represented(vectors, links, threshold, order)
+    found = represented(vectors, links, threshold, order, never)
     assert sorted(np.flatnonzero(found.kept_by == np.arange(len(vectors)))) == sorted(kept)
     for row, close in stands.items():
         assert found.kept_by[row] in close

@@ -18,9 +18,9 @@ from tests.inference.made_vectors import encode
 
 
 class Hashed:
-    choice, embeds = None, True
+    choice, embeds, reading, tells_tasks_apart = None, True, None, False
 
-    def encode(self, texts, *, normalize, on_progress):
+    def encode(self, texts, *, normalize, on_progress, task=None):
         on_progress(len(texts))
         return encode(texts)
 
