@@ -65,7 +65,7 @@ class Result:
         protocol: everything that changes the number, in words.
         model: name or folder of the model.
         seed: seed of the training run, where known.
-        seconds: wall time spent on it.
+        seconds: wall time to encode and score; ``None`` where it was not measured, as embeddings were remembered.
 
     Raises:
         ValueError: if a number is not finite. A missing value is an absent result, never a zero.

@@ -14,7 +14,7 @@ from samesense.evaluation.sts import StsTask, evaluate_pairs
 from samesense.inference.explain import explain
 from samesense.inference.models.load import apply_maps, load
 from samesense.recipes.compare import cost as cost_module
-from samesense.recipes.compare.cost import measure_cost
+from samesense.recipes.compare.cost import measure_costs
 from samesense.recipes.compare.models import _seed, named, open_models
 from samesense.recipes.compare.recipe import compare
 from samesense.recipes.compare.runs import read_runs
@@ -36,12 +36,6 @@ pytest.importorskip("matplotlib")
 def quick(monkeypatch):
     """A speed that is measured in a moment."""
     monkeypatch.setattr(cost_module, "SECONDS", 0.01)
-
-
-def one_second(run, texts):
-    """Run, and take a second for it."""
-    run(texts)
-    return 1.0
 
 
 def command(*arguments):
@@ -106,7 +100,8 @@ def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
     assert [plot.name for plot in content.plots()] == ["overview", "plane-test-tsv", "heatmap", "spread-sts-test-tsv"]
     assert "pairs of test.tsv, whose labels are " in content.plots()[2].caption
     assert content.notes[0].startswith("Suite 'transfer' has no data: none of mr, ")
-    assert all(one.cost.speed > 0 and one.cost.megabytes > 0 for one in content.models)
+    assert all(one.cost.speed.low > 0 and one.cost.megabytes > 0 for one in content.models)
+    assert all(len(one.cost.speed.rounds) >= 3 for one in content.models)
     assert lines[1:] == ["model 1 of 2: plain", "model 2 of 2: sif", "comparing"]
     assert {"versions", "machine", "threads", "precision", "begun"} <= set(content.environment)
     for path in (tmp_path / "out" / "r.html", tmp_path / "r.md", tmp_path / "r.tex", tmp_path / "r.jsonl"):
@@ -212,10 +207,7 @@ def test_the_command(toy, tmp_path, capsys):
     assert {(row["model"], row["metric"]) for row in rows} == {
         (model, metric) for model in ("plain", "sif") for metric in ("spearman", "pearson")
     }
-    assert rows == [
-        {**json.loads(line), "seconds": row["seconds"]}
-        for line, row in zip((tmp_path / "r.jsonl").read_text().splitlines(), rows, strict=True)
-    ]
+    assert rows == [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
 
 
 def test_a_place_that_cannot_be_written_stops_before_the_first_model(toy, tmp_path, capsys):
@@ -260,8 +252,8 @@ def test_speed_is_measured_anew_and_leaves_what_is_remembered_alone(toy):
     encode = Embedder()
     model = remembering("a", encode)
     before = model.encode(["a cat", "a dog"])
-    cost = measure_cost("a", model, ["a cat", "a dog"])
-    assert cost.speed > 0
+    [cost] = measure_costs([("a", model)], ["a cat", "a dog"])
+    assert cost.speed.median > 0
     assert (cost.parameters, cost.megabytes) == (None, None)
     assert encode.calls[0] == ["a cat", "a dog"]
     assert len(encode.calls) > 2
@@ -270,33 +262,59 @@ def test_speed_is_measured_anew_and_leaves_what_is_remembered_alone(toy):
     assert len(encode.calls) == count
 
 
+def test_models_are_timed_in_turns():
+    turns = []
+
+    def named(name):
+        return remembering(name, lambda texts: turns.append((name, len(texts))) or Embedder()(texts))
+
+    texts = [" ".join(WORDS[at : at + 3]) for at in range(20)]
+    costs = measure_costs([(name, named(name)) for name in "ab"], texts)
+    assert [len(cost.speed.rounds) for cost in costs] == [5, 5]
+    order = re.sub(r"(.)\1+", r"\1", "".join(name for name, _ in turns))
+    assert order == "abababab"  # a and b warm up, then a b, b a, a b, b a, a b
+    assert all(cost.speed.low > 0 for cost in costs)
+
+
 def test_a_mapped_model_pays_for_the_model_under_it(monkeypatch):
-    monkeypatch.setattr(cost_module, "_timed", one_second)
-    monkeypatch.setattr(cost_module, "SECONDS", 1.0)
+    monkeypatch.setattr(cost_module, "SECONDS", 0.0)
     encode = Embedder()
     texts = [" ".join(WORDS[at : at + 3]) for at in range(20)]
     model = apply_maps(remembering("a", encode), "+whiten:2", texts, cache=True)
     model.encode(texts)
     count = len(encode.calls)
-    assert measure_cost("a+whiten:2", model, texts).speed == 20
-    assert sum(map(len, encode.calls[count:])) == 16 + 20
+    [cost] = measure_costs([("a+whiten:2", model)], texts)
+    assert cost.speed.low > 0
+    assert [len(call) for call in encode.calls[count:]] == [16] * 6  # the warm-up, and five rounds
 
 
-def test_a_scorer_of_pairs_reads_two_sentences_at_a_time(monkeypatch):
-    monkeypatch.setattr(cost_module, "_timed", one_second)
-    monkeypatch.setattr(cost_module, "SECONDS", 1.0)
+def test_a_scorer_of_pairs_reads_two_sentences_at_a_time():
     calls = []
     score = RememberedScore(lambda pairs: calls.append(list(pairs)) or np.zeros(len(pairs)))
-    cost = measure_cost("s", made_model(score, name="s"), ["a", "b", "c", "d"])
-    assert calls == [[("a", "b"), ("c", "d")]] * 2
-    assert cost.speed == 4
+    [cost] = measure_costs([("s", made_model(score, name="s"))], ["a", "b", "c", "d"])
+    assert calls[:2] == [[("a", "b"), ("c", "d")]] * 2
+    assert cost.speed.low > 0
+
+
+def test_what_is_remembered_is_not_said_to_cost_nothing(toy, tiny, tmp_path):
+    """With kept embeddings the page said that encoding took 0.0 s, and each data set 0.00 s."""
+    how = {"cache": tmp_path / "cache", "speed": False, "suites": ["sts", "geometry"]}
+    models = [str(save(tiny, tmp_path / "tiny"))]
+    first, again = (compare(models, toy["data"], **how) for _ in range(2))
+    assert [one.remembered for one in first.models] == [0]
+    assert all(one.remembered == one.texts > 0 for one in again.models)
+    assert "not measured" in html_page(again) and "not measured</td>" not in html_page(first)
+    for report in (first, again):
+        assert all(row.seconds is None for row in report.results)
+        assert " 0.00 s" not in html_page(report)
 
 
 def test_parameters_and_size_are_read_from_the_files(tiny, tmp_path):
     from samesense.encoder.saving.storage import save
 
     save(tiny, tmp_path / "model")
-    cost = measure_cost(str(tmp_path / "model"), load(str(tmp_path / "model"), precision="float32"), ["a cat"])
+    name = str(tmp_path / "model")
+    [cost] = measure_costs([(name, load(name, precision="float32"))], ["a cat"])
     assert cost.parameters == sum(one.numel() for one in tiny.state_dict().values())
     assert cost.megabytes == (tmp_path / "model" / "model.safetensors").stat().st_size / 1e6
     assert cost.computed.startswith("in float32 on ")

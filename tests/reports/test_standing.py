@@ -8,6 +8,7 @@ from scipy.stats import spearmanr
 
 from samesense.errors import DataError
 from samesense.evaluation.run import Cost, EvaluatedModel
+from samesense.execution.speed import Speed
 from samesense.metrics import bootstrap_interval
 from samesense.metrics.resampling import resamples
 from samesense.reports.significance import p_text, paired_comparisons
@@ -161,7 +162,8 @@ def test_what_has_no_better_has_no_ranking():
 
 def test_the_sentences():
     results, behind = scored(1000)
-    models = [model("a", speed=1043.7, parameters=22_700_000, megabytes=90.9), model("c", speed=9.94)]
+    fast, slow = Speed((1043.7, 1012.0, 1060.0)), Speed((9.94, 9.3, 11.2))
+    models = [model("a", speed=fast, parameters=22_700_000, megabytes=90.9), model("c", speed=slow)]
     first, lead, cost = verdict(rank(behind, results, models, against="c"))
     assert first.startswith("a is the best of 3 models: Spearman ")
     assert first.endswith(" on one.test, 1,000 examples.")
@@ -169,9 +171,53 @@ def test_the_sentences():
     assert " above c (95 % interval " in lead
     assert " above b (95 % interval " in lead
     assert cost == (
-        "Measured here in float32 on 2 threads: a reads 1,040 sentences a second (22.7 million parameters, 90.9 MB on "
-        "disk); c reads 9.9 sentences a second."
+        "Measured here in float32 on 2 threads: a reads 1,040 (1,010 to 1,060) sentences a second (22.7 million "
+        "parameters, 90.9 MB on disk); c reads 9.9 (9.3 to 11) sentences a second."
     )
+
+
+def test_speeds_whose_ranges_overlap_are_not_ranked_and_a_machine_that_was_not_quiet_is_named():
+    """Two measurements of the same models said 366 and 220, then 294 and 534, each time as a ranking."""
+    results, behind = scored(1000)
+    reason = "5.1 processes wanted 2 processors when it began"
+    models = [model(name, speed=Speed(rounds), disturbed=reason) for name, rounds in
+              (("a", (366.0, 294.0, 330.0)), ("c", (220.0, 534.0, 301.0)))]  # fmt: skip
+    ranking = rank(behind, results, models, against="c")
+    assert verdict(ranking)[-1].endswith("; the ranges overlap, so neither is known to be faster.")
+    assert f"The machine was not quiet while speeds were measured ({reason})" in verdict_notes(ranking)[-1]
+    assert places_cells(ranking)[1][0][4] == "330 (294 to 366)"
+
+
+def test_one_figure_has_one_interval():
+    """The answer said 54.7 to 69.8, the table below it 55.02 to 69.63."""
+    results, behind = scored(100)
+    shown = [replace(row, low=row.value - 0.08, high=row.value + 0.07) for row in results]
+    for place, row in zip(rank(behind, shown).places, shown, strict=True):
+        assert (place.low, place.high) == (row.low, row.high)
+
+
+def test_the_headline_reads_all_suites():
+    """It said "the best of 4 models" of one that was worse in another suite."""
+    results, behind = scored(1000)
+    first = np.arange(1000) < 700
+    accuracies = {"a": first, "b": first | (np.arange(1000) >= 980), "c": first & (np.arange(1000) % 3 > 0)}
+    others = [evidence(name, right, metric="accuracy", task="sections", dataset="s.test")
+              for name, right in accuracies.items()]  # fmt: skip
+    rows = [result(one.model, one.values.mean(), metric="accuracy", task="sections", dataset="s.test")
+            for one in others]  # fmt: skip
+    assert verdict(rank(behind, results))[0].startswith("a is the best of 3 models")
+    ranking = rank([*behind, *others], [*results, *rows])
+    opening, _, elsewhere = verdict(ranking)
+    assert opening.startswith("a has the highest score of 3 models") and " on one.test (sts), " in opening
+    assert (
+        elsewhere.startswith("But on sections (s.test) b is 2.0 above it (95 % interval ") and "p < 0.001" in elsewhere
+    )
+    equal = [replace(one, values=others[0].values) for one in others]
+    assert rank([*behind, *equal], [*results, *rows]).elsewhere == ()
+    slightly = [replace(one, values=accuracies["a"] ^ (np.arange(1000) == 999)) if one.model == "b" else one
+                for one in others[:2]]  # fmt: skip
+    opening, _, elsewhere = verdict(rank([*behind, *slightly], [*results, *rows[:2]]))
+    assert opening.startswith("a is the best of 3 models") and ", not told apart)" in elsewhere
 
 
 def test_the_best_that_cannot_be_told_apart_is_not_called_the_best():
@@ -200,9 +246,9 @@ def test_differences_are_read_without_signs():
 
 def test_every_ranked_model_has_a_row():
     results, behind = scored(200)
-    header, rows = places_cells(rank(behind, results, [model("b", speed=20.0)], against="c"))
+    header, rows = places_cells(rank(behind, results, [model("b", speed=Speed((20.0, 19.0, 21.0)))], against="c"))
     assert header[3] == "against c"
     assert [row[0] for row in rows] == ["a", "b", "c"]
     assert rows[2][3] == "the reference"
-    assert [row[4] for row in rows] == ["-", "20", "-"]
-    assert header[4:] == ["sentences a second", "computed"]  # nothing is known of their sizes
+    assert [row[4] for row in rows] == ["-", "20 (19 to 21)", "-"]
+    assert header[4:] == ["sentences a second (range)", "computed"]  # nothing is known of their sizes

@@ -17,7 +17,7 @@ from samesense.encoder.assembly.students import make_student
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, MissingExtraError, ModelError
 from samesense.inference.calibration.storage import home_of
-from samesense.recipes.compare.cost import measure_cost
+from samesense.recipes.compare.cost import measure_costs
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import dev_score
@@ -211,8 +211,9 @@ def test_what_kept_adapters_need_is_said_where_it_is_absent(tiny_trunk, toy_pair
 def test_the_base_of_kept_adapters_counts_as_part_of_the_model(tiny_trunk, toy_pairs, tmp_path):
     base = shutil.copytree(tiny_trunk, tmp_path / "base")
     kept = trained(base, toy_pairs, tmp_path / "kept", lora=2, keep_lora=True).model
-    cost = measure_cost(str(kept), samesense.load(str(kept), precision="float32"), ["a cat"])
-    assert cost.parameters == measure_cost(str(base), samesense.load(str(base), precision="float32"), ["a"]).parameters
+    opened = [(str(folder), samesense.load(str(folder), precision="float32")) for folder in (kept, base)]
+    cost, of_base = measure_costs(opened, ["a cat"])
+    assert cost.parameters == of_base.parameters
     assert cost.megabytes == pytest.approx((size(base) + size(kept)) / 1e6)
     before = home_of(str(kept)).fingerprint(), fingerprint_of(str(kept), {})
     assert before == (home_of(str(kept)).fingerprint(), fingerprint_of(str(kept), {}))

@@ -11,7 +11,7 @@ from samesense.data import PairData
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import Task, in_words
+from samesense.evaluation.task import Task, encodes_all, in_words
 from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
 from samesense.metrics.geometry import unit_rows
 from samesense.types import Scorer, TaskResult
@@ -77,9 +77,10 @@ class GeometryTask(Task):
             )
         texts = list(self._place)
         started = time.perf_counter()
+        encoded = encodes_all(candidate, texts)
         rows = unit_rows(nonzero_rows(checked_rows(np.asarray(candidate.encode(texts)), texts), texts))
         seconds = time.perf_counter() - started
-        build = self.builder(candidate, seconds)
+        build = self.builder(candidate, seconds if encoded else None)
         left, right = np.array(self._positives).T
         n, spread = len(texts), f"population: all {len(texts)} distinct sentences"
         return TaskResult(

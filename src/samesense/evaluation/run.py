@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.task import Task
 from samesense.execution.progress import progress_bar, stage
+from samesense.execution.speed import Speed
 from samesense.results import Results
 from samesense.types import Evidence, Pair, Result, Scorer, Scores
 
@@ -21,13 +22,14 @@ class Cost:
     """What a model costs where it was measured."""
 
     computed: str  # by what, in which arithmetic and on how many threads, in words
-    speed: float | None = None  # sentences a second, of the evaluated ones; of a pair each counts
+    speed: Speed | None = None  # sentences a second, of the evaluated ones; of a pair each counts
+    disturbed: str = ""  # why the machine was not quiet when the speed was measured, in words
     parameters: int | None = None  # numbers in its weights, where they are known
     megabytes: float | None = None  # its weights on disk (10^6 bytes), where they are
 
 
-MeasureCost = Callable[[str, Scorer, Sequence[str]], Cost]
-"""What the user gave, the model it names, and the evaluated texts in; cost out."""
+MeasureCosts = Callable[[Sequence[tuple[str, Scorer]], Sequence[str]], Sequence[Cost]]
+"""What the user gave with the models it names, and the evaluated texts in; the cost of each model out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +40,9 @@ class EvaluatedModel:
     spec: str  # what the user gave
     protocol: str  # everything about it that changes a figure
     seed: int | None = None  # of the training run, where known
-    texts: int = 0  # distinct texts that were encoded
-    encoding: float = 0.0  # seconds that took; later steps use the same vectors
+    texts: int = 0  # distinct texts whose vectors were needed
+    remembered: int = 0  # of these, how many were encoded before
+    encoding: float = 0.0  # seconds that the others took; later steps use the same vectors
     seconds: dict[str, float] = field(default_factory=dict)  # wall time of each suite
     cost: Cost | None = None  # where it was measured
 
@@ -74,24 +77,28 @@ def evaluate_candidates(
     tasks: Sequence[Task],
     *,
     sentences: Sequence[str] = (),
-    cost: MeasureCost | None = None,
+    costs: MeasureCosts | None = None,
     then: Callable[[Scorer, Sequence[Result], Sequence[Evidence]], None] | None = None,
 ) -> Evaluations:
     """Evaluate every model on every task that it can do.
 
     A task that a model fails (a NaN, constant scores) is recorded with its reason and has no figure. A model is dropped
     once it is evaluated, so that its memory is free for the next. ``opened`` holds what the user gave and the model it
-    names, and is emptied. ``cost`` is measured after a model is evaluated, so that it disturbs no figure. ``then`` is
-    called with a model, its results and its evidence before it is dropped.
+    names, and is emptied. ``costs`` are measured first, while all models are there, as speeds are compared in turns.
+    ``then`` is called with a model, its results and its evidence before it is dropped.
     """
     found = Evaluations()
     pairs = [(first, second) for first in sentences for second in sentences]
     count = len(opened)
+    measured: list[Cost | None] = [None] * count
+    if costs is not None:
+        with stage("measuring speeds in turns"):
+            measured = [*costs(opened, list(dict.fromkeys(_texts(tasks, pairs))))]
     while opened:
         spec, candidate = opened.pop(0)
         logger.info(f"model {count - len(opened)} of {count}: {candidate.name}")
         before = len(found.results), len(found.evidence)
-        _evaluate_model(spec, candidate, tasks, pairs, found, cost)
+        _evaluate_model(spec, candidate, tasks, pairs, found, measured.pop(0))
         if then is not None:
             then(candidate, found.results[before[0] :], found.evidence[before[1] :])
     return found
@@ -103,13 +110,13 @@ def _evaluate_model(
     tasks: Sequence[Task],
     pairs: Sequence[Pair],
     found: Evaluations,
-    cost: MeasureCost | None,
+    cost: Cost | None,
 ) -> None:
     fitting = [task for task in tasks if candidate.embeds or not task.embeds]
     for suite in dict.fromkeys(task.suite for task in tasks if task not in fitting):
         found.notes.append(f"{suite}: not run with {candidate.name}, which scores pairs and gives no embeddings.")
     started = time.perf_counter()
-    texts = _encode_together(candidate, _texts(fitting, pairs))
+    texts, encoded = _encode_together(candidate, _texts(fitting, pairs))
     encoding = time.perf_counter() - started
     seconds: dict[str, float] = {}
     for task in fitting:
@@ -138,9 +145,10 @@ def _evaluate_model(
             protocol=candidate.protocol,
             seed=candidate.seed,
             texts=texts,
+            remembered=texts - encoded,
             encoding=encoding,
             seconds=seconds,
-            cost=None if cost is None else cost(spec, candidate, list(dict.fromkeys(_texts(fitting, pairs)))),
+            cost=cost,
         )
     )
 
@@ -152,17 +160,18 @@ def _texts(tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[str]:
         yield first
 
 
-def _encode_together(candidate: Scorer, texts: Iterator[str]) -> int:
-    """Encode all texts together, if the candidate caches them; return how many distinct ones there are.
+def _encode_together(candidate: Scorer, texts: Iterator[str]) -> tuple[int, int]:
+    """Encode all texts together, if the candidate caches them.
 
-    What cannot be encoded is left for the tasks that need it, which say why.
+    Returned are how many distinct ones there are, and how many of them were not encoded before. What cannot be encoded
+    is left for the tasks that need it, which say why.
     """
     if not candidate.embeds:
-        return 0
+        return 0, 0
     distinct = list(dict.fromkeys(texts))
     with progress_bar(f"encode by {candidate.name}", "text", len(distinct), leave=False) as bar:
         try:
-            candidate.fill(distinct, on_progress=bar.update)
+            encoded = candidate.fill(distinct, on_progress=bar.update)
         except ModelError:
-            return 0
-    return len(distinct)
+            return 0, 0
+    return len(distinct), encoded

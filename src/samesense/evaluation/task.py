@@ -40,8 +40,8 @@ class Task(ABC):
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return results and evidence; ModelError if scores or embeddings are not finite, or not one for each text."""
 
-    def builder(self, candidate: Scorer, seconds: float) -> ResultBuilder:
-        """Return what makes the results of a candidate that took ``seconds`` to score or encode."""
+    def builder(self, candidate: Scorer, seconds: float | None) -> ResultBuilder:
+        """Return what makes the results of a candidate that took ``seconds`` to score or encode, if it was measured."""
         return ResultBuilder(
             task=self.suite,
             dataset=self.dataset,
@@ -64,7 +64,7 @@ class ResultBuilder:
     model: str
     protocol: str
     seed: int | None
-    seconds: float
+    seconds: float | None
     intervals: bool = True
 
     def result(
@@ -109,11 +109,24 @@ def split_of(name: str) -> str:
     return next((part for part in name.split(".") if part in SPLITS), "")
 
 
-def timed_scores(candidate: Scorer, pairs: Sequence[Pair]) -> tuple[Scores, float]:
-    """Return the candidate's checked scores ``(n,)`` of the pairs ``(n,)``, and the seconds they took."""
+def timed_scores(candidate: Scorer, pairs: Sequence[Pair]) -> tuple[Scores, float | None]:
+    """Return the candidate's checked scores ``(n,)`` of the pairs ``(n,)``, and the seconds they took.
+
+    Seconds are ``None`` where embeddings of some of the texts were remembered: what is left says nothing of the cost.
+    """
     started = time.perf_counter()
+    encoded = encodes_all(candidate, (text for pair in pairs for text in pair))
     scores = checked_scores(candidate.scores(pairs), pairs)
-    return scores, time.perf_counter() - started
+    seconds = time.perf_counter() - started
+    return scores, seconds if encoded else None
+
+
+def encodes_all(candidate: Scorer, texts: Iterable[str]) -> bool:
+    """Encode texts where embeddings are remembered; return whether none of them was remembered before."""
+    if not candidate.embeds:
+        return True
+    distinct = list(dict.fromkeys(texts))
+    return candidate.fill(distinct) == len(distinct)
 
 
 def checked_scores(scores: Scores, pairs: Sequence[Pair]) -> Scores:

@@ -15,7 +15,7 @@ from samesense.encoder.cosine import checked_rows
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.classifier import GRID, SEED, Fold, cross_predict, nested_folds, split_folds
 from samesense.evaluation.suite import Average, BenchmarkSplits, Suite
-from samesense.evaluation.task import Task
+from samesense.evaluation.task import Task, encodes_all
 from samesense.metrics import mean_interval
 from samesense.types import Encode, Pair, Scorer, TaskResult
 
@@ -114,10 +114,11 @@ class TransferTask(Task):
                 f"The transfer suite needs embeddings, and {candidate.name} only scores pairs. Leave it out here."
             )
         started = time.perf_counter()
+        encoded = encodes_all(candidate, self.texts())
         folds = self._planned()
         predicted, chosen = cross_predict(self._features(candidate.encode), self._classes, folds)
         seconds = time.perf_counter() - started
-        build = self.builder(candidate, seconds)
+        build = self.builder(candidate, seconds if encoded else None)
         how = self._protocol(chosen)
         right = predicted == self._classes
         tested = np.sort(np.concatenate([fold.test for fold in folds]))

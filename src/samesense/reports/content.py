@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from samesense.evaluation.run import EvaluatedModel, Failure
+from samesense.execution.speed import ROUNDS
 from samesense.reports.figures.plot import Plot
 from samesense.reports.grid import Grid, grids
 from samesense.reports.significance import LEVEL, MIN_SEEDS, Comparison
@@ -15,9 +16,10 @@ from samesense.reports.verdict import verdict
 from samesense.types import Evidence, Marked, Pair, Result
 
 TIMES = (
-    "Wall time in seconds. Encoding: each distinct text once for all suites, or read from the cache. A suite: from "
-    "vectors to figures with their intervals; for a model that only scores pairs, the scoring too. The speed above is "
-    "measured apart from these, on up to 256 of the evaluated sentences, after a warm-up and with nothing remembered."
+    "Wall time in seconds. Encoding: each distinct text once for all suites; what was read from the cache is not "
+    "measured. A suite: from vectors to figures with their intervals; for a model that only scores pairs, the scoring "
+    "too. The speed above is measured apart from these, before them and with nothing remembered: on up to 256 of the "
+    f"evaluated sentences, after a warm-up, models in turns, {ROUNDS} rounds, with median and range."
 )
 """What the seconds of compared models are."""
 

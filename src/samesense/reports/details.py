@@ -54,7 +54,7 @@ def dataset_details(content: Content, suite: str, dataset: str) -> Html:
     notes = [
         element("li", element("b", "; ".join(of)), f"; {subset}: {text}") for (subset, text), of in protocols.items()
     ]
-    counted = "Seconds from the pairs to all scores, with the encoding of texts that were not encoded before: "
+    counted = "Seconds from the pairs to all scores, where no text was encoded before: "
     took = _small(f"{counted}{', '.join(seconds)}." if seconds else "")
     shown = table(["subset", "metric", "n", *models], lines, class_="numbers")
     return joined([shown, folded("Protocols", element("ul", *notes), took)])

@@ -86,7 +86,14 @@ def openings(ranking: Ranking | None, styles: Mapping[str, Style]) -> list[Plot]
         return []
     measure = measure_of(ranking.metric)
     places = [
-        Place(one.model, measure.factor * one.score, measure.factor * one.low, measure.factor * one.high, one.speed)
+        Place(
+            one.model,
+            measure.factor * one.score,
+            measure.factor * one.low,
+            measure.factor * one.high,
+            None if one.speed is None else one.speed.median,
+            None if one.speed is None else (one.speed.low, one.speed.high),
+        )
         for one in ranking.places
     ]
     score = f"{measure.label} on {ranking.on}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+from samesense.evaluation.run import EvaluatedModel
 from samesense.reports.content import Content
 from samesense.reports.details import cases_table, comparison_table, dataset_details
 from samesense.reports.figures.plot import variables
@@ -162,10 +163,22 @@ def _times(content: Content) -> Html:
         spent = [f"{one.seconds[part]:.1f}" if part in one.seconds else "" for part in parts]
         whole = f"{one.encoding + sum(one.seconds.values()):.1f}"
         name = one.name if one.seed is None else f"{one.name} (seed {one.seed})"
-        rows.append([name, one.texts or "", f"{one.encoding:.1f}", *spent, whole] if encoded else [name, *spent, whole])
+        encoding = [*_encoding(one)] if encoded else []
+        rows.append([name, *encoding, *spent, whole])
     header = ["model", *(["texts encoded", "encoding, s"] if encoded else []), *(f"{part}, s" for part in parts)]
     shown = table([*header, "together, s"], rows, class_="numbers")
     return joined([shown, element("p", content.times, class_="note")])
+
+
+def _encoding(model: EvaluatedModel) -> tuple[str, str]:
+    """Return how many texts a model encoded, and in which time, which is none of those that were encoded before."""
+    if not model.texts:
+        return "", ""
+    if not model.remembered:
+        return f"{model.texts}", f"{model.encoding:.1f}"
+    encoded = model.texts - model.remembered
+    shown = f"{encoded} of {model.texts}"
+    return shown, f"{model.encoding:.1f} for {encoded}" if encoded else "not measured"
 
 
 def _environment(content: Content) -> Html:

@@ -124,10 +124,11 @@ def _apart(findings: Sequence[Finding], name: str, size: tuple[float, float]) ->
 
 def _places(one: Finding) -> list[Place]:
     """Return the two models with their intervals as they are shown; where there is no interval, it is the score."""
-    return [
-        Place(model, *(one.measure.factor * (score if value is None else value) for value in (score, low, high)))
-        for model, score, low, high in one.sides
-    ]
+    places = []
+    for model, score, low, high in one.sides:
+        low_end, high_end = (one.measure.factor * (score if end is None else end) for end in (low, high))
+        places.append(Place(model, one.measure.factor * score, low_end, high_end))
+    return places
 
 
 def _drawn(*draw: Callable[[], Plot], one: bool = False) -> Html:

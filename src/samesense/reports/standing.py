@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from samesense.errors import DataError
 from samesense.evaluation.run import EvaluatedModel
 from samesense.evaluation.suites import SUITES
+from samesense.execution.speed import Speed
 from samesense.metrics import holm
 from samesense.metrics.seeds import Resampled, compare_resampled, interval_of_runs, mean_of_sets, resampled_figures
 from samesense.reports.headline import headlines
@@ -27,9 +29,20 @@ class Standing:
     high: float  # upper end of it
     seeds: int  # runs behind it
     computed: str = ""  # in which arithmetic and on how many threads, in words
-    speed: float | None = None  # sentences a second, where it was measured
+    speed: Speed | None = None  # sentences a second, where it was measured
+    disturbed: str = ""  # why the machine was not quiet then, in words
     parameters: int | None = None  # where they are known
     megabytes: float | None = None  # of its weights on disk, where they are known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere:
+    """Another suite, in which another model has a higher figure than the one that is ranked first."""
+
+    suite: str
+    metric: str
+    on: str  # what the figure was measured on, in words
+    comparison: Comparison  # of the model ranked first with the one that is highest there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +58,13 @@ class Ranking:
     against_reference: Mapping[str, Comparison]  # by model, of every ranked one but the reference
     reference: str
     best_others: tuple[Comparison, ...]  # of the best, if it is not the reference, with each model but that
+    suites: tuple[str, ...] = ()  # all suites whose figures were compared, the first included
+    elsewhere: tuple[Elsewhere, ...] = ()  # those in which the best is not the highest
 
     @property
     def on(self) -> str:
         """What the figure was measured on, in words."""
-        return self.datasets[0] if len(self.datasets) == 1 else f"the mean of {len(self.datasets)} {self.suite} sets"
+        return _measured_on(self.suite, self.datasets)
 
     @property
     def of_means(self) -> list[Comparison]:
@@ -67,7 +82,8 @@ def rank(
 ) -> Ranking | None:
     """Rank models by the mean of the first suite's figures; ``None`` where nothing says which is better.
 
-    The best is the highest mean over all data sets of the suite and over the seeds of a model. Data sets are
+    The best is the highest mean over all data sets of the suite and over the seeds of a model. In each other suite it
+    is compared with the model that is highest there, if that is another one. Data sets are
     resampled independently of each other unless they have the same examples, models on the same examples. Each model
     is compared with the reference, the first or ``against``, p-values adjusted by Holm; the best, which is chosen by
     its figure, with each of the others, so that these p-values are multiplied by the number of pairs of models. A
@@ -77,10 +93,10 @@ def rank(
     Source: Davison and Hinkley (1997), "Bootstrap Methods and their Application", section 3.2, for several samples;
         Holm (1979); Bonferroni for the best.
     """
-    found = _first_suite(evidence, results)
-    if found is None:
+    found = _suites(evidence, results)
+    if not found:
         return None
-    suite, metric, sets = found
+    suite, metric, sets = found[0]
     names = list(dict.fromkeys([one.name for one in models] + [row.model for row in results]))
     seeds = {name: {_seeds(behind, name) for behind in sets.values()} for name in names}
     for name in {one.name for one in models}:  # a run that failed on every data set is seen in none of them
@@ -91,7 +107,8 @@ def rank(
     drawn, examples = _resampled(sets, everywhere)
     reference = against or names[0]
     measured = {one.name: one for one in reversed(models)}
-    places = [_standing(name, drawn[name], measured.get(name)) for name in everywhere]
+    shown = _shown_intervals(suite, metric, sets, results)
+    places = [_standing(name, drawn[name], measured.get(name), shown.get(name)) for name in everywhere]
     places.sort(key=lambda one: -one.score)
     context = _Context(suite, metric, tuple(sets), examples, drawn, {name: seeds[name].pop() for name in everywhere})
     against_reference = _against(context, everywhere, reference)
@@ -102,25 +119,66 @@ def rank(
     return Ranking(
         suite=suite, metric=metric, datasets=tuple(sets), n=examples, places=tuple(places),
         unranked=tuple(name for name in names if name not in everywhere), against_reference=against_reference,
-        reference=reference, best_others=best_others,
+        reference=reference, best_others=best_others, suites=tuple(dict.fromkeys(name for name, _, _ in found)),
+        elsewhere=tuple(filter(None, (_elsewhere(best, *one) for one in found[1:]))),
     )  # fmt: skip
+
+
+def _measured_on(suite: str, datasets: Sequence[str]) -> str:
+    return datasets[0] if len(datasets) == 1 else f"the mean of {len(datasets)} {suite} sets"
 
 
 Sets = dict[str, dict[str, list[Evidence]]]
 """The runs of each model, by data set and model."""
 
 
-def _first_suite(evidence: Sequence[Evidence], results: Sequence[Result]) -> tuple[str, str, Sets] | None:
-    """Return the first suite, its main metric of which more is better, and what lies behind its figures."""
+def _suites(evidence: Sequence[Evidence], results: Sequence[Result]) -> list[tuple[str, str, Sets]]:
+    """Return each suite, its first main metric of which more is better, and what lies behind its figures."""
     figures = headlines(results)
+    found: dict[str, tuple[str, str, Sets]] = {}
     for suite, metric in dict.fromkeys((key[0], key[2]) for key in figures):
         main = suite in SUITES and metric in SUITES[suite].metrics and measure_of(metric).better == "higher"
         keys = [key for key in figures if (key[0], key[2]) == (suite, metric)]
         sets = {key[1]: runs_behind(key, figures[key], evidence) for key in keys} if main else {}
         sets = {dataset: behind for dataset, behind in sets.items() if behind}
         if sets:
-            return suite, metric, sets
-    return None
+            found.setdefault(suite, (suite, metric, sets))
+    return list(found.values())
+
+
+def _elsewhere(best: str, suite: str, metric: str, sets: Sets) -> Elsewhere | None:
+    """Return the comparison with the highest model of another suite; ``None`` if that is ``best``, or it has no figure.
+
+    Models that lack a figure on one of its sets are left out, and so is a suite whose models cannot be compared.
+    """
+    seeds = {name: {_seeds(behind, name) for behind in sets.values()} for behind in sets.values() for name in behind}
+    everywhere = [name for name in seeds if len(seeds[name]) == 1 and () not in seeds[name]]
+    if best not in everywhere or len(everywhere) < 2:
+        return None
+    try:
+        drawn, examples = _resampled(sets, everywhere)
+        runs = {name: seeds[name].pop() for name in everywhere}
+        context = _Context(suite, metric, tuple(sets), examples, drawn, runs)
+        highest = max(everywhere, key=lambda name: float(drawn[name].figures.mean()))
+        comparison = None if highest == best else context.compare(best, highest)
+    except DataError:  # said where the suite itself is shown
+        return None
+    if comparison is None or comparison.difference >= 0:
+        return None
+    return Elsewhere(suite=suite, metric=metric, on=_measured_on(suite, tuple(sets)), comparison=comparison)
+
+
+def _shown_intervals(suite: str, metric: str, sets: Sets, results: Sequence[Result]) -> dict[str, tuple[float, float]]:
+    """Return the intervals that the tables show of the same figures: of one run on one data set."""
+    if len(sets) > 1:
+        return {}
+    rows = headlines(results).get((suite, next(iter(sets)), metric), {})
+    count = Counter(model for model, _ in rows)
+    return {
+        model: (row.low, row.high)
+        for (model, _), row in rows.items()
+        if count[model] == 1 and row.low is not None and row.high is not None
+    }
 
 
 def _resampled(sets: Sets, names: Sequence[str]) -> tuple[dict[str, Resampled], int]:
@@ -151,8 +209,11 @@ def _seeds(behind: Mapping[str, Sequence[Evidence]], name: str) -> tuple[int | N
     return tuple(run.seed for run in in_seed_order(behind.get(name, ())))
 
 
-def _standing(name: str, drawn: Resampled, measured: EvaluatedModel | None) -> Standing:
-    low, high = interval_of_runs(drawn)
+def _standing(
+    name: str, drawn: Resampled, measured: EvaluatedModel | None, shown: tuple[float, float] | None
+) -> Standing:
+    """Return the place of a model; its interval is the one that is shown elsewhere, as a figure has one interval."""
+    low, high = interval_of_runs(drawn) if shown is None else shown
     cost = measured.cost if measured is not None else None
     return Standing(
         model=name, score=float(drawn.figures.mean()), low=low, high=high, seeds=len(drawn.figures),

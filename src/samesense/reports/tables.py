@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from samesense.reports.grid import ABSENT, Grid
 from samesense.reports.significance import p_text
 from samesense.reports.standing import Ranking
-from samesense.reports.verdict import count_text, direction, short, verdict
+from samesense.reports.verdict import direction, short, speed_text, verdict
 from samesense.results import TEXT, Rows, measure_of, one_line, result_tables
 from samesense.types import Result
 
@@ -96,7 +96,7 @@ def places_cells(ranking: Ranking) -> tuple[list[str], Rows]:
     rows = []
     for place in ranking.places:
         interval = f"{short(place.low, measure)} to {short(place.high, measure)}"
-        speed = ABSENT if place.speed is None else count_text(place.speed)
+        speed = ABSENT if place.speed is None else speed_text(place.speed)
         parameters = ABSENT if place.parameters is None else f"{place.parameters / 1e6:.1f}"
         size = ABSENT if place.megabytes is None else f"{place.megabytes:.1f}"
         one = ranking.against_reference.get(place.model)
@@ -104,7 +104,7 @@ def places_cells(ranking: Ranking) -> tuple[list[str], Rows]:
         if one is not None:
             lead = f"{direction(one.difference, measure, 1)}, {p_text(one.adjusted)}"
         rows.append([place.model, short(place.score, measure), interval, lead, speed, parameters, size, place.computed])
-    header = ["model", measure.label, "95 % interval", f"against {ranking.reference}", "sentences a second"]
+    header = ["model", measure.label, "95 % interval", f"against {ranking.reference}", "sentences a second (range)"]
     header += ["million parameters", "MB on disk", COMPUTED]
     shown = [at for at in range(len(header)) if any(row[at] not in (ABSENT, "") for row in rows)]
     return [header[at] for at in shown], [[row[at] for at in shown] for row in rows]

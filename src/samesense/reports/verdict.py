@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from samesense.reports.significance import MIN_SEEDS, Comparison, p_text
-from samesense.reports.standing import Ranking, Standing
+from samesense.execution.speed import Speed
+from samesense.reports.significance import LEVEL, MIN_SEEDS, Comparison, p_text
+from samesense.reports.standing import Elsewhere, Ranking, Standing
 from samesense.results import Measure, measure_of
 
 NAMED = 2
@@ -16,7 +17,30 @@ def verdict(ranking: Ranking) -> list[str]:
     """Return two or three sentences: the best model, its lead over the reference and the second, speed and size."""
     made = compared_best(ranking)
     lead = [_lead(made, measure_of(ranking.metric))] if made else []
-    return [_first(ranking, sure=all(one.significant for one in made)), *lead, *_costs(ranking)]
+    sure = all(one.significant for one in made) and not any(map(_worse, ranking.elsewhere))
+    return [_first(ranking, sure=sure), *lead, *_elsewhere(ranking), *_costs(ranking)]
+
+
+def _worse(one: Elsewhere) -> bool:
+    """Return whether the model ranked first is worse in another suite: by that comparison alone, to claim less."""
+    return one.comparison.p_value < LEVEL
+
+
+def _elsewhere(ranking: Ranking) -> list[str]:
+    """Return a sentence about the suites in which another model has a higher figure."""
+    clauses = []
+    for one in ranking.elsewhere:
+        measure, comparison = measure_of(one.metric), one.comparison
+        lead = direction(-comparison.difference, measure, 1)
+        ends = span(-comparison.high, -comparison.low, measure, 1).removesuffix(
+            " above" if comparison.high <= 0 else ""
+        )
+        told = "" if _worse(one) else ", not told apart"
+        clauses.append(
+            f"on {one.suite} ({one.on}) {comparison.reference} is {lead} it (95 % interval {ends}, "
+            f"{p_text(comparison.p_value)}{told})"
+        )
+    return [f"But {'; '.join(clauses)}."] if clauses else []
 
 
 def verdict_notes(ranking: Ranking) -> list[str]:
@@ -27,6 +51,11 @@ def verdict_notes(ranking: Ranking) -> list[str]:
     if any(one.scope == "runs" for one in compared_best(ranking)):
         notes.append(
             f"A trained model stands for its own runs: with fewer than {MIN_SEEDS} seeds nothing is said of methods."
+        )
+    disturbed = next((place.disturbed for place in ranking.places if place.disturbed), "")
+    if disturbed:
+        notes.append(
+            f"The machine was not quiet while speeds were measured ({disturbed}): compare ranges, or measure again."
         )
     return notes
 
@@ -51,7 +80,8 @@ def _first(ranking: Ranking, *, sure: bool) -> str:
     score = f"{measure.label} {short(best.score, measure)}"
     runs = f", mean of {best.seeds} seeds" if best.seeds > 1 else ""
     interval = f"95 % interval {short(best.low, measure)} to {short(best.high, measure)}"
-    on = f"on {ranking.on}, {ranking.n:,} examples"
+    of_suite = f" ({ranking.suite})" if len(ranking.suites) > 1 and ranking.suite not in ranking.on else ""
+    on = f"on {ranking.on}{of_suite}, {ranking.n:,} examples"
     if len(ranking.places) == 1:
         return f"{best.model} has {score} ({interval}{runs}) {on}."
     claim = "is the best" if sure else "has the highest score"
@@ -86,13 +116,26 @@ def _costs(ranking: Ranking) -> list[str]:
     how = {one.computed for one, _ in told if one.speed is not None}
     alike = f"Measured here {how.pop()}: " if len(how) == 1 else ""
     shown = [f"{one.model} {cost}{'' if alike or one.speed is None else f' {one.computed}'}" for one, cost in told]
-    return [f"{alike}{'; '.join(shown)}."]
+    return [f"{alike}{'; '.join(shown)}{_neither_faster([one for one, _ in told])}."]
+
+
+def _neither_faster(places: Sequence[Standing]) -> str:
+    """Return that two speeds cannot be told apart, where their ranges overlap."""
+    speeds = [one.speed for one in places if one.speed is not None]
+    if len(speeds) < 2 or not speeds[0].overlaps(speeds[1]):
+        return ""
+    return "; the ranges overlap, so neither is known to be faster"
 
 
 def _cost(one: Standing) -> str:
-    speed = "" if one.speed is None else f"reads {count_text(one.speed)} sentences a second"
+    speed = "" if one.speed is None else f"reads {speed_text(one.speed)} sentences a second"
     size = ", ".join(filter(None, [parameters_text(one.parameters), megabytes_text(one.megabytes)]))
     return f"{speed} ({size})" if speed and size else speed or size
+
+
+def speed_text(speed: Speed) -> str:
+    """Return a speed with its range: ``1,040 (1,010 to 1,060)``."""
+    return f"{count_text(speed.median)} ({count_text(speed.low)} to {count_text(speed.high)})"
 
 
 def short(value: float, measure: Measure) -> str:

@@ -304,8 +304,10 @@ class Model:
         return self._caches[task]
 
     def fill(self, texts: Iterable[str], *, on_progress: Callable[[int], None] | None = None) -> int:
-        """Encode what is not remembered yet; return how many texts that were, 0 where nothing is remembered."""
-        return 0 if self._caches is None else self._cache_of(None).fill(texts, on_progress=on_progress)
+        """Encode what is not remembered yet; return how many texts that were, all where nothing is remembered."""
+        if self._caches is None:
+            return len(dict.fromkeys(texts))  # each call encodes them
+        return self._cache_of(None).fill(texts, on_progress=on_progress)
 
     @cached_property
     def calibration(self) -> Calibration:

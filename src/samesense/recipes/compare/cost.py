@@ -14,19 +14,20 @@ from samesense.data.examples import spread_over
 from samesense.encoder.names import base_of, local_folder
 from samesense.errors import ModelError
 from samesense.evaluation.run import Cost
+from samesense.execution.speed import Speed, time_in_turns
 from samesense.inference.models.model import Model
 from samesense.inference.names import split_kind, split_maps, split_pooling
 from samesense.inference.onnx.format import is_exported, read_description
 from samesense.types import Scorer
 
 SAMPLE = 256
-"""Sentences of a pass, spread over the evaluated ones."""
+"""Sentences of a pass at most, spread over the evaluated ones."""
 
 WARM_UP = 16
-"""Sentences that are encoded before the clock starts."""
+"""Sentences that are encoded first, which says how many a pass may have; the least of a pass."""
 
-SECONDS = 1.0
-"""Passes go on until so much time is spent."""
+SECONDS = 0.3
+"""Passes of a model go on for so long in each round; one that takes longer has fewer sentences."""
 
 STORED = ("vectors", "origin")
 """Kinds whose vectors are looked up or remembered on disk, so that their speed would say nothing."""
@@ -34,11 +35,23 @@ STORED = ("vectors", "origin")
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
-def measure_cost(spec: str, model: Scorer, texts: Sequence[str]) -> Cost:
-    """Return what ``model``, opened as ``spec``, costs; ``texts`` are those it was evaluated on.
+def measure_costs(models: Sequence[tuple[str, Scorer]], texts: Sequence[str]) -> list[Cost]:
+    """Return what models cost, each given with what it was opened as; ``texts`` are those they are evaluated on.
 
-    Nothing that the model remembers is used or changed.
+    Their speeds are measured in turns, so that what else the machine does falls on all of them. Nothing that a model
+    remembers is used or changed.
     """
+    runs = [_run(spec, model, texts) for spec, model in models]
+    timed = [run for run in runs if run is not None]
+    measured, disturbed = time_in_turns(timed, seconds=SECONDS) if timed else ([], "")
+    speeds = iter(measured)
+    return [
+        _cost(spec, model, None if run is None else next(speeds), disturbed)
+        for (spec, model), run in zip(models, runs, strict=True)
+    ]
+
+
+def _cost(spec: str, model: Scorer, speed: Speed | None, disturbed: str) -> Cost:
     if not isinstance(model, Model):
         return Cost(computed=_computed(model.protocol, "", function=True))
     base = split_maps(spec)[0]
@@ -46,28 +59,36 @@ def measure_cost(spec: str, model: Scorer, texts: Sequence[str]) -> Cost:
     parameters, size = None, None
     if model.home is not None:  # it was opened by a name
         parameters, size = _weights(kind, place if kind else split_pooling(base)[0], model.backend)
-    speed = None if kind in STORED else _speed(model, texts)
     computed = _computed(model.protocol, model.backend, function=bool(kind))
-    return Cost(computed=computed, speed=speed, parameters=parameters, megabytes=size)
+    return Cost(
+        computed=computed,
+        speed=speed,
+        disturbed="" if speed is None else disturbed,
+        parameters=parameters,
+        megabytes=size,
+    )
 
 
-def _speed(model: Model, texts: Sequence[str]) -> float | None:
-    """Return the sentences that are read a second, after a warm-up; ``None`` if none can be encoded."""
-    sample = [texts[at] for at in spread_over(len(texts), SAMPLE)]
-    run = _reader(model)
-    if not sample:
+def _run(spec: str, model: Scorer, texts: Sequence[str]) -> Callable[[], int] | None:
+    """Return what reads some sentences once, warmed up; ``None`` if none can be, or what is read is looked up."""
+    if not isinstance(model, Model) or split_kind(split_maps(spec)[0])[0] in STORED or not texts:
         return None
+    read = _reader(model)
     try:
-        warm = _timed(run, sample[:WARM_UP])
-        if warm > 2 * SECONDS:
-            return len(sample[:WARM_UP]) / warm  # a pass would take too long, and a warm-up is little of this
-        spent, read = 0.0, 0
-        while spent < SECONDS:
-            spent += _timed(run, sample)
-            read += len(sample)
+        few = [texts[row] for row in spread_over(len(texts), WARM_UP)]
+        seconds = _timed(read, few)
+        count = min(SAMPLE, max(WARM_UP, int(len(few) * SECONDS / seconds)))
+        sample = [texts[row] for row in spread_over(len(texts), count)]
+        if len(sample) > len(few):
+            read(sample)
     except ModelError:
         return None
-    return read / spent
+
+    def run() -> int:
+        read(sample)
+        return len(sample)
+
+    return run
 
 
 def _reader(model: Model) -> Callable[[Sequence[str]], object]:

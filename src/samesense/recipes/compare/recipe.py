@@ -25,7 +25,7 @@ from samesense.execution.progress import stage
 from samesense.execution.versions import environment
 from samesense.inference.explain import marked
 from samesense.inference.models.model import Model
-from samesense.recipes.compare.cost import measure_cost
+from samesense.recipes.compare.cost import measure_costs
 from samesense.recipes.compare.models import Models, open_models
 from samesense.recipes.compare.runs import read_runs, without_curve
 from samesense.recipes.compare.sentences import Sentences, own_sentences
@@ -91,7 +91,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
             opened,
             tasks,
             sentences=[one for group in shown.groups for one in group],
-            cost=measure_cost if speed else None,
+            costs=measure_costs if speed else None,
             then=after,
         )
     logger.info("comparing")

@@ -23,6 +23,7 @@ class Place:
     low: float
     high: float
     speed: float | None = None  # sentences a second, where it was measured
+    speeds: tuple[float, float] | None = None  # the slowest and the fastest round
 
 
 WIDE, NARROW = (8.4, 4.6), (3.7, 3.9)
@@ -61,7 +62,7 @@ def overview(
             figure.supxlabel(score, fontsize=9.5)
     caption = f"{score}, with 95 % intervals"
     if timed:
-        caption += ", against sentences a second on this machine (logarithmic); upper right is better"
+        caption += ", against sentences a second on this machine (logarithmic, with the range); upper right is better"
         left = [f"{one.model} ({one.score:.1f})" for one in places if not one.speed]
         caption += f". Without a measured speed: {', '.join(left)}" if left else ""
     return Plot(name, caption + ".", figure)
@@ -114,11 +115,14 @@ def _by_speed(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], 
     for place, speed in zip(places, speeds, strict=True):
         own = styles.get(place.model, style_of(0))
         axes.plot([speed, speed], [place.low, place.high], color=own.colour, linewidth=2)
+        if place.speeds is not None:
+            axes.plot(place.speeds, [place.score, place.score], color=own.colour, linewidth=2)
         axes.plot(
             [speed], [place.score], own.marker, color=own.colour, markersize=9, markeredgecolor=INK,
             markeredgewidth=0.8, linestyle="none", label=entry(place.model, LISTED),
         )  # fmt: skip
-    axes.set_xlim(min(speeds) / 2.2, max(speeds) * 2.2)
+    ends = [speed for place in places for speed in place.speeds or ()] + speeds
+    axes.set_xlim(min(ends) / 2.2, max(ends) * 2.2)
     axes.margins(y=0.12)
     axes.set(xlabel="sentences a second", ylabel=score)
     axes.xaxis.set_major_formatter(lambda value, _: _tick(value))
