@@ -38,6 +38,7 @@ class Job(Generic[Data, Settings]):
     dev: PairData | None = None
     test: PairData | None = None  # labelled pairs on which the model is evaluated before and after
     guards: Sequence[PairData] = ()  # labelled pairs on which the model must not get worse
+    remarks: Sequence[str] = ()  # lines for people on data and settings
     # whether it ends with a verdict, for which a part of dev is set aside where there is no test, and with a report;
     # else it is a part of something larger, which compares its models itself
     concludes: bool = False

@@ -18,6 +18,7 @@ from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
+from samesense.recipes import lessons
 from samesense.recipes.context.documents import Documents, name_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.cosent.settings import CosentSettings, choose
@@ -50,6 +51,8 @@ class Method:
     estimator: str = ""  # module:function that says in words how long that takes
     reading: tuple[str, ...] = ()  # the settings that decide what is read
     from_files: bool = False  # data in memory are not taken
+    # says of data and settings what share of the batches teaches nothing; DataError where all of them do
+    lessons: Callable[[Any, Any], list[str]] = lambda train, settings: []
     # what it selects by where no pairs are given for that, in words
     selects: str = "none, the last state is kept; labelled pairs as dev choose the best checkpoint"
 
@@ -92,6 +95,10 @@ class Method:
         return {**given, **moved}, Reading(**stays)
 
     def check(self, train: Examples, settings: EncoderSettings) -> list[str]:
+        """Return, for people, what is made of the data; raises if they do not fit the settings, or teach nothing."""
+        return [*self.made(train, settings), *self.lessons(train, settings)]
+
+    def made(self, train: Examples, settings: EncoderSettings) -> list[str]:
         """Return, for people, what is made of the data; raises if they do not fit the settings."""
         return []
 
@@ -118,11 +125,12 @@ class Method:
             from samesense.recipes.runner import run
 
             means = resolve_name(self.pipeline or self.prepare)
-        self.check(train, settings)
+        self.made(train, settings)
+        remarks = self.lessons(train, settings)
         settings = settings.for_data(train)
         job = Job(
             method=self.name, data=train, settings=settings, output=output, dev=dev, test=test, guards=guards,
-            concludes=concludes, begun=begun,
+            concludes=concludes, begun=begun, remarks=remarks,
         )  # fmt: skip
         if self.pipeline:
             made: TrainingRun = means(job, overwrite=overwrite)  # which always goes on
@@ -168,14 +176,14 @@ class _Cosent(Method):
     def read(self, sources: Sequence[Source], settings: EncoderSettings, how: Reading) -> PairData:
         return read_labelled(sources, settings, how)
 
-    def check(self, train: Any, settings: Any) -> list[str]:
+    def made(self, train: Any, settings: Any) -> list[str]:
         return [settings.targets(train).summary]
 
 
 class _Context(Method):
     """Running documents: more than one training."""
 
-    def check(self, train: Any, settings: Any) -> list[str]:
+    def made(self, train: Any, settings: Any) -> list[str]:
         if settings.learning_curve:
             raise ConfigError("`learning_curve` cuts training data, and documents are not cut to a part. Leave it out.")
         origin = settings.origin_settings()
@@ -187,9 +195,15 @@ class _Context(Method):
 class _Mixed(Method):
     """Data of several kinds, each with a method of its own."""
 
-    def check(self, train: Mixture, settings: EncoderSettings) -> list[str]:  # type: ignore[override]
-        found = [(part, METHODS[part.method].check(part.data, part.settings)) for part in train.parts]
+    def made(self, train: Mixture, settings: EncoderSettings) -> list[str]:  # type: ignore[override]
+        found = [(part, METHODS[part.method].made(part.data, part.settings)) for part in train.parts]
         return [f"{part.name}: {line}" for part, lines in found for line in lines]
+
+
+def _of_parts(train: Mixture, settings: MixedSettings) -> list[str]:
+    """Return what is to be said of the batches of each kind."""
+    found = [(part, METHODS[part.method].lessons(part.data, part.settings)) for part in train.parts]
+    return [f"{part.name}: {line}" for part, lines in found for line in lines]
 
 
 _BARE = ("columns", "keep_repeated", "min_chars", "max_chars")
@@ -203,6 +217,7 @@ METHODS: dict[str, Method] = {
             settings=CosentSettings,
             data=(PairData,),
             reader=read_labelled,
+            lessons=lessons.of_pairs,
             prepare="samesense.recipes.cosent.recipe:prepare",
         ),
         Method(
@@ -211,6 +226,7 @@ METHODS: dict[str, Method] = {
             settings=SimcseSettings,
             data=(Sentences, PairData),
             reader=read_for_simcse,
+            lessons=lessons.of_views,
             prepare="samesense.recipes.unsupervised.simcse:prepare",
             reading=("supervised", *_BARE),
         ),
@@ -220,6 +236,7 @@ METHODS: dict[str, Method] = {
             settings=RankcseSettings,
             data=(Sentences,),
             reader=read_bare,
+            lessons=lessons.of_rankings,
             prepare="samesense.recipes.unsupervised.rankcse:prepare",
             reading=_BARE,
         ),
@@ -229,6 +246,7 @@ METHODS: dict[str, Method] = {
             settings=SupmpnSettings,
             data=(TupleData,),
             reader=read_for_supmpn,
+            lessons=lessons.of_tuples,
             prepare="samesense.recipes.supmpn.recipe:prepare",
             reading=("columns", "group_anchors", "label_order", "drop_bad_rows"),
         ),
@@ -238,6 +256,7 @@ METHODS: dict[str, Method] = {
             settings=SectionsSettings,
             data=(SectionTriplets,),
             reader=read_triplets,
+            lessons=lessons.of_sections,
             prepare="samesense.recipes.sections.recipe:prepare",
             reading=("per_document", "triplets_seed"),
             from_files=True,
@@ -269,6 +288,7 @@ METHODS: dict[str, Method] = {
             settings=MixedSettings,
             data=(Mixture,),
             reader=refuse,
+            lessons=_of_parts,
             prepare="samesense.recipes.mixed.recipe:prepare",
         ),
     )

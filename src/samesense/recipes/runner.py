@@ -130,6 +130,7 @@ def _prepared(
     """Return what is trained on; ConfigError if several processes would train on nothing, while no folder is taken."""
     with stage("preparing the examples"):
         inputs = prepare(model, job)
+        inputs = replace(inputs, summary=[*inputs.summary, *job.remarks])
     check_fills_step(inputs.dataset, inputs.batches, job.settings.batch_size)
     return inputs
 
@@ -266,4 +267,5 @@ def _log_start(model: Any, inputs: TrainingInputs, lines: Sequence[str]) -> None
             "one and the same: take a model of their language"
         )
     for line in inputs.summary:
-        logger.info(line)
+        text = line.removeprefix("warning: ")
+        logger.log(logging.INFO if text == line else logging.WARNING, text)

@@ -48,6 +48,7 @@ def _summary(formed: Targets, settings: CosentSettings) -> list[str]:
     if settings.batches == "label-aware":
         return [formed.summary, f"batches: each with two labels; of random ones {lacking:.1%} would have one only"]
     if lacking >= WORTH_SAYING:
-        said = f"batches: {lacking:.1%} have one label only and teach nothing; batches label-aware has none"
+        most = "warning: " if lacking >= 0.5 else ""
+        said = f"{most}batches: {lacking:.1%} have one label only and teach nothing; batches label-aware has none"
         return [formed.summary, said]
     return [formed.summary]

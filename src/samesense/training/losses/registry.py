@@ -18,6 +18,7 @@ from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.completion import Guard
 from samesense.data.tuples.data import partners_as_classes
 from samesense.data.tuples.paraphrase import PARAPHRASER, AugmentName
+from samesense.training.losses.lessons import IN_BATCH, IN_ORDER, OF_ANGLE, OF_LOGITS, OF_ROWS, OF_TRIPLETS
 from samesense.training.losses.spec import Losses, LossSpec
 
 
@@ -90,6 +91,7 @@ PAIR_LOSSES = Losses(
     LossSpec(
         name="cosent",
         module="pairs.CoSENT",
+        lesson=IN_ORDER,
         settings=CoSENTSettings,
         targets=pairs.labels_in_order,
         batches=("label-aware",),
@@ -108,6 +110,7 @@ PAIR_LOSSES = Losses(
     LossSpec(
         name="softmax",
         module="pairs.Softmax",
+        lesson=OF_ROWS,
         settings=SoftmaxSettings,
         targets=pairs.labels_as_classes,
         kinds=("binary", "nli", "triple"),
@@ -117,6 +120,7 @@ PAIR_LOSSES = Losses(
     LossSpec(
         name="triplet",
         module="tuples.Triplet",
+        lesson=OF_TRIPLETS,
         settings=TripletSettings,
         targets=pairs.formed_triplets,
         kinds=("binary", "nli", "triple"),
@@ -125,6 +129,7 @@ PAIR_LOSSES = Losses(
     LossSpec(
         name="info-nce",
         module="tuples.InfoNCE",
+        lesson=IN_BATCH,
         settings=Temperature,
         targets=pairs.positive_pairs,
         target_settings=PositivesSettings,
@@ -133,6 +138,7 @@ PAIR_LOSSES = Losses(
     LossSpec(
         name="angle",
         module="angle.AnglE",
+        lesson=OF_ANGLE,
         settings=AngleSettings,
         targets=_order_and_cut,
         target_settings=PositiveAbove,
@@ -142,6 +148,7 @@ PAIR_LOSSES = Losses(
         name="cosent",
         encoder="cross",
         module="cross.CrossCoSENT",
+        lesson=OF_LOGITS,
         settings=CrossCoSENTSettings,
         targets=pairs.labels_in_order,
         batches=("label-aware",),
@@ -150,6 +157,7 @@ PAIR_LOSSES = Losses(
         name="cross-entropy",
         encoder="cross",
         module="cross.CrossEntropy",
+        lesson=OF_ROWS,
         targets=pairs.labels_from_0_to_1,
         batches=("label-aware",),
     ),
@@ -220,7 +228,7 @@ TUPLE_LOSSES = Losses(
         settings=TripletSettings,
         target_settings=FilteredDrawnSettings,
     ),
-    LossSpec(name="softmax", module="pairs.Softmax", targets=partners_as_classes),
+    LossSpec(name="softmax", module="pairs.Softmax", lesson=OF_ROWS, targets=partners_as_classes),
     LossSpec(name="supcon", module="tuple_batches.TupleSupCon", settings=Temperature, target_settings=PlacesSettings),
     LossSpec(
         name="batch-hard",

@@ -17,6 +17,7 @@ from samesense.data.formats.labels import Kind
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.targets import Targets
 from samesense.errors import ConfigError, DataError
+from samesense.training.losses.lessons import OF_PAIRS, Lesson
 
 if TYPE_CHECKING:
     from torch import nn
@@ -45,6 +46,7 @@ class LossSpec:
     takes: str = "labelled pairs"  # the labels that it fits, in words
     batches: tuple[str, ...] = ()  # how its batches can be formed, besides at random
     encoder: Encoder = "bi"  # the kind of encoder that it trains
+    lesson: Lesson = OF_PAIRS  # what a batch must have for it to be learnt from
 
     @property
     def fields(self) -> dict[str, Any]:

@@ -1,0 +1,189 @@
+"""How many batches of a run teach, by its data and settings: said before the first step, refused where none does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from samesense.data.pairs.data import PairData
+from samesense.data.pairs.keys import text_keys
+from samesense.data.pairs.targets import Targets
+from samesense.data.sentences import Sentences
+from samesense.data.tuples.completion import Completion, key_of, same
+from samesense.data.tuples.data import TupleData
+from samesense.errors import DataError
+from samesense.execution.ranks import world_size
+from samesense.recipes.sections.data import SectionsSettings, SectionTriplets
+from samesense.recipes.supmpn.settings import SupmpnSettings
+from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings
+from samesense.training.losses.lessons import IN_BATCH, OF_TRIPLETS, Batch, Lesson, drawn_batches
+from samesense.training.losses.registry import PAIR_LOSSES
+from samesense.types import Indices
+
+WORTH_SAYING = 0.01
+"""Share of batches that teach nothing from which on it is said."""
+
+MOST_TUPLES = 5_000
+"""Anchors of an epoch whose tuples are made to be looked at."""
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """How many of some batches teach."""
+
+    batches: int
+    teaching: int
+    whole: bool  # whether they are an epoch, and not a part of it
+    lesson: Lesson
+
+    def lines(self, source: str) -> list[str]:
+        """Return in words what share teaches nothing, if it is worth saying; DataError if no batch teaches."""
+        lacking = 1 - self.teaching / max(1, self.batches)
+        if lacking < WORTH_SAYING:
+            return []
+        lesson = self.lesson
+        if self.teaching == 0 and self.whole:
+            raise DataError(
+                f"{source}: no batch of this run would teach anything: all {self.batches:,} {lesson.lacking}. "
+                f"To mend it: {lesson.fix}."
+            )
+        most = "warning: " if lacking >= 0.5 else ""
+        part = "" if self.whole else f" of {self.batches:,} looked at"
+        return [f"{most}batches: {lacking:.1%}{part} {lesson.lacking} and teach nothing; {lesson.fix}"]
+
+
+def counted(batches: Iterable[Indices], teaches: Callable[[Indices], bool], rows: int, lesson: Lesson) -> Lessons:
+    """Return how many batches teach."""
+    number = teaching = held = 0
+    for batch in batches:
+        number += 1
+        held += len(batch)
+        teaching += teaches(batch)
+    return Lessons(number, teaching, held >= rows, lesson)
+
+
+def of_targets(
+    formed: Targets, lesson: Lesson, settings: Any, batches: str = "random", own: Mapping[str, Any] | None = None
+) -> Lessons:
+    """Return how many batches of columns of texts and labels teach."""
+    columns = [values for name, values in formed.columns.items() if name != "label"]
+    texts = np.stack([text_keys(map(same, values)) for values in columns])
+    label = formed.columns.get("label")
+    labels = None if label is None else np.asarray(label, dtype=np.float64)
+    how = {**dict(settings), **formed.settings, **(own or {})}
+
+    def teaches(rows: Indices) -> bool:
+        return lesson.teaches(Batch(texts[:, rows], None if labels is None else labels[rows], how))
+
+    size = settings.batch_size * world_size()
+    drawn = drawn_batches(len(formed), size, settings.seed, batches, texts, labels)
+    return counted(drawn, teaches, len(formed) // size * size if batches == "label-aware" else len(formed), lesson)
+
+
+def of_pairs(train: PairData, settings: Any) -> list[str]:
+    """Return what is to be said of the batches of labelled pairs."""
+    lesson = settings.spec.lesson
+    lines = of_targets(settings.targets(train), lesson, settings, settings.batches).lines(train.source)
+    return [] if settings.loss == "cosent" else lines  # whose exact share the recipe says
+
+
+def of_views(train: Sentences | PairData, settings: SimcseSettings) -> list[str]:
+    """Return what is to be said of the batches of SimCSE; masked words teach in any batch."""
+    if settings.mlm_weight:
+        return []
+    if isinstance(train, PairData):
+        formed = PAIR_LOSSES.targets(train, "triplet")
+    else:
+        formed = Targets({"sentence": train.texts}, "")
+    lesson = IN_BATCH if isinstance(train, PairData) else _OF_SENTENCES
+    return of_targets(formed, lesson, settings, settings.batches).lines(train.source)
+
+
+def of_rankings(train: Sentences, settings: RankcseSettings) -> list[str]:
+    """Return what is to be said of the batches of RankCSE, and of distillation."""
+    if getattr(settings, "regress", 0.0):  # each sentence teaches by its teachers' vectors
+        return []
+    fewest = 2 if settings.contrast or settings.beta else 3 - bool(_with_itself(settings))
+    lesson = Lesson(
+        lambda batch: len(np.unique(batch.texts[0])) >= fewest,
+        f"have fewer than {fewest} different sentences",
+        "raise batch_size, or leave out repeated sentences",
+    )
+    return of_targets(Targets({"sentence": train.texts}, ""), lesson, settings).lines(train.source)
+
+
+def _with_itself(settings: RankcseSettings) -> bool:
+    given = settings.include_diagonal
+    return settings.rank == "listmle" if given is None else given
+
+
+def of_sections(train: SectionTriplets, settings: SectionsSettings) -> list[str]:
+    """Return what is to be said of the batches of section triplets."""
+    return of_targets(Targets(train.columns(), ""), OF_TRIPLETS, settings).lines(train.source)
+
+
+def of_tuples(train: TupleData, settings: SupmpnSettings) -> list[str]:
+    """Return what is to be said of the batches of anchors with positives and negatives."""
+    settings = settings.for_data(train)
+    if settings.spec.targets is not None:
+        return of_targets(settings.spec.targets(train), settings.spec.lesson, settings).lines(train.source)
+    rows = settings.usable(train)
+    positives, negatives = settings.places
+    complete = Completion(
+        data=rows,
+        positives=positives,
+        negatives=negatives,
+        padded=settings.tuples == "padded",
+        seed=settings.seed,
+        false_negative_filter=settings.false_negative_filter,
+    )
+    spelled, classes, size = (
+        key_of(settings.false_negative_filter),
+        rows.classes or {},
+        settings.batch_size * world_size(),
+    )
+    order = np.random.default_rng(settings.seed).permutation(len(rows))[: max(MOST_TUPLES, size)]
+    teaches = _TEACHES.get(settings.loss, _has_rival)
+
+    def key(text: str) -> int:  # texts of a class are no negatives of each other
+        return classes[text] if text in classes else spelled(text)
+
+    def made(row: int) -> _Tuple:
+        near, far = complete(row)
+        known = {key(rows.anchors[row]), *map(key, rows.positives[row])}
+        return _Tuple(key(rows.anchors[row]), tuple(map(key, near)), tuple(map(key, far)), frozenset(known))
+
+    drawn = (order[start : start + size] for start in range(0, len(order), size))
+    found = counted(drawn, lambda batch: teaches([made(row) for row in batch.tolist()]), len(rows), IN_BATCH)
+    return found.lines(train.source)
+
+
+@dataclass(frozen=True)
+class _Tuple:
+    """Keys of the texts of a tuple, and of all that are no negatives of its anchor."""
+
+    anchor: int
+    positives: tuple[int, ...]
+    negatives: tuple[int, ...]
+    known: frozenset[int]
+
+
+def _has_rival(batch: list[_Tuple]) -> bool:
+    """Return whether any anchor has a candidate that is neither itself nor a positive of it."""
+    candidates = {key for one in batch for key in (*one.positives, *one.negatives)}
+    return any(not candidates <= one.known for one in batch)
+
+
+def _has_triplet(batch: list[_Tuple]) -> bool:
+    return any(near != far for one in batch for near in one.positives for far in one.negatives)
+
+
+_TEACHES: dict[str, Callable[[list[_Tuple]], bool]] = {"triplet": _has_triplet}
+"""Of the losses of tuples for which something else must be there than a text that is no positive."""
+
+_OF_SENTENCES = Lesson(
+    IN_BATCH.teaches, "have one sentence only", "raise batch_size, which gives every sentence others to differ from"
+)

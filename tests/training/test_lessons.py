@@ -1,0 +1,88 @@
+"""Which batches teach: by their texts and labels alone, as the gradients of the losses themselves say."""
+
+import numpy as np
+import pytest
+import torch
+
+from samesense.training.losses.lessons import IN_BATCH, Batch, drawn_batches
+from samesense.training.losses.registry import PAIR_LOSSES
+from samesense.training.losses.spec import loss_class
+
+LABELS = {"contrastive": 2, "softmax": 3, "info-nce": 0, "triplet": 0, "cross-entropy": 2}
+COLUMNS = {"triplet": 3}
+ALWAYS_ACTIVE = {"triplet": {"triplet_margin": 3.0}, "contrastive": {"threshold": -1.0}}
+"""Settings by which a margin is never reached, so that what can be compared costs something."""
+
+
+def loss_of(spec, draw):
+    own = {**ALWAYS_ACTIVE.get(spec.name, {})}
+    if "temperature" in spec.fields:
+        own["temperature"] = 1.0  # so that no gradient is too small to be seen
+    if spec.name == "angle":
+        own |= {"positive_above": 0.5, **{name: float(draw.integers(2)) for name in ("cosine_weight", "angle_weight")}}
+        own["in_batch_weight"] = float(draw.integers(2)) if own["cosine_weight"] + own["angle_weight"] else 1.0
+    if spec.name == "cosent":
+        own["margin"] = float(draw.choice([0.0, 0.5, 1.0]))
+    if spec.name == "softmax":
+        own |= {"classes": 3, "dim": 8}
+    module = loss_class(spec.module)
+    made = module.__new__(module)
+    torch.nn.Module.__init__(made)
+    module.__init__(made, torch.nn.Identity(), **own)
+    return made, own
+
+
+@pytest.mark.parametrize("spec", PAIR_LOSSES.specs, ids=lambda spec: f"{spec.encoder} {spec.name}")
+def test_a_batch_teaches_if_and_only_if_the_loss_has_a_gradient(spec):
+    draw, met, cancelled = np.random.default_rng(0), set(), 0
+    for _ in range(150):
+        rows, texts = int(draw.integers(1, 5)), int(draw.integers(1, 6))
+        columns = draw.integers(
+            texts, size=(COLUMNS.get(spec.name, 2 + int(draw.integers(2)) * (spec.name == "info-nce")), rows)
+        )
+        kinds = LABELS.get(spec.name, 3)
+        labels = draw.integers(kinds, size=rows) / (1 if kinds == 2 else 2) if kinds else None
+        if spec.name == "softmax":
+            labels = draw.integers(3, size=rows)
+        made, own = loss_of(spec, draw)
+        table = torch.randn(texts, 8, dtype=torch.float64, requires_grad=True)
+        targets = None if labels is None else torch.from_numpy(np.asarray(labels))
+        if spec.encoder == "cross":
+            pairs = torch.randn(rows, dtype=torch.float64, requires_grad=True)
+            made.loss(pairs, targets).backward()
+            gradient = pairs.grad
+        else:
+            made.double().compute_loss_from_embeddings(
+                [table[torch.from_numpy(c)] for c in columns], targets
+            ).backward()
+            gradient = table.grad
+        batch = Batch(columns.astype(np.uint64), None if labels is None else np.asarray(labels, float), own)
+        expected = bool(gradient is not None and gradient.abs().max() > 1e-9)
+        teaches = spec.lesson.teaches(batch)
+        assert teaches or not expected, (columns, labels, own)
+        cancelled += teaches and not expected
+        met.add(expected)
+    assert True in met
+    assert cancelled <= 15  # terms that are there, and that cancel each other out
+
+
+def test_batches_are_drawn_as_the_run_draws_them():
+    texts = np.arange(40, dtype=np.uint64).reshape(2, 20)
+    texts[1, 10:] = 99
+    labels = np.array([0.0] * 15 + [1.0] * 5)
+    drawn = list(drawn_batches(20, 6, 0, "random", texts, labels))
+    assert sorted(np.concatenate(drawn)) == list(range(20)) and list(map(len, drawn)) == [6, 6, 6, 2]
+    aware = list(drawn_batches(20, 5, 0, "label-aware", texts, labels))
+    assert [len(set(labels[rows])) for rows in aware] == [2] * 4
+    for rows in drawn_batches(20, 6, 0, "no-duplicates", texts, labels):
+        assert (texts[1, rows] == 99).sum() <= 1
+
+
+def test_one_positive_everywhere_teaches_nothing_unless_there_are_negatives():
+    canned = np.array([[0, 1, 2], [9, 9, 9]], dtype=np.uint64)
+    assert not IN_BATCH.teaches(Batch(canned))
+    assert IN_BATCH.teaches(Batch(np.vstack([canned, [7, 7, 7]]).astype(np.uint64)))
+    some = np.vstack([canned, [7, 9, 9]]).astype(np.uint64)
+    assert IN_BATCH.teaches(Batch(some, np.array([1.0, 0, 0])))
+    assert not IN_BATCH.teaches(Batch(some, np.array([0.0, 0, 0])))
+    assert not IN_BATCH.teaches(Batch(canned[:, :1]))
