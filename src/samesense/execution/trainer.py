@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import random
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar, cast
@@ -23,13 +25,15 @@ from transformers import (
 )
 from transformers.integrations.integration_utils import TensorBoardCallback
 
-from samesense.errors import ConfigError, DataError
+from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import without_bars
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.threads import serial_tokenizer
 from samesense.execution.trainer_fields import trainer_fields
 from samesense.failures import first_line
 from samesense.files import read_json
+
+logger = logging.getLogger(__name__)
 
 TENSORBOARD = "tensorboard"
 """Folder of TensorBoard's files beside the checkpoints, whose folder does not outlive the run."""
@@ -126,15 +130,27 @@ def _used_up(callback: dict[str, Any]) -> bool:
 
 
 @without_bars(reports=False)
-def run_trainer(trainer: Trainer, resume_from: Path | None, stop: StopOnInterrupt | None = None) -> bool:
+def run_trainer(
+    trainer: Trainer,
+    resume_from: Path | None,
+    stop: StopOnInterrupt | None = None,
+    why: Callable[[], str] = lambda: "it is not a number",
+) -> bool:
     """Train, from a checkpoint where one is given; returns whether it was stopped before its end.
 
     The trainer's own printing is taken out. Ctrl-C leaves a checkpoint; see :class:`StopOnInterrupt`. A run that early
     stopping ended counts as stopped too, and ``stop`` tells the two apart.
+
+    An evaluation whose figure is NaN counts as the worst, and the first one is warned of; ``why`` says what was wrong
+    with the last.
+
+    Raises:
+        ModelError: if no evaluation had a figure, so that there is no best checkpoint; none is left then.
     """
     stop = StopOnInterrupt() if stop is None else stop
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(stop)
+    trainer.add_callback(_WithoutFigure(trainer, why))
     for callback in trainer.callback_handler.callbacks:
         if isinstance(callback, TensorBoardCallback) and callback.logging_dir is None:
             callback.logging_dir = str(Path(str(trainer.args.output_dir)).parent / TENSORBOARD)
@@ -150,7 +166,53 @@ def run_trainer(trainer: Trainer, resume_from: Path | None, stop: StopOnInterrup
             raise
         stop.save(trainer)
         return True
+    if not stop.interrupted:
+        _check_selected(trainer, why)
     return bool(trainer.state.global_step < trainer.state.max_steps)
+
+
+class _WithoutFigure(TrainerCallback):
+    """Says once that an evaluation has no figure, and which checkpoint is kept then."""
+
+    def __init__(self, trainer: Trainer, why: Callable[[], str]) -> None:
+        self._trainer, self._why, self._over = trainer, why, False
+
+    def on_evaluate(
+        self, args: Any, state: TrainerState, control: Any, metrics: dict[str, float] | None = None, **kwargs: Any
+    ) -> None:
+        """Warn of the first evaluation whose figure is not a number."""
+        metric = args.metric_for_best_model
+        if metric is None or self._over or not math.isnan((metrics or {}).get(metric, 0.0)):
+            return
+        if not state.global_step:
+            logger.warning(f"the evaluation of the start has no figure: {self._why()}")
+            return
+        self._over = True
+        logger.warning(
+            f"the evaluation at step {state.global_step}, learning rate {_rate(self._trainer):.2g}, has no figure: "
+            f"{self._why()} It counts as the worst, as do others like it; the best checkpoint is kept. A lower "
+            "`learning_rate` may help"
+        )
+
+
+def _rate(trainer: Trainer) -> float:
+    """Return the learning rate of the last step."""
+    return float(trainer.lr_scheduler.get_last_lr()[0]) if trainer.lr_scheduler else trainer.args.learning_rate
+
+
+def _check_selected(trainer: Trainer, why: Callable[[], str]) -> None:
+    """Raise ModelError if there were evaluations by which to select, and none had a figure; removes checkpoints."""
+    metric = trainer.args.metric_for_best_model
+    figures = [log[metric] for log in trainer.state.log_history if metric in log and log["step"]]
+    if not figures or any(map(math.isfinite, figures)):
+        return
+    if is_main():
+        shutil.rmtree(str(trainer.args.output_dir), ignore_errors=True)
+    raise ModelError(
+        f"No evaluation of the training had a figure, of {len(figures)} in {trainer.state.global_step} steps: {why()} "
+        f"No model is kept. Lower `learning_rate`, which is {trainer.args.learning_rate:g}, or take another start "
+        "model or loss."
+    )
 
 
 class _Stopped(KeyboardInterrupt):

@@ -96,6 +96,8 @@ def run(
         with stage("evaluation of the start"):
             scorer = adapter.start(model, settings) if is_main() else None
             start = None if scorer is None else measure(scorer, sets.compared, texts)
+        for name, why in ({} if start is None else start.failures).items():
+            logger.warning(f"the start has no figure on {name}, and the trained model is not compared with it: {why}")
         laps.count("evaluation")
         trained = run_folder.finished_training(output, before)
         if trained is None:
@@ -206,7 +208,9 @@ def _evaluate(
     """Return the saved model's figures, all results of the run, and what the manifest shall hold of it."""
     with stage("evaluation"):
         saved = load(job.output, precision="float32", seed=job.settings.seed, cache=True)
-        end = measure(saved, sets.compared, texts, trained=True)
+        end = measure(saved, sets.compared, texts)
+    for name, why in end.failures.items():
+        logger.warning(f"the trained model has no figure on {name}: {why}")
         further, more = ([], {}) if inputs.after_training is None else inputs.after_training()
         cut, section = _at_widths(job)
     sections = {**more.get(run_folder.SECTIONS, {}), **section}

@@ -108,7 +108,8 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
 
 
 def _curve(name: str, logs: Sequence[Any], key: str) -> Curve | None:
-    steps = {entry["step"]: entry[key] for entry in logs if isinstance(entry, dict) and {key, "step"} <= entry.keys()}
+    points = (entry for entry in logs if isinstance(entry, dict) and {key, "step"} <= entry.keys())
+    steps = {entry["step"]: entry[key] for entry in points if entry[key] is not None}  # null has no figure
     return Curve(name, tuple(steps), tuple(steps.values())) if steps else None
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,9 @@ class Progress(TrainerCallback):
         logs = logs or {}
         score = logs.get(f"eval_{DEV_METRIC}")
         if score is not None:
-            self.figures["dev"] = f"{100 * score:.2f}"
-            if state.global_step:  # the start is never what is kept; the trainer chooses after it has logged
+            self.figures["dev"] = f"{100 * score:.2f}" if math.isfinite(score) else "none"
+            # the start is never what is kept; the trainer chooses after it has logged
+            if state.global_step and math.isfinite(score):
                 self.figures["best"] = f"{100 * max(score, state.best_metric or score):.2f}"
         elif "eval_loss" in logs:
             self.figures["dev loss"] = f"{logs['eval_loss']:.3f}"
@@ -150,10 +152,62 @@ class Patience(EarlyStoppingCallback):
         best = None
         for log in state.log_history:
             score = log.get(args.metric_for_best_model) if log["step"] else None
-            if score is not None and (best is None or (score > best if args.greater_is_better else score < best)):
+            if (
+                score is not None
+                and math.isfinite(score)
+                and (best is None or (score > best if args.greater_is_better else score < best))
+            ):
                 best, self.early_stopping_patience_counter = score, 0
             elif score is not None:
                 self.early_stopping_patience_counter += 1
+
+
+class Gradients(TrainerCallback):
+    """Watches the norms of gradients: ends a run that diverges, and one whose first epoch changes nothing.
+
+    Attributes:
+        broken: the step whose gradient was not finite, if any; it changed no weight.
+        nothing: whether no step of the first epoch, or of a shorter run, had a gradient.
+    """
+
+    def __init__(self) -> None:
+        self.broken: int | None = None
+        self.nothing = False
+        self._bad = self._resumed = False
+        self._steps = self._without = 0
+
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Note whether earlier steps, which are not seen, may have changed weights."""
+        self._resumed = state.global_step > 0
+
+    def seen(self, norm: float) -> bool:
+        """Count the gradient of a step; return whether it may change weights."""
+        self._steps += 1
+        self._without += norm == 0
+        self._bad = not math.isfinite(norm)
+        return not self._bad
+
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """End the run behind a gradient that was not finite."""
+        if self._bad:
+            self.broken = state.global_step
+            _end(control)
+
+    def on_epoch_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """End the run behind an epoch that changed nothing."""
+        self.nothing = not self._resumed and 0 < self._steps == self._without
+        if self.nothing:
+            _end(control)
+
+    def share_without(self) -> float:
+        """Return the share of steps that had no gradient."""
+        return self._without / max(1, self._steps)
+
+
+def _end(control: Any) -> None:
+    """End the run with this step, without an evaluation or a checkpoint of it."""
+    control.should_training_stop = True
+    control.should_evaluate = control.should_save = False
 
 
 class History(TrainerCallback):
@@ -165,7 +219,12 @@ class History(TrainerCallback):
     def on_log(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Write the whole history anew, so that a resumed run has neither gaps nor doubles."""
         if state.is_world_process_zero:
-            write_json_lines(self.path, state.log_history)
+            write_json_lines(self.path, map(_with_null, state.log_history))
+
+
+def _with_null(log: Mapping[str, float]) -> dict[str, float | None]:
+    """Return what was logged with null for numbers that JSON has not."""
+    return {name: value if math.isfinite(value) else None for name, value in log.items()}
 
 
 class SaveLossWeights(TrainerCallback):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import math
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,15 +25,16 @@ from transformers import TrainerCallback, set_seed
 from samesense.encoder.forward.dropout import use_cheap_dropout
 from samesense.encoder.forward.packing import packing
 from samesense.encoder.forward.precision import Choice, inference_precision, training_precision
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import stage
-from samesense.execution.ranks import world_size
+from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
 from samesense.training.batches import Batches, check_fills_step, examples_of_epoch, sampler_of
 from samesense.training.callbacks import (
     DEV_METRIC,
     LOSS_WEIGHTS,
+    Gradients,
     History,
     Patience,
     Progress,
@@ -50,6 +54,12 @@ from samesense.training.texts import LogCut, TrainingTexts
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+
+logger = logging.getLogger(__name__)
+
+SAID_FROM = 0.5
+"""Share of steps without a gradient from which on it is said."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +84,16 @@ class _DevEvaluator(BaseEvaluator):  # type: ignore[misc]
         super().__init__()
         self.score = score
         self.primary_metric = DEV_METRIC
+        self.problem = ""  # why the last one without a figure has none
 
     def __call__(self, model: Any, *_: Any, **__: Any) -> dict[str, float]:
+        """Return the dev score; NaN, which is never the best, where the scores of the model give none."""
         with stage("evaluation on dev"):
-            return {DEV_METRIC: float(self.score(model))}
+            try:
+                return {DEV_METRIC: float(self.score(model))}
+            except (DataError, ModelError) as error:
+                self.problem = str(error)
+                return {DEV_METRIC: math.nan}
 
 
 class _PairTrainer(CrossEncoderTrainer):  # type: ignore[misc]
@@ -156,6 +172,7 @@ def fit(  # noqa: PLR0913 - what a run may be told
             loss.tokenise = texts
         elif collator is None:
             collator = SentenceTransformerDataCollator(preprocess_fn=texts)
+        evaluator, gradients = None if dev_score is None else _DevEvaluator(dev_score), Gradients()
         kind = _trainer_of(model, batches)
         trainer = (kind if adapters is None else of_adapters(kind))(
             model=model,
@@ -171,13 +188,14 @@ def fit(  # noqa: PLR0913 - what a run may be told
             train_dataset=dataset,
             data_collator=collator,
             loss=dict(loss.items()) if isinstance(loss, nn.ModuleDict) else loss,
-            evaluator=None if dev_score is None else _DevEvaluator(dev_score),
+            evaluator=evaluator,
             callbacks=[
                 Progress(loss),
                 History(folder / "history.jsonl"),
                 SaveLossWeights(loss),
                 *([] if patience is None else [Patience(patience)]),
                 times,
+                gradients,
                 *([LogCut(texts)] if counts else []),
                 *callbacks,
             ],
@@ -185,23 +203,58 @@ def fit(  # noqa: PLR0913 - what a run may be told
         if sparse:
             arguments = trainer.get_optimizer_cls_and_kwargs(trainer.args, model)[1]
             trainer.optimizer_cls_and_kwargs = (RowAdamW, arguments)
-        clip_all(trainer, loss)
+        clip_all(trainer, loss, gradients.seen)
         if isinstance(batches, Mix):
             trainer.mix = batches
-        stopped = run_trainer(trainer, resume_from, stop)
+        stopped = run_trainer(trainer, resume_from, stop, lambda: evaluator.problem if evaluator else "")
         if adapters is not None:
             keep(adapters, model) if settings.keep_lora else merge(adapters)
         best = trainer.state.best_metric
+        if not stop.interrupted:
+            _check_learnt(gradients, trainer)
         return TrainOutput(
             steps=trainer.state.global_step,
             seconds=sum(times.laps.seconds.values()),
             precision=settings.precision,
             start_dev_spearman=_start_score(trainer.state.log_history),
-            best_dev_spearman=None if best is None else float(best),
+            best_dev_spearman=float(best) if best is not None and math.isfinite(best) else None,
             best_step=trainer.state.best_global_step,
             interrupted=stop.interrupted and stopped,
             spent=times.laps.seconds,
         )
+
+
+def _check_learnt(gradients: Gradients, trainer: Any) -> None:
+    """Raise if a run learnt nothing, or broke off before there was a best checkpoint; warn if one is kept.
+
+    DataError if no step had a gradient, ModelError if one was not finite; checkpoints are removed.
+    """
+    state, rate = trainer.state, trainer.args.learning_rate
+    kept = state.best_metric is not None and math.isfinite(state.best_metric)
+    if not gradients.nothing and (gradients.broken is None or kept):
+        if gradients.broken is not None:
+            logger.warning(
+                f"the gradient of step {gradients.broken} is not finite, at learning rate {rate:g}: the training ends "
+                f"there, and the checkpoint of step {state.best_global_step} is kept. A lower `learning_rate` may help"
+            )
+        elif gradients.share_without() >= SAID_FROM:
+            logger.warning(
+                f"{gradients.share_without():.0%} of the steps changed nothing: their loss had no gradient, as the "
+                "batches had nothing to compare, or all of it was learnt"
+            )
+        return
+    if is_main():
+        shutil.rmtree(trainer.args.output_dir, ignore_errors=True)
+    if gradients.nothing:
+        raise DataError(
+            f"No step of {state.global_step} changed the model: the loss had no gradient in any batch, as there was "
+            "nothing to compare, or all of it was learnt before. No model is kept. Give other data, larger batches "
+            "(`batch_size`) or another loss."
+        )
+    raise ModelError(
+        f"The training diverged: the gradient of step {gradients.broken} is not finite, at learning rate {rate:g}. No "
+        "model is kept. Lower `learning_rate`, or take `precision` float32."
+    )
 
 
 def _trainer_of(model: SentenceTransformer | CrossEncoder, batches: Batches | Mix) -> Any:
@@ -229,7 +282,7 @@ def _check_losses(loss: nn.Module, dataset: Any, settings: TrainingSettings, mod
 def _start_score(history: Sequence[Mapping[str, float]]) -> float | None:
     """Return the dev score at step 0, which a resumed run finds in its checkpoint."""
     scores = (log.get(f"eval_{DEV_METRIC}") for log in history if log["step"] == 0)
-    return next((score for score in scores if score is not None), None)
+    return next((score for score in scores if score is not None and math.isfinite(score)), None)
 
 
 def _arguments(

@@ -6,6 +6,7 @@ so are their moments until they are met first: a dense AdamW reads and writes th
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -152,14 +153,22 @@ def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
             module.sparse = False
 
 
-def clip_all(trainer: Trainer, loss: nn.Module) -> None:
-    """Have a trainer clip the gradients of the model and of what the loss itself learns, such as a head, together."""
+def clip_all(trainer: Trainer, loss: nn.Module, seen: Callable[[float], bool] = math.isfinite) -> None:
+    """Have a trainer clip the gradients of the model and of what the loss itself learns, such as a head, together.
+
+    ``seen`` is given the norm of each step, and says whether the step may change weights; with float16, whose scaler
+    leaves steps out by itself, it is not asked.
+    """
     weights = list(loss.parameters())  # once, not by a walk through all modules in every step
 
     def clip(parameters: Iterable[Tensor], max_norm: float, norm_type: float = 2) -> Tensor:
         trainer.accelerator.unscale_gradients()  # of float16
         optimizer = getattr(trainer.optimizer, "optimizer", trainer.optimizer)  # accelerate wraps it
-        return clip_gradients(weights, max_norm, optimizer)
+        norm = clip_gradients(weights, max_norm, optimizer)
+        if trainer.accelerator.scaler is None and not seen(float(norm)):
+            for weight in weights:
+                weight.grad = None
+        return norm
 
     trainer.accelerator.clip_grad_norm_ = clip
 

@@ -37,10 +37,10 @@ class Measured:
     cosines: Floats | None = None  # of random pairs of different texts (pairs,); None where nothing is embedded
 
 
-def measure(model: Model, sets: Sequence[ComparedSet], texts: Sequence[str] = (), *, trained: bool = False) -> Measured:
+def measure(model: Model, sets: Sequence[ComparedSet], texts: Sequence[str] = ()) -> Measured:
     """Evaluate a model on every set; ``texts`` are those by which its cone is measured, if it embeds.
 
-    DataError or ModelError if it has no figure on one of them, unless it is ``trained``: training may have ruined it.
+    Where its scores give no figure, as they are all the same or no numbers, the set is among the failures.
     """
     by_set: dict[str, TaskResult] = {}
     failures: dict[str, str] = {}
@@ -48,8 +48,6 @@ def measure(model: Model, sets: Sequence[ComparedSet], texts: Sequence[str] = ()
         try:
             by_set[one.name] = one.task.evaluate(model)
         except (DataError, ModelError) as error:
-            if not trained:
-                raise
             failures[one.name] = str(error)
     return Measured(by_set, failures, model, _cosines(model, texts) if model.embeds and len(texts) > 1 else None)
 
@@ -82,6 +80,8 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
     for one in sets.compared:
         if start is None:
             problems[one] = NO_START
+        elif one.name in start.failures:
+            problems[one] = f"the start has no figure on {one.name}: {start.failures[one.name]}"
         elif one.name in end.failures:
             problems[one] = f"the trained model has no figure on {one.name}: {end.failures[one.name]}"
         else:
