@@ -83,4 +83,4 @@ def test_shapes_that_do_not_fit():
     )
     with pytest.raises(ValueError) as error:
         cosent(torch.zeros(4), torch.zeros(4), temperature=0)
-    assert str(error.value) == "temperature must be > 0 and margin >= 0; received 0 and 0.0."
+    assert str(error.value) == "temperature must be > 0; received 0."

@@ -97,14 +97,16 @@ def test_a_gradient_that_is_no_number_ends_the_run_and_the_best_checkpoint_is_ke
     said = listen()
     model, outcome = trained(tiny_trunk, toy_pairs, tmp_path, [0.1, 0.3, 0.2, 0.2, 0.2], loss=Broken)
     assert (outcome.steps, outcome.best_step, outcome.best_dev_spearman) == (5, 3, 0.3)
-    assert "gradient of step 5 is not finite" in "".join(said) and "checkpoint of step 3 is kept" in "".join(said)
+    assert "step 5, at learning rate 0.001: The gradient is not finite." in "".join(
+        said
+    ) and "checkpoint of step 3 is kept" in "".join(said)
     assert torch.isfinite(torch.as_tensor(encode(model, ["a dog runs"]))).all()
     assert all(math.isfinite(log.get("loss") or 0) for log in history(tmp_path))
 
 
 @pytest.mark.parametrize("figures", [[], [0.1, 0.3]])
 def test_a_run_that_diverges_before_there_is_a_best_checkpoint_is_an_error(figures, toy_pairs, tiny_trunk, tmp_path):
-    with pytest.raises(ModelError, match=r"diverged: the gradient of step 2 is not finite, at learning rate 0.001"):
+    with pytest.raises(ModelError, match=r"diverged at step 2, learning rate 0.001: The gradient is not finite"):
         trained(tiny_trunk, toy_pairs, tmp_path, figures, loss=lambda model: Broken(model, 2))
     assert not (tmp_path / "checkpoints").exists()
 
@@ -138,7 +140,13 @@ def test_many_steps_without_a_gradient_are_said(toy_pairs, tiny_trunk, tmp_path)
 
 def test_a_whole_run_with_a_rate_that_ruins_the_model(toy_pairs, tiny_trunk, tmp_path):
     train, dev = toy_pairs / "train.tsv", toy_pairs / "dev.tsv"
-    wild = {"model": str(tiny_trunk), "precision": "float32", "max_grad_norm": 1e9, "learning_rate": 1e9, "warmup_ratio": 0.0}
+    wild = {
+        "model": str(tiny_trunk),
+        "precision": "float32",
+        "max_grad_norm": 1e9,
+        "learning_rate": 1e9,
+        "warmup_ratio": 0.0,
+    }
     with pytest.raises((ModelError, DataError), match=r"No model is kept"):
         samesense.train(train, dev=dev, output=tmp_path / "run", max_steps=8, eval_steps=2, **wild)
     assert not (tmp_path / "run" / "model").exists() and not (tmp_path / "run" / "checkpoints").exists()

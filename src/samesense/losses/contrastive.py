@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from samesense.losses.cosine import check_scores, reduced, widen
+from samesense.losses.cosine import check_number, check_scores, reduced, widen
 
 
 def contrastive(scores: Tensor, labels: Tensor, *, threshold: float = 0.0, literal: bool = False) -> Tensor:
@@ -38,6 +38,7 @@ def contrastive(scores: Tensor, labels: Tensor, *, threshold: float = 0.0, liter
         tensor(0.0500)
     """
     check_scores("contrastive", scores, labels)
+    check_number("threshold", threshold)
     other = labels[(labels != 0) & (labels != 1)]
     if len(other):
         raise ValueError(

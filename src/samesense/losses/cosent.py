@@ -13,7 +13,16 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from samesense.losses.cosine import Reduction, check_scores, ranked_lists, reduced, rowwise, tempered
+from samesense.losses.cosine import (
+    Reduction,
+    check_number,
+    check_scores,
+    ranked_lists,
+    reduced,
+    rowwise,
+    spoilt,
+    tempered,
+)
 
 
 def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin: float = 0.0) -> Tensor:
@@ -41,8 +50,9 @@ def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin:
         tensor(0.6931)
     """
     check_scores("cosent", scores, labels)
-    if temperature <= 0 or margin < 0:
-        raise ValueError(f"temperature must be > 0 and margin >= 0; received {temperature} and {margin}.")
+    check_number("temperature", temperature, above=0)
+    check_number("margin", margin, least=0)
+    scores = spoilt(scores, labels)
     labels = labels.double()  # so that whole numbers beyond 2^24 stay different
     return _ranked(scores[None], labels[None], temperature, margin)[0]
 

@@ -7,6 +7,7 @@ All of it runs in float32 at least, also under autocast, and keeps float64.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -42,6 +43,7 @@ def row_cosine(u: Tensor, v: Tensor) -> Tensor:
         tensor([0.6000, 0.0000])
     """
     check_rows("row_cosine", u, v)
+    check_finite("row_cosine", u=u, v=v)
     return (unit(u) * unit(v)).sum(dim=1)
 
 
@@ -66,8 +68,55 @@ def cosine_matrix(u: Tensor, v: Tensor) -> Tensor:
             f"cosine_matrix takes matrices (rows, dim) and (columns, dim) of one dim; "
             f"received {tuple(u.shape)} and {tuple(v.shape)}."
         )
+    check_finite("cosine_matrix", u=u, v=v)
     with torch.autocast(u.device.type, enabled=False):  # autocast would round the product to half precision
         return unit(u) @ unit(v).T
+
+
+class NotFiniteError(ValueError):
+    """A loss was given NaN or infinity: by the data, or by a model whose training has gone wrong."""
+
+
+def check_finite(loss: str, **tensors: Tensor | None) -> None:
+    """Raise NotFiniteError, naming the first value, if a tensor of these names holds NaN or infinity.
+
+    What a model gives in training on an accelerator is not looked at: that would wait for it in every step. The loss
+    and its gradient are then not finite either.
+    """
+    for name, tensor in tensors.items():
+        if tensor is None or not tensor.is_floating_point() or _would_wait(*tensors.values()):
+            continue
+        finite = torch.isfinite(tensor)
+        if not bool(finite.all()):
+            place = (~finite).nonzero()[0].tolist()
+            raise NotFiniteError(
+                f"{loss} takes finite numbers; received {name}{place} of {tensor[tuple(place)].item()} "
+                f"({int((~finite).sum())} of {tensor.numel()} are not finite)."
+            )
+
+
+def _would_wait(*tensors: Tensor | None) -> bool:
+    """Return whether these are of a training step on an accelerator."""
+    there = [tensor for tensor in tensors if tensor is not None]
+    return any(tensor.requires_grad for tensor in there) and there[0].device.type != "cpu"
+
+
+def spoilt(scores: Tensor, known: Tensor) -> Tensor:
+    """Return scores that are NaN where what is ``known`` of them, of a shape like theirs, is not finite.
+
+    A loss that only compares labels would take them as they are. On the CPU :func:`check_finite` has refused them.
+    """
+    return scores if scores.device.type == "cpu" else scores + (known * 0).to(scores.dtype)
+
+
+def check_number(name: str, value: float, *, above: float | None = None, least: float | None = None) -> None:
+    """Raise ValueError, calling it ``name``, unless a setting is a finite number within its bound."""
+    if above is not None and not value > above:
+        raise ValueError(f"{name} must be > {above:g}; received {value}.")
+    if least is not None and not value >= least:
+        raise ValueError(f"{name} must be >= {least:g}; received {value}.")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number; received {value}.")
 
 
 def check_scores(loss: str, scores: Tensor, labels: Tensor) -> None:
@@ -77,6 +126,7 @@ def check_scores(loss: str, scores: Tensor, labels: Tensor) -> None:
             f"{loss} takes one score and one label a pair, both of shape (pairs,); "
             f"received scores {tuple(scores.shape)} and labels {tuple(labels.shape)}."
         )
+    check_finite(loss, scores=scores, labels=labels)
 
 
 def check_rows(loss: str, *matrices: Tensor) -> None:
@@ -95,6 +145,7 @@ def check_labelled(loss: str, embeddings: Tensor, labels: Tensor) -> None:
             f"{loss} takes rows (n, dim) and labels (n,); "
             f"received rows {tuple(embeddings.shape)} and labels {tuple(labels.shape)}."
         )
+    check_finite(loss, rows=embeddings, labels=labels)
 
 
 def unit(x: Tensor) -> Tensor:
@@ -114,8 +165,7 @@ def widen(x: Tensor) -> Tensor:
 
 def tempered(scores: Tensor, temperature: float, name: str = "temperature") -> Tensor:
     """Return ``scores / temperature``, widened; ValueError, calling it ``name``, if the temperature is not positive."""
-    if not temperature > 0:
-        raise ValueError(f"{name} must be > 0; received {temperature}.")
+    check_number(name, temperature, above=0)
     return widen(scores) / temperature
 
 
@@ -150,6 +200,8 @@ def rowwise(formula: Callable[..., Tensor], *matrices: Tensor, width: int | None
 def without_diagonal(matrix: Tensor) -> Tensor:
     """Return a square ``(n, n)`` matrix as ``(n, n - 1)``: each row without its diagonal entry, the rest in order."""
     n = len(matrix)
+    if not n:
+        return matrix
     # behind the first entry, every block of n + 1 ends in a diagonal entry
     return matrix.flatten()[1:].reshape(n - 1, n + 1)[:, :-1].reshape(n, n - 1)
 
@@ -161,7 +213,9 @@ def ranked_lists(loss: str, student: Tensor, teacher: Tensor, *, include_diagona
             f"{loss} takes a list of scores a row, student and teacher of one shape (rows, candidates); "
             f"received {tuple(student.shape)} and {tuple(teacher.shape)}."
         )
+    check_finite(loss, student=student, teacher=teacher)
     student, teacher = widen(student), widen(teacher.detach())
+    student = spoilt(student, teacher)
     if include_diagonal:
         return student, teacher
     if student.shape[0] != student.shape[1]:
@@ -196,6 +250,7 @@ def angle_scores(u: Tensor, v: Tensor) -> Tensor:
     check_rows("angle_scores", u, v)
     if u.shape[1] % 2:
         raise ValueError(f"angle_scores halves the embedding, so its dimension must be even; received {u.shape[1]}.")
+    check_finite("angle_scores", u=u, v=v)
     a, b = unit(u).chunk(2, dim=1)
     c, d = unit(v).chunk(2, dim=1)
     return (a * c + b * d + b * c - a * d).sum(dim=1).abs()

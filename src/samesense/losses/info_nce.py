@@ -13,7 +13,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from samesense.losses.cosine import Reduction, check_rows, cosine_matrix, reduced, rowwise, tempered
+from samesense.losses.cosine import (
+    Reduction,
+    check_finite,
+    check_number,
+    check_rows,
+    cosine_matrix,
+    reduced,
+    rowwise,
+    tempered,
+)
 
 
 def info_nce(
@@ -54,6 +63,8 @@ def info_nce(
     """
     n = len(anchors)
     check_rows("info_nce", anchors, positives)
+    check_finite("info_nce", anchors=anchors, positives=positives, negatives=negatives)
+    check_number("own_negative_weight", own_negative_weight)
     candidates = positives if negatives is None else torch.cat([positives, negatives])
     logits = tempered(cosine_matrix(anchors, candidates), temperature)
     if own_negative_weight:
@@ -90,6 +101,7 @@ def info_nce_scores(scores: Tensor, *, temperature: float = 0.05, reduction: Red
             f"info_nce_scores takes scores (anchors, candidates) with a candidate for each anchor at least; "
             f"received {tuple(scores.shape)}."
         )
+    check_finite("info_nce_scores", scores=scores)
     return reduced(_picked(tempered(scores, temperature)), reduction)
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from samesense.losses.cosine import Reduction, reduced, rowwise, tempered, widen
+from samesense.losses.cosine import Reduction, check_finite, reduced, rowwise, tempered, widen
 
 
 def js_consistency(scores: Tensor, *, temperature: float = 0.05, reduction: Reduction = "sum") -> Tensor:
@@ -85,6 +85,7 @@ def minus_entropy(scores: Tensor, *, temperature: float = 0.05, reduction: Reduc
 def _check_square(loss: str, scores: Tensor) -> None:
     if scores.ndim != 2 or scores.shape[0] != scores.shape[1]:
         raise ValueError(f"{loss} takes a square matrix of scores; received {tuple(scores.shape)}.")
+    check_finite(loss, scores=scores)
 
 
 def js_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
@@ -108,8 +109,11 @@ def js_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
         >>> js_divergence(torch.tensor([0.0, -torch.inf]), torch.tensor([-torch.inf, 0.0]))
         tensor(0.6931)
     """
+    given = {"log_p": log_p, "log_q": log_q}
     if log_p.shape != log_q.shape:
         raise ValueError(f"js_divergence takes one shape; received {tuple(log_p.shape)} and {tuple(log_q.shape)}.")
+    # a logarithm of minus infinity is that of 0; no other may be infinite
+    check_finite("js_divergence", **{name: part.masked_fill(part.isneginf(), 0) for name, part in given.items()})
     log_p, log_q = widen(log_p), widen(log_q)
     return 0.5 * (_against_middle(log_p, log_q) + _against_middle(log_q, log_p)).sum(dim=-1)
 

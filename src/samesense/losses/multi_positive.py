@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from samesense.losses.cosine import rowwise, tempered, unit
+from samesense.losses.cosine import check_finite, rowwise, tempered, unit
 
 
 def multi_positive(
@@ -53,6 +53,7 @@ def multi_positive(
         tensor(0.3133)
     """
     n = len(anchors)
+    check_finite("multi_positive", anchors=anchors, positives=positives, negatives=negatives)
     _check_owners(positives, positive_owner, n)
     count = torch.bincount(positive_owner, minlength=n)
     if (count == 0).any():

@@ -8,6 +8,7 @@ computed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from samesense.losses.cosent import row_cosent
-from samesense.losses.cosine import Reduction, cosine_matrix
+from samesense.losses.cosine import Reduction, check_number, cosine_matrix
 from samesense.losses.info_nce import info_nce_scores
 from samesense.losses.js_consistency import js_consistency, minus_entropy
 from samesense.losses.listwise import listmle, listnet
@@ -87,6 +88,8 @@ def rank_cse(  # noqa: PLR0913 - the paper's own settings
         tensor(0.3133)
     """
     _check(scores, teacher, (contrast, beta, gamma), rank, consistency)
+    for name, temperature in (("tau1", tau1), ("tau2", tau2), ("tau3", tau3)):
+        check_number(name, temperature, above=0)
     ranking: Callable[..., Tensor] = {
         "listnet": partial(listnet, student_temperature=tau2, teacher_temperature=tau3),
         "listmle": partial(listmle, student_temperature=tau2),
@@ -107,7 +110,7 @@ def _check(scores: Tensor, teacher: Tensor | None, weights: Sequence[float], ran
         raise ValueError(f"rank must be 'listnet', 'listmle' or 'cosent'; received {rank!r}.")
     if consistency not in ("js", "community"):
         raise ValueError(f"consistency must be 'js' or 'community'; received {consistency!r}.")
-    if not (all(weight >= 0 for weight in weights) and any(weights)):
+    if not (all(0 <= weight < math.inf for weight in weights) and any(weights)):
         raise ValueError(
             f"contrast, beta and gamma must be >= 0 and one of them above 0; received {', '.join(map(str, weights))}."
         )
@@ -147,7 +150,7 @@ def teacher_scores(embeddings: Sequence[Tensor], weights: Sequence[float]) -> Te
             f"teacher_scores takes one weight a teacher; "
             f"received {len(embeddings)} teachers and {len(weights)} weights."
         )
-    if not (all(weight >= 0 for weight in weights) and sum(weights) > 0):
+    if not (all(0 <= weight < math.inf for weight in weights) and sum(weights) > 0):
         raise ValueError(f"weights must be >= 0 with a sum above 0; received {list(weights)}.")
     if len({len(rows) for rows in embeddings}) > 1:
         raise ValueError(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from samesense.losses.cosine import check_labelled, check_rows, reduced, widen
+from samesense.losses.cosine import check_finite, check_labelled, check_rows, reduced, widen
 
 
 def softmax_features(u: Tensor, v: Tensor, *, product: bool = False) -> Tensor:
@@ -33,6 +33,7 @@ def softmax_features(u: Tensor, v: Tensor, *, product: bool = False) -> Tensor:
     Differs: none.
     """
     check_rows("softmax_features", u, v)
+    check_finite("softmax_features", u=u, v=v)
     return torch.cat([u, v, (u - v).abs(), *([u * v] if product else [])], dim=1)
 
 

@@ -12,7 +12,16 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from samesense.losses.cosine import check_labelled, check_rows, cosine_matrix, reduced, row_cosine, widen
+from samesense.losses.cosine import (
+    check_finite,
+    check_labelled,
+    check_number,
+    check_rows,
+    cosine_matrix,
+    reduced,
+    row_cosine,
+    widen,
+)
 
 Distance = Literal["cosine", "euclidean"]
 """``1 - cos``, or the length of the difference."""
@@ -57,6 +66,7 @@ def triplet(
         tensor(0.7000)
     """
     check_rows("triplet", anchors, positives, negatives)
+    check_finite("triplet", anchors=anchors, positives=positives, negatives=negatives)
     margin = margin_of(distance, margin)
     near, far = _distances(anchors, positives, distance), _distances(anchors, negatives, distance)
     return reduced((near - far + margin).clamp(min=0), "mean")
@@ -66,8 +76,8 @@ def margin_of(distance: str, margin: float | None) -> float:
     """Return the margin to use with ``distance``; ValueError if either is out of range."""
     if distance not in MARGINS:
         raise ValueError(f"distance must be 'cosine' or 'euclidean'; received {distance!r}.")
-    if margin is not None and not margin >= 0:
-        raise ValueError(f"margin must be >= 0; received {margin}.")
+    if margin is not None:
+        check_number("margin", margin, least=0)
     return MARGINS[distance] if margin is None else margin
 
 
@@ -139,6 +149,8 @@ def batch_hard(
         tensor(0.1000)
     """
     distances, positive, negative = _pairs("batch_hard", embeddings, labels, distance)
+    if not len(embeddings):
+        return distances.sum()
     anchors = positive.any(dim=1) & negative.any(dim=1)
     furthest = distances.masked_fill(~positive, -torch.inf)[anchors].amax(dim=1)
     nearest = distances.masked_fill(~negative, torch.inf)[anchors].amin(dim=1)

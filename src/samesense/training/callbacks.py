@@ -167,11 +167,13 @@ class Gradients(TrainerCallback):
 
     Attributes:
         broken: the step whose gradient was not finite, if any; it changed no weight.
+        problem: what was wrong with it, in words.
         nothing: whether no step of the first epoch, or of a shorter run, had a gradient.
     """
 
     def __init__(self) -> None:
         self.broken: int | None = None
+        self.problem = "The gradient is not finite."
         self.nothing = False
         self._bad = self._resumed = False
         self._steps = self._without = 0

@@ -30,6 +30,7 @@ from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
+from samesense.losses.cosine import NotFiniteError
 from samesense.training.batches import Batches, check_fills_step, examples_of_epoch, sampler_of
 from samesense.training.callbacks import (
     DEV_METRIC,
@@ -206,12 +207,12 @@ def fit(  # noqa: PLR0913 - what a run may be told
         clip_all(trainer, loss, gradients.seen)
         if isinstance(batches, Mix):
             trainer.mix = batches
-        stopped = run_trainer(trainer, resume_from, stop, lambda: evaluator.problem if evaluator else "")
+        stopped = _run(trainer, resume_from, stop, evaluator, gradients)
         if adapters is not None:
             keep(adapters, model) if settings.keep_lora else merge(adapters)
-        best = trainer.state.best_metric
         if not stop.interrupted:
             _check_learnt(gradients, trainer)
+        best = trainer.state.best_metric
         return TrainOutput(
             steps=trainer.state.global_step,
             seconds=sum(times.laps.seconds.values()),
@@ -224,6 +225,19 @@ def fit(  # noqa: PLR0913 - what a run may be told
         )
 
 
+def _run(
+    trainer: Any, resume_from: Path | None, stop: StopOnInterrupt, evaluator: _DevEvaluator | None, gradients: Gradients
+) -> bool:
+    """Train; return whether it was stopped before its end, as it is where a loss is given what is not finite."""
+    try:
+        return run_trainer(trainer, resume_from, stop, lambda: evaluator.problem if evaluator else "")
+    except NotFiniteError as error:  # of the loss, before there was a gradient
+        gradients.broken, gradients.problem = trainer.state.global_step + 1, str(error)
+        if trainer.state.best_model_checkpoint is not None:
+            trainer._load_best_model()
+        return True
+
+
 def _check_learnt(gradients: Gradients, trainer: Any) -> None:
     """Raise if a run learnt nothing, or broke off before there was a best checkpoint; warn if one is kept.
 
@@ -234,8 +248,8 @@ def _check_learnt(gradients: Gradients, trainer: Any) -> None:
     if not gradients.nothing and (gradients.broken is None or kept):
         if gradients.broken is not None:
             logger.warning(
-                f"the gradient of step {gradients.broken} is not finite, at learning rate {rate:g}: the training ends "
-                f"there, and the checkpoint of step {state.best_global_step} is kept. A lower `learning_rate` may help"
+                f"step {gradients.broken}, at learning rate {rate:g}: {gradients.problem} The training ends there, and "
+                f"the checkpoint of step {state.best_global_step} is kept. A lower `learning_rate` may help"
             )
         elif gradients.share_without() >= SAID_FROM:
             logger.warning(
@@ -252,8 +266,8 @@ def _check_learnt(gradients: Gradients, trainer: Any) -> None:
             "(`batch_size`) or another loss."
         )
     raise ModelError(
-        f"The training diverged: the gradient of step {gradients.broken} is not finite, at learning rate {rate:g}. No "
-        "model is kept. Lower `learning_rate`, or take `precision` float32."
+        f"The training diverged at step {gradients.broken}, learning rate {rate:g}: {gradients.problem} No model is "
+        "kept. Lower `learning_rate`, or take `precision` float32."
     )
 
 

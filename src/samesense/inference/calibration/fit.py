@@ -148,6 +148,8 @@ class CalibrationSettings:
                 "A threshold is chosen for a precision or for a recall, above 0 and up to 1, such as 0.95; received "
                 f"`min_precision` {self.min_precision} and `min_recall` {self.min_recall}."
             )
+        if self.yes is not None and not np.isfinite(self.yes):
+            raise ConfigError(f"A label from which on a pair counts as a yes is a number; received `yes` {self.yes}.")
         if not 2 <= self.folds <= 10:
             raise ConfigError(f"A calibration is cross-validated with 2 to 10 folds; received {self.folds}.")
         if self.seed < 0:

@@ -18,13 +18,32 @@ from torch.nn import functional as F
 
 from samesense.encoder.forward.batching import embed_columns
 from samesense.errors import ConfigError
+from samesense.losses.cosine import check_number
 
 LabelKind = Literal["none", "order", "binary", "number", "class", "row"]
 """Labels a loss takes: none, any numbers whose order counts, 0 and 1, numbers on the cosine's scale, integer classes
 from 0, or the row number of each example."""
 
 
-class EmbeddingLoss(nn.Module):
+class LossModule(nn.Module):
+    """What every loss module has: settings, in which no number may be NaN or infinite."""
+
+    _settings: dict[str, Any]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings of the loss, by name; ValueError where one that is not finite is put there."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: dict[str, Any]) -> None:
+        for name, value in settings.items():
+            if isinstance(value, float):
+                check_number(name, value)
+        self._settings = settings
+
+
+class EmbeddingLoss(LossModule):
     """Base of the losses of embeddings. A loss says how many columns it takes and defines :meth:`loss`.
 
     A head that belongs to the loss is applied in :meth:`loss`, to the joined rows: every process then has its whole
@@ -46,7 +65,7 @@ class EmbeddingLoss(nn.Module):
         super().__init__()
         self.model = model
         self.mini_batch_num_tokens = mini_batch_num_tokens
-        self.settings: dict[str, Any] = {}
+        self.settings = {}
         self.matryoshka: tuple[int, ...] = ()  # further widths, see nest
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:

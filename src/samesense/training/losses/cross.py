@@ -16,11 +16,11 @@ from torch.nn import functional as F
 
 from samesense.encoder.forward.batching import embed_columns
 from samesense.losses import cosent, mse
-from samesense.losses.cosine import widen
-from samesense.training.losses.base import gather
+from samesense.losses.cosine import check_scores, reduced, widen
+from samesense.training.losses.base import LossModule, gather
 
 
-class CrossEncoderLoss(nn.Module):
+class CrossEncoderLoss(LossModule):
     """Base of the losses of a cross-encoder: from two columns of texts to one logit a pair.
 
     Args:
@@ -42,7 +42,7 @@ class CrossEncoderLoss(nn.Module):
             raise ValueError(f"{type(self).__name__} takes a cross-encoder with 1 logit a pair; this one has {labels}.")
         self.model = model
         self.mini_batch_num_tokens = mini_batch_num_tokens
-        self.settings: dict[str, Any] = {}
+        self.settings = {}
         self.tokenise: Callable[..., Any] | None = None
 
     def forward(
@@ -115,11 +115,13 @@ class CrossEntropy(CrossEncoderLoss):
 
         ValueError if a label lies outside 0 to 1.
         """
+        check_scores("CrossEntropy", logits, labels)
         outside = labels[(labels < 0) | (labels > 1)]
         if len(outside):
             raise ValueError(f"CrossEntropy takes labels from 0 to 1; received {outside[0].item():g}.")
         logits = widen(logits)
-        return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
+        each = F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="none")
+        return reduced(each, "mean")
 
 
 class CrossMSE(CrossEncoderLoss):

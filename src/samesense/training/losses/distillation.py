@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from samesense.losses import row_cosine
+from samesense.losses.cosine import check_number
 from samesense.training.losses.sentences import RankCSE, Teacher
 
 
@@ -57,6 +58,9 @@ class Distillation(RankCSE):
         super().__init__(model, teachers=teachers, weights=weights, gamma=gamma, **settings)
         self.teachers, self.labels = list(teachers), "row"  # asked also where the ranking has no weight
         self.weights = [1.0] * len(teachers) if weights is None else list(weights)
+        check_number("regress", regress, least=0)
+        for weight in self.weights:
+            check_number("weight of a teacher", weight, least=0)
         self.regress = regress
         self.maps = nn.ModuleList(
             nn.Identity() if at == 0 and width == dim else nn.Linear(dim, width, bias=False)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from samesense.losses import batch_all, batch_hard, cosine_matrix, rank_cse, sup_con, teacher_scores
+from samesense.losses.cosine import check_number
 from samesense.losses.rank_distillation import Rank
 from samesense.training.losses.base import EmbeddingLoss, LabelKind
 
@@ -118,6 +119,8 @@ class RankCSE(EmbeddingLoss):
                 f"received {len(self.teachers)} teachers and {len(self.weights)} weights."
             )
         self.settings = {"rank": rank, "gamma": gamma, **settings}
+        for weight in self.weights:
+            check_number("weight of a teacher", weight, least=0)
         self.two_views = two_views
         self.head = head
         if not self.teachers:
