@@ -122,7 +122,9 @@ def test_what_is_in_memory_is_told_like_files(put):
 def test_pairs_that_belong_together_have_no_copies_of_the_anchor(put):
     assert plan(put("positives"), dev="none").settings.tuples == "ragged"
     named = plan(put("positives"), dev="none", method="supmpn")
-    assert named.settings.tuples == "padded"  # the paper's
+    assert (named.settings.tuples, named.settings.batch_size) == ("ragged", 64)
+    papers = [plan(put("positives"), dev="none", config=name).settings for name in ("supmpn", "supmpn-large")]
+    assert [(one.tuples, one.batch_size) for one in papers] == [("padded", 256), ("padded", 200)]
     assert plan(put("positives"), dev="none", settings={"tuples": "padded"}).settings.tuples == "padded"
 
 

@@ -65,10 +65,13 @@ def fitting_method(
     if method == "auto" and config in shipped():
         method = max((name for name in METHODS if config.startswith(name)), key=len)
     if method not in ("auto", "mixed"):
-        return Fitting(method_named(method), columns=reading.columns)
+        return Fitting(
+            method_named(method), RAGGED if method == "supmpn" and config == "auto" else "", columns=reading.columns
+        )
     if isinstance(data, DATA_TYPES):
         own = next(method for method in METHODS.values() if isinstance(data, method.data))
-        return Fitting(METHODS["rankcse"] if given.get("teacher") else own, columns=reading.columns)
+        form = RAGGED if own.name == "supmpn" and config == "auto" else ""
+        return Fitting(METHODS["rankcse"] if given.get("teacher") else own, form, columns=reading.columns)
     sources = cast(Sequence[Source], data)
     found = _found(sources, reading, read=method == "mixed" or len(sources) > 1)
     told = tuple(

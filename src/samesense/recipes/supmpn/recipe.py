@@ -1,7 +1,7 @@
 """SupMPN, and the losses it is compared with: from anchors with positives and negatives to an evaluated, usable model.
 
     samesense train nli.jsonl.gz --method supmpn --dev dev.tsv --output runs/supmpn
-    samesense train lists.jsonl --method supmpn --tuples ragged --output runs/ragged
+    samesense train lists.jsonl --config supmpn --dev dev.tsv --output runs/paper
 
 Source: Dehghan and Amasyali 2022 (SupMPN); settings in ``configs/supmpn.toml``, which says where they come from.
 Differs: see :class:`samesense.data.tuples.completion.Completion` for what the paper leaves open; a negative that is the
