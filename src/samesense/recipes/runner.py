@@ -209,10 +209,10 @@ def _evaluate(
     with stage("evaluation"):
         saved = load(job.output, precision="float32", seed=job.settings.seed, cache=True)
         end = measure(saved, sets.compared, texts)
-    for name, why in end.failures.items():
-        logger.warning(f"the trained model has no figure on {name}: {why}")
         further, more = ([], {}) if inputs.after_training is None else inputs.after_training()
         cut, section = _at_widths(job)
+    for name, why in end.failures.items():
+        logger.warning(f"the trained model has no figure on {name}: {why}")
     sections = {**more.get(run_folder.SECTIONS, {}), **section}
     before = [] if start is None else rows_of(start, sets.compared)
     results = [*before, *rows_of(end, sets.compared), *further, *cut]
