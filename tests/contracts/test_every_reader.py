@@ -127,10 +127,9 @@ def test_every_line_format_names_the_line_that_is_not_utf8(tmp_path, ending):
     position = lines[row - 1].index(b"\xc7")
     with pytest.raises(DataError) as caught:
         read_pairs(path)
-    excel = ' (in Excel, save as "CSV UTF-8")' if ending == "csv" else ""
     assert str(caught.value) == (
-        f"{path}, row {row}: text must be UTF-8; byte 0xc7 at position {position} of the line is not. "
-        f"Re-save as UTF-8{excel}, for example: iconv -f WINDOWS-1252 -t UTF-8 {path} > {tmp_path}/pairs.utf8.{ending}"
+        f"{path}, row {row}: text must be UTF-8; byte 0xc7 at position {position} of the line is not, and rows before "
+        "it are. The row is damaged, or comes from a file in another encoding: correct it."
     )
 
 

@@ -73,22 +73,18 @@ class TableReading:
 
     quoting: Annotated[
         Quoting | None,
-        Parameter(group=_TABLES, help="csv: fields in double quotes are quoted; none: a quote is a character"),
+        Parameter(group=_TABLES, help="what a double quote is"),
     ] = None
     delimiter: Annotated[
         str | None,
         Parameter(
             group=_TABLES,
             allow_leading_hyphen=True,
-            help="character between fields, or tab, comma, semicolon, bar or space",
+            help="between fields: a character, or tab, comma, semicolon, bar",
         ),
     ] = None
-    header: Annotated[
-        Header | None, Parameter(group=_TABLES, help="whether the first line has the names of the columns, yes or no")
-    ] = None
-    encoding: Annotated[
-        str | None, Parameter(group=_TABLES, help="of files that are not UTF-8, such as cp1252, gb18030 or utf-16")
-    ] = None
+    header: Annotated[Header | None, Parameter(group=_TABLES, help="whether the first line has names")] = None
+    encoding: Annotated[str | None, Parameter(group=_TABLES, help="of files that are not UTF-8, such as cp1252")] = None
 
 
 ReadFlags = Annotated[HowRead, Parameter(name="*")]

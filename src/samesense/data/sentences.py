@@ -166,7 +166,7 @@ def rows_with_texts(source: Source, columns: str | None = None) -> tuple[list[Ro
     if columns is None:
         if not in_memory(source):
             logger.info(f"{name}: texts of column {column!r}")
-        say_unread(rows, [column], name, "To read another: `columns`")
+        say_unread(rows, [column], name, "To read another: `columns`", metadata=False)
     return rows, column
 
 

@@ -44,7 +44,7 @@ _FAMILIES = {
 
 _KANA = re.compile("[\u3041-\u3093\u30a1-\u30f6]")
 _HIRAGANA = re.compile("[\u3041-\u3093]")
-_CYRILLIC = re.compile("[\u0400-\u045f\u0490\u0491]")
+_CYRILLIC = re.compile("[\u0410-\u044f\u0401\u0451\u0404\u0454\u0406\u0456\u0407\u0457\u040e\u045e\u0490\u0491]")
 _TYPOGRAPHIC = re.compile("[\u00a0\u00ab\u00bb\u2013\u2014\u2018-\u201e\u2026\u2116\u00b0\u00a7\u20ac]")
 _SWAPPED = re.compile("[\u0430-\u045f][\u0400-\u042f]")
 _FREQUENT = frozenset("оаеинті")
@@ -75,7 +75,7 @@ def wide_encoding(sample: bytes) -> str:
 
 def _narrow_encoding(sample: bytes) -> str:
     natural = [name for name, is_natural in _TESTS.items() if is_natural(_decoded(sample, name))]
-    if len(natural) != 1:
+    if len(natural) != 1 or natural[0] not in ICONV:
         return ""
     from charset_normalizer import from_bytes
 
@@ -169,8 +169,7 @@ _TESTS = {
     "mac_cyrillic": _is_russian,
     "cp866": _is_russian,
 }
-_FAMILIES |= {"iso8859_5": ("iso8859_5",), "mac_cyrillic": ("mac_cyrillic",), "cp866": ("cp866",)}
-ICONV |= {"iso8859_5": "ISO-8859-5", "mac_cyrillic": "MAC-CYRILLIC", "cp866": "CP866"}
+"""Whether a text is natural, by the encoding of its bytes; those that :data:`ICONV` lacks only speak against others."""
 
 
 def in_utf8(stream: IO[bytes] | io.BufferedIOBase, encoding: str, source: str) -> IO[bytes]:

@@ -67,39 +67,43 @@ class _Lines(Iterator[Line]):
 def _judged(path: str, number: int, line: str, fields: list[str], width: int, rest: _Lines) -> list[str]:
     """Return the fields of a row with quotes; its further lines are taken from the rest."""
     fits = len(fields) == width
-    row = _closed(line, width, rest, fits=fits) if not fits or _is_open(fields[-1]) else line
-    quoted = split_quoted(row.rstrip("\r\n"))
-    joined = len(row) > len(line) or len(quoted or ()) != len(fields)
-    if quoted is not None and len(quoted) == width and (joined or _has_doubled(fields)):
+    quoted = split_quoted(line.rstrip("\r\n"))
+    if quoted is not None and len(quoted) == width and (not fits or _has_doubled(fields)):
         say_quoted(path)
         return quoted
-    whole = next(filter(_quoted, fields), None)
-    if fits and whole is not None:
-        _warn_of_quotes(path, number, whole)
-    elif fits and width == 1 and _is_open(fields[0]):
-        _warn_of_quotes(path, number, fields[0])
+    doubtful = next(filter(_quoted, fields), None) if fits else None
+    if line.count('"') % 2:
+        further, certain = _further_lines(line, width, rest, fits=fits)
+        joined = split_quoted("".join([line, *(text for _, text in further)]).rstrip("\r\n"))
+        if certain and joined is not None:
+            say_quoted(path)
+            return joined
+        rest.put_back(further)
+        if further:
+            doubtful = next(field for field in fields if field[:1] == '"')
+    if doubtful is not None:
+        _warn_of_quotes(path, number, doubtful)
     return fields
 
 
-def _closed(line: str, width: int, rest: _Lines, *, fits: bool) -> str:
-    """Return a line with those after it that belong to its row, as its quotes are open.
+def _further_lines(line: str, width: int, rest: _Lines, *, fits: bool) -> tuple[list[Line], bool]:
+    """Return the lines after one that make a row of CSV with it, as its quotes are open, none if there is no such row.
 
-    A line that fits the table by itself is not continued by one that does so too.
+    And whether that is certain: not where both the line and one of them fit the table by themselves.
     """
-    row, more = line, list[Line]()
-    while row.count('"') % 2 and len(more) < MOST_LINES and len(row) <= LONGEST_ROW:
+    row, further, certain = line, list[Line](), True
+    while row.count('"') % 2 and len(further) < MOST_LINES and len(row) <= LONGEST_ROW:
         following = next(rest, None)
         if following is None:
             break
-        more.append(following)
-        if fits and following[1].count("\t") + 1 == width:
-            break
+        further.append(following)
+        certain = certain and not (fits and following[1].count("\t") + 1 == width)
         row += following[1]
     fields = split_quoted(row.rstrip("\r\n"))
-    if more and row.count('"') % 2 == 0 and fields is not None and len(fields) == width:
-        return row
-    rest.put_back(more)
-    return line
+    if row.count('"') % 2 == 0 and fields is not None and len(fields) == width:
+        return further, certain
+    rest.put_back(further)
+    return [], False
 
 
 def split_quoted(row: str) -> list[str] | None:
@@ -133,10 +137,6 @@ def _has_doubled(fields: Iterable[str]) -> bool:
 def _quoted(field: str) -> bool:
     """Return whether a field stands in quotes, and quotes in it are doubled: those of a program, or of a text."""
     return len(field) > 2 and field[0] == field[-1] == '"' and '"' not in field[1:-1].replace('""', "")
-
-
-def _is_open(field: str) -> bool:
-    return field[:1] == '"' and field.count('"') % 2 == 1
 
 
 _SAID = set[tuple[str, str]]()

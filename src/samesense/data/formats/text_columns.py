@@ -340,7 +340,13 @@ _UNREAD = set[tuple[str, tuple[str, ...]]]()
 
 
 def say_unread(
-    rows: Sequence[Row], columns: Sequence[str], source: str, fix: str = "", besides: Sequence[str] = ()
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    source: str,
+    fix: str = "",
+    *,
+    besides: Sequence[str] = (),
+    metadata: bool = True,
 ) -> None:
     """Log which columns are not read: as a warning those with texts that are no classes, in one line the others.
 
@@ -350,6 +356,7 @@ def say_unread(
         source: what messages call it.
         fix: how to read others, for the warning.
         besides: columns of which another message speaks.
+        metadata: whether columns without texts are named too; not where the output may have them.
     """
     seen = rows[:SNIFFED_ROWS]
     others = [name for name in names_in(seen) if name not in (*columns, *besides) and name.strip()]
@@ -365,7 +372,7 @@ def say_unread(
             f"{source}: {shown}{_and(texts)} {verb} texts and {'is' if len(texts) == 1 else 'are'} not read; read "
             f"{'is' if len(columns) == 1 else 'are'} {_and(columns)}. {fix or 'To read others: `columns`'}"
         )
-    if rest:
+    if rest and metadata:
         logger.info(f"{source}: not read: {', '.join(rest)}")
 
 
