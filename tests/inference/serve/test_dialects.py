@@ -75,6 +75,17 @@ def test_embed_of_text_embeddings_inference(short, path):
         ("/rerank", {"query": "a", "texts": []}, "texts"),
         ("/rerank", {"query": "a"}, None),
         ("/rerank", {"query": "a", "texts": ["b"], "documents": ["c"]}, None),
+        ("/v1/embeddings", {"input": LONG, "truncate": False}, "input"),
+        ("/v1/embeddings", {"input": LONG, "truncate": "NONE"}, "input"),
+        ("/v1/embeddings", {"input": "a", "truncate": "START"}, "truncate"),
+        ("/v1/embeddings", {"input": "a", "truncate": 1}, "truncate.bool"),
+        ("/v1/embeddings", {"input": "a", "embedding_type": "binary"}, "embedding_type"),
+        ("/v1/embeddings", {"input": "a", "late_chunking": True}, "late_chunking"),
+        ("/v1/embeddings", {"input": "a", "normalized": False}, "normalized"),
+        ("/v1/embeddings", {"input": "a", "output_dimension": 4}, "output_dimension"),
+        ("/v1/embeddings", {"input": "a", "output_dtype": "int8"}, "output_dtype"),
+        ("/v1/embeddings", {"input": [{"image": "a"}]}, "input"),
+        ("/v1/embeddings", {"input": [{"text": "a", "image": "b"}]}, "input"),
         ("/v2/embed", {"texts": ["b"], "truncate": "START"}, "truncate"),
         ("/v2/embed", {"texts": [LONG], "truncate": "NONE"}, "texts"),
         ("/v2/embed", {"texts": ["b"], "embedding_types": ["int8"]}, "embedding_types.0"),
@@ -83,6 +94,22 @@ def test_embed_of_text_embeddings_inference(short, path):
 def test_what_would_be_answered_otherwise_is_refused(short, path, body, param):
     status, answer, _ = short.post(path, body)
     assert (status in (400, 413), answer["error"]["param"]) == (True, param), answer
+
+
+def test_embeddings_in_the_forms_of_jina_and_voyage(short):
+    jina = {"input": [{"text": text} for text in TEXTS], "task": "retrieval.query", "normalized": True}
+    jina |= {"embedding_type": "float", "late_chunking": False, "truncate": True}
+    voyage = {
+        "input": TEXTS,
+        "input_type": "query",
+        "truncation": True,
+        "output_dtype": "float",
+        "output_dimension": None,
+    }
+    for body in (jina, voyage):
+        status, answer, _ = short.post("/v1/embeddings", body)
+        assert status == 200, answer
+        np.testing.assert_allclose([one["embedding"] for one in answer["data"]], ROWS, atol=1e-6)
 
 
 def test_a_request_says_whether_its_texts_may_be_cut():

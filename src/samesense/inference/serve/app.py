@@ -33,6 +33,7 @@ from samesense.inference.serve.schemas import (
     RerankRequest,
     SearchRequest,
     SimilarityRequest,
+    may_cut,
     task_of,
 )
 from samesense.inference.serve.service import EmbeddingService, Service
@@ -105,8 +106,10 @@ def _add_work(app: FastAPI, services: Services) -> None:
         return await _embedded(request, form, services.embedder(deployment))
 
     async def _embedded(request: Request, form: EmbeddingsRequest, service: EmbeddingService) -> Response:
+        cut = may_cut(form.truncate)
+
         async def work() -> Answer:
-            rows, tokens = await service.embed(form.input, "input", task=task_of(form.input_type))
+            rows, tokens = await service.embed(form.input, "input", cut=cut, task=task_of(form.input_type))
             rows = service.shortened(rows, form.dimensions)
             return lambda: embeddings_answer(rows, form.encoding_format) | signed(service, tokens)
 

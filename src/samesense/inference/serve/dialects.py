@@ -20,7 +20,7 @@ from samesense.inference.search.exact import unit_rows
 from samesense.inference.serve.answers import Answer, finish
 from samesense.inference.serve.errors import invalid
 from samesense.inference.serve.responses import ranked, signed
-from samesense.inference.serve.schemas import Documents, Form, Input, RerankRequest, Texts, task_of
+from samesense.inference.serve.schemas import Documents, Form, Input, RerankRequest, Texts, may_cut, task_of
 from samesense.inference.serve.service import EmbeddingService
 from samesense.inference.serve.services import Services
 from samesense.types import Embeddings
@@ -152,12 +152,7 @@ def _add_cohere(app: FastAPI, services: Services) -> None:
     @app.post("/v2/embed")
     async def cohere_embed(request: Request, form: CohereEmbedRequest) -> Response:
         service = services.embedder(form.model)
-        if form.truncate == "START":
-            raise invalid(
-                "Texts that are too long are cut at their end; received 'truncate' START. Leave it out.",
-                param="truncate",
-            )
-        cut = {"NONE": False, "END": True}.get(form.truncate or "")
+        cut = may_cut(form.truncate)
         types = form.embedding_types
         if types is None and request.url.path == "/v2/embed":
             types = ["float"]

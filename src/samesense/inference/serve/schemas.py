@@ -24,6 +24,7 @@ from pydantic import (
 )
 from typing_extensions import TypeAliasType
 
+from samesense.inference.serve.errors import invalid
 from samesense.types import TaskName
 
 Ids = tuple[int, ...]
@@ -57,6 +58,7 @@ def read_input(value: object) -> list[str] | list[Ids]:
     """Return the ``input`` of a request as a list: of texts, or of token ids of texts."""
     many = [value] if isinstance(value, str) or _is_ids(value) else value
     if isinstance(many, list) and many:
+        many = [_text_in(item) for item in many]
         if all(isinstance(one, str) for one in many):
             return list(many)
         if all(_is_ids(one) for one in many):
@@ -67,6 +69,11 @@ def read_input(value: object) -> list[str] | list[Ids]:
     raise ValueError(
         f"must be a text, a list of texts, token ids, or a list of those, all of one kind; received {what}"
     )
+
+
+def _text_in(value: Any) -> Any:
+    """Return the text of an object that has nothing else, as Jina's clients send it, or the value itself."""
+    return value["text"] if isinstance(value, dict) and list(value) == ["text"] else value
 
 
 def _item_kind(value: object) -> str:
@@ -152,15 +159,46 @@ class _ModelForm(OwnForm):
     model: str | None = None
 
 
+Truncation = bool | Literal["NONE", "END", "START"]
+"""Whether texts that are too long are cut, for clients of other servers."""
+
+ONLY: dict[str, tuple[Any, ...]] = {
+    "embedding_type": ("float", ["float"]),
+    "late_chunking": (False,),
+    "normalized": (True,),
+    "output_dimension": (),
+    "output_dtype": ("float",),
+}
+"""Fields of Jina and Voyage that change the vectors, and the values with which they do not."""
+
+
 class EmbeddingsRequest(Form):
-    """POST /v1/embeddings. Fields that are not listed are ignored, as clients send what other servers know."""
+    """POST /v1/embeddings. Unlisted fields, which other servers know, are ignored unless they change vectors."""
 
     model: str | None = None
     input: Input
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(default=None, ge=1)
     input_type: str | None = None
+    truncate: Truncation | None = None
     user: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_else(cls, value: object) -> object:
+        for name, values in ONLY.items():
+            content = value.get(name) if isinstance(value, dict) else None
+            if content is not None and content not in values:
+                message = f"'{name}' is not known here; received {json_excerpt(content)}. Leave it out"
+                raise UnknownFieldError(f"{message}; 'encoding_format' and 'dimensions' say the form of vectors", name)
+        return value
+
+
+def may_cut(truncate: Truncation | None) -> bool | None:
+    """Return whether texts that are too long may be cut; ``None`` where the server decides."""
+    if truncate == "START":
+        raise invalid("Texts that are too long are cut at their end; received 'truncate' START.", param="truncate")
+    return {"NONE": False, "END": True}.get(truncate) if isinstance(truncate, str) else truncate
 
 
 TASKS: dict[str, TaskName] = {
