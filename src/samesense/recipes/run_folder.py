@@ -72,7 +72,7 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
             check_new(output, record["method"], overwrite=overwrite)
             check_inputs(output, record)
         return {}
-    if (output / MODEL).exists() and manifest.read(output)["status"] == "finished":
+    if (output / MODEL).exists() and manifest.read(output).get("status") == "finished":
         raise OutputError(f"The run in {output} is finished: its model is there. Overwrite it to train anew.")
     return manifest.check_same_run(output, record)
 
@@ -171,7 +171,7 @@ def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:
     Returned is whether the run is finished; otherwise it was interrupted, and the same call goes on.
     """
     if (output / manifest.FILE).is_file():
-        if (output / MODEL).is_dir() and manifest.read(output)["status"] == "finished":
+        if (output / MODEL).is_dir() and manifest.read(output).get("status") == "finished":
             return True
         try:
             return not run(resume=True).output.interrupted

@@ -21,8 +21,8 @@ FILE = "manifest.json"
 class RunRecord(Record):
     """What the manifest of a run must hold, whatever its method."""
 
-    method: str
-    status: str
+    method: str = ""
+    status: str = ""
     settings: dict[str, Any] = Field(default_factory=dict)
     data: dict[str, Any] = Field(default_factory=dict)
     processes: int = 1
