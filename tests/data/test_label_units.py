@@ -79,10 +79,22 @@ def test_percentages_are_refused_where_a_scale_beyond_one_is_given(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["distance", "Distance", "dissimilarity", "dist", "edit_distance", "editDistance", "cosine distance",
-     "is_different",
-     "not_duplicate", "Levenshtein", "dissimilar", "Abstand", "距离"],
-)  # fmt: skip
+    [
+        "distance",
+        "Distance",
+        "dissimilarity",
+        "dist",
+        "edit_distance",
+        "editDistance",
+        "cosine distance",
+        "is_different",
+        "not_duplicate",
+        "Levenshtein",
+        "dissimilar",
+        "Abstand",
+        "距离",
+    ],
+)
 @pytest.mark.parametrize("named", [False, True])
 def test_columns_with_the_name_of_distances_are_refused(tmp_path, name, named):
     path = table(tmp_path, ["0", "0.5", "1"], f"sentence1;sentence2;{name}")

@@ -23,11 +23,19 @@ def table(path, header, rows):
 
 @pytest.mark.parametrize(
     "names",
-    ["text,text_pos,text_neg", "text,text_positive,text_negative", "sentence,pos_sentence,neg_sentence",
-     "anchor_text,positive_text,negative_text", "query_text,positive_passage,hard_negative_passage",
-     "sentence,sentencePos,sentenceNeg", "Text,Text Pos,Text Neg", "text,positive,negative", "doc,doc_pos,doc_neg",
-     "frage,frage_pos,frage_neg"],
-)  # fmt: skip
+    [
+        "text,text_pos,text_neg",
+        "text,text_positive,text_negative",
+        "sentence,pos_sentence,neg_sentence",
+        "anchor_text,positive_text,negative_text",
+        "query_text,positive_passage,hard_negative_passage",
+        "sentence,sentencePos,sentenceNeg",
+        "Text,Text Pos,Text Neg",
+        "text,positive,negative",
+        "doc,doc_pos,doc_neg",
+        "frage,frage_pos,frage_neg",
+    ],
+)
 def test_three_columns_of_an_anchor_and_its_sides_are_triplets(tmp_path, names, caplog):
     caplog.set_level(logging.INFO, "samesense")
     path = table(tmp_path / "a.csv", names.split(","), ROWS)
@@ -77,8 +85,18 @@ def warned(caplog):
     ],
 )
 def test_a_column_of_texts_that_is_not_read_is_warned_of_once(tmp_path, header, read, caplog):
-    cells = {"text1": "a {}", "text2": "b {}", "text": "c {}", "anchor": "d {}", "positive": "e {}", "left": "f {}",
-             "right": "g {}", "sentence1": "h {}", "sentence2": "i {}", "remark": "long remark no {}"}  # fmt: skip
+    cells = {
+        "text1": "a {}",
+        "text2": "b {}",
+        "text": "c {}",
+        "anchor": "d {}",
+        "positive": "e {}",
+        "left": "f {}",
+        "right": "g {}",
+        "sentence1": "h {}",
+        "sentence2": "i {}",
+        "remark": "long remark no {}",
+    }
     names = header.split(",")
     rows = [
         [cells.get(name, "{}").format(i % 2 if name in ("score", "label") else i) for name in names] for i in range(6)

@@ -58,13 +58,12 @@ _FILLERS = frozenset(
 """Words beside those of a side in the names of columns, as in ``text_pos`` and ``hard_negative_passage``."""
 
 _DISTANCES = frozenset(
-    (
-        "distance", "distances", "dist", "dissimilarity", "dissimilarities", "dissimilar", "unsimilarity", "divergence",
-        "difference", "diff", "levenshtein", "hamming", "euclidean", "wmd", "kld", "unrelatedness", "different",
-        "distanz", "abstand", "distancia", "distanza", "unähnlichkeit", "divergenz",
-        "距离", "距離", "差异", "差異", "差异度", "不相似度", "расстояние",
-    )
-)  # fmt: skip
+    """
+    distance distances dist dissimilarity dissimilarities dissimilar unsimilarity divergence difference
+    diff levenshtein hamming euclidean wmd kld unrelatedness different distanz abstand distancia distanza
+    unähnlichkeit divergenz 距离 距離 差异 差異 差异度 不相似度 расстояние
+    """.split()
+)
 """Words in the names of columns whose values are larger the less alike two texts are."""
 
 _NEGATED = re.compile(

@@ -20,9 +20,19 @@ FEWEST_CHARACTERS = 24
 FEWEST_LETTERS = 60
 """Cyrillic letters below which an encoding is not told."""
 
-ICONV = {"gb18030": "GB18030", "big5": "BIG5", "cp932": "CP932", "euc_jp": "EUC-JP", "cp949": "CP949",
-         "cp1251": "CP1251", "koi8_r": "KOI8-R", "utf_16": "UTF-16", "utf_16_le": "UTF-16LE", "utf_16_be": "UTF-16BE",
-         "utf_32": "UTF-32"}  # fmt: skip
+ICONV = {
+    "gb18030": "GB18030",
+    "big5": "BIG5",
+    "cp932": "CP932",
+    "euc_jp": "EUC-JP",
+    "cp949": "CP949",
+    "cp1251": "CP1251",
+    "koi8_r": "KOI8-R",
+    "utf_16": "UTF-16",
+    "utf_16_le": "UTF-16LE",
+    "utf_16_be": "UTF-16BE",
+    "utf_32": "UTF-32",
+}
 """Names for iconv of the encodings that bytes can prove, by their names in Python."""
 
 COMMON = (
@@ -109,7 +119,7 @@ def _share(characters: Sequence[str], encoding: str, leads: Sequence[tuple[int, 
     inside = (
         len(pair) == 2 and any(low <= pair[0] <= high for low, high in leads) and pair[1] >= lowest_trail
         for pair in pairs
-    )  # fmt: skip
+    )
     return sum(inside) / len(pairs)
 
 
