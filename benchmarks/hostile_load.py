@@ -30,7 +30,6 @@ from typing import Any
 
 RESULTS = Path(__file__).parent / "results" / "hostile_load.jsonl"
 WORDS = "a man woman child dog train plays runs eats reads late red blue near the house river music".split()
-TEXTS_IN_COLLECTION = 20_000
 
 
 CHUNKED = "#chunked"
@@ -229,10 +228,10 @@ async def spell(arguments: argparse.Namespace, port: int, pid: int, name: str | 
     }
 
 
-def build_collection(model: str, folder: Path) -> Path:
+def build_collection(model: str, folder: Path, count: int) -> Path:
     rows = [
         json.dumps({"text": f"{text} {number}", "kind": number % 50, "name": text[:20]})
-        for number, text in enumerate(sentences(TEXTS_IN_COLLECTION, 6))
+        for number, text in enumerate(sentences(count, 6))
     ]
     (folder / "texts.jsonl").write_text("\n".join(rows))
     place = folder / "collection"
@@ -266,8 +265,10 @@ async def measure(arguments: argparse.Namespace, collection: Path) -> list[dict[
         await spell(arguments, port, server.pid, None)
         for _ in range(arguments.rounds):
             spells["quiet"].append(await spell(arguments, port, server.pid, None))
+            print("quiet", spells["quiet"][-1], file=sys.stderr, flush=True)
             for name in chosen:
                 spells[name].append(await spell(arguments, port, server.pid, name))
+                print(name, spells[name][-1], file=sys.stderr, flush=True)
         spells["quiet again"] = [await spell(arguments, port, server.pid, None) for _ in range(arguments.rounds)]
     finally:
         server.send_signal(signal.SIGTERM)
@@ -312,6 +313,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--only", default="", help="hostile bodies with this in their name")
+    parser.add_argument("--texts", type=int, default=5000, help="texts of the collection")
     parser.add_argument("--send", help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -319,7 +321,7 @@ def main() -> None:
         asyncio.run(send_hostile(arguments.port, arguments.send, arguments.seconds, arguments.hostile))
         return
     with tempfile.TemporaryDirectory() as folder:
-        collection = build_collection(arguments.model, Path(folder))
+        collection = build_collection(arguments.model, Path(folder), arguments.texts)
         table = asyncio.run(measure(arguments, collection))
     for row in table:
         print(

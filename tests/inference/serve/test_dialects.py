@@ -112,6 +112,27 @@ def test_embeddings_in_the_forms_of_jina_and_voyage(short):
         np.testing.assert_allclose([one["embedding"] for one in answer["data"]], ROWS, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/embeddings", {"input": "a", "task": "retrieval.query"}),
+        ("/v1/embeddings", {"input": "a", "input_type": "query"}),
+        ("/v2/embed", {"texts": ["a"], "input_type": "search_query"}),
+        ("/embed", {"inputs": "a", "prompt_name": "query"}),
+    ],
+)
+def test_queries_are_told_from_documents_by_the_names_of_other_servers(path, body):
+    tasks = []
+
+    def encode(texts, task=None):
+        tasks.append(task)
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+    with running(served(encode, tells_tasks_apart=True)) as server:
+        assert server.post(path, body)[0] == 200
+    assert tasks[-1] == "query"
+
+
 def test_a_request_says_whether_its_texts_may_be_cut():
     with running(served(long="refuse")) as server:
         assert server.post("/embed", {"inputs": LONG})[0] == 413

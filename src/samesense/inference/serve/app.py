@@ -106,10 +106,10 @@ def _add_work(app: FastAPI, services: Services) -> None:
         return await _embedded(request, form, services.embedder(deployment))
 
     async def _embedded(request: Request, form: EmbeddingsRequest, service: EmbeddingService) -> Response:
-        cut = may_cut(form.truncate)
+        cut, task = may_cut(form.truncate), task_of(form.input_type or form.task)
 
         async def work() -> Answer:
-            rows, tokens = await service.embed(form.input, "input", cut=cut, task=task_of(form.input_type))
+            rows, tokens = await service.embed(form.input, "input", cut=cut, task=task)
             rows = service.shortened(rows, form.dimensions)
             return lambda: embeddings_answer(rows, form.encoding_format) | signed(service, tokens)
 

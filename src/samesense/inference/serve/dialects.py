@@ -85,14 +85,16 @@ def _add_text_embeddings_inference(app: FastAPI, services: Services) -> None:
         service = services.embedder(None)
         normalized = _normalization(form, service)
         _check_side(form.truncation_direction)
-        if form.prompt_name is not None:
+        task = task_of(form.prompt_name)
+        if form.prompt_name is not None and not (task and service.serving.tells_tasks_apart):
             raise invalid(
-                "'prompt_name' is not known here: texts get the prompt that the model was saved with. Leave it out.",
+                "'prompt_name' is known for models alone that tell queries from documents; other texts get the prompt "
+                "that the model was saved with. Leave it out.",
                 param="prompt_name",
             )
 
         async def work() -> Answer:
-            rows, _ = await service.embed(form.inputs, "inputs", cut=form.truncate)
+            rows, _ = await service.embed(form.inputs, "inputs", cut=form.truncate, task=task)
             rows = normalized(service.shortened(rows, form.dimensions))
             return lambda: np.asarray(rows, dtype=np.float32).tolist()
 

@@ -180,6 +180,7 @@ class EmbeddingsRequest(Form):
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(default=None, ge=1)
     input_type: str | None = None
+    task: str | None = None
     truncate: Truncation | None = None
     user: str | None = None
 
@@ -205,7 +206,7 @@ TASKS: dict[str, TaskName] = {
     **dict.fromkeys(("query", "search_query", "retrieval.query"), "query"),
     **dict.fromkeys(("document", "passage", "search_document", "retrieval.passage"), "document"),
 }
-"""What clients call the task of texts, as ``input_type`` of Cohere, Voyage and NVIDIA; another name is none."""
+"""What clients call the task of texts, as ``input_type`` or ``task``; other names are none."""
 
 
 def task_of(input_type: str | None) -> TaskName | None:
