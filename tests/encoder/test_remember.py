@@ -169,12 +169,22 @@ def test_two_runs_at_once_do_not_disturb_each_other(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["vectors", "keys"])
-def test_a_damaged_file_is_named(tmp_path, kind):
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "absent"])
+def test_a_damaged_block_is_named_and_encoded_again(tmp_path, caplog, kind, damage):
     EmbeddingCache(Counting(), folder=tmp_path, identity="m").fill(TEXTS[:20])
     (path,) = tmp_path.glob(f"*/*.{kind}.npy")
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ModelError, match=r"remembered vectors is damaged: .*\.npy\. Delete its folder"):
-        EmbeddingCache(Counting(), folder=tmp_path, identity="m").fill(TEXTS[:20])
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 64
+    path.write_bytes({"cut": content[:100], "flipped": content, "empty": b"", "absent": b""}[damage])
+    if damage == "absent":
+        path.unlink()
+    np.testing.assert_array_equal(
+        EmbeddingCache(Counting(), folder=tmp_path, identity="m")(TEXTS[:20]), expected(TEXTS[:20])
+    )
+    assert (damage == "absent" and kind == "keys") or f"{path.name.partition('.')[0]}.keys.npy: a block" in caplog.text
+    np.testing.assert_array_equal(
+        EmbeddingCache(Counting(0), folder=tmp_path, identity="m")(TEXTS[:20]), expected(TEXTS[:20])
+    )
 
 
 def test_broken_vectors_are_refused_and_not_kept(tmp_path):

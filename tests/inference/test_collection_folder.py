@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from samesense.encoder.embedding_cache import Unfinished
 from samesense.errors import ConfigError, DataError, OutputError, SamesenseError
 from samesense.inference.collection import store, writer
 from samesense.inference.collection.collection import Collection, Entry
@@ -136,6 +137,8 @@ def test_a_change_that_is_stopped_goes_on_where_it_was(change, tmp_path, folder,
     asked = []
     texts[3] = "another text"
     again(stopping_after(None, asked))
+    if change == "migrate":  # nothing is missing at first, so that one text tells the width
+        assert asked.pop(0) == [TEXTS[0]]
     assert asked[0][0] == (TEXTS[16] if change == "migrate" else "another text")
     assert not (place / store.UNFINISHED).exists()
     found = Collection.open(place)
@@ -164,6 +167,71 @@ def test_what_is_kept_of_a_change_is_of_one_model_and_no_link(tmp_path, folder, 
     assert (folder / store.UNFINISHED).is_symlink()
     with pytest.raises(OutputError, match="is a link"):
         Collection.open(folder).add(given, embedder())
+
+
+@pytest.mark.parametrize("kind", ["keys", "vectors", "both", "width", "widths", "file", "home"])
+def test_damaged_vectors_of_a_stopped_change_are_encoded_again(kind, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(writer, "BLOCK_TEXTS", 8)
+    given = [Entry(f"text {number}") for number in range(40)]
+    place = tmp_path / "new"
+    with pytest.raises(KeyboardInterrupt):
+        Collection.build(place, given, stopping_after(3, []))
+    (home,) = (place / store.UNFINISHED).iterdir()
+    if kind in ("keys", "vectors", "both"):
+        for path in sorted(home.glob(f"*{'' if kind == 'both' else kind}.npy"))[:1]:
+            path.write_bytes(path.read_bytes()[:-7])
+    elif kind in ("width", "widths"):
+        for path in sorted(home.glob("*.npy")):
+            path.unlink()
+        other = Unfinished(place / store.UNFINISHED, embedder().identity)
+        texts = [entry.text for entry in given]
+        wide = embedder(run=lambda some: np.ones((len(some), 99), dtype=np.float32))
+        other.rows(texts[:8], wide.unit)
+        other.rows(texts[8:16], (wide if kind == "width" else embedder()).unit)
+    else:
+        shutil.rmtree(place / store.UNFINISHED if kind == "file" else home)
+        (place / store.UNFINISHED if kind == "file" else home).write_text("of others")
+    Collection.build(place, given, embedder())
+    expected = Collection.build(tmp_path / "expected", given, embedder())
+    queries = [entry.text for entry in given[:9]]
+    answers = Collection.open(place).query(queries, embedder(), top=40)
+    assert answers == expected.query(queries, embedder(), top=40)
+    assert len(caplog.records) == (2 if kind == "both" else 1) or kind == "both", caplog.text
+    assert (place / store.UNFINISHED).exists() == (kind in ("file", "home"))
+
+
+def answers(collection):
+    return [hit.text for hits in collection.query(["text 1"], embedder(), top=3) for hit in hits]
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("how", ["deleted and built", "moved into its place", "deleted", "being built", "put back"])
+def test_a_collection_in_the_place_of_one_that_is_open_is_noticed(how, tmp_path):
+    place = tmp_path / "C"
+    Collection.build(place, [Entry("an old text")], embedder())
+    served = Collection.open(place)
+    assert answers(served) == ["an old text"]
+    before = place.rename(tmp_path / "before")
+    if how == "deleted and built":
+        shutil.rmtree(before)
+        Collection.build(place, [Entry("a new text")], embedder())
+    elif how == "moved into its place":
+        Collection.build(tmp_path / "D", [Entry("a new text")], embedder())
+        (tmp_path / "D").rename(place)
+    elif how == "being built":
+        store.make_place(place)
+    if how in ("deleted and built", "moved into its place"):
+        assert answers(served) == ["a new text"] and len(served) == 1
+        return
+    for ask in (answers, len, lambda collection: collection.text_search(["text"]), Collection.about):
+        with pytest.raises(store.NoCollectionError, match="holds no collection"):
+            ask(served)
+    if how == "put back":
+        before.rename(place)
+        assert answers(served) == ["an old text"]
+    elif how == "being built":
+        Collection.build(place, [Entry("a new text")], embedder())
+        assert answers(served) == ["a new text"]
 
 
 def test_misuse(folder):

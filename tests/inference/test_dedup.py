@@ -62,7 +62,9 @@ def test_rows_of_the_same_text_are_encoded_once_and_score_one():
     assert [tuple(one) for one in found.removed] == [(2, 0, 1.0), (3, 0, 1.0)]
 
 
-def test_another_threshold_needs_no_model_and_is_what_it_would_have_been(tiny_trunk, sentences, tmp_path, monkeypatch):
+def test_another_threshold_needs_no_model_and_is_what_it_would_have_been(
+    tiny_trunk, sentences, tmp_path, monkeypatch, caplog
+):
     texts, work = [*sentences, *sentences[:3]], tmp_path / "work"
     model = samesense.load(str(tiny_trunk), precision="float32")
     first = samesense.dedup(texts, model=model, threshold=0.97, work=work)
@@ -77,9 +79,14 @@ def test_another_threshold_needs_no_model_and_is_what_it_would_have_been(tiny_tr
         samesense.dedup(texts[1:], model=model, work=work)
     with pytest.raises(OutputError, match="it differs in the kind"):
         samesense.dedup(texts, model=model, search="approximate", work=work)
-    (work / "links.npz").write_bytes(b"PK nonsense")
-    with pytest.raises(DataError, match=r"links.npz cannot be read .* Delete the folder"):
-        samesense.dedup(texts, model=model, work=work)
+    monkeypatch.undo()
+    for name in ("links.npz", "vectors.bin", "about.json"):
+        (work / "unfinished").mkdir()  # of a process that was killed after about.json
+        (work / name).write_bytes(b"PK nonsense")
+        found = samesense.dedup(texts, model=model, threshold=0.97, work=work)
+        assert np.array_equal(found.kept_by, first.kept_by), name
+        assert name in caplog.text and "damaged" in caplog.text and not (work / "unfinished").exists()
+        caplog.clear()
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
@@ -166,7 +173,7 @@ def test_a_search_that_is_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
         samesense.Model, "encode", lambda self, given, **how: asked.append(given) or whole(given, **how)
     )
     samesense.dedup(texts, model=model, work=work)
-    assert asked == [texts[:4], texts[4:8], texts[8:]]
+    assert asked == [texts[:4], texts[4:8], texts[:1], texts[8:]]  # one text tells whether the width is the same
     assert sorted(path.name for path in work.iterdir()) == [".lock", "about.json", "links.npz", "vectors.bin"]
     kept = np.fromfile(work / "vectors.bin", dtype=np.float32).reshape(10, -1)
     np.testing.assert_allclose(kept, whole(texts, normalize=True), rtol=1e-5, atol=1e-6)
@@ -307,10 +314,10 @@ def test_the_command_takes_labelled_pairs(tiny_trunk, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda _: b"", lambda data: b"PK" + data[9:]])
-def test_damaged_links_in_a_folder_of_work_are_named(tmp_path, damage):
+def test_damaged_links_in_a_folder_of_work_are_searched_again(tmp_path, damage, caplog):
     model, texts = samesense.Model(module_encoder()), [f"text {n}" for n in range(20)]
-    samesense.dedup(texts, model=model, threshold=0.5, work=tmp_path / "work")
+    first = samesense.dedup(texts, model=model, threshold=0.5, work=tmp_path / "work")
     links = tmp_path / "work" / "links.npz"
     links.write_bytes(damage(links.read_bytes()))
-    with pytest.raises(DataError, match=r"links\.npz cannot be read"):
-        samesense.dedup(texts, model=model, threshold=0.5, work=tmp_path / "work")
+    again = samesense.dedup(texts, model=model, threshold=0.5, work=tmp_path / "work")
+    assert np.array_equal(again.kept, first.kept) and "links.npz is damaged" in caplog.text

@@ -8,10 +8,13 @@ whole blocks, and processes that write at the same time do not disturb each othe
 
 from __future__ import annotations
 
-import shutil
+import io
+import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -22,65 +25,109 @@ import numpy.typing as npt
 from samesense.encoder.cosine import checked_rows
 from samesense.errors import ModelError, OutputError
 from samesense.failures import DAMAGED
-from samesense.files import write_array
+from samesense.files import clear_temporary, write_array
 from samesense.hashes import content_hash, text_digest
 from samesense.places import IDENTITY, identity_folder
 from samesense.types import Embeddings, Encode
+
+logger = logging.getLogger(__name__)
 
 Look = Callable[[Sequence[str]], None]
 """Is told the texts that are not encoded, since their vectors are there."""
 
 
 class Blocks:
-    """The blocks of one model, in a folder of their own that is named by the hash of its identity."""
+    """The blocks of one model, in a folder of their own that is named by the hash of its identity.
+
+    The name of a block is the hash of its content. One that is damaged is removed, which is said, and its texts are not
+    found any more.
+    """
 
     def __init__(self, folder: Path, identity: str) -> None:
         self._folder = identity_folder(folder, identity)
         self._home: dict[bytes, tuple[Path, int]] = {}
         self._read: set[Path] = set()
+        self._sound: set[Path] = set()
         self._look()
 
     def _look(self) -> None:
         """Read the keys of blocks that were not there at the last look: others write here too."""
         for path in sorted(set(self._folder.glob("*.keys.npy")) - self._read):
-            for row, key in enumerate(_load(path)):
-                self._home.setdefault(bytes(key), (path, row))
             self._read.add(path)
+            try:
+                for row, key in enumerate(np.load(path, allow_pickle=False)):
+                    self._home.setdefault(bytes(key), (path, row))
+            except DAMAGED as error:
+                self._discard(path, type(error).__name__)
 
     def find(self, texts: Sequence[str]) -> Iterator[tuple[list[str], Embeddings]]:
         """Yield the texts that are here, block by block, with their vectors."""
         self._look()
-        wanted: dict[Path, tuple[list[str], list[int]]] = {}
+        wanted: dict[Path, list[tuple[str, int]]] = {}
         for text in texts:
             home = self._home.get(text_digest(text))
             if home is not None:
-                found, rows = wanted.setdefault(home[0], ([], []))
-                found.append(text)
-                rows.append(home[1])
-        for path, (found, rows) in wanted.items():
-            vectors = _load(path.with_name(path.name.replace(".keys.", ".vectors.")))
-            if vectors.ndim != 2 or len(vectors) <= max(rows):
-                raise _damaged(path)
-            yield found, np.asarray(vectors[rows], dtype=np.float32)
+                wanted.setdefault(home[0], []).append((text, home[1]))
+        for path, places in wanted.items():
+            block = self._block(path)
+            if block is None:
+                continue
+            keys, vectors = block
+            # the file may have been written anew since its keys were read
+            found = [(text, row) for text, row in places if row < len(keys) and bytes(keys[row]) == text_digest(text)]
+            if found:
+                yield [text for text, _ in found], np.asarray(vectors[[row for _, row in found]], dtype=np.float32)
+
+    def _block(self, path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
+        """Return keys and vectors of a block; ``None`` if it is damaged, and is now removed."""
+        beside = _vectors_of(path)
+        try:
+            if path not in self._sound and _name(path.read_bytes(), beside.read_bytes()) != path.name.partition(".")[0]:
+                raise ValueError("its content is not what was written")
+            block = tuple(np.load(file, mmap_mode="r", allow_pickle=False) for file in (path, beside))
+        except DAMAGED as error:
+            self._discard(path, type(error).__name__)
+            return None
+        self._sound.add(path)
+        return block[0], block[1]
+
+    def _discard(self, path: Path, reason: str) -> None:
+        logger.warning(f"{path}: a block of kept vectors is damaged ({reason}); its texts are encoded again.")
+        for file in (path, _vectors_of(path)):
+            with suppress(OSError):
+                file.unlink()
+        self._home = {key: home for key, home in self._home.items() if home[0] != path}
+
+    def remove(self) -> None:
+        """Remove all blocks, whose vectors are not those that the model gives."""
+        for path in self._folder.glob("*.npy"):
+            path.unlink(missing_ok=True)
+        self._home.clear()
 
     def write(self, texts: Sequence[str], vectors: Embeddings) -> None:
         """Add one block."""
         keys = np.array([np.frombuffer(text_digest(text), dtype=np.uint8) for text in texts])
-        name = content_hash([keys.tobytes()])[:32]
-        write_array(self._folder / f"{name}.vectors.npy", vectors)
-        write_array(self._folder / f"{name}.keys.npy", keys)
+        name = _name(_npy(keys), _npy(vectors))
+        write_array(self._folder / f"{name}{_VECTORS}", vectors)
+        write_array(self._folder / f"{name}{_KEYS}", keys)
 
 
-def _load(path: Path) -> npt.NDArray[Any]:
-    try:
-        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except DAMAGED as error:
-        raise _damaged(path) from error
-    return array
+_KEYS, _VECTORS = ".keys.npy", ".vectors.npy"
 
 
-def _damaged(path: Path) -> ModelError:
-    return ModelError(f"A file of remembered vectors is damaged: {path}. Delete its folder; it will be made anew.")
+def _vectors_of(path: Path) -> Path:
+    return path.with_name(path.name.replace(_KEYS, _VECTORS))
+
+
+def _name(keys: bytes, vectors: bytes) -> str:
+    return content_hash([keys, vectors])[:32]
+
+
+def _npy(array: npt.NDArray[Any]) -> bytes:
+    """Return the bytes of the file that holds an array."""
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
 
 
 BLOCK_TEXTS = 2048
@@ -95,7 +142,8 @@ class EmbeddingCache:
 
     Blocks of them are kept in ``folder`` as they are made, where one is given. ``identity`` is then everything that
     decides a vector besides its text, as :func:`~samesense.encoder.saving.storage.model_identity` returns; ModelError
-    if it is missing, or the folder holds damaged files. ``look`` is called with the texts that are found there.
+    if it is missing. Blocks that are damaged are removed and encoded again. ``look`` is called with the texts that are
+    found there.
     """
 
     def __init__(
@@ -182,28 +230,54 @@ class Unfinished:
         if place.is_symlink():
             raise OutputError(f"{place} is a link; vectors of unfinished work are kept in a folder. Delete the link.")
         self._place, self._identity, self._look = place, identity, look
-        self._goes_on = place.exists()
+        self._goes_on = place.is_dir()
+        self._keeps = self._goes_on or not place.exists()
+        try:
+            if self._goes_on:
+                self._blocks.find([])
+        except (FileExistsError, NotADirectoryError):  # of others
+            self._keeps = False
+        if not self._keeps:
+            logger.warning(f"{place} holds a file of others: vectors of this work are not kept while it is unfinished.")
+        self._width: int | None = None  # of the model's vectors, once it is known
 
     def rows(self, texts: Sequence[str], encode: Callable[[list[str]], Embeddings], *, keep: bool = True) -> Embeddings:
         """Return the vectors of ``texts``, ``(texts, dim)``: those that are here, and those that ``encode`` gives.
 
-        The latter stay here if ``keep``.
+        The latter stay here if ``keep``. Where the kept ones are of another width, all are encoded again.
         """
         vectors = dict(self._found(texts))
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
-        if missing:
-            computed = encode(missing)
-            if keep:
-                self._blocks.write(missing, computed)
-            vectors.update(zip(missing, computed, strict=True))
+        computed = encode(missing) if missing else self._none(vectors, encode)
+        stale = [text for text, vector in vectors.items() if len(vector) != computed.shape[1]]
+        if stale:
+            self._say_other_width(len(vectors[stale[0]]), computed.shape[1])
+            missing += stale
+            computed = np.concatenate([computed, encode(stale)])
+        if missing and keep and self._keeps:
+            self._blocks.write(missing, computed)
+        vectors.update(zip(missing, computed, strict=True))
         return np.stack([vectors[text] for text in texts])
+
+    def _none(self, vectors: Iterable[str], encode: Callable[[list[str]], Embeddings]) -> Embeddings:
+        """Return no vectors, but as wide as those of the model: the first time, a text is encoded for that."""
+        if self._width is None:
+            self._width = encode(list(islice(vectors, 1))).shape[1]
+        return np.empty((0, self._width), dtype=np.float32)
+
+    def _say_other_width(self, kept: int, width: int) -> None:
+        logger.warning(
+            f"{self._place}: vectors of {kept} numbers are kept, and the model gives {width}: they are removed, and "
+            "their texts encoded again."
+        )
+        self._blocks.remove()
 
     @cached_property
     def _blocks(self) -> Blocks:
         return Blocks(self._place, self._identity)
 
     def _found(self, texts: Sequence[str]) -> Iterator[tuple[str, Embeddings]]:
-        if self._goes_on:
+        if self._goes_on and self._keeps:
             for found, rows in self._blocks.find(texts):
                 if self._look is not None:
                     self._look(found)
@@ -219,7 +293,22 @@ def kept_while_unfinished(place: Path) -> Iterator[None]:
         if place.exists():
             raise KeyboardInterrupt("What is encoded is kept: the same command goes on from there.") from None
         raise
-    with suppress(OSError):  # the place may be a link, or hold something of others
-        for home in () if place.is_symlink() else place.glob(f"*/{IDENTITY}"):
-            shutil.rmtree(home.parent)
+    if not place.is_symlink():
+        remove_unfinished(place)
+
+
+def remove_unfinished(place: Path) -> None:
+    """Remove the folder of :class:`Unfinished`, but for what others put there."""
+    with suppress(OSError):
+        for home in list(place.iterdir()):
+            if re.fullmatch("[0-9a-f]{32}", home.name) and not home.is_symlink():
+                _remove_blocks(home)
         place.rmdir()
+
+
+def _remove_blocks(home: Path) -> None:
+    with suppress(OSError):
+        for path in (*home.glob(f"*{_KEYS}"), *home.glob(f"*{_VECTORS}"), home / IDENTITY):
+            path.unlink(missing_ok=True)
+        clear_temporary(home)
+        home.rmdir()

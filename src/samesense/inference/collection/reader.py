@@ -54,10 +54,21 @@ class Reader:
 
     def _connect(self) -> None:
         with store.saying(self.folder):
-            self._frozen = store.frozen(self.folder)
+            state = store.state_of(self.folder)
             self.db = store.connect(self.folder)
+        self._state = state
         self._closes = weakref.finalize(self, self.db.close)
         self._version = -1
+
+    def _reconnect(self) -> None:
+        """Open the database that is in the place of the one that was open; NoCollectionError if there is none."""
+        if store.state_of(self.folder) is None:
+            raise store.NoCollectionError(
+                f"{self.folder} holds no collection any more; it was deleted or moved while it was open. Build it "
+                "anew, or put it back: it is then read again."
+            )
+        self._closes()
+        self._connect()
 
     @contextmanager
     def state(self, *, with_graph: bool = False) -> Iterator[store.About]:
@@ -93,9 +104,8 @@ class Reader:
 
     def _begin(self, with_graph: bool) -> None:
         """Begin to read, and again if a writer has removed a file meanwhile."""
-        if self._frozen is not None and self._frozen != store.frozen(self.folder):
-            self._closes()  # a database that is taken for unchangeable is never read again
-            self._connect()
+        if self._state != store.state_of(self.folder):
+            self._reconnect()  # a database that was deleted can still be read, but is no longer the collection
         gone = ""
         while True:
             self.db.execute("BEGIN")

@@ -147,6 +147,10 @@ class About:
             raise DataError(f"The collection is damaged: {path} is too short. Build it anew from its texts.") from error
 
 
+class NoCollectionError(DataError):
+    """There is no collection in a folder, or none any more, or one that is just built."""
+
+
 @contextmanager
 def saying(folder: Path) -> Iterator[None]:
     """Say what a failure of the database or of a file means."""
@@ -188,18 +192,23 @@ def connect(folder: Path, *, write: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(where, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
 
 
-def frozen(folder: Path) -> tuple[int, ...] | None:
-    """Return what tells states of the database apart where a reader may not write; ``None`` where SQLite tells them."""
-    path = folder / DATABASE
-    if os.access(folder, os.W_OK) or not path.is_file():
+def state_of(folder: Path) -> tuple[int, ...] | None:
+    """Return what tells a database from another one in its place; ``None`` if there is none.
+
+    Where a reader may not write, it also tells states of one database apart, as SQLite does elsewhere.
+    """
+    try:
+        known = (folder / DATABASE).stat()
+    except OSError:
         return None
-    known = path.stat()
-    return known.st_ino, known.st_mtime_ns, known.st_size, (folder / f"{DATABASE}-wal").exists()
+    if os.access(folder, os.W_OK):
+        return known.st_dev, known.st_ino
+    return known.st_dev, known.st_ino, known.st_mtime_ns, known.st_size, (folder / f"{DATABASE}-wal").exists()
 
 
-def no_collection(folder: Path) -> DataError:
+def no_collection(folder: Path) -> NoCollectionError:
     """Return what is said of a folder without a collection."""
-    return DataError(f"{folder} holds no collection. Build one: samesense index build {folder} texts.txt")
+    return NoCollectionError(f"{folder} holds no collection. Build one: samesense index build {folder} texts.txt")
 
 
 def read_about(folder: Path, db: sqlite3.Connection, *, built: bool = True) -> About:

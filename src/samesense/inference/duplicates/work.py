@@ -5,6 +5,7 @@ With them another threshold needs neither model nor search.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from samesense.encoder.embedding_cache import Unfinished, kept_while_unfinished
+from samesense.encoder.embedding_cache import Unfinished, kept_while_unfinished, remove_unfinished
 from samesense.encoder.windows import Chunk
 from samesense.errors import DataError, OutputError
 from samesense.failures import DAMAGED
@@ -24,6 +25,8 @@ from samesense.inference.models.model import Model
 from samesense.inference.stream import write_unit_vectors
 from samesense.places import check_folder
 from samesense.types import Embeddings
+
+logger = logging.getLogger(__name__)
 
 ABOUT, VECTORS, LINKS, UNFINISHED = "about.json", "vectors.bin", "links.npz", "unfinished"
 
@@ -51,10 +54,9 @@ class Work:
     def links(self, floor: float, search: Callable[[Embeddings], Links]) -> Links:
         """Return the links with a cosine at a floor or above: those that are kept here, or new ones by ``search``."""
         path = self.folder / LINKS
-        if path.exists():
-            found = _read(path)
-            if found.floor <= floor and len(found.beyond) == len(self.vectors):
-                return found
+        found = _read(path) if path.exists() else None
+        if found is not None and found.floor <= floor and len(found.beyond) == len(self.vectors):
+            return found
         with only_writer(self.folder):
             found = search(self.vectors)
             with replacing(path) as beside, beside.open("wb") as stream:
@@ -62,13 +64,17 @@ class Work:
         return found
 
 
-def _read(path: Path) -> Links:
+def _read(path: Path) -> Links | None:
+    """Return the links that are kept; ``None`` if they are damaged, which is said, so that they are searched again."""
     try:
         with np.load(path) as kept:
             found: dict[str, Any] = {name: kept[name] if kept[name].ndim else kept[name].item() for name in kept}
-        return Links(**found)
+        links = Links(**found)
+        len(links.beyond)  # says if it is no array
+        return links
     except DAMAGED as error:
-        raise DataError(f"{path} cannot be read ({error}). Delete the folder; it will be made anew.") from error
+        logger.warning(f"{path} is damaged ({type(error).__name__}): links are searched again.")
+        return None
 
 
 def open_work(
@@ -103,26 +109,47 @@ def open_work(
     what = what if chunk is None else f"{what}, {chunk} of windows"
     known = {"what": what, "texts": rows_hash(texts), "model": json_hash(model.identity)}
     check_folder(folder)
-    if not (folder / ABOUT).exists():
-        if folder.exists() and (not folder.is_dir() or any(not _is_ours(path.name) for path in folder.iterdir())):
-            raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
-        with only_writer(folder), kept_while_unfinished(folder / UNFINISHED):
-            identity = model.identity if chunk is None else f"{model.identity} {chunk} of windows"
-            unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
-            dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk, queries)
-            write_json(folder / ABOUT, asdict(About(**known, rows=len(texts), dim=dim)))
-    else:
+    work = _finished(folder, known, len(texts))
+    if work is not None:
         model.look(texts if chunk is None else model.windows(texts).texts)
+        return work
+    if folder.exists() and (not folder.is_dir() or any(not _is_ours(path.name) for path in folder.iterdir())):
+        raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
+    with only_writer(folder), kept_while_unfinished(folder / UNFINISHED):
+        identity = model.identity if chunk is None else f"{model.identity} {chunk} of windows"
+        unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
+        dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk, queries)
+        write_json(folder / ABOUT, asdict(About(**known, rows=len(texts), dim=dim)))
     return Work(folder, _earlier(folder, known, len(texts)))
 
 
+def _finished(folder: Path, known: dict[str, str], rows: int) -> Work | None:
+    """Return the work that a folder holds; ``None`` if there is none, or it is damaged, which is said.
+
+    OutputError if it is another's.
+    """
+    if not (folder / ABOUT).exists():
+        return None
+    try:
+        work = Work(folder, _earlier(folder, known, rows))
+    except DataError as error:
+        if any(not _is_ours(path.name) for path in folder.iterdir()):
+            raise
+        logger.warning(f"{folder}: the vectors there are damaged, and are made anew. {error}")
+        for name in (ABOUT, LINKS, VECTORS):
+            (folder / name).unlink(missing_ok=True)
+        return None
+    remove_unfinished(folder / UNFINISHED)  # of a process that was killed after it had written all
+    return work
+
+
 def _is_ours(name: str) -> bool:
-    return name in (VECTORS, LOCK, UNFINISHED) or (name.startswith(f".{VECTORS}") and is_temporary(name))
+    return name in (ABOUT, LINKS, VECTORS, LOCK, UNFINISHED) or is_temporary(name)
 
 
 def _earlier(folder: Path, known: dict[str, str], rows: int) -> About:
     """Return what a folder holds; OutputError if that is not what is asked for."""
-    fix = "Delete the folder; it will be made anew."
+    fix = "Give another folder, or delete this one."
     content = read_json(folder / ABOUT, fix)
     if any(content.get(name) != value for name, value in known.items()):
         other = next(name for name, value in known.items() if content.get(name) != value)

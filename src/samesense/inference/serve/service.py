@@ -19,6 +19,7 @@ from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.collection.collection import Found
 from samesense.inference.collection.conditions import Where, condition
+from samesense.inference.collection.store import NoCollectionError
 from samesense.inference.search.exact import unit_rows
 from samesense.inference.search.ties import TIE
 from samesense.inference.serve.batching import Batcher, Rows
@@ -348,6 +349,8 @@ class EmbeddingService(Service[Asked]):
                 started = time.perf_counter()
                 hits += await loop.run_in_executor(self._search_on, find, queries[part], rows[part])
                 count = min(2 * count, SEARCHED) if time.perf_counter() - started < TURN else max(1, count // 2)
+        except NoCollectionError as error:  # it was deleted, or is just built, while it is served
+            raise RequestError(503, str(error), code="no_collection") from error
         except (ConfigError, DataError) as error:
             raise invalid(str(error), param="where") from error
         except ModelError as error:  # the collection was built anew while it is served
