@@ -52,4 +52,5 @@ def _described(problem: ValidationError) -> str:
     if first["type"] == "json_invalid":
         return f"it must be JSON ({first['msg']})."
     where = f"`{key[:100]}`" if key else "what it holds"
-    return f"{where} is damaged: {first['msg'].removeprefix('Value error, ')}; received {excerpt(first['input'], 60)}."
+    message = first["msg"].removeprefix("Value error, ")[:200]
+    return f"{where} is damaged: {message}; received {excerpt(first['input'], 60)}."

@@ -22,10 +22,13 @@ def fitted(home, **wanted):
     return calibrate(reader(), labelled(*graded()), home.fingerprint(), CalibrationSettings(**wanted)).calibration
 
 
+MODULES = json.dumps([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}])
+
+
 def made_folder(place):
     """Files that look like a model, for tests that never open one."""
     place.mkdir(parents=True)
-    (place / "modules.json").write_text("[]")
+    (place / "modules.json").write_text(MODULES)
     (place / "weights.bin").write_bytes(b"1234")
     return place
 
@@ -62,7 +65,7 @@ def test_other_weights_or_settings_are_refused_and_notes_are_not(tmp_path):
     read(home)
     shutil.copytree(home.folder, tmp_path / "moved")
     read(home_of(str(tmp_path / "moved")))
-    for name, content in (("weights.bin", "1235"), ("modules.json", "[ ]"), ("added.json", "{}")):
+    for name, content in (("weights.bin", "1235"), ("modules.json", f"{MODULES} "), ("added.json", "{}")):
         before = (home.folder / name).read_bytes() if (home.folder / name).exists() else None
         (home.folder / name).write_text(content)
         with pytest.raises(ModelError, match=r"other weights or settings.*Calibrate again: samesense calibrate"):
@@ -83,7 +86,7 @@ def test_half_a_file_is_never_read(tmp_path):
     whole = home.file.read_text()
     for cut in range(0, len(whole) - 2, max(1, len(whole) // 60)):
         home.file.write_text(whole[:cut])
-        with pytest.raises(ModelError, match="no calibration that can be read"):
+        with pytest.raises(ModelError, match="Calibrate again"):
             read(home)
 
 
@@ -99,17 +102,51 @@ def test_a_writer_killed_midway_leaves_the_old_one(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("key", "value"),
     [
-        {"version": 2}, {"map": {"kind": "isotonic", "scores": [1, 0], "values": [0, 1]}}, {"map": {"kind": "cubic"}},
-        {"thresholds": {"auc": 0.5}}, {"thresholds": {"f1": float("nan")}}, {"fingerprint": None},
+        ("version", 2),
+        ("map.isotonic", {"kind": "isotonic", "scores": [1, 0], "values": [0, 1]}),
+        ("map.isotonic", {"kind": "isotonic", "scores": [0, 1], "values": [1, 0]}),
+        ("map.isotonic.scores.1", {"kind": "isotonic", "scores": [0, float("nan")], "values": [0, 1]}),
+        ("map.logistic.slope", {"kind": "logistic", "slope": "steep", "intercept": 0, "low": 0, "high": 5}),
+        ("map", {"kind": "cubic"}),
+        ("map", None),
+        ("scale", [5, 0]),
+        ("scale.1", [0, float("nan")]),
+        ("scale.1", [0, float("inf")]),
+        ("scale", [0]),
+        ("thresholds.auc", {"auc": 0.5}),
+        ("thresholds.f1", {"f1": float("nan"), "accuracy": 0.5}),
+        ("thresholds.f1", {"f1": True, "accuracy": 0.5}),
+        ("thresholds", {"f1": 0.5}),
+        ("thresholds", {}),
+        ("decide", "best"),
+        ("decide", "recall"),
+        ("yes", "3"),
+        ("precisions", [[0.9, 0.5], [0.8, 0.4]]),
+        ("precisions.0", [[0.9]]),
+        ("fingerprint", None),
+        ("errors.ece", {"ece": float("nan")}),
+        ("n", -1),
+        ("folds", 1000),
+        ("note", "a key of another version"),
     ],
-)  # fmt: skip
-def test_a_file_of_another_form_is_refused(tmp_path, change):
+)
+def test_a_file_of_another_form_is_refused(tmp_path, key, value):
     home = home_of(str(made_folder(tmp_path / "m")))
-    store(fitted(home), home.file)
+    store(fitted(home, yes=3), home.file)
+    change = {key.split(".")[0]: value}
     home.file.write_text(json.dumps(json.loads(home.file.read_text()) | change))
-    with pytest.raises(ModelError, match="Calibrate again"):
+    with pytest.raises(ModelError, match="Calibrate again") as refused:
+        read(home)
+    assert str(home.file) in str(refused.value) and f"`{key}" in str(refused.value)
+
+
+def test_a_map_that_leaves_the_scale_is_refused(tmp_path):
+    home = home_of(str(made_folder(tmp_path / "m")))
+    store(fitted(home, yes=3), home.file)
+    home.file.write_text(json.dumps(json.loads(home.file.read_text()) | {"scale": [0, 1]}))
+    with pytest.raises(ModelError, match="`map` must lead to the `scale`"):
         read(home)
 
 

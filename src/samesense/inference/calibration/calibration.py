@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import FiniteFloat
+from pydantic import AfterValidator, ConfigDict, Field
 
 from samesense.data.formats.labels import Scale
-from samesense.errors import ConfigError, DataError, ModelError
+from samesense.errors import ConfigError, DataError
 from samesense.metrics.classification import f1_at, precision_at, recall_at
 from samesense.metrics.inputs import finite_vector
 from samesense.types import Scores
@@ -23,6 +23,15 @@ PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 """Of which a calibration has the threshold with the highest recall, where its pairs show that the precision holds."""
 
 
+LARGEST = 1e100
+"""Numbers of a map beyond which computing with them would overflow."""
+
+
+def _usable(numbers: Sequence[float]) -> bool:
+    """Return whether numbers are finite, and none is so large that a value computed with it would not be."""
+    return bool(np.all(np.abs(numbers) <= LARGEST))
+
+
 @dataclass(frozen=True)
 class Isotonic:
     """Straight lines between knots, strictly ascending in score and never descending in value; flat outside them."""
@@ -32,11 +41,10 @@ class Isotonic:
     kind: Literal["isotonic"] = "isotonic"
 
     def __post_init__(self) -> None:
-        both = len(self.scores) == len(self.values) >= 2 and np.isfinite([*self.scores, *self.values]).all()
+        both = len(self.scores) == len(self.values) >= 2 and _usable([*self.scores, *self.values])
         if not both or (np.diff(self.scores) <= 0).any() or (np.diff(self.values) < 0).any():
-            raise ModelError(
-                f"Knots must be finite, with ascending scores and values that do not descend; received "
-                f"{len(self.scores)} scores and {len(self.values)} values that are not. Calibrate again."
+            raise ValueError(
+                "knots must be finite, two or more, with ascending scores and as many values that do not descend"
             )
 
     def __call__(self, scores: Scores) -> Scores:
@@ -56,8 +64,8 @@ class Logistic:
 
     def __post_init__(self) -> None:
         numbers = (self.slope, self.intercept, self.low, self.high)
-        if not np.isfinite(numbers).all() or self.slope <= 0 or self.low >= self.high:
-            raise ModelError(f"A logistic map must rise between two finite ends; received {numbers}. Calibrate again.")
+        if not _usable(numbers) or self.slope <= 0 or self.low >= self.high:
+            raise ValueError("a logistic map must rise between two finite ends")
 
     def __call__(self, scores: Scores) -> Scores:
         """Return the value of each score."""
@@ -120,30 +128,65 @@ FITS: dict[str, Fit] = {"isotonic": fit_isotonic, "logistic": fit_logistic}
 """How a map is fitted, by its name."""
 
 
+def _ascending(scale: tuple[float, float]) -> tuple[float, float]:
+    if scale[0] >= scale[1] or not _usable(scale):
+        raise ValueError("the lowest label comes first, and the highest is above it")
+    return scale
+
+
+def _rising_precisions(precisions: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    known = [precision for precision, _ in precisions]
+    if known != sorted(set(known)) or not all(0 < precision <= 1 for precision in known):
+        raise ValueError("precisions are above 0 and up to 1, and ascend")
+    return precisions
+
+
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What the scores of one model mean, learnt from labelled pairs."""
+    """What the scores of one model mean, learnt from labelled pairs.
 
-    map: Isotonic | Logistic  # from scores to the scale
-    scale: tuple[float, float]  # lowest and highest label; (0, 1) for a probability
+    It is also the form of its file: what is read from one must meet all that stands here.
+    """
+
+    __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    map: Annotated[Isotonic | Logistic, Field(discriminator="kind")]  # from scores to the scale
+    scale: Annotated[
+        tuple[float, float], AfterValidator(_ascending)
+    ]  # lowest and highest label; (0, 1) for a probability
     yes: float | None  # the label from which on a pair counts as a yes; None where the labels do not say
     # for accuracy, for F1, and for the precision or recall that was asked for, the score from which on a pair is called
     # a yes; all are there where ``yes`` is
-    thresholds: dict[Decide, FiniteFloat]
+    thresholds: dict[Decide, float]
     decide: Decide  # the threshold that holds unless another is asked for
     data: str  # name of the pairs it was fitted on
     sha256: str  # fingerprint of their content
-    n: int  # how many they are
+    n: Annotated[int, Field(ge=1)]  # how many they are
     errors: dict[str, float]  # what cross-validation found, by name
     protocol: str  # how the scores were made, in words
     fingerprint: str  # of the files of the model
     # for some precisions, ascending, the score of highest recall that keeps it on new pairs with 95 % confidence; those
     # that the pairs do not show are absent
-    precisions: tuple[tuple[float, FiniteFloat], ...] = ()
-    least: float | None = None  # the precision or recall that its threshold was to have
-    folds: int = 5  # of the cross-validation
-    seed: int = 0  # which decided the folds
+    precisions: Annotated[tuple[tuple[float, float], ...], AfterValidator(_rising_precisions)] = ()
+    # the precision or recall that its threshold promises
+    least: Annotated[float, Field(gt=0, le=1)] | None = None
+    folds: Annotated[int, Field(ge=2, le=10)] = 5  # of the cross-validation
+    seed: Annotated[int, Field(ge=0)] = 0  # which decided the folds
     version: Literal[1] = 1  # of the form of the file
+
+    def __post_init__(self) -> None:
+        low, high = self.scale
+        # computed values may lie beyond an end by a rounding error
+        ends = self.map(np.array([-np.inf, np.inf])) if isinstance(self.map, Logistic) else np.array(self.map.values)
+        slack = 1e-9 * (abs(low) + abs(high))
+        if ends.min() < low - slack or ends.max() > high + slack:
+            raise ValueError("`map` must lead to the `scale`")
+        if self.yes is None and self.thresholds:
+            raise ValueError("`thresholds` need a `yes`, the label from which on a pair counts as one")
+        if self.yes is not None and self.decide not in self.thresholds:
+            raise ValueError("`thresholds` must hold the one that `decide` names")
+        if (self.decide in ("precision", "recall")) != (self.least is not None):
+            raise ValueError("`least` goes with a `decide` of precision or recall")
 
     def apply(self, scores: Scores) -> Scores:
         """Return scores on the scale of the labels ``(n,)``; a score outside those fitted on stays on the scale.

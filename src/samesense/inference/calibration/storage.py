@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import TypeAdapter
+from pydantic import RootModel
 
 from samesense.errors import ConfigError, ModelError
-from samesense.failures import shortened
 from samesense.files import write_json
 from samesense.hashes import folder_hash
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.names import split_kind
 from samesense.inference.onnx.format import is_exported
+from samesense.schemas import read_checked
 
 FILE = "calibration.json"
 ORIGIN_PARTS = ("origin.json", "corpus", "discriminator", "generator", "bank", "whitening.npz")
@@ -122,6 +122,10 @@ def _commit(name: str) -> str:
     return folder.name
 
 
+class StoredCalibration(RootModel[Calibration]):
+    """The file of a calibration."""
+
+
 def store(calibration: Calibration, path: Path) -> None:
     """Write a calibration; OutputError if it cannot be written."""
     write_json(path, asdict(calibration))
@@ -138,10 +142,7 @@ def read(home: Home, path: Path | None = None) -> Calibration:
             f"{home.name} has no calibration: there is no {file}. Fit one on labelled pairs: samesense calibrate "
             f"{home.name} --data dev.tsv"
         )
-    try:
-        calibration = TypeAdapter(Calibration).validate_json(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{file} is no calibration that can be read ({shortened(error)}). Calibrate again.") from error
+    calibration = read_checked(file, StoredCalibration, fix="Calibrate again.", error=ModelError).root
     if calibration.fingerprint != home.fingerprint():
         raise ModelError(
             f"{file} was fitted on the scores of other weights or settings than those of {home.name}, and would "
