@@ -124,3 +124,12 @@ def test_training_reads_all_its_files_alike(words, tiny_trunk, tmp_path, capsys)
     assert code == 0, err
     run = samesense.train("pairs.csv", dev="pairs.csv", model=str(tiny_trunk), output="run2", max_steps=1, **OPTIONS)
     assert run.output.steps == 1
+
+
+def test_pretraining_reads_documents_in_another_encoding(tiny_trunk, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    short = {"max_steps": 1, "max_seq_length": 16, "precision": "float32"}
+    (tmp_path / "texts.txt").write_bytes(("Собака бежит по улице. " * 20).encode("cp1251"))
+    with pytest.raises(DataError, match="text must be UTF-8"):
+        samesense.pretrain("texts.txt", model=str(tiny_trunk), output="run", **short)
+    samesense.pretrain("texts.txt", model=str(tiny_trunk), output="run", encoding="cp1251", **short)

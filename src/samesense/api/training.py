@@ -121,7 +121,8 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
 
 
 @says_unread
-def distil(
+@reads_tables
+def distil(  # noqa: PLR0913 - the flags of the command
     sentences: Source,
     *,
     output: str | Path,
@@ -131,6 +132,10 @@ def distil(
     config: str = "auto",
     resume: bool = False,
     overwrite: bool = False,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     **settings: Any,
 ) -> Distillate:
     """Make a small, fast student of one or several teachers, from sentences alone, and report what it keeps and gains.
@@ -169,6 +174,7 @@ def distil(
 
 
 @says_unread
+@reads_tables
 def pretrain(
     documents: Source,
     *,
@@ -176,6 +182,10 @@ def pretrain(
     output: str | Path,
     resume: bool = False,
     overwrite: bool = False,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
     **settings: Any,
 ) -> Pretraining:
     """Continue pretraining a language model on your documents, before it is trained for similarity.
@@ -200,8 +210,18 @@ def pretrain(
 
 
 @says_unread
+@reads_tables
 def origin(
-    documents: Source, *, output: str | Path, config: str = "bank", overwrite: bool = False, **settings: Any
+    documents: Source,
+    *,
+    output: str | Path,
+    config: str = "bank",
+    overwrite: bool = False,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
+    **settings: Any,
 ) -> Path:
     """Make a similarity from running documents, without labels; ``samesense.load("origin:FOLDER")`` opens it.
 

@@ -9,15 +9,18 @@ from cyclopts import Parameter
 
 from samesense.cli.flags import flags
 from samesense.cli.output import (
+    BY_THE_RULES,
     RESUMES,
     Flag,
     Json,
     Output,
     Several,
+    TableFlags,
     logger,
     on_interrupt,
     put,
     put_json,
+    reads_tables,
     say_conclusion,
 )
 from samesense.data import read_pairs
@@ -30,6 +33,7 @@ from samesense.training.manifest import FILE
 Flags: Any = flags({"distil": DistilSettings}, without=("model",))
 
 
+@reads_tables
 def distil(
     sentences: Several,
     /,
@@ -40,6 +44,7 @@ def distil(
     test: Several | None = None,
     config: str = "auto",
     settings: Annotated[Flags, Parameter(name="*")] = None,
+    reading: TableFlags = BY_THE_RULES,
     resume: Flag = False,
     overwrite: Flag = False,
     dry_run: Flag = False,

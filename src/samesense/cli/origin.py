@@ -7,13 +7,24 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import GOES_ON, Flag, Output, Several, logger, on_interrupt
+from samesense.cli.output import (
+    BY_THE_RULES,
+    GOES_ON,
+    Flag,
+    Output,
+    Several,
+    TableFlags,
+    logger,
+    on_interrupt,
+    reads_tables,
+)
 from samesense.recipes.origin.settings import OriginSettings, choose_origin
 from samesense.training.manifest import FILE
 
 Flags: Any = flags({"origin": OriginSettings})
 
 
+@reads_tables
 def origin(
     documents: Several,
     /,
@@ -21,6 +32,7 @@ def origin(
     output: Output,
     config: str = "bank",
     settings: Annotated[Flags, Parameter(name="*")] = None,
+    reading: TableFlags = BY_THE_RULES,
     overwrite: Flag = False,
 ) -> None:
     """Make a similarity from running documents, without labels.

@@ -7,7 +7,17 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import RESUMES, Flag, Output, Several, logger, on_interrupt
+from samesense.cli.output import (
+    BY_THE_RULES,
+    RESUMES,
+    Flag,
+    Output,
+    Several,
+    TableFlags,
+    logger,
+    on_interrupt,
+    reads_tables,
+)
 from samesense.execution.progress import stage
 from samesense.recipes.pretrain.settings import PretrainSettings
 from samesense.recipes.settings import bind
@@ -16,6 +26,7 @@ from samesense.training.manifest import FILE
 Flags: Any = flags({"pretrain": PretrainSettings}, without=("model", "mini_batch_num_tokens"))
 
 
+@reads_tables
 def pretrain(
     documents: Several,
     /,
@@ -23,6 +34,7 @@ def pretrain(
     model: str,
     output: Output,
     settings: Annotated[Flags, Parameter(name="*")] = None,
+    reading: TableFlags = BY_THE_RULES,
     resume: Flag = False,
     overwrite: Flag = False,
 ) -> None:
