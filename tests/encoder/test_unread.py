@@ -79,6 +79,7 @@ def test_a_tokenizer_that_cuts_from_the_left_reads_the_end(tiny):
     ("\N{POUTING FACE} the", "the \N{POUTING FACE}", False),
     ("the \u200b cat", "the cat", True),  # this tokenizer reads it as an unknown word
     ("zzz cat", "ZZZ cat", False),
+    ("\N{POUTING FACE}", "the \N{POUTING FACE}", True),  # nothing is known of the first
 ])  # fmt: skip
 def test_texts_differ_in_what_was_not_read(loaded, one, other, differ):
     assert differ_unread(*loaded.reading.pieces_of([one, other])) is differ
@@ -174,3 +175,54 @@ def test_chunks_read_to_the_end(here, capsys, tiny_trunk):
     assert (read.kept.tolist(), read.unmerged.tolist()) == ([0, 3], [])
     assert np.isclose(samesense.dedup("long.txt", model=model, threshold=-1.0, chunk="mean").scores[2], 1.0)
     assert run_command(capsys, "dedup", "long.txt", "--model", tiny_trunk, "--chunk", "max", "--json")[0] == 2
+
+
+def test_a_server_says_it_at_the_first_text_and_at_its_end(loaded, heard):
+    with counted("serve"):
+        loaded.encode(["cat"])
+        assert not heard
+        loaded.encode([LONG])
+        assert len(heard) == 1
+        loaded.encode([f"dog {LONG}"])
+        assert len(heard) == 1
+    assert [line[:32] for line in heard] == ["1 of 1 texts are longer than the", "2 of 3 texts are longer than the"]
+
+
+def test_training_texts_are_counted_each_once(tiny_trunk, toy_pairs, tmp_path, capsys):
+    rows = [f"{i % 6}\t{LONG} {i % 4}\tthe cat {i}" for i in range(40)]
+    (tmp_path / "long.tsv").write_text("score\tsentence1\tsentence2\n" + "\n".join(rows) + "\n")
+    code, _, err = run_command(
+        capsys, "train", tmp_path / "long.tsv", "--model", tiny_trunk, "--dev", toy_pairs / "dev.tsv",
+        "--max-steps", "12", "--batch-size", "10", "--output", tmp_path / "run", "--max-seq-length", "64",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "4 of " in err and "longer than the 64 tokens that the model reads" in err
+
+
+def test_windows_are_mined_to_their_ends(tiny_trunk):
+    texts = [f"{LONG}dog", f"{LONG}bird", f"{LONG}dog dog"]
+    model = samesense.load(str(tiny_trunk), precision="float32")
+    assert samesense.mine(texts, model=model, top=1)[0].score == pytest.approx(1.0, abs=1e-6)
+    assert samesense.mine(texts, model=model, top=1, chunk="mean")[0].score < 1.0 - 1e-6
+
+
+def test_static_models_and_word_vectors_keep_unknown_words_apart(tmp_path):
+    (tmp_path / "words.vec").write_text("the 1 0\ncat 0 1\ndog 1 1\n")
+    texts = ["the cat Zurich", "the cat Basel", "The CAT", "Zurich", "Basel"]
+    found = samesense.dedup(texts, model=f"words:{tmp_path / 'words.vec'}", threshold=0.99)
+    assert found.kept.tolist() == [0, 1, 2, 3, 4]
+    assert figures(samesense.load(f"words:{tmp_path / 'words.vec'}"), texts)[0] == {"unknown": 2}
+
+
+def test_signs_that_a_tokenizer_takes_for_control_characters_are_not_read():
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    from samesense.encoder.tokens import reading_by
+
+    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "love": 1}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    reading = reading_by(tokenizer, prompt="", special=False, longest=None)
+    texts = ["lo\ue000ve", "lo\ue001ve", "love \ue000", "love", "lo\u00adve"]
+    first, second, third, plain, soft = reading.pieces_of(texts)
+    assert differ_unread(first, second) and differ_unread(third, plain) and differ_unread(first, plain)
+    assert not differ_unread(plain, soft)

@@ -76,3 +76,9 @@ def test_english_is_split_by_a_model_that_knows_abbreviations():
     pytest.importorskip("nupunkt")
     found = match_sentences(MODEL, [(ENGLISH, ENGLISH)])[0]
     assert [match.text for match in found.first] == ["Dr. Smith eats.", "It rains outside."]
+
+
+def test_of_equal_sentences_the_same_one_is_the_best():
+    flat = Model(score=lambda pairs: np.ones(len(pairs)), name="all alike")
+    (found,) = match_sentences(flat, [("狗在跑！外面下雨了。", "外面下雨了。狗在跑！")])
+    assert [one.best for one in found.first] == [one.text for one in found.first]

@@ -121,11 +121,11 @@ def texts_of(source: Source, columns: str | None) -> list[str]:
     return texts
 
 
-def _unit_vectors(model: Any, texts: list[str], precision: Precision) -> Embeddings:
+def _unit_vectors(model: Any, texts: list[str], precision: Precision, chunk: Chunk | None) -> Embeddings:
     from samesense.inference.models.load import load
     from samesense.inference.stream import encode_with_bar
 
-    return encode_with_bar(load(model, precision=precision), texts, normalize=True)
+    return encode_with_bar(load(model, precision=precision), texts, normalize=True, chunk=chunk)
 
 
 @says_unread
@@ -141,12 +141,15 @@ def mine(  # noqa: PLR0913 - the flags of the command
     delimiter: str | None = None,
     header: Header | None = None,
     encoding: str | None = None,
+    chunk: Chunk | None = None,
     precision: Precision = "auto",
 ) -> list[MinedPair]:
     """Find the pairs of texts that are closest in meaning, each pair once, the closest first.
 
     Args:
         source: texts, a text file with one text a line (plain or compressed), or a table.
+        chunk: cut texts that are longer than what the model reads into windows, and take the ``"mean"`` of their
+            vectors, or the ``"max"`` of each dimension; by default the rest of a text is left out.
         columns: name of the table's column of texts, if several hold texts.
         model: whatever :func:`samesense.load` takes and has embeddings.
         top: pairs returned at most.
@@ -156,13 +159,16 @@ def mine(  # noqa: PLR0913 - the flags of the command
     Returns:
         Positions of both texts, from 0, and the cosine.
     """
+    from samesense.encoder.windows import Chunk
     from samesense.inference.calibration.storage import threshold_of
     from samesense.inference.search.mining import check_mining
     from samesense.inference.search.mining import mine as run
 
+    if chunk is not None:
+        check_choice("chunk", chunk, Chunk)
     cut = threshold_of(model, threshold)
     check_mining(top, cut)
-    return run(_unit_vectors(model, texts_of(source, columns), precision), top=top, threshold=cut)
+    return run(_unit_vectors(model, texts_of(source, columns), precision, chunk), top=top, threshold=cut)
 
 
 @says_unread

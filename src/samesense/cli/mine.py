@@ -19,6 +19,7 @@ from samesense.cli.output import (
     put_row,
     reads_tables,
 )
+from samesense.encoder.windows import Chunk
 
 
 @reads_tables
@@ -29,6 +30,7 @@ def mine(
     model: str = "default",
     top: int = 100,
     threshold: Annotated[Threshold, Parameter(allow_leading_hyphen=True)] = 0.0,
+    chunk: Chunk | None = None,
     columns: TextColumns = None,
     reading: TableFlags = BY_THE_RULES,
     drop_bad_rows: DropTexts = False,
@@ -45,6 +47,8 @@ def mine(
         model: model folder, output of train, hub name, or default.
         top: pairs shown.
         threshold: lowest cosine of a pair, from -1 to 1, or calibrated for that of the model's calibration.
+        chunk: cut texts that are longer than what the model reads into windows, and take the mean of their vectors, or
+            the max of each dimension [the rest is left out].
         json: print JSON lines with the numbers of both lines or rows, both texts and the score.
     """
     import samesense
@@ -54,7 +58,7 @@ def mine(
     read = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
     name_rows(read.texts, read.places)
     texts = read.texts
-    pairs = samesense.mine(texts, model=model, top=top, threshold=threshold, precision=precision)
+    pairs = samesense.mine(texts, model=model, top=top, threshold=threshold, chunk=chunk, precision=precision)
     for first, second, score in pairs:
         if json:
             rows = {"row1": read.places[first] + 1, "row2": read.places[second] + 1, "score": round(score, 6)}

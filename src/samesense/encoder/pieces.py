@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 Piece = int | str
 """The id of a token, or what stands in a text where the tokenizer knows nothing."""
 
-_NO_SIGN = frozenset("ZCM")
+_NO_SIGN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Mn", "Mc", "Me"})
 """Categories of Unicode of what may be left out of a text: spaces, control characters, marks on other characters."""
+
+_NEW_SIGNS = frozenset({"Co", "Cn"})
+"""Those of private signs, and of signs that are newer than a table of Unicode, which tokenizers may take for control
+characters."""
 
 _SPACES = " \u2581\u0120\u010a"
 """What tokens have in the place of a space or a line break."""
@@ -59,7 +63,7 @@ def differ_unread(one: Pieces, other: Pieces) -> bool:
     """Return whether texts differ in something that was not read of one of them."""
     if one.all == other.all:
         return False
-    if one.strange != other.strange:
+    if one.strange != other.strange or not (one.known and other.known):
         return True
     if not (one.cut or other.cut):
         return False
@@ -99,7 +103,7 @@ class Cutter:
         """Return the pieces of a text, of its encoding behind the prompt, with the tokens that the model adds."""
         lost = 0 if self.longest is None else max(0, len(encoding.ids) - self.longest)
         own = list(self._tokens(encoding))
-        found: list[tuple[int, Piece]] = []
+        found: list[tuple[int, Piece]] = [(0, sign) for sign in self._dropped(text)]
         known, end = False, 0
         for at, (number, token, start, stop) in enumerate(own):
             found += [(at, piece) for piece in self._between(text, end, start)]
@@ -124,9 +128,16 @@ class Cutter:
             if not special and (end > skipped or not skipped):
                 yield number, token, max(0, start - skipped), max(0, end - skipped)
 
+    def _dropped(self, text: str) -> list[str]:
+        """Return the signs that the tokenizer takes for none, wherever they stand."""
+        if text.isascii() or self.fold is None:
+            return []
+        new = [sign for sign in text if unicodedata.category(sign) in _NEW_SIGNS]
+        return [sign for sign in new if not self.fold.normalize_str(sign)]
+
     def _between(self, text: str, start: int, end: int) -> list[str]:
         """Return what stands between two tokens, if it is more than spaces and marks."""
-        left = "".join(sign for sign in text[start:end] if unicodedata.category(sign)[0] not in _NO_SIGN)
+        left = "".join(sign for sign in text[start:end] if unicodedata.category(sign) not in _NO_SIGN)
         return [self._folded(left)] if left else []
 
     def _folded(self, text: str) -> str:

@@ -12,6 +12,7 @@ from samesense.data.documents import split_paragraphs, split_sentences
 from samesense.data.formats.lines import without_breaks
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.model import Model
+from samesense.inference.search.ties import in_order, same_as
 from samesense.types import Pair, Scores
 
 
@@ -104,7 +105,13 @@ def _sentences(text: str) -> list[str]:
 
 def _matches(first: list[str], second: list[str], scores: Scores) -> SentenceMatches:
     """Return the best matches of either side, of scores ``(first, second)``."""
-    forth = tuple(Match(a, second[int(row.argmax())], float(row.max())) for a, row in zip(first, scores, strict=True))
-    back = tuple(Match(b, first[int(row.argmax())], float(row.max())) for b, row in zip(second, scores.T, strict=True))
+    forth = tuple(_best(text, second, row) for text, row in zip(first, scores, strict=True))
+    back = tuple(_best(text, first, row) for text, row in zip(second, scores.T, strict=True))
     score = (np.mean([match.score for match in forth]) + np.mean([match.score for match in back])) / 2
     return SentenceMatches(float(score), forth, back)
+
+
+def _best(text: str, others: list[str], scores: Scores) -> Match:
+    """Return the sentence that is most like one, of equal ones the same sentence."""
+    place = int(in_order(scores, np.arange(len(others)), same_as(text, others))[0])
+    return Match(text, others[place], float(scores[place]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,7 @@ class _Read:
     def __init__(self, texts: Sequence[str], reading: Reading, in_windows: bool) -> None:
         self._texts, self._in_windows, self._pieces_of = texts, in_windows, reading.pieces_of
         count = len(texts)
-        self._seen, self._cut = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        self._seen, self._looked_at = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         self._strange, self._end = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         self._pieces: dict[int, Pieces] = {}
 
@@ -47,9 +48,9 @@ class _Read:
         """Return which pairs of texts differ in what was not read ``(pairs,)``."""
         self._look(np.union1d(first, second))
         differ: npt.NDArray[np.bool_] = self._strange[first] != self._strange[second]
-        cut = ~differ & (self._cut[first] | self._cut[second])
-        differ |= cut & (self._end[first] != self._end[second])
-        for place in np.flatnonzero(cut & ~differ).tolist():
+        closer = ~differ & (self._looked_at[first] | self._looked_at[second])
+        differ |= closer & (self._end[first] != self._end[second])
+        for place in np.flatnonzero(closer & ~differ).tolist():
             differ[place] = differ_unread(self._pieces[int(first[place])], self._pieces[int(second[place])])
         return differ
 
@@ -64,9 +65,10 @@ class _Read:
         self._seen[new] = True
 
     def _keep(self, number: int, pieces: Pieces) -> None:
-        self._cut[number] = pieces.cut and not self._in_windows
+        if self._in_windows and pieces.cut:
+            pieces = replace(pieces, read=len(pieces.all))
+        self._looked_at[number] = pieces.cut or not pieces.known
         if pieces.strange:
             self._strange[number] = hash(pieces.strange)
-        if not self._in_windows:
-            self._end[number] = hash(pieces.all[-1:])
-            self._pieces[number] = pieces
+        self._end[number] = hash(pieces.all[-1:])
+        self._pieces[number] = pieces

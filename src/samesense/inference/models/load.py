@@ -176,6 +176,7 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
     from samesense.encoder.assembly.build import build, set_prompt
     from samesense.encoder.assembly.cross import is_cross_encoder, load_cross_encoder
     from samesense.encoder.forward.precision import has_bfloat16
+    from samesense.encoder.forward.routes import has_routes
     from samesense.encoder.maps.sink import leave_out_sink
     from samesense.encoder.names import resolve
 
@@ -187,7 +188,7 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
     encoder = set_prompt(build(name, pooling=pooling, device=options.device), options.prompt)
     if options.whitened:
         leave_out_sink(encoder)
-    undecided = options.precision == "auto" and options.sample is not None
+    undecided = options.precision == "auto" and options.sample is not None and not has_routes(encoder)
     if not undecided or encoder.device.type != "cpu" or not has_bfloat16(encoder.device):
         return _torch(encoder, options)
     backends: tuple[Backend, ...] = ("torch-bfloat16", "torch-float32")
