@@ -364,7 +364,7 @@ def say_unread(
         return
     _UNREAD.add((source, tuple(columns)))
     texts = [name for name in holding_texts(seen) if name in others and (len(seen) < 4 or not repeats(seen, name))]
-    rest = [name for name in others if name not in texts]
+    rest = [name for name in others if name not in texts and plain(name) not in _NO_TEXTS]
     if texts:
         shown = "column " if len(texts) == 1 else "columns "
         verb = "holds" if len(texts) == 1 else "hold"
