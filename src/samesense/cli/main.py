@@ -17,6 +17,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, Token, convert
 from samesense import __version__
 from samesense.cli.colour import painted
 from samesense.cli.output import as_flags, show_messages
+from samesense.cli.streams import drop_output, flush_output, output_is_broken, stand_in_for_closed
 from samesense.encoder.unread import counted
 from samesense.errors import ConfigError, SamesenseError
 from samesense.execution.progress import show_what_goes_on, stage
@@ -101,16 +102,12 @@ for _place, (_title, _names) in enumerate(GROUPS.items()):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command: exit code 0 when done, 1 when a part failed, 2 on misuse or bad input, 130 when interrupted."""
+    stand_in_for_closed()
     _quiet()
     let_threads_sleep()
     show_messages()
     try:
-        with needs_torch():
-            given = sys.argv[1:] if arguments is None else arguments
-            _check_utf8(given)
-            with _at_work(given), counted(given[0] if given else ""):
-                if not _helped_with_method(given):
-                    app(given, exit_on_error=False, print_error=False)
+        _run(sys.argv[1:] if arguments is None else arguments)
     except CycloptsError as error:
         from samesense.cli.misuse import in_words
 
@@ -120,14 +117,28 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt as stop:
         sys.stderr.write(f"samesense: interrupted. {stop if stop.args else ANEW}\n")
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and output_is_broken():
+            drop_output()
+            sys.exit(0)
         reason = system_reason(error)
         if reason is None:
             raise
         _fail(f"a file or folder cannot be read or written: {reason}")
+
+
+def _run(given: list[str]) -> None:
+    """Run a command, and write what it printed."""
+    _check_utf8(given)
+    given = given[1:] if given[:1] == ["--"] else given  # ends options, of which there are none yet
+    with needs_torch(), _at_work(given), counted(given[0] if given else ""):
+        try:
+            if not _helped_with_method(given):
+                app(given, exit_on_error=False, print_error=False)
+        except SystemExit:
+            flush_output()
+            raise
+        flush_output()
 
 
 def _check_utf8(given: list[str]) -> None:
@@ -201,6 +212,10 @@ def _helped_with_method(given: list[str]) -> bool:
 
 def _fail(message: str) -> None:
     sys.stderr.write(painted(f"samesense: error: {message}\n", sys.stderr))
+    try:
+        flush_output()
+    except (OSError, ValueError):
+        drop_output()
     sys.exit(2)
 
 

@@ -94,9 +94,14 @@ def _unknown_flag(error: UnknownOptionError) -> str:
     flag = (error.token.keyword or error.token.value).partition("=")[0]
     if flag == "--device":
         return 'There is no --device here: a GPU is taken if there is one. For the CPU, set CUDA_VISIBLE_DEVICES="".'
-    ours = OTHER_FLAGS.get(flag, "")
     names = {name for argument in error.argument_collection for name in argument.names}
-    return f"Unknown option: {flag}. Here it is {ours}." if ours.partition(" ")[0] in names else ""
+    given = list(error.root_input_tokens or ())
+    if "--" in given and flag in [word.partition("=")[0] for word in given[given.index("--") :]]:
+        return f"{flag} stands after --, behind which all words are texts or files. Put options before --."
+    ours = OTHER_FLAGS.get(flag, "")
+    if ours.partition(" ")[0] in names:
+        return f"Unknown option: {flag}. Here it is {ours}."
+    return f"Unknown option: {flag}." if f"Did you mean {flag}?" in str(error) else ""
 
 
 def _unknown_command(error: UnknownCommandError, command: str) -> str:

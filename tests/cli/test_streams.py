@@ -1,0 +1,94 @@
+"""Standard streams that are closed, full or without a reader: the work is done, and the exit code is right."""
+
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.command import run_command
+
+pytestmark = pytest.mark.posix
+
+SAMESENSE = f"{shlex.quote(sys.executable)} -m samesense"
+CLOSED = (">&- 2>&-", ">&-", "<&- >&- 2>&-", "<&-", "2>/dev/full")
+TEXTS = "a man eats\na dog runs\na man eats\n"
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """A function that runs a line of the shell here; returns exit code, output and errors."""
+    (tmp_path / "t.txt").write_text(TEXTS)
+    (tmp_path / "w.vec").write_text("a 1 2\nman 3 1\ndog 2 2\neats 1 -3\nruns -2 2\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def run(line):
+        words = ["bash", "-c", line.replace("samesense", SAMESENSE, 1)]
+        ended = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment)
+        return ended.returncode, ended.stdout, ended.stderr
+
+    return run
+
+
+@pytest.mark.parametrize("closed", ["2>&-", *(pytest.param(closed, marks=pytest.mark.slow) for closed in CLOSED)])
+def test_with_closed_streams_the_work_is_done(shell, tmp_path, closed):
+    code, _, err = shell(f"samesense dedup t.txt --model words:w.vec --threshold 0.99 --output kept.txt {closed}")
+    assert (code, "Traceback" in err) == (0, False), err
+    assert (tmp_path / "kept.txt").read_text() == "a man eats\na dog runs\n", "no words for people are in it"
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-", ">&-", "2>/dev/full"])
+def test_with_closed_streams_misuse_has_its_code(shell, closed):
+    code, out, err = shell(f"samesense doctor no-such-file.txt {closed}")
+    assert (code, out, "Traceback" in err) == (2, "", False)
+
+
+def test_output_goes_where_errors_cannot(shell):
+    assert shell("samesense doctor t.txt 2>&-")[1].startswith("t.txt: 2 texts")
+
+
+def test_a_full_disk_is_said_and_a_reader_that_left_is_none(shell):
+    code, _, err = shell("samesense doctor t.txt >/dev/full")
+    assert code == 2 and "No space left" in err and "Exception ignored" not in err
+    code, out, err = shell("samesense doctor t.txt | true; echo ${PIPESTATUS[0]}")
+    assert (out, err) == ("0\n", "")
+    code, out, err = shell("samesense doctor t.txt 2>&1 >kept | true; echo ${PIPESTATUS[0]}")
+    assert (out, err) == ("0\n", "")
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    (tmp_path / "t.txt").write_text(TEXTS)
+    (tmp_path / "w.vec").write_text("a 1 2\nman 3 1\n")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        ("doctor -- t.txt", "2 texts"),
+        ("-- doctor t.txt", "2 texts"),
+        ("similarity words:w.vec -- --a man", "0.7071"),
+        ("dedup --model words:w.vec -- t.txt", "man"),
+    ],
+)
+def test_two_hyphens_end_the_options(files, capsys, words, outcome):
+    code, out, err = run_command(capsys, *words.split())
+    assert code == 0 and outcome in out, err
+
+
+BEHIND = ("dedup -- t.txt --model words:w.vec", "dedup t.txt -- --threshold 0.9", "dedup t.txt -- --threshold=0.9")
+
+
+@pytest.mark.parametrize("words", BEHIND)
+def test_an_option_behind_them_is_told_to_stand_before(files, capsys, words):
+    code, _, err = run_command(capsys, *words.split())
+    assert code == 2 and "Did you mean" not in err
+    assert "stands after --, behind which all words are texts or files. Put options before --." in err
+
+
+def test_no_suggestion_is_what_was_given(files, capsys):
+    for flag in ("--model", "--threshold", "--nonsense", "--mdel"):
+        code, _, err = run_command(capsys, "doctor", "t.txt", flag, "x")
+        assert code == 2 and f"Did you mean {flag}?" not in err
