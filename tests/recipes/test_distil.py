@@ -17,6 +17,7 @@ from samesense.encoder.encode import encode
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError, OutputError
 from samesense.evaluation.sts import evaluate_pairs
+from samesense.execution.speed import Speed
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes import run_folder
@@ -195,21 +196,17 @@ def test_the_share_kept_has_no_figure_where_a_teacher_knows_nothing():
     assert distil_report._share({}, {}) is None
 
 
-def test_models_are_timed_in_turns():
-    calls = []
-    encoders = [lambda texts, own=own: calls.append((own, len(texts))) for own in "ab"]
-    seconds = distil_report.in_turns(encoders, ["x", "y"], rounds=2)
-    assert calls == [("a", 2), ("b", 2)] * 3  # one round warms up
-    assert [len(own) for own in seconds] == [2, 2]
-
-
 def test_a_student_that_takes_half_the_time_is_twice_as_fast(tiny, tiny_trunk, sentences, tmp_path, monkeypatch):
     save(tiny, tmp_path / "run")
-    monkeypatch.setattr(distil_report, "in_turns", lambda encoders, texts: [[1.0, 2.0, 3.0], [2.0, 4.0, 9.0]])
+    speeds = [Speed((512.0, 256.0, 128.0)), Speed((256.0, 128.0, 51.2))]
+    monkeypatch.setattr(distil_report, "time_in_turns", lambda runs: (speeds[: len(runs)], "others were at work"))
     chosen = settings(tiny_trunk, model="layers:1")
-    student, teacher = distil_report.report_student(tmp_path / "run", chosen, sentences, []).lines
-    assert (student.faster, teacher.faster) == (None, 2.0)
-    assert student.sentences_per_second == 2 * teacher.sentences_per_second == distil_report.TIMED / 2
+    report = distil_report.report_student(tmp_path / "run", chosen, sentences, [])
+    student, teacher = report.lines
+    assert (student.faster, teacher.faster) == (None, (2.0, 2.0, 2.5))
+    assert student.sentences_per_second == (256.0, 128.0, 512.0)
+    assert "| 2.00 (2.00 to 2.50) |" in report.table() and "| 256 (128 to 512) |" in report.table()
+    assert "The machine was not quiet while speeds were measured (others were at work)" in report.text()
 
 
 def test_shipped_settings_are_the_defaults_and_a_static_student_has_its_own(tmp_path):

@@ -3,6 +3,7 @@
 import itertools
 import json
 from dataclasses import asdict
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -159,6 +160,15 @@ START = Start(name="m", model="m", static=False, speed=500.0, megabytes=90.0)
 
 def line(name, dev, speed, form="trained", place="there"):
     return Line(name=name, form=form, dev=dev, low=0, high=1, speed=speed, megabytes=1, steps=1, place=place)
+
+
+@pytest.mark.parametrize(
+    ("fast", "words"), [(300.0, "about 3.0 times as fast (each timed by itself"), (110.0, "hardly faster (each timed")]
+)
+def test_speeds_that_were_not_measured_in_turns_are_not_called_exact(fast, words):
+    best, small = line("best", 0.9, 100.0), line("small", 0.89, fast)
+    result = RaceResult(folder=Path("x"), lines=[best, small], quality=best, cpu=small, spent=61, budget=90)
+    assert any(words in said for said in result.said())
 
 
 def test_what_is_recommended():

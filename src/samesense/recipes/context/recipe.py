@@ -128,7 +128,9 @@ class _Later:
         if not run_or_resume(folder, partial(run_job, job, prepare)):
             raise Interrupted
         kept = describe_kept(manifest.read(folder)[KEPT])
-        return [kept, f"{speed(folder, harvested.held.pairs()):,.0f} pairs a second, each sentence read once"]
+        measured = speed(folder, harvested.held.pairs())
+        told = f"{measured.median:,.0f} ({measured.low:,.0f} to {measured.high:,.0f}) pairs a second"
+        return [kept, f"{told}, each sentence read once"]
 
     def evaluation_inputs(self) -> dict[str, Any]:
         """Return the content of the model, what it is evaluated on, and what is written of it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +17,7 @@ from samesense.evaluation.run import Evaluations, evaluate_candidates
 from samesense.evaluation.sections import PER_DOCUMENT, TRIPLET_SEED, SectionTask
 from samesense.evaluation.sts import StsTask
 from samesense.evaluation.task import Task
+from samesense.execution.speed import Speed, time_in_turns
 from samesense.files import write_json, write_text
 from samesense.inference.models.load import load
 from samesense.recipes.compare.models import open_models
@@ -170,13 +170,22 @@ def _recommended(found: Evaluations, dataset: str, settings: ContextSettings) ->
     return [*verdict_lines(ranking), f"recommended: {how[ranking.places[0].model]}"]
 
 
-def speed(folder: Path, pairs: Sequence[Pair]) -> float:
+TIMED = 512
+"""Pairs of a round of the speed, at most."""
+
+
+def speed(folder: Path, pairs: Sequence[Pair]) -> Speed:
     """Return the pairs of new sentences that a model scores a second, nothing remembered, its start-up not counted."""
     score = load(folder, precision="float32").scores
-    score(pairs[:1])
-    started = time.perf_counter()
-    score(pairs[1:])
-    return (len(pairs) - 1) / (time.perf_counter() - started)
+    sample = pairs[:TIMED]
+    score(sample[:1])
+
+    def run() -> int:
+        score(sample)
+        return len(sample)
+
+    (measured,), _ = time_in_turns([run])
+    return measured
 
 
 def write_report(output: Path) -> None:

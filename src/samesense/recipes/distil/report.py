@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import statistics
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from samesense.encoder.assembly.students import is_model
 from samesense.encoder.encode import as_encode
 from samesense.encoder.forward.precision import inference_precision
 from samesense.evaluation.sts import evaluate_pairs
+from samesense.execution.speed import ROUNDS, Speed, time_in_turns
 from samesense.inference.models.load import load
 from samesense.recipes.distil.settings import DistilSettings
 from samesense.reports.tables import markdown
@@ -25,8 +25,6 @@ logger = logging.getLogger(__name__)
 
 TIMED = 512
 """Sentences encoded by each model in a round."""
-
-ROUNDS = 5
 
 KEPT = "distilled"
 """Key of the report in the manifest of a run."""
@@ -40,8 +38,9 @@ class Line:
     spearman: dict[str, float]  # by data set, in [-1, 1]; empty without labelled pairs
     parameters: int  # how many it has
     megabytes: float  # of its weights in memory
-    sentences_per_second: float  # median over the rounds
-    faster: float | None = None  # how many times as fast the student is, median over the rounds; None for the student
+    sentences_per_second: tuple[float, float, float]  # median over the rounds, the slowest and the fastest
+    # how many times as fast the student is, median over the rounds, least and most; None for the student
+    faster: tuple[float, float, float] | None = None
     # mean Spearman of the student as a share of this model's; None for the student, without pairs, and where
     # this model's is not above 0
     kept: float | None = None
@@ -95,20 +94,22 @@ def report_student(
         results += [result for own in found for result in own]
         spearman.append({data.name: _whole(own) for data, own in zip(evaluated, found, strict=True)})
     sample = list(texts[:: max(1, len(texts) // TIMED)][:TIMED])
-    seconds = in_turns([as_encode(model) for model in models], sample)
+    speeds, disturbed = time_in_turns([_reading(as_encode(model), sample) for model in models])
     arithmetic = inference_precision("auto", models[0].device)
     notes.append(
         f"Spearman x100 of cosines in float32. Speed: {len(sample)} training sentences, {arithmetic}, "
-        f"{models[0].device.type}, models in turns, median of {ROUNDS} rounds."
+        f"{models[0].device.type}, models in turns, median and range of {ROUNDS} rounds."
     )
+    if disturbed:
+        notes.append(f"The machine was not quiet while speeds were measured ({disturbed}): compare ranges.")
     lines = [
         Line(
             model="student" if at == 0 else name,
             spearman=spearman[at],
             parameters=sum(p.numel() for p in model.parameters()),
             megabytes=sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6,
-            sentences_per_second=len(sample) / statistics.median(seconds[at]),
-            faster=statistics.median(b / a for a, b in zip(seconds[0], seconds[at], strict=True)) if at else None,
+            sentences_per_second=_with_range(speeds[at]),
+            faster=_with_range(_ratios(speeds[0], speeds[at])) if at else None,
             kept=_share(spearman[0], spearman[at]) if at else None,
         )
         for at, (name, model) in enumerate(zip(names, models, strict=True))
@@ -116,16 +117,24 @@ def report_student(
     return StudentReport(lines, results, notes)
 
 
-def in_turns(encoders: Sequence[Encode], texts: Sequence[str], rounds: int = ROUNDS) -> list[list[float]]:
-    """Return the seconds that each encoder takes for the texts in each round; a round before them warms up."""
-    seconds: list[list[float]] = [[] for _ in encoders]
-    for attempt in range(rounds + 1):
-        for own, encode in zip(seconds, encoders, strict=True):
-            started = time.perf_counter()
-            encode(texts)
-            if attempt:
-                own.append(time.perf_counter() - started)
-    return seconds
+def _reading(encode: Encode, texts: Sequence[str]) -> Callable[[], int]:
+    """Return what encodes texts and says how many they are, warmed up."""
+    encode(texts)
+
+    def read() -> int:
+        encode(texts)
+        return len(texts)
+
+    return read
+
+
+def _ratios(student: Speed, teacher: Speed) -> Speed:
+    """Return how many times as fast the student was in each round."""
+    return Speed(tuple(own / theirs for own, theirs in zip(student.rounds, teacher.rounds, strict=True)))
+
+
+def _with_range(speed: Speed) -> tuple[float, float, float]:
+    return speed.median, speed.low, speed.high
 
 
 def _whole(results: Sequence[Result]) -> float:
@@ -143,8 +152,8 @@ def _cells(line: Line, columns: Sequence[str]) -> list[str]:
     if line.spearman:
         told["mean"] = f"{100 * statistics.mean(line.spearman.values()):.2f}"
     told["quality kept"] = "-" if line.kept is None else f"{100 * line.kept:.1f} %"
-    told["times as fast"] = "-" if line.faster is None else f"{line.faster:.2f}"
-    told["sentences/s"] = f"{line.sentences_per_second:,.0f}"
+    told["times as fast"] = "-" if line.faster is None else "{:.2f} ({:.2f} to {:.2f})".format(*line.faster)
+    told["sentences/s"] = "{:,.0f} ({:,.0f} to {:,.0f})".format(*line.sentences_per_second)
     told["M parameters"] = f"{line.parameters / 1e6:.1f}"
     told["MB"] = f"{line.megabytes:.0f}"
     return [line.model, *(told[name] for name in columns)]

@@ -42,6 +42,10 @@ class Line:
     place: str | None
 
 
+CLEARLY = 1.25
+"""Ratio of two speeds that were not measured in turns from which one model is called faster."""
+
+
 def quality_of(lines: Sequence[Line]) -> Line:
     """Return the model with the best score on dev, of equal ones the fastest; smaller forms of it are for a CPU."""
     own = (line for line in lines if line.place and line.form in ("start", "trained"))
@@ -104,7 +108,8 @@ class RaceResult:
         """Return, for people, what is recommended, and what the time was used for."""
         opened = ", with backend onnx-int8" if self.cpu.form == "int8" else ""
         faster, lost = self.cpu.speed / self.quality.speed, 100 * (self.cpu.dev - self.quality.dev)
-        gain = f"{faster:.1f} times as fast, dev {lost:+.2f}"
+        gain = f"about {faster:.1f} times as fast" if faster >= CLEARLY else "hardly faster"
+        gain += f" (each timed by itself; compare times them in turns), dev {lost:+.2f}"
         other = f"{self.cpu.name} ({self.cpu.form}), {gain}: {self.cpu_model}{opened}"
         too_high = "" if self.test else "; a test set would say by how much"
         return [

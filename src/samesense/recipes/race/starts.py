@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,9 @@ LARGEST = 600e6
 
 STATIC = "static of default"
 """Name of the start model that is made of the default's tokens."""
+
+ROUNDS = 3
+"""Rounds of a speed, whose median it is."""
 
 TIMED = 128
 """Texts by which a model is timed."""
@@ -120,13 +124,16 @@ def measured(name: str, place: str, model: SentenceTransformer, sample: Sequence
 
 
 def speed(encode: Encode, sample: Sequence[str]) -> float:
-    """Return the texts a second that are encoded after a first round: all texts where that is quick, else a quarter."""
+    """Return the texts a second that are encoded, the median of three rounds after a first one.
+
+    A round has all texts where that is quick, else a quarter.
+    """
     few = sample[: max(1, len(sample) // 4)]
     encode(few)
-    seconds = _seconds(encode, few)
-    if seconds < 0.5:
-        few, seconds = sample, _seconds(encode, sample)
-    return len(few) / max(seconds, 1e-9)
+    first = _seconds(encode, few)
+    texts = sample if first < 0.5 else few
+    rounds = [_seconds(encode, texts) for _ in range(ROUNDS)]
+    return len(texts) / max(statistics.median(rounds), 1e-9)
 
 
 def _seconds(encode: Encode, texts: Sequence[str]) -> float:
