@@ -93,6 +93,9 @@ def test_a_file_in_utf8_is_not_read_in_another_encoding(words, tmp_path):
     with pytest.raises(DataError, match="this is UTF-8, and `encoding` is cp1251"):
         samesense.read("dev.csv", encoding="cp1251")
     assert len(samesense.read("dev.csv", encoding="utf-8")) == 2
+    for encoding in ("utf-16", "utf-16-le", "utf-32"):
+        with pytest.raises(DataError, match=f"this is UTF-8, and `encoding` is {encoding}"):
+            samesense.read("dev.csv", encoding=encoding)
     with pytest.raises(DataError, match="text must be in ascii, as `encoding` says"):
         samesense.read("pairs.csv", **{**OPTIONS, "encoding": "ascii"})
 

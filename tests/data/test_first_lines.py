@@ -111,7 +111,13 @@ def test_options_say_what_is_between_fields(tmp_path):
     for wrong in ("", "ab", '"', "\n"):
         with pytest.raises(ConfigError, match="`delimiter` is one character"):
             TableOptions(delimiter=wrong)
-    for name, value in (("quoting", "all"), ("header", "maybe"), ("encoding", "base64"), ("encoding", "no-such")):
+    for name, value in (
+        ("quoting", "all"),
+        ("header", "maybe"),
+        ("encoding", "base64"),
+        ("encoding", "unicode_escape"),
+        ("encoding", "no-such"),
+    ):
         with pytest.raises(ConfigError, match=f"`{name}` is "):
             TableOptions(**{name: value})
 
@@ -126,6 +132,7 @@ def test_options_say_what_is_between_fields(tmp_path):
         ("a.csv", {"delimiter": "semicolon"}),
         ("a.csv", {"encoding": "cp1251"}),
         ("a.txt", {"encoding": "utf-16"}),
+        ("a.csv", {"encoding": "utf-16-le"}),
         ("a.csv", {"encoding": "gb18030", "header": "no"}),
     ],
 )
@@ -133,7 +140,8 @@ def test_blocks_are_read_again_by_the_same_options_without_them(tmp_path, name, 
     mark = {"comma": ",", "semicolon": ";"}.get(options.get("delimiter"), "\t" if name == "a.tsv" else ",")
     text = f"id{mark}text\n" + "".join(f"{i}{mark}{'дом' * i}{' ' * 3}x\n" for i in range(7))
     path = tmp_path / name
-    path.write_bytes(text.encode(options.get("encoding", "utf-8")))
+    mark_of_bytes = "\ufeff" if options.get("encoding") == "utf-16-le" else ""
+    path.write_bytes((mark_of_bytes + text).encode(options.get("encoding", "utf-8")))
     with table_options(TableOptions(**options)):
         parts = list(blocks(str(path), size))
         if name != "a.txt":

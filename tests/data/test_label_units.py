@@ -123,3 +123,20 @@ def test_the_doctor_warns_of_labels_that_fall_as_texts_share_more_words(tmp_path
     turned = samesense.doctor([(a, b, 1 - k / 9) for a, b, k in rows])
     assert not any("distances" in warning for warning in straight.warnings)
     assert any("labels fall as two texts share more words (Spearman -1.00)" in warning for warning in turned.warnings)
+
+
+@pytest.mark.parametrize("cells", [["59 %", "0 %", "100 %"], ["0,5", "0,25", "1"], ["0.5", "0.25", "1"]])
+def test_labels_without_a_header_line_and_in_memory_are_labels_too(tmp_path, cells):
+    rows = [(f"a dog {i}", f"a cat {i}", cell) for i, cell in enumerate(cells)]
+    path = tmp_path / "a.tsv"
+    path.write_text("".join("\t".join(row) + "\n" for row in rows))
+    for source in (path, rows):
+        data = samesense.read(source)
+        assert len(data) == 3
+        assert max(data.labels) == 1
+
+
+@pytest.mark.parametrize("cells", [["3/5", "4/5"], ["4 stars", "1 star"], ["$5", "$4"]])
+def test_units_in_memory_are_refused_and_never_texts(cells):
+    with pytest.raises(DataError, match="without a unit"):
+        samesense.read([("a", "b", cells[0]), ("c", "d", cells[1])])

@@ -114,11 +114,11 @@ def _rows(suffix: str, name: str, lines: Iterable[Line]) -> Iterator[Row]:
 
 
 def _mark(name: str) -> int:
-    """Return the length of the byte order mark at the beginning of a file, 0 if there is none or it is recoded."""
-    if current_options().encoding is not None:
-        return 0
+    """Return the length of the byte order mark at the beginning of a file in UTF-8, 0 if there is none."""
+    encoding = current_options().encoding
     with opened(name) as stream:
-        return len(MARK) if stream.read(len(MARK)) == MARK else 0
+        content = stream if encoding is None else in_utf8(stream, encoding, name)
+        return len(MARK) if content.read(len(MARK)) == MARK else 0
 
 
 class _Lines:

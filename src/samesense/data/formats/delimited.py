@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from samesense.data.formats.columns import KNOWN_NAMES, plain
-from samesense.data.formats.label_values import is_number
+from samesense.data.formats.label_values import is_number, is_quantity
 from samesense.data.formats.lines import CARRIAGE_RETURNS, LONGEST_ROW, Line
 from samesense.data.formats.options import DELIMITERS, TableOptions, current_options
 from samesense.data.formats.quoting import MOST_LINES, Record, say_quoted, split_quoted, tsv_records
@@ -305,9 +305,14 @@ def _without_empty_end(header: list[str]) -> list[str]:
 
 
 def is_headerless(cells: list[str]) -> bool:
-    """Tell whether a first line is already data: two texts and a number, none of them a known column name."""
+    """Tell whether a first line is already data: two texts and a number, none of them a known column name.
+
+    The number may have a decimal comma, or a unit such as ``%``.
+    """
     if len(cells) != 3 or any(plain(cell) in KNOWN_NAMES for cell in cells):
         return False
+    if is_quantity(cells[2]):
+        return True
     try:
         return math.isfinite(float(cells[2]))
     except ValueError:

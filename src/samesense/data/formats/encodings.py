@@ -219,7 +219,7 @@ class _Recoded(io.RawIOBase):
         if self._started:
             return
         self._started = True
-        if not self._encoding.startswith("utf") and is_utf8(raw, self._encoding):
+        if is_utf8(raw, self._encoding):
             raise DataError(
                 f"{self._source}: this is UTF-8, and `encoding` is {self._encoding}. The option is for all files of a "
                 "command: convert those in other encodings to UTF-8, or leave it out."
@@ -234,6 +234,8 @@ def is_utf8(raw: bytes, encoding: str) -> bool:
         text = codecs.getincrementaldecoder("utf-8")().decode(raw)
     except UnicodeDecodeError:
         return False
+    if encoding.startswith("utf"):
+        return bool(raw) and b"\0" not in raw  # which line feeds have in UTF-16 and UTF-32
     wide = sum(character > "\x7f" for character in text)
     double = encoding in {
         name for family in ("gb18030", "big5", "cp932", "euc_jp", "cp949") for name in _FAMILIES[family]

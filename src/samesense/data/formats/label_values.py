@@ -76,6 +76,16 @@ def are_quantities(texts: Sequence[str]) -> bool:
     return bool(texts) and len(units - {""}) <= MOST_UNITS
 
 
+def is_quantity(text: str) -> bool:
+    """Return whether a text is a number, also with a decimal comma or a sign of a unit: ``0,5``, ``59 %``, ``3/5``.
+
+    >>> is_quantity("59 %"), is_quantity("0,5"), is_quantity("7 dwarfs")
+    (True, True, False)
+    """
+    quantity = _QUANTITY.fullmatch(text.strip())
+    return quantity is not None and not quantity["unit"]
+
+
 def plain_numbers(raw: Sequence[object], place: str, *, shares: bool = True) -> Sequence[object]:
     """Return labels as plain numbers where all are percentages, which are divided by 100, or have decimal commas.
 

@@ -12,7 +12,7 @@ from samesense.data.formats.columnar import BATCH, arrow_rows
 from samesense.data.formats.columns import is_index
 from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import leads_to
-from samesense.data.formats.label_values import NLI_VALUES, to_number, word_of
+from samesense.data.formats.label_values import NLI_VALUES, are_quantities, to_number, word_of
 from samesense.errors import DataError
 from samesense.failures import first_line
 
@@ -276,6 +276,8 @@ def _names_of(thirds: Sequence[Any]) -> tuple[str, ...]:
 
 def _form_of(third: Any) -> tuple[str, ...]:
     if not isinstance(third, str) or _is_number(third) or to_number(third) is not None:
+        return _SCORED
+    if are_quantities([third]):  # as labels they are read, or refused for their unit
         return _SCORED
     return _NLI if third.strip() == UNLABELLED or word_of(third) in NLI_VALUES else _TRIPLET
 

@@ -55,6 +55,10 @@ class TableOptions:
             object.__setattr__(self, "encoding", _encoding(self.encoding))  # None for UTF-8
 
 
+_NO_TEXT_FILES = ("unicode-escape", "raw-unicode-escape", "idna", "punycode", "undefined", "utf-7")
+"""Encodings of Python in which no text files are."""
+
+
 def _delimiter(name: str) -> str:
     character = DELIMITERS.get(name, name)
     if not isinstance(character, str) or len(character) != 1 or character in '"\r\n\0':
@@ -71,7 +75,8 @@ def _encoding(name: str) -> str | None:
         codec = codecs.lookup(name)
     except (LookupError, ValueError, TypeError):
         codec = None
-    if codec is None or not codec._is_text_encoding:  # base64 and the like
+    # base64 and the like are no encodings of text, and escapes would be read as other characters
+    if codec is None or not codec._is_text_encoding or codec.name in _NO_TEXT_FILES:
         raise ConfigError(
             f"`encoding` is the name of an encoding of text, such as cp1252, gb18030 or shift_jis; received {name!r}."
         )

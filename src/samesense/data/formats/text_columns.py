@@ -26,7 +26,7 @@ from samesense.data.formats.columns import (
 )
 from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.files import Row
-from samesense.data.formats.label_values import are_quantities, is_number, to_number, with_points
+from samesense.data.formats.label_values import are_quantities, is_number, is_quantity, to_number, with_points
 from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.options import current_options
 from samesense.errors import ConfigError, DataError
@@ -113,7 +113,7 @@ def _are_texts(values: Iterable[object]) -> bool:
 
 
 def _is_code(text: str) -> bool:
-    return is_number(text) or _CODES.fullmatch(text) is not None
+    return is_number(text) or is_quantity(text) or _CODES.fullmatch(text) is not None
 
 
 def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
