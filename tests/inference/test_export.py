@@ -155,7 +155,7 @@ def test_a_static_model_and_a_text_without_tokens(tiny_trunk, tmp_path, sentence
 
 def test_padding_stands_on_the_side_of_the_model(folder):
     encoder = OnnxEncoder(folder)
-    encodings = encoder._encodings(["a dog", "a dog eats"])
+    encodings = encoder._encodings(["a dog", "a dog eats"], "")
     ids, width = [one.ids for one in encodings], 6
     right = encoder._padded("input_ids", encodings, width)
     assert right.tolist() == [row + [0] * (width - len(row)) for row in ids]
@@ -310,9 +310,14 @@ def test_what_torch_cannot_record_is_said_in_a_sentence(tiny_trunk, tmp_path, ca
     assert list(tmp_path.iterdir()) == []
 
 
+def test_texts_of_the_check_are_nobodys_loss(tiny_trunk, tmp_path, caplog):
+    export(build(str(tiny_trunk), device="cpu"), tmp_path / "out")
+    assert "longer than" not in caplog.text and "hold nothing" not in caplog.text
+
+
 def test_states_of_tokens_are_a_second_output(folder, sentences):
     encoder = OnnxEncoder(folder)
-    encodings = encoder._encodings(sentences[:4])
+    encodings = encoder._encodings(sentences[:4], "")
     width = max(len(one.ids) for one in encodings)
     feed = {name: encoder._padded(name, encodings, width) for name in encoder.description.inputs}
     vectors, states = encoder._session.run(["sentence_embedding", "last_hidden_state"], feed)

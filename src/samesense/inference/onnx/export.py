@@ -31,6 +31,7 @@ from samesense.encoder.names import resolve
 from samesense.encoder.saving.card import FILE as CARD
 from samesense.encoder.saving.card import Card, add_section, is_ours, write_card
 from samesense.encoder.saving.storage import check_free, save
+from samesense.encoder.unread import counted
 from samesense.errors import DataError, MissingExtraError, ModelError
 from samesense.execution.progress import stage
 from samesense.files import replacing_folder, write_text
@@ -221,22 +222,36 @@ def _checked(
     shown = pairs if pairs is not None else _sample_pairs()
     texts = [*AWKWARD, *dict.fromkeys([*shown.sentences1, *shown.sentences2])][: CHECKED + len(AWKWARD)]
     check_tokens(encoder, exported["onnx"].token_ids, texts)
-    reference = checked_rows(encode(encoder, texts, precision="float32"), texts)
-    found: dict[str, Any] = {"parity": {name: parity(one, reference, texts) for name, one in exported.items()}}
+    with counted(apart=True):  # what is not read of texts of ours is nobody's loss
+        reference = checked_rows(encode(encoder, texts, precision="float32"), texts)
+        known: dict[str, Any] = {"parity": {name: parity(one, reference, texts) for name, one in exported.items()}}
+        if pairs is None:
+            return known | _agreement_on_sample(encoder, exported, shown)
     backends: dict[str, Encode] = {name: one.encode for name, one in exported.items()}
-    if pairs is not None and has_bfloat16(torch.device("cpu")):
+    if has_bfloat16(torch.device("cpu")):
         backends["torch-bfloat16"] = partial(encode, encoder, precision="bfloat16")
+    base, scores = _scores(encoder, backends, pairs)
+    agreements = {name: agreement(base, one) for name, one in scores.items()}
+    return known | {"agreement": agreements, "drift": drift(pairs, base, scores)}
+
+
+def _agreement_on_sample(
+    encoder: SentenceTransformer, exported: Mapping[str, OnnxEncoder], sample: PairData
+) -> dict[str, Any]:
+    """Return the agreement on pairs of ours; nothing where a model of another language reads nothing in them."""
     try:
-        base = cosine_score(partial(encode, encoder, precision="float32"))(shown.pairs())
-        scores = {name: cosine_score(one)(shown.pairs()) for name, one in backends.items()}
-        found["agreement"] = {name: agreement(base, one) for name, one in scores.items()}
+        base, scores = _scores(encoder, {name: one.encode for name, one in exported.items()}, sample)
+        return {"agreement": {name: agreement(base, one) for name, one in scores.items()}}
     except (DataError, ModelError):
-        if pairs is not None:
-            raise
-        return found  # a model of another language may read nothing in the sample
-    if pairs is not None:
-        found["drift"] = drift(pairs, base, scores)
-    return found
+        return {}
+
+
+def _scores(
+    encoder: SentenceTransformer, backends: Mapping[str, Encode], pairs: PairData
+) -> tuple[Scores, dict[str, Scores]]:
+    """Return the scores of pairs by torch in float32 and by each backend."""
+    base = cosine_score(partial(encode, encoder, precision="float32"))(pairs.pairs())
+    return base, {name: cosine_score(one)(pairs.pairs()) for name, one in backends.items()}
 
 
 def _describe(folder: Path, description: Description) -> None:
