@@ -53,6 +53,9 @@ def test_pandas_writes_what_is_read(tmp_path):
         ("[['a'], ['b']]", "something else than texts"),
         ("{'a', 'b'}", "is a set"),
         ("array(['a', 'b'], dtype=object)", "as Python prints it"),
+        ("[np.str_('a'), np.str_('b')]", "begins like a list and is none"),
+        ("{'text': 'a'}", "is an object"),
+        ('{"text": "a"}', "is an object"),
         ("['a'] + ['b']", "begins like a list and is none"),
     ],
 )

@@ -144,6 +144,7 @@ def _columns_of_every_library():
         "series": pandas.Series,
         "indexed series": lambda cells: pandas.Series(cells, index=[7, 3]),
         "arrow": pa.array,
+        "datasets": lambda cells: Dataset.from_dict({"x": cells})["x"],
         "chunked arrow": lambda cells: pa.chunked_array([pa.array(cells[:1]), pa.array(cells[1:])]),
     }
     if find_spec("polars"):

@@ -61,6 +61,11 @@ def test_several_sides_are_anchors_with_positives_and_negatives(tmp_path):
     assert samesense.read(lone).positives == [["the cat is asleep"], ["it is snowing"]]
 
 
+def test_a_side_beside_usual_names_is_read_too(tmp_path):
+    path = table(tmp_path / "a.csv", ["anchor", "positive", "negative_text"], ROWS)
+    assert samesense.read(path).negatives == [["it rains"], ["noon"]]
+
+
 def test_numbers_of_a_side_are_no_texts(tmp_path):
     path = table(tmp_path / "a.csv", ["text", "pos", "neg"], [("good film", "0.9", "0.1"), ("bad film", "0.2", "0.8")])
     assert kind_of(path) == "texts"

@@ -26,7 +26,7 @@ FIX = (
 )
 """What to do about a cell that begins like a list and is none."""
 
-_BEGINS = re.compile(r"\s*\[\s*([uUbBrR]{0,2}['\"]|\[|\{|\(|\]|(None|nan|NaN|null)\s*[,\]])")
+_BEGINS = re.compile(r"\s*\[\s*([uUbBrR]{0,2}['\"]|\[|\{|\(|\]|[\w.]+\(['\"]|(None|nan|NaN|null)\s*[,\]])")
 _PRINTED = re.compile(r"\s*(array|Index|Series|deque|set|frozenset)\(\[.*\].*\)\s*", re.DOTALL)
 _COLLECTION = re.compile(r"\s*[\[({].*[\])}]\s*", re.DOTALL)
 _TOKEN = re.compile(
@@ -77,11 +77,23 @@ def texts_in(cell: object) -> list[object]:
     ListCellError also for a list with anything but texts in it, where the list is written as a text.
     """
     values = list_in(cell)
+    if values is None and isinstance(cell, str) and _is_object(cell):
+        raise ListCellError(f"{_shown(cell)} is an object, and no text")
     if values is None:
         return [] if cell is None or cell == "" else [cell]
     if isinstance(cell, str) and not all(isinstance(value, str) for value in values):
         raise ListCellError(f"{_shown(cell)} is a list that holds something else than texts")
     return values
+
+
+def _is_object(cell: str) -> bool:
+    """Return whether a cell is a dictionary as JSON or Python writes it, such as ``{'text': 'a'}``."""
+    if not re.fullmatch(r"\s*\{\s*['\"].*\}\s*", cell, re.DOTALL):
+        return False
+    try:
+        return isinstance(json.loads(cell), dict)
+    except (ValueError, RecursionError):
+        return isinstance(_literal(cell), dict)
 
 
 def is_list(cell: object) -> bool:

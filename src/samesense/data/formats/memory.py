@@ -119,6 +119,8 @@ def _as_list(column: Any) -> list[Any] | None:
     """
     if isinstance(column, list | tuple):
         return list(column)
+    if isinstance(column, Sequence) and not isinstance(column, str | bytes):  # a column of ``datasets``
+        return list(column)
     if any(hasattr(column, name) for name in ("columns", "column_names", "features")):
         return None
     listed = next((getattr(column, name) for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)

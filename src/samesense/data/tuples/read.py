@@ -248,8 +248,8 @@ def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> 
     if pair is not None and label is not None:
         return Layout(spelled[pair[0]], ((spelled[pair[1]], "neutral"),), label)
     anchor = first_of(ANCHOR_NAMES, spelled)
-    partners = tuple((name, side) for name in names for side in _sides(plain(name)))
     sides = sides_of(names)
+    partners = tuple((name, side) for name in names for side in (list(_sides(plain(name))) or _only(sides.get(name))))
     beside = anchor_beside(names, list(sides)) if sides else None
     if (anchor is None or not partners) and beside is not None:
         return Layout(beside, tuple(sides.items()))
@@ -274,6 +274,10 @@ def _named_layout(names: Sequence[str], source: str, columns: str) -> Layout:
         return Layout(anchor, ((partners[0], "neutral"),), partners[1])
     sides: tuple[Side, ...] = ("positive", "negative")
     return Layout(anchor, tuple(zip(partners, sides, strict=False)))
+
+
+def _only(side: Side | None) -> list[Side]:
+    return [] if side is None else [side]
 
 
 def _sides(name: str) -> Iterator[Side]:
