@@ -38,8 +38,11 @@ def test_zeros_have_cosine_zero_and_no_gradient():
         assert u.grad[0].tolist() == [0.0, 0.0]
 
 
-def test_what_is_not_a_number_stays_visible():
-    assert row_cosine(torch.tensor([[torch.nan, 1.0]]), torch.ones(1, 2)).isnan().all()
+def test_what_is_not_a_number_is_refused_by_its_place():
+    with pytest.raises(
+        ValueError, match=r"row_cosine takes finite numbers; received u\[0, 0\] of nan \(1 of 2 are not"
+    ):
+        row_cosine(torch.tensor([[torch.nan, 1.0]]), torch.ones(1, 2))
 
 
 def test_float32_under_autocast():

@@ -92,7 +92,7 @@ def of_pairs(train: PairData, settings: Any) -> list[str]:
 
 def of_views(train: Sentences | PairData, settings: SimcseSettings) -> list[str]:
     """Return what is to be said of the batches of SimCSE; masked words teach in any batch."""
-    if settings.mlm_weight:
+    if settings.mlm_weight or isinstance(train, PairData) != settings.supervised:  # which the method refuses itself
         return []
     if isinstance(train, PairData):
         formed = PAIR_LOSSES.targets(train, "triplet")
