@@ -89,7 +89,7 @@ def form_of(suffix: str, path: str | Path, lines: Iterable[Line]) -> Form:
 
 def rows_in_form(path: str | Path, form: Form, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
     """Read rows without the first lines of their file, which :func:`form_of` has read."""
-    yield from _rows(str(path), form, _records(str(path), lines, form), ".csv")
+    yield from _rows(str(path), form, _records(str(path), lines, form, warn=False), ".csv")
 
 
 def read_fields(path: str, lines: Iterable[Line], width: int) -> Iterator[Record]:
@@ -131,12 +131,12 @@ def _opened(suffix: str, path: str, lines: Iterable[Line]) -> tuple[Form, Iterat
     return replace(form, names=tuple(names)), records
 
 
-def _records(path: str, lines: Iterable[Line], form: Form, before: int = 0) -> Iterator[Record]:
+def _records(path: str, lines: Iterable[Line], form: Form, before: int = 0, *, warn: bool = True) -> Iterator[Record]:
     """Yield the rows that are not empty; ``before`` lines are not among ``lines``."""
     if form.rules == "csv":
         return _csv_records(path, lines, form, before)
     if form.rules == "tsv":
-        return tsv_records(path, lines, form.width or None)
+        return tsv_records(path, lines, form.width or None, warn=warn)
     records = ((number, line.rstrip("\r\n").split(form.delimiter)) for number, line in lines)
     return (record for record in records if any(record[1]))
 

@@ -25,7 +25,7 @@ _DOUBLED = re.compile(r'(?:^|\s)""|""(?:\s|$)')
 _FIELD = re.compile(r'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^\t]*))(?P<end>\t|$)')
 
 
-def tsv_records(path: str, lines: Iterable[Line], width: int | None = None) -> Iterator[Record]:
+def tsv_records(path: str, lines: Iterable[Line], width: int | None = None, *, warn: bool = True) -> Iterator[Record]:
     """Yield the rows of TSV that are not empty.
 
     A field in quotes is one that a program has quoted where the row shows it: by a doubled quote in a quoted field that
@@ -38,8 +38,9 @@ def tsv_records(path: str, lines: Iterable[Line], width: int | None = None) -> I
         path: what messages call the file.
         lines: with their ends.
         width: the number of columns; by default that of the first row.
+        warn: whether doubtful quotes are warned of; not where a part of a file is read again.
     """
-    rest = _Lines(lines)
+    rest = _Lines(lines, warned=not warn)
     for number, line in rest:
         text = line.rstrip("\r\n")
         fields = text.split("\t")
@@ -53,8 +54,9 @@ def tsv_records(path: str, lines: Iterable[Line], width: int | None = None) -> I
 class _Lines(Iterator[Line]):
     """Lines, of which some can be put back."""
 
-    def __init__(self, lines: Iterable[Line]) -> None:
+    def __init__(self, lines: Iterable[Line], *, warned: bool) -> None:
         self._lines, self._back = iter(lines), list[Line]()
+        self.warned = warned
 
     def __next__(self) -> Line:
         return self._back.pop() if self._back else next(self._lines)
@@ -81,7 +83,8 @@ def _judged(path: str, number: int, line: str, fields: list[str], width: int, re
         rest.put_back(further)
         if further:
             doubtful = next(field for field in fields if field[:1] == '"')
-    if doubtful is not None:
+    if doubtful is not None and not rest.warned:
+        rest.warned = True
         _warn_of_quotes(path, number, doubtful)
     return fields
 
@@ -154,9 +157,9 @@ def say_quoted(path: str) -> None:
 
 
 def _warn_of_quotes(path: str, number: int, field: str) -> None:
-    if (path, "open") in _SAID:
+    if (path, field) in _SAID:
         return
-    _SAID.add((path, "open"))
+    _SAID.add((path, field))
     shown = field if len(field) <= 60 else f"{field[:60]}..."
     logger.warning(
         f"{path}, row {number}: {shown} is read with its quotes, as nothing in the row says that a program wrote them; "

@@ -335,8 +335,8 @@ def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
     return None if any(number is not None and not number.is_integer() for number in numbers) else (title, text, label)
 
 
-_UNREAD = set[tuple[str, tuple[str, ...]]]()
-"""Sources and their columns that were said not to be read: once for each."""
+_UNREAD = set[tuple[str, ...]]()
+"""Sources with their columns that are read and those that are not, of which it was said: once for each."""
 
 
 def say_unread(
@@ -360,9 +360,10 @@ def say_unread(
     """
     seen = rows[:SNIFFED_ROWS]
     others = [name for name in names_in(seen) if name not in (*columns, *besides) and name.strip()]
-    if not others or (source, tuple(columns)) in _UNREAD:
+    key = (source, *columns, "", *others)
+    if not others or key in _UNREAD:
         return
-    _UNREAD.add((source, tuple(columns)))
+    _UNREAD.add(key)
     texts = [name for name in holding_texts(seen) if name in others and (len(seen) < 4 or not repeats(seen, name))]
     rest = [name for name in others if name not in texts and plain(name) not in _NO_TEXTS]
     if texts:
