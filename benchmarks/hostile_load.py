@@ -79,7 +79,7 @@ BODIES: dict[str, Callable[[], tuple[str, bytes]]] = {
     "8 MB of brackets": lambda: ("/v1/embeddings", b"[" * 8_000_000),
     "8 MB of empty objects": lambda: rerank(f"[{','.join(['{}'] * 2_600_000)}]"),
     "49,000 empty objects": lambda: rerank(f"[{','.join(['{}'] * 49_000)}]"),
-    "49,000 unknown fields": lambda: unknown_fields(49_000),
+    "9,000 unknown fields": lambda: unknown_fields(9_000),
     "49,000 token ids": lambda: embed([[1] * 48 for _ in range(1000)]),
     "one text of 8 MB": lambda: embed("a dog " * 1_300_000),
     "one text of 8 MB of escapes": lambda: ("/v1/embeddings", b'{"input":"' + b"\\u00e9" * 1_300_000 + b'"}'),

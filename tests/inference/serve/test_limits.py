@@ -8,29 +8,29 @@ from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.structure import Structure, measure
 from tests.inference.serve.toy import STORE, running, served, store_search
 
-ANY = Structure(10**9, 10**9)
+ANY = Structure(10**9, 10**9, 10**9)
 
 
 @pytest.mark.parametrize(
-    ("content", "values", "depth"),
+    ("content", "values", "keys", "depth"),
     [
-        (None, 1, 0),
-        ("a, [b], {\"c\": \\}", 1, 0),
-        ([1, 2, 3], 4, 1),
-        ({"a": ["x, y", {}], "[": {"b": 1}}, 7, 3),
-        ([[[]]], 4, 3),
+        (None, 1, 0, 0),
+        ("a, [b], {\"c\": \\}", 1, 0, 0),
+        ([1, 2, 3], 4, 0, 1),
+        ({"a": ["x, y", {}], "[": {"b": 1}}, 7, 3, 3),
+        ([[[]]], 4, 0, 3),
     ],
 )  # fmt: skip
-def test_structure_is_counted_outside_of_texts(content, values, depth, monkeypatch):
+def test_structure_is_counted_outside_of_texts(content, values, keys, depth, monkeypatch):
     body = json.dumps(content).encode()
     for chunk in (1, 2, 3, 1000):
         monkeypatch.setattr("samesense.inference.serve.structure.CHUNK", chunk)
-        assert measure(body, ANY) == (values, depth)
+        assert measure(body, ANY) == (values, keys, depth)
 
 
 def test_what_is_beyond_a_limit_names_its_option():
-    body = {"input": ["x"] * 9}
-    bounds = {"max_values": 5, "max_depth": 1, "max_body": 20, "max_texts": 8, "max_chars": 1}
+    body = {"input": ["x"] * 9, "user": "y"}
+    bounds = {"max_values": 5, "max_keys": 1, "max_depth": 1, "max_body": 20, "max_texts": 8, "max_chars": 1}
     for name, bound in bounds.items():
         with running(limits=Limits(**{name: bound})) as server:
             status, answer, _ = server.post("/v1/embeddings", body if name != "max_chars" else {"input": "xy"})
@@ -156,7 +156,7 @@ def test_documents_are_texts_or_objects_with_a_text(server, document, says):
     [
         ("/similarity", {"texts": ["a"], "x" * 100_000: 1}),
         ("/similarity", {"texts": ["a"], "\ud800": 1}),
-        ("/similarity", {"texts": ["a"], **{f"unknown {i}": i for i in range(40_000)}}),
+        ("/similarity", {"texts": ["a"], **{f"unknown {i}": i for i in range(9_000)}}),
         ("/similarity", {"texts": "x" * 100_000}),
         ("/similarity", {"texts": [["y"] * 40_000]}),
         ("/similarity", {"model": "m" * 100_000, "texts": ["a"]}),

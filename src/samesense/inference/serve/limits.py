@@ -25,6 +25,7 @@ class Limits:
         max_bodies: bytes of all requests together that are read or answered, 200 more for each value; those of at most
             64 KiB do not count.
         max_values: texts, numbers, lists and objects of one request.
+        max_keys: names in the objects of one request, which cost more than values.
         max_depth: lists and objects of one request inside each other.
         max_where: bytes of the condition of a search.
         max_matrix: texts of one request for all their similarities.
@@ -46,6 +47,7 @@ class Limits:
     max_body: int = 8 * 2**20
     max_bodies: int = 32 * 2**20
     max_values: int = 50_000
+    max_keys: int = 10_000
     max_depth: int = 64
     max_where: int = 2**16
     max_matrix: int = 200
@@ -131,11 +133,14 @@ class Limits:
         """Return the values in JSON; RequestError 413 if they are too many or too deep, 400 if it is not in UTF-8."""
         if b"\0" in body:
             raise invalid("The body must be JSON in UTF-8; received a zero byte.")
-        most = Structure(self.max_values, self.max_depth)
-        values, depth = measure(body, most)
+        most = Structure(self.max_values, self.max_keys, self.max_depth)
+        values, keys, depth = measure(body, most)
         if values > most.values:
             message = f"A request may hold {most.values} texts, numbers, lists and objects; received more."
             raise _beyond(f"{message} Send it in parts.", "max_values", None)
+        if keys > most.keys:
+            message = f"The objects of a request may have {most.keys} names together; received more."
+            raise _beyond(f"{message} Send it in parts.", "max_keys", None)
         if depth > most.depth:
             message = f"Lists and objects may be nested {most.depth} deep; received more."
             raise _beyond(message, "max_depth", None)

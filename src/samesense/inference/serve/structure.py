@@ -13,6 +13,7 @@ CHUNK = 2**18
 """Bytes that are looked at together: little memory, and the interpreter is free in between."""
 
 _QUOTE = ord('"')
+_COLON = ord(":")
 _LEVELS = np.zeros(256, dtype=np.int8)
 _LEVELS[[ord("["), ord("{")]] = 1
 _LEVELS[[ord("]"), ord("}")]] = -1
@@ -22,9 +23,10 @@ _STARTS[[ord(","), ord("["), ord("{")]] = True
 
 
 class Structure(NamedTuple):
-    """Values of a body at most, keys not counted, and how deep lists and objects are nested."""
+    """Values of a body at most, keys of its objects, and how deep lists and objects are nested."""
 
     values: int
+    keys: int
     depth: int
 
 
@@ -33,12 +35,12 @@ def measure(body: bytes, most: Structure) -> Structure:
 
     It is right up to the first byte that is not JSON, where a parser stops.
 
-    >>> measure(b'{"a": [1, "x, y"]}', Structure(10, 10))
-    Structure(values=4, depth=2)
+    >>> measure(b'{"a": [1, "x, y"]}', Structure(10, 10, 10))
+    Structure(values=4, keys=1, depth=2)
     """
-    values, depth, deepest, inside = 1, 0, 0, 0
+    values, keys, depth, deepest, inside = 1, 0, 0, 0, 0
     start = 0
-    while start < len(body) and values <= most.values and deepest <= most.depth:
+    while start < len(body) and values <= most.values and keys <= most.keys and deepest <= most.depth:
         chunk = _chunk(body, start)
         start += len(chunk)
         if b"\\" in chunk:
@@ -48,11 +50,12 @@ def measure(body: bytes, most: Structure) -> Structure:
         inside = int(in_text[-1])
         outside = data[in_text == 0]
         values += int(np.count_nonzero(_STARTS[outside]))
+        keys += int(np.count_nonzero(outside == _COLON))
         levels = np.cumsum(_LEVELS[outside], dtype=np.int32)
         if len(levels):
             deepest = max(deepest, depth + int(levels.max()))
             depth += int(levels[-1])
-    return Structure(values, deepest)
+    return Structure(values, keys, deepest)
 
 
 def _chunk(body: bytes, start: int) -> bytes:
