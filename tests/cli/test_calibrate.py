@@ -123,6 +123,15 @@ def test_a_promise_that_cannot_be_made_writes_nothing(run, folder, labelled, tmp
     assert run("calibrate", folder, "--data", labelled / "binary.tsv", f"--min-{name}", least)[0] == 0
 
 
+@pytest.mark.parametrize("name", ["precision", "recall"])
+def test_a_promise_about_graded_labels_needs_a_yes(run, folder, labelled, name):
+    """It was left aside without a word."""
+    code, out, err = run("calibrate", folder, "--data", labelled / "graded.tsv", f"--min-{name}", 0.9)
+    assert (code, out) == (2, "")
+    assert f"received --min-{name} 0.9. Say from which label on a pair counts, as in: --yes 2.5" in err
+    assert not (folder / "calibration.json").exists()
+
+
 def test_similarity_takes_a_number_for_a_threshold(run, folder):
     score = float(run("similarity", folder, *PAIR, "--precision", "float32")[1])
     for threshold, word in ((score - 0.01, "yes"), (score + 0.01, "no")):

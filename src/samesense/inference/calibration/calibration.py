@@ -181,8 +181,8 @@ class Calibration:
         slack = 1e-9 * (abs(low) + abs(high))
         if ends.min() < low - slack or ends.max() > high + slack:
             raise ValueError("`map` must lead to the `scale`")
-        if self.yes is None and self.thresholds:
-            raise ValueError("`thresholds` need a `yes`, the label from which on a pair counts as one")
+        if self.yes is None and (self.thresholds or self.precisions or self.least is not None):
+            raise ValueError("`thresholds`, `precisions` and `least` need a `yes`, from which on a pair counts as one")
         if self.yes is not None and self.decide not in self.thresholds:
             raise ValueError("`thresholds` must hold the one that `decide` names")
         if (self.decide in ("precision", "recall")) != (self.least is not None):

@@ -338,6 +338,7 @@ def check_labels(data: PairData, settings: CalibrationSettings) -> tuple[Scale, 
     yes = settings.yes
     if yes is None:
         if data.graded:
+            _check_no_promise(data, settings)
             return data.scale, None
         yes = 1.0
     count = sum(label >= yes for label in data.labels)
@@ -348,6 +349,16 @@ def check_labels(data: PairData, settings: CalibrationSettings) -> tuple[Scale, 
             "pairs."
         )
     return data.scale, yes
+
+
+def _check_no_promise(data: PairData, settings: CalibrationSettings) -> None:
+    """Raise ConfigError where a precision or a recall of yes and no is asked for, and nothing says what a yes is."""
+    if settings.promise is not None and data.scale is not None:
+        share, least = settings.promise
+        raise ConfigError(
+            f"A {share} is that of yes and no, and {data.source} has graded labels; received `min_{share}` {least:g}. "
+            f"Say from which label on a pair counts, as in: `yes` {sum(data.scale) / 2:g}"
+        )
 
 
 def _result(model: Scorer, data: PairData, metric: str, value: float, how: str, seconds: float) -> Result:
