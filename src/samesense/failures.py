@@ -107,10 +107,10 @@ def excerpt(value: object, most: int = 200) -> str:
 
 def described(error: BaseException, most: int = 400) -> str:
     """Return what an error of a library says on one line, with its class where that tells what the words do not."""
-    said = shortened(error, most)
-    if not said:
+    message = shortened(error, most)
+    if not message:
         return type(error).__name__
-    return f"there is no {said}" if isinstance(error, KeyError) else said
+    return f"there is no {message}" if isinstance(error, KeyError) else message
 
 
 def first_line(error: BaseException) -> str:
