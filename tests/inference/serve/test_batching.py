@@ -163,3 +163,27 @@ def test_a_cancelled_caller_leaves_and_the_others_are_answered():
     np.testing.assert_array_equal(rows, as_rows([f"stays {i}" for i in range(100)]))
     assert queued == 0
     assert sum(item.startswith("gone") for item in computed) < 500
+
+
+def test_a_long_request_takes_an_equal_share_of_a_batch_beside_short_ones_and_all_of_it_alone():
+    batches = []
+    started, free = Event(), Event()
+
+    def run(items):
+        started.set()
+        free.wait(20)
+        batches.append(list(items))
+        return as_rows(items)
+
+    async def use(batcher):
+        first = asyncio.create_task(batcher.submit(["first"], [1]))
+        await asyncio.to_thread(started.wait, 20)
+        long = [f"long {i}" for i in range(200)]
+        tasks = [asyncio.create_task(batcher.submit(long, [1] * 200))]
+        tasks += [asyncio.create_task(batcher.submit([f"short {i}"], [1])) for i in range(9)]
+        await asyncio.sleep(0)
+        free.set()
+        await asyncio.gather(first, *tasks)
+
+    with_batcher(use, run, batch_tokens=100)
+    assert [len(batch) for batch in batches] == [1, 10 + 9, 100, 90]

@@ -25,7 +25,7 @@ Meter = Callable[[int, int, float], None]
 """Is told of every batch: its items, their tokens, its seconds."""
 
 SHARE = 4
-"""A request fills at most one of so many parts of a batch in its turn, so that a long one does not hold up the rest."""
+"""Beside others a request fills at most one of so many parts of a batch, so that a long one does not hold them up."""
 
 REMEMBERED = 0.2
 """Weight of the newest batch in the mean speed, by which Retry-After is estimated."""
@@ -133,12 +133,19 @@ class Batcher(Generic[Item]):
                 await self._answer(parts)
 
     def _take(self) -> list[_Part[Item]]:
-        """Return the next batch: the waiting requests in turn, until it is full."""
+        """Return the next batch: the waiting requests in turn, until it is full.
+
+        Each of several has one turn with an equal share, so that a batch is as short as the small ones need.
+        """
         parts: list[_Part[Item]] = []
         chosen: set[Item] = set()
         room = self._batch_tokens
-        while self._waiting and room > 0:
+        turns = len(self._waiting)
+        share = self._batch_tokens // max(SHARE, turns)
+        alone = turns == 1
+        while self._waiting and room > 0 and (turns > 0 or alone):
             job = self._waiting.popleft()
+            turns -= 1
             if job.answer.done():
                 continue
             first, spent = job.taken, 0
@@ -147,7 +154,7 @@ class Batcher(Generic[Item]):
                 size = 0 if item in chosen else job.sizes[job.taken]
                 if chosen and size > room:
                     room = 0
-                elif spent and spent + size > self._batch_tokens // SHARE:
+                elif spent and spent + size > share:
                     break
                 else:
                     room, spent = room - size, spent + size
