@@ -131,3 +131,26 @@ def test_other_columns_are_named_once(tmp_path, caplog):
         read_pairs(path)
     assert [record.getMessage() for record in caplog.records] == [f"{path}: not read: id, topic, date"]
     assert tell(path).sure
+
+
+def test_columns_of_parquet_that_are_not_read_are_named_by_their_types_alone(tmp_path, caplog):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    damaged = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff\xfe", b"\xff"]).buffers())
+    columns = {"text1": ["a", "b"], "text2": ["c", "d"], "score": [0.0, 1.0], "remark": damaged, "size": [1, 2]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    assert len(read_pairs(tmp_path / "a.parquet")) == 2
+    (message,) = warned(caplog)
+    assert "column 'remark' holds texts and is not read" in message
+
+
+def test_of_very_many_columns_the_first_are_named(tmp_path, caplog):
+    names = [f"note {i}" for i in range(300)]
+    path = table(
+        tmp_path / "a.csv", ["text1", "text2", "score", *names], [["a", "b", "0", *names], ["c", "d", "1", *names]]
+    )
+    assert len(read_pairs(path)) == 2
+    (message,) = warned(caplog)
+    assert "'note 9' and '290 others' hold texts" in message
+    assert len(message) < 400 + len(str(path))

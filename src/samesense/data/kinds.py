@@ -301,9 +301,9 @@ def _layout(names: Sequence[str], source: str) -> Layout | None:
 def _layout_of_texts(rows: Sequence[Row], source: str) -> Layout | None:
     """Return the columns of an anchor with its partners, if these are texts or lists, and no scores of a side."""
     layout = _layout(names_in(rows), source)
-    texts = holding_texts(rows)
     if layout is None or plain(layout.anchor) in ANCHOR_NAMES:
         return layout
+    texts = holding_texts(rows)
     held = (name in texts or any(is_list(cells.get(name)) for _, cells in rows) for name in layout.names)
     return layout if all(held) else None
 

@@ -339,6 +339,13 @@ _UNREAD = set[tuple[str, ...]]()
 """Sources with their columns that are read and those that are not, of which it was said: once for each."""
 
 
+_UNREAD_ROWS = 100
+"""Rows by which it is said whether a column that is not read holds texts."""
+
+MOST_NAMED = 10
+"""Columns that are named in one line."""
+
+
 def say_unread(
     rows: Sequence[Row],
     columns: Sequence[str],
@@ -358,23 +365,42 @@ def say_unread(
         besides: columns of which another message speaks.
         metadata: whether columns without texts are named too; not where the output may have them.
     """
-    seen = rows[:SNIFFED_ROWS]
-    others = [name for name in names_in(seen) if name not in (*columns, *besides) and name.strip()]
+    seen = rows[:_UNREAD_ROWS]
+    read = {*columns, *besides}
+    others = [name for name in names_in(seen) if name not in read and name.strip()]
     key = (source, *columns, "", *others)
     if not others or key in _UNREAD:
         return
     _UNREAD.add(key)
-    texts = [name for name in holding_texts(seen) if name in others and (len(seen) < 4 or not repeats(seen, name))]
-    rest = [name for name in others if name not in texts and plain(name) not in _NO_TEXTS]
+    named = [name for name in others if plain(name) not in _NO_TEXTS]
+    texts = [name for name in named if _is_unread_text(seen, name)]
+    rest = [name for name in named if name not in set(texts)]
     if texts:
-        shown = "column " if len(texts) == 1 else "columns "
-        verb = "holds" if len(texts) == 1 else "hold"
+        subject = f"column {_and(texts)} holds" if len(texts) == 1 else f"columns {_and(_few(texts))} hold"
         logger.warning(
-            f"{source}: {shown}{_and(texts)} {verb} texts and {'is' if len(texts) == 1 else 'are'} not read; read "
+            f"{source}: {subject} texts and {'is' if len(texts) == 1 else 'are'} not read; read "
             f"{'is' if len(columns) == 1 else 'are'} {_and(columns)}. {fix or 'To read others: `columns`'}"
         )
     if rest and metadata:
-        logger.info(f"{source}: not read: {', '.join(rest)}")
+        logger.info(f"{source}: not read: {', '.join(_few(rest))}")
+
+
+def _few(names: Sequence[str]) -> list[str]:
+    more = len(names) - MOST_NAMED
+    return [*names[:MOST_NAMED], f"{more} others"] if more > 0 else list(names)
+
+
+def _is_unread_text(rows: Sequence[Row], name: str) -> bool:
+    """Return whether a column that is not read holds texts: by its type, or else its cells where they are at hand.
+
+    A column of Parquet is not read for it, since it may be large or damaged.
+    """
+    if identifies(name) or not may_hold_texts(rows[0][1], name):
+        return False
+    if not isinstance(rows[0][1], dict):
+        return True
+    held = _are_texts([cells.get(name) for _, cells in rows])
+    return held and (len(rows) < 4 or not repeats(rows, name))
 
 
 def saying(names: Sequence[str], texts: Sequence[str]) -> list[str]:
