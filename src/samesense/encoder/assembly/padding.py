@@ -20,6 +20,7 @@ def fit_tokenizers(model: SentenceTransformer | CrossEncoder) -> None:
     for module in model.modules():
         if isinstance(module, Transformer) and module.tokenizer is not None:
             rows = _rows(module)
+            _check_marks(module.tokenizer)
             if len(module.tokenizer) > rows:
                 _check_vectors(module.tokenizer.get_vocab(), module.tokenizer.all_special_tokens, rows)
             give_padding(module)
@@ -43,6 +44,16 @@ def give_padding(trunk: Transformer) -> None:
                 "or unk_token that the model has a vector for. Name one in tokenizer_config.json."
             )
         tokenizer.pad_token = fitting[0]
+
+
+def _check_marks(tokenizer: Any) -> None:
+    """Raise ModelError if the token for what is unknown is unknown itself: it would be looked up without end."""
+    try:
+        tokenizer.all_special_ids  # noqa: B018 - what it looks up is of no account here
+    except RecursionError as error:
+        raise ModelError(
+            "The unk_token of a tokenizer must be one of its tokens. Take the tokenizer_config.json that belongs to it."
+        ) from error
 
 
 def _check_vectors(vocabulary: dict[str, int], special: Iterable[str], rows: float) -> None:
