@@ -12,9 +12,11 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -39,11 +41,18 @@ _NAME_BYTES = 200
 def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
     """Yield a temporary place for a file, which becomes ``path`` at the end, unless there was an exception.
 
-    Folders are made as needed. A link stays a link, and a file that is replaced keeps its permissions. ``sync`` waits
+    Folders are made as needed. What is no file, such as a pipe, ``/dev/stdout`` or ``/dev/null``, is never replaced: it
+    is written into at the end. A link stays a link, and a file that is replaced keeps its permissions. ``sync`` waits
     until the content is on the disk, so that it outlives a loss of power. OutputError if the file cannot be written;
     what was there before is left as it was.
     """
     with writing(path):
+        if is_special(path):
+            with TemporaryDirectory(prefix="samesense-") as folder:
+                beside = Path(folder) / "content"
+                yield beside
+                _write_into(path, beside)
+            return
         target = Path(path).resolve()
         beside = temporary(target)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -58,6 +67,37 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
             beside.unlink(missing_ok=True)
 
 
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
+_STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
+
+
+def _descriptor(path: str | Path) -> int | None:
+    """Return the number of an open file that a name stands for."""
+    found = _DESCRIPTOR.fullmatch(str(path))
+    return int(found[1]) if found else _STANDARD.get(str(path))
+
+
+def is_special(path: str | Path) -> bool:
+    """Return whether a name is that of something that is written into and never replaced: a pipe, a device."""
+    if _descriptor(path) is not None:
+        return True
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _write_into(path: str | Path, content: Path) -> None:
+    number = _descriptor(path)
+    if number == 1 and sys.stdout is not None:
+        sys.stdout.flush()
+    # a file behind a number is written where it stands, and not from its start
+    handle = os.open(path, os.O_WRONLY) if number is None else os.dup(number)
+    with content.open("rb") as source, os.fdopen(handle, "wb") as target:
+        shutil.copyfileobj(source, target)
+
+
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder that replaces ``path``, file or folder, at the end unless there is an exception.
@@ -68,6 +108,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     path = path.resolve()
     if path == Path.cwd():
         raise OutputError("A folder is replaced as a whole, and the current one cannot be. Name another.")
+    if is_special(path):
+        raise OutputError(f"{path} is no folder or file, and is not replaced by a folder. Name another place.")
     beside = temporary(path)
     try:
         with writing(path):

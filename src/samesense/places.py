@@ -8,7 +8,7 @@ from pathlib import Path
 
 from samesense.errors import DataError, OutputError
 from samesense.failures import writing
-from samesense.files import is_empty, temporary, write_text
+from samesense.files import is_empty, is_special, temporary, write_text
 from samesense.hashes import text_hash
 from samesense.urls import local
 
@@ -23,6 +23,8 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
     a name of the hub, is passed over.
     """
     target = Path(path)
+    if is_special(path):
+        return  # it is written into, and what it is cannot be told before
     with writing(path):
         if target.is_dir():
             raise OutputError(f"{path} is a folder, and a file is to be written there. Name a file in it.")
@@ -40,6 +42,8 @@ def check_folder(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
     As it may be replaced as a whole, it may not hold one of ``inputs``; see :func:`check_place`.
     """
     target = Path(path)
+    if is_special(path):
+        raise OutputError(f"{path} is no folder or file, and is not replaced by a folder. Name another place.")
     with writing(path):
         for given in _there(inputs):
             if given.resolve().is_relative_to(target.resolve()):

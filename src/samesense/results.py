@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -165,6 +166,19 @@ def _table(results: Sequence[Result], fields: Sequence[str]) -> Table:
 def one_line(text: str) -> str:
     """Return the text on one line, without control characters."""
     return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())
+
+
+def plain(text: str) -> str:
+    """Return text in which Markdown sees no markup; a mark before a space, as in "p < 0.001", is none."""
+    return re.sub(r"[\\`*_~\[\]>&]|<(?! )", r"\\\g<0>", one_line(text))
+
+
+def code(text: str) -> str:
+    """Return text as code of Markdown, in which nothing is markup; its marks are more than any that it holds."""
+    text = one_line(text)
+    marks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    space = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{marks}{space}{text}{space}{marks}"
 
 
 def _interval(row: Result | None, measure: Measure) -> str:

@@ -8,10 +8,13 @@ package may add others; what is not one of :data:`SCHEMES` is refused before fss
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
+from stat import S_ISFIFO
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from samesense.errors import ConfigError, DataError, OutputError, SamesenseError
@@ -32,6 +35,49 @@ def local(name: str) -> str:
 def is_url(name: str | Path) -> bool:
     """Return whether a name is that of an object in a store; that of a file is not, ``file://`` included."""
     return isinstance(name, str) and not name.startswith(_FILE) and _URL.fullmatch(name) is not None
+
+
+_pipes: dict[tuple[int, int], Path] | None = None
+"""Where the content of each pipe is, where pipes are read."""
+
+_folders: list[TemporaryDirectory[str]] = []  # of these files, removed when the process ends
+
+
+def take_pipes() -> None:
+    """Read named pipes and ``<(process substitution)`` too, as the command line does: each is copied to a file once.
+
+    A long-lived process does not: a pipe of the same name may bring something else the next time.
+    """
+    global _pipes
+    _pipes = {}
+
+
+def is_pipe(name: str | Path) -> bool:
+    """Return whether a name is that of a pipe."""
+    try:
+        return S_ISFIFO(Path(local(str(name))).expanduser().stat().st_mode)
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def is_readable(path: Path) -> bool:
+    """Return whether there is a file, or a pipe where pipes are read."""
+    return path.is_file() or (_pipes is not None and is_pipe(path))
+
+
+def file_of(path: Path) -> Path:
+    """Return a file that can be read again and again: of a pipe a copy of what it brought."""
+    if _pipes is None or not is_pipe(path):
+        return path
+    known = path.stat()
+    key = known.st_dev, known.st_ino
+    if key not in _pipes:
+        _folders.append(TemporaryDirectory(prefix="samesense-", ignore_cleanup_errors=True))
+        copy = Path(_folders[-1].name) / "content"
+        with path.open("rb") as source, copy.open("wb") as target:
+            shutil.copyfileobj(source, target)
+        _pipes[key] = copy
+    return _pipes[key]
 
 
 def check_scheme(url: str) -> None:
@@ -81,7 +127,7 @@ def store_of(url: str) -> tuple[Any, str]:
 def open_file(name: str | Path) -> IO[bytes]:
     """Open a file or an object to read; DataError if a store does not give it, OSError for a file."""
     if not is_url(name):
-        return Path(local(str(name))).expanduser().open("rb")
+        return file_of(Path(local(str(name))).expanduser()).open("rb")
     store, place = store_of(str(name))
     try:
         stream: IO[bytes] = store.open(place, "rb")
@@ -111,7 +157,7 @@ def is_file(name: str | Path) -> bool:
         store, place = store_of(str(name))
         with _asking(str(name)):
             return bool(store.isfile(place))
-    return Path(local(str(name))).expanduser().is_file()
+    return is_readable(Path(local(str(name))).expanduser())
 
 
 def whole(name: str) -> str:
@@ -138,7 +184,7 @@ def state(name: str) -> tuple[int, str]:
         store, place = store_of(name)
         with _asking(name):
             return int(store.info(place)["size"]), str(store.ukey(place))
-    found = Path(name).stat()
+    found = file_of(Path(name)).stat()
     return found.st_size, str(found.st_mtime_ns)
 
 

@@ -24,6 +24,7 @@ from samesense.execution.progress import show_what_goes_on, stage
 from samesense.execution.threads import TOKENIZERS, keep_freed_memory, let_threads_sleep
 from samesense.failures import system_reason
 from samesense.inference.models.optional_deps import needs_torch
+from samesense.urls import take_pipes
 
 HELP = """\
 Sentence similarity: train from any supervision, evaluate, put to use.
@@ -130,6 +131,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(given: list[str]) -> None:
     """Run a command, and write what it printed."""
     _check_utf8(given)
+    take_pipes()
     given = given[1:] if given[:1] == ["--"] else given  # ends options, of which there are none yet
     with needs_torch(), _at_work(given), counted(given[0] if given else ""):
         try:

@@ -11,7 +11,8 @@ from samesense.files import write_text
 from samesense.reports.content import Content
 from samesense.reports.figures.plot import save_plots
 from samesense.reports.page import html_page, html_tables
-from samesense.reports.tables import latex_grids, markdown_grids, markdown_opening, plain
+from samesense.reports.tables import latex_grids, markdown_grids, markdown_opening
+from samesense.results import plain
 
 
 class Report(Content):

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from samesense.errors import DataError, OutputError
-from samesense.files import parse_json, write_bytes
+from samesense.files import is_special, parse_json, write_bytes
 from samesense.places import check_place
 from samesense.reports.figures.curves import Curve
 from samesense.results import Results
@@ -40,6 +40,8 @@ def append_results(path: str | Path, results: Sequence[Result]) -> None:
 
 def _before(path: str | Path) -> bytes:
     """Return the results that a file holds, which is there or not, as lines; OutputError if it holds something else."""
+    if is_special(path):
+        return b""  # it is written into, and what it had is not read
     try:
         before = Path(path).read_bytes() if Path(path).exists() else b""
         if before:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from samesense.reports.grid import ABSENT, Grid
 from samesense.reports.significance import p_text
 from samesense.reports.standing import Ranking
 from samesense.reports.verdict import direction, short, speed_text, verdict
-from samesense.results import TEXT, Rows, measure_of, one_line, result_tables
+from samesense.results import TEXT, Rows, measure_of, one_line, plain, result_tables
 from samesense.types import Result
 
 
@@ -34,12 +33,14 @@ def markdown_table(results: Sequence[Result]) -> str:
     return "\n\n".join(markdown(header, rows, [one for one in header if one not in TEXT]) for header, rows in tables)
 
 
-def markdown(header: list[str], rows: Rows, numeric: Collection[str]) -> str:
+def markdown(header: list[str], rows: Rows, numeric: Collection[str], *, marked: bool = False) -> str:
     """Lay out cells as a Markdown table.
 
-    A vertical bar in a cell is escaped; columns named in ``numeric`` are set flush right.
+    Markup in a cell is escaped, unless the cells are ``marked`` up, and a vertical bar always; columns named in
+    ``numeric`` are set flush right.
     """
     rule = ["---:" if name in numeric else "---" for name in header]
+    header, *rows = ([cell if marked else plain(cell) for cell in row] for row in [header, *rows])
     escaped = [[cell.replace("|", "\\|") for cell in row] for row in [header, rule, *rows]]
     return "\n".join("| " + " | ".join(row) + " |" for row in escaped)
 
@@ -80,7 +81,7 @@ def _markdown_grid(grid: Grid) -> str:
             text = cell.text(column.measure)
             row.append((f"**{text}**" if cell.best else text) + (f" {AS_GOOD}" if cell.as_good else ""))
         rows.append(row)
-    return markdown(header, rows, numeric=header[1:])
+    return markdown(header, rows, numeric=header[1:], marked=True)
 
 
 COMPUTED = "computed"
@@ -114,14 +115,8 @@ def markdown_opening(ranking: Ranking) -> str:
     """Return the answer in Markdown: its sentences, and each model in a row."""
     header, rows = places_cells(ranking)
     lines = [plain(line) for line in verdict(ranking)]
-    header, *rows = [[plain(cell) for cell in row] for row in (header, *rows)]
     numeric = [name for name in header[1:] if name != COMPUTED]
     return "\n\n".join([" ".join(lines), markdown(header, rows, numeric=numeric)])
-
-
-def plain(text: str) -> str:
-    """Return text in which Markdown sees no markup; a mark before a space, as in "p < 0.001", is none."""
-    return re.sub(r"[\\`*_\[\]>]|<(?! )", r"\\\g<0>", one_line(text))
 
 
 def latex_grids(grids: Sequence[Grid], *, marks: str, legend: str) -> str:

@@ -12,7 +12,7 @@ from samesense.data.formats.delimited import delimited_rows
 from samesense.data.formats.endings import LIKE_THEM, PACKERS, SUFFIXES, split_suffix
 from samesense.data.formats.lines import WORKBOOKS, Line, read_lines, workbook_error
 from samesense.errors import BadRowsError, DataError
-from samesense.urls import is_file, is_url, local
+from samesense.urls import is_file, is_readable, is_url, local
 
 Row = tuple[int, Mapping[str, object]]
 """Row number as the file counts it, and the cells by column name."""
@@ -21,7 +21,8 @@ Row = tuple[int, Mapping[str, object]]
 def leads_to(source: str | Path, check: Callable[[Path], bool]) -> bool:
     """Return what ``Path.exists``, ``is_file`` or ``is_dir`` says; no for a text too long to be a name."""
     try:
-        return check(Path(source).expanduser())
+        path = Path(source).expanduser()
+        return is_readable(path) if check is Path.is_file else check(path)
     except (OSError, RuntimeError):  # pathlib raises for too long a name, and for the home of no one
         return False
 

@@ -19,7 +19,7 @@ from samesense.data.formats.encodings import CHUNK, COMMON, ICONV, encoding_of, 
 from samesense.data.formats.endings import PACKERS, broken, opened, split_suffix
 from samesense.data.formats.options import current_options
 from samesense.errors import DataError
-from samesense.urls import is_url
+from samesense.urls import is_url, open_file
 
 Line = tuple[int, str]
 """Line number from 1, and the line with its line end."""
@@ -153,8 +153,8 @@ def _is_workbook(source: str, start: bytes) -> bool:
     """Return whether a ZIP archive is a workbook, by its name, or by what is in it."""
     if source.lower().endswith(WORKBOOKS) or b"opendocument.spreadsheet" in start:
         return True
-    with suppress(OSError, BadZipFile):  # standard input, or a URL
-        return "xl/workbook.xml" in ZipFile(source).namelist()
+    with suppress(OSError, BadZipFile), open_file(source) as stream:  # it may be standard input
+        return "xl/workbook.xml" in ZipFile(stream).namelist()
     return False
 
 

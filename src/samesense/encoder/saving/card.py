@@ -18,6 +18,7 @@ from huggingface_hub.repocard import metadata_load
 from samesense.encoder.names import DEFAULT, local_folder
 from samesense.errors import ModelError
 from samesense.files import write_text
+from samesense.results import code, plain
 from samesense.types import Result
 
 FILE = "README.md"
@@ -75,7 +76,7 @@ def write_card(folder: Path, card: Card) -> None:
     stated = _stated(card.base) | _asked(card.license, card.language)
     front = _front_matter(card, stated)
     parts = [
-        f"# {card.name}",
+        f"# {plain(card.name)}",
         _introduction(card),
         _table(["", ""], _facts(folder, card, stated)),
         "## Use",
@@ -137,14 +138,14 @@ def _rights(stated: Mapping[str, Any]) -> list[list[str]]:
     """Return the rows of licence and language."""
     language = stated.get("language")
     listed = ", ".join(language) if isinstance(language, list) else language
-    return [["licence", str(stated.get("license") or UNKNOWN)], ["language", str(listed or UNKNOWN)]]
+    return [["licence", plain(str(stated.get("license") or UNKNOWN))], ["language", plain(str(listed or UNKNOWN))]]
 
 
 def _stated(base: str) -> dict[str, Any]:
     """Return what the card of the base says of itself; nothing where there is none on this machine."""
     try:
         folder = local_folder(base)
-    except ModelError:
+    except (ModelError, OSError, ValueError, RuntimeError):  # also a name that no folder can have
         return {}
     return {} if folder is None else _metadata(folder)
 
@@ -161,7 +162,7 @@ def _base_id(base: str, stated: Mapping[str, Any]) -> str | list[str] | None:
     """Return the base as the hub knows it: itself, or the base of a folder that has one."""
     if base == DEFAULT:
         return DEFAULT_ID
-    if not Path(base).expanduser().exists():
+    if not _is_there(base):
         return base
     found: str | list[str] | None = stated.get("base_model")
     return found
@@ -210,14 +211,15 @@ def _introduction(card: Card) -> str:
         what = "A cross-encoder, which reads two texts together and scores the similarity of sentences"
     elif card.pretrained:
         what = "A language model, to be trained for the similarity of sentences before use"
-    return f"{what}: `{_short(card.base)}`, {card.method}, by samesense."
+    return f"{what}: {code(_short(card.base))}, {plain(card.method)}, by samesense."
 
 
 def _facts(folder: Path, card: Card, stated: Mapping[str, Any]) -> list[list[str]]:
     made = ", ".join(f"{name} {number}" for name, number in card.versions.items())
-    rows = [["base model", str(_base_id(card.base, stated) or _short(card.base))], ["method", card.method]]
+    rows = [["base model", plain(str(_base_id(card.base, stated) or _short(card.base)))]]
+    rows += [["method", plain(card.method)]]
     rows += [["dimensions", str(dim)] for dim in [_dimensions(folder)] if dim]
-    return rows + _rights(stated) + ([["made with", made]] if made else [])
+    return rows + _rights(stated) + ([["made with", plain(made)]] if made else [])
 
 
 def _dimensions(folder: Path) -> int | None:
@@ -245,7 +247,7 @@ def _use(card: Card) -> str:
 def _data(card: Card) -> list[str]:
     if not card.data:
         return []
-    rows = [[one.part, one.name, f"{one.rows:,}", f"`{one.sha256[:16]}`"] for one in card.data]
+    rows = [[plain(one.part), plain(one.name), f"{one.rows:,}", f"`{one.sha256[:16]}`"] for one in card.data]
     note = "The hash is the beginning of the SHA-256 of the rows as they were read."
     return ["## Data", _table(["part", "name", "rows", "hash"], rows), note]
 
@@ -263,12 +265,12 @@ def _evaluation(card: Card) -> list[str]:
         start = before.get((row.dataset, row.subset, row.metric))
         interval = "" if row.low is None or row.high is None else f"{100 * row.low:.1f} to {100 * row.high:.1f}"
         shown = "" if start is None else f"{100 * start.value:.2f}"
-        lines.append([row.dataset, row.metric, f"{100 * row.value:.2f}", interval, shown, f"{row.n:,}"])
+        lines.append([plain(row.dataset), plain(row.metric), f"{100 * row.value:.2f}", interval, shown, f"{row.n:,}"])
     protocols = dict.fromkeys(row.protocol for row in rows)
     return [
         "## Evaluation",
         _table(["data", "metric", "x100", "95 % interval", "before", "n"], lines),
-        "How: " + " / ".join(protocols) + ".",
+        "How: " + plain(" / ".join(protocols)) + ".",
     ]
 
 
@@ -278,7 +280,9 @@ def _whole(results: Sequence[Result]) -> list[Result]:
 
 
 def _settings(card: Card) -> list[str]:
-    given = [[name, f"`{_short(value)}`"] for name, value in card.settings.items() if value not in (None, (), [], {})]
+    given = [
+        [plain(name), code(_short(value))] for name, value in card.settings.items() if value not in (None, (), [], {})
+    ]
     return ["## Settings", _table(["setting", "value"], given)] if given else []
 
 
@@ -286,8 +290,17 @@ def _short(value: object) -> str:
     """Return a value in which a path is cut to its last part: where it lay is nobody else's business."""
     if isinstance(value, list | tuple):
         return ", ".join(map(_short, value))
-    path = Path(value).expanduser() if isinstance(value, str) else None
-    return path.resolve().name if path is not None and value and path.exists() else str(value)
+    if not isinstance(value, str) or not value or not _is_there(value):
+        return str(value)
+    return Path(value).expanduser().resolve().name
+
+
+def _is_there(name: str) -> bool:
+    """Return whether there is a file or folder of a name; no for one that none can have."""
+    try:
+        return Path(name).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -49,6 +49,7 @@ from samesense.inference.onnx.format import (
 )
 from samesense.inference.onnx.graph import check_modules, graph_inputs, write_graph, write_int8
 from samesense.metrics import spearman
+from samesense.results import plain
 from samesense.types import Embeddings, Encode, Floats, Scores
 
 LEAST_COSINE = 0.9999
@@ -280,7 +281,7 @@ def _told(description: Description) -> str:
         found, drift = description.parity[name], description.drift
         moved = ""
         if drift is not None:
-            moved = f"; Spearman x100 {drift.points[name]:+.2f} on {drift.pairs} pairs of {drift.data}"
+            moved = f"; Spearman x100 {drift.points[name]:+.2f} on {drift.pairs} pairs of {plain(drift.data)}"
         lines.append(
             f"- `{GRAPHS[name]}`, {graph.bytes / 1e6:.1f} MB: the least cosine of a vector with that of torch in "
             f"float32 is {found.least_cosine:.6f} over {found.texts} texts{moved}"

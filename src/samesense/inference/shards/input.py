@@ -20,7 +20,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 from samesense.inference.rows import joined, kept_columns, schema_of, table_of
 from samesense.inference.stream import check_line, refuse_columns
-from samesense.urls import is_file, state, whole
+from samesense.urls import is_file, is_pipe, state, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,6 +106,10 @@ def check_files(names: Sequence[str]) -> list[str]:
             raise ConfigError(
                 "Shards are read by their place in files, and standard input has none; received -. Write it to a file "
                 "first."
+            )
+        if is_pipe(name):
+            raise ConfigError(
+                f"Shards are read by their place in files, and {name} is a pipe. Write what it brings to a file first."
             )
         if not is_file(name):
             raise missing_file(name)

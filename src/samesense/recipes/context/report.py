@@ -40,6 +40,7 @@ from samesense.reports.store import read_run
 from samesense.reports.sweeps import difference_table
 from samesense.reports.tables import markdown, markdown_table
 from samesense.reports.verdict import verdict as verdict_lines
+from samesense.results import plain
 from samesense.training import manifest
 from samesense.types import Pair, TaskResult
 
@@ -197,9 +198,9 @@ def write_report(output: Path) -> None:
     compared = (output / COMPARED).read_text(encoding="utf-8").strip()
     parts = [
         "# From documents to a model",
-        describe_kept(kept),
+        plain(describe_kept(kept)),
         "## Beside the start",
-        *stages["evaluation"]["summary"],
+        *map(plain, stages["evaluation"]["summary"]),
         *([figures] if any(row.task != TASK for row in results) else []),
         *(["Paired bootstrap, adjusted by Holm.", compared] if compared else []),
         "## Stages",

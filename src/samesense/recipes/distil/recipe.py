@@ -77,7 +77,7 @@ def run(
         reports.append(report_student(output, settings, train.texts, evaluated))
         known = {tests[0].name} if tests else set()  # on which the run itself evaluates the student
         results = [row for row in reports[0].results if row.seed is None or row.dataset not in known]
-        return results, {KEPT: reports[0].content(), SECTIONS: {"Distilled": reports[0].text()}}
+        return results, {KEPT: reports[0].content(), SECTIONS: {"Distilled": reports[0].section()}}
 
     def prepared(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:
         return replace(prepare(model, job), after_training=report)

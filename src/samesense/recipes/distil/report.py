@@ -19,6 +19,7 @@ from samesense.execution.speed import ROUNDS, Speed, time_in_turns
 from samesense.inference.models.load import load
 from samesense.recipes.distil.settings import DistilSettings
 from samesense.reports.tables import markdown
+from samesense.results import plain
 from samesense.types import Encode, Result
 
 logger = logging.getLogger(__name__)
@@ -54,17 +55,23 @@ class StudentReport:
     results: list[Result]
     notes: list[str]
 
-    def table(self) -> str:
-        """Return the lines as a Markdown table; Spearman x100."""
+    def table(self, *, marked: bool = True) -> str:
+        """Return the lines as a Markdown table; Spearman x100. Names are escaped unless ``marked``, as for people."""
         names = list(self.lines[0].spearman)
         numeric = [*names, *(["mean"] if len(names) > 1 else []), *_FIGURES]
         if not names:
             numeric.remove("quality kept")
-        return markdown(["model", *numeric], [_cells(line, numeric) for line in self.lines], numeric=numeric)
+        return markdown(
+            ["model", *numeric], [_cells(line, numeric) for line in self.lines], numeric=numeric, marked=marked
+        )
 
     def text(self) -> str:
         """Return table and notes."""
         return "\n\n".join([self.table(), *self.notes])
+
+    def section(self) -> str:
+        """Return table and notes for a card, in which names are no markup."""
+        return "\n\n".join([self.table(marked=False), *map(plain, self.notes)])
 
     def content(self) -> dict[str, Any]:
         """Return what the manifest says of it."""

@@ -20,7 +20,8 @@ from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import rank
 from samesense.reports.store import Run
 from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
-from samesense.reports.tables import TitledTable, markdown_grids, plain
+from samesense.reports.tables import TitledTable, markdown_grids
+from samesense.results import plain
 
 Curves = dict[str, dict[str, dict[int, Curve]]]
 
@@ -91,11 +92,11 @@ def _tables(report: Report, left_out: Mapping[str, Sequence[str]]) -> str:
         parts.append(markdown_grids(report.grids()))
     if report.comparisons:
         parts.append(f"{plain(report.marks())}\n")
-        parts.append(f"## Differences from {report.reference}\n\n{difference_table(report.comparisons)}\n")
-    parts += [f"## {table.title}\n\n{table.markdown()}\n" for table in report.tables]
+        parts.append(f"## Differences from {plain(report.reference)}\n\n{difference_table(report.comparisons)}\n")
+    parts += [f"## {plain(table.title)}\n\n{table.markdown()}\n" for table in report.tables]
     for title, lines in {**left_out, "Warnings about the data": report.warnings}.items():
         if lines:
-            parts.append(f"## {title}\n\n" + "".join(f"- {line}\n" for line in lines))
+            parts.append(f"## {title}\n\n" + "".join(f"- {plain(line)}\n" for line in lines))
     return "\n".join(parts)
 
 
