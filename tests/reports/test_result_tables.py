@@ -105,7 +105,7 @@ def test_wide_characters_take_two_columns():
 def test_a_name_cannot_break_the_layout():
     odd = Results([result(dataset="a|b\nc\x1b[31m")])
     assert "a|b c[31m" in str(odd).split("\n")[2]
-    assert "| a\\|b c[31m |" in markdown_table(odd).split("\n")[2]
+    assert "| a\\|b c\\[31m |" in markdown_table(odd).split("\n")[2]
 
 
 def test_a_bar_in_the_name_of_a_column_makes_no_further_one():

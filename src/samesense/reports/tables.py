@@ -37,10 +37,13 @@ def markdown(header: list[str], rows: Rows, numeric: Collection[str], *, marked:
     """Lay out cells as a Markdown table.
 
     Markup in a cell is escaped, unless the cells are ``marked`` up, and a vertical bar always; columns named in
-    ``numeric`` are set flush right.
+    ``numeric`` are figures, which are set flush right and as they are.
     """
     rule = ["---:" if name in numeric else "---" for name in header]
-    header, *rows = ([cell if marked else plain(cell) for cell in row] for row in [header, *rows])
+    if not marked:
+        names = [name not in numeric for name in header]
+        rows = [[plain(cell) if name else cell for cell, name in zip(row, names, strict=True)] for row in rows]
+        header = [plain(cell) for cell in header]
     escaped = [[cell.replace("|", "\\|") for cell in row] for row in [header, rule, *rows]]
     return "\n".join("| " + " | ".join(row) + " |" for row in escaped)
 
