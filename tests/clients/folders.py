@@ -24,7 +24,7 @@ from samesense.encoder.assembly.build import build, set_prompt
 from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.assembly.cross import as_scores
 from samesense.encoder.encode import encode
-from samesense.encoder.forward.batching import default_prompt
+from samesense.encoder.forward.routes import default_prompt
 from samesense.encoder.maps.whitening import Whitening, append_whitening
 from samesense.encoder.saving.storage import save
 from samesense.inference.onnx.export import export
@@ -282,7 +282,7 @@ EXPORTED = (
 """Kinds that are exported too."""
 
 
-def write_exports(home: Path, folders: dict[str, Path]) -> None:
-    """Export some kinds below ``home``, with graphs of both sizes."""
+def write_exports(saved: Path, home: Path) -> None:
+    """Export some of the kinds below ``saved``, with graphs of both sizes, to below ``home``."""
     for name in EXPORTED:
-        export(str(folders[name]), home / name, int8=True)
+        export(str(saved / name), home / name, int8=True)
