@@ -20,9 +20,10 @@ That was 2.0e-7 over 50 queries and 400 texts in batches of 1 to 200 (all-MiniLM
 """
 
 NOISE = {"bfloat16": 4e-3, "onnx-int8": 2e-2, "float16": 1e-4}
-"""How far arithmetic moves a cosine with the texts beside it, four times what was measured; float32 stays below TIE.
+"""How far arithmetic moves a cosine with the texts beside it; float32 stays below TIE.
 
-bfloat16: 1.1e-3 (all-MiniLM-L6-v2); int8, which takes its scale from all texts of a batch: see benchmarks/LOG.md.
+bfloat16: four times what was measured, 1.1e-3 (all-MiniLM-L6-v2). int8, which takes its scale from all texts of a
+batch, and vectors kept in float16 were not measured: these are upper estimates.
 """
 
 
