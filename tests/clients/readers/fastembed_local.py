@@ -21,4 +21,4 @@ def rows(known):
 
 
 if __name__ == "__main__":
-    main(rows)
+    main(rows, "fastembed", "onnxruntime")
