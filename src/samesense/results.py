@@ -170,7 +170,7 @@ def one_line(text: str) -> str:
 
 def plain(text: str) -> str:
     """Return text in which Markdown sees no markup; a mark before a space, as in "p < 0.001", is none."""
-    return re.sub(r"[\\`*_~\[\]>&]|<(?! )", r"\\\g<0>", one_line(text))
+    return re.sub(r"[\\`*~\[\]>&]|<(?! )|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\\g<0>", one_line(text))
 
 
 def code(text: str) -> str:
