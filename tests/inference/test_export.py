@@ -266,7 +266,7 @@ def models_that_cannot_be_recorded(folder):
     pooling = Pooling(32, "mean")
     tokenizer = trunk.tokenizer.backend_tokenizer
     words = StaticEmbedding(tokenizer, embedding_dim=32)
-    yield [Router.for_query_document([words], [trunk, pooling])], "begins with a transformer or with static words"
+    yield [Router.for_query_document([words], [trunk, pooling])], "has a Router with routes"
     yield [BoW(["dog", "cat"])], "this model begins with BoW"
     yield [trunk, LSTM(32, 8), Pooling(16, "mean")], "cannot hold a module of the kind LSTM"
     yield [trunk, CNN(32, 8, [1, 3], [1, 1]), Pooling(16, "mean")], "cannot hold a module of the kind CNN"
