@@ -136,3 +136,13 @@ def test_pretraining_reads_documents_in_another_encoding(tiny_trunk, tmp_path, m
     with pytest.raises(DataError, match="text must be UTF-8"):
         samesense.pretrain("texts.txt", model=str(tiny_trunk), output="run", **short)
     samesense.pretrain("texts.txt", model=str(tiny_trunk), output="run", encoding="cp1251", **short)
+
+
+def test_an_option_by_which_nothing_was_read_is_warned_of(words, tmp_path, capsys):
+    (tmp_path / "texts.jsonl").write_text('{"text": "plain"}\n{"text": "text"}\n')
+    _, _, err = run_command(capsys, "encode", words, "texts.jsonl", "--delimiter", "bar", "--header", "no")
+    assert "--delimiter and --header had no effect: no file that was read is a table of text" in err
+    _, _, err = run_command(capsys, "encode", words, "texts.jsonl", "--encoding", "latin1")
+    assert "no effect" not in err
+    _, _, err = run_command(capsys, "encode", words, "texts.csv", "--columns", "column2", *FLAGS)
+    assert "no effect" not in err

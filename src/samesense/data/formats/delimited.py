@@ -17,7 +17,7 @@ from typing import Literal
 from samesense.data.formats.columns import KNOWN_NAMES, plain
 from samesense.data.formats.label_values import is_number, is_quantity
 from samesense.data.formats.lines import CARRIAGE_RETURNS, LONGEST_ROW, Line
-from samesense.data.formats.options import DELIMITERS, TableOptions, current_options
+from samesense.data.formats.options import DELIMITERS, FIELD_OPTIONS, TableOptions, current_options
 from samesense.data.formats.quoting import MOST_LINES, Record, say_quoted, split_quoted, tsv_records
 from samesense.errors import DataError
 
@@ -94,7 +94,7 @@ def rows_in_form(path: str | Path, form: Form, lines: Iterable[Line]) -> Iterato
 
 def read_fields(path: str, lines: Iterable[Line], width: int) -> Iterator[Record]:
     """Yield the rows of tab-separated lines without a header, by the rules of ``.tsv`` and the options."""
-    options = current_options()
+    options = current_options(*FIELD_OPTIONS)
     delimiter = options.delimiter or "\t"
     form = Form(delimiter, options.quoting or ("tsv" if delimiter == "\t" else "csv"), width=width)
     records = _records(path, lines, form)
@@ -105,7 +105,7 @@ def read_fields(path: str, lines: Iterable[Line], width: int) -> Iterator[Record
 
 def _opened(suffix: str, path: str, lines: Iterable[Line]) -> tuple[Form, Iterator[Record]]:
     """Return how a file is read and its records but for the header."""
-    options = current_options()
+    options = current_options(*FIELD_OPTIONS)
     first, lines = _peeked(lines)
     said = _said_mark(first) if suffix == ".csv" else ""
     before = 1 if said else 0

@@ -118,7 +118,7 @@ def numbered_lines(
 
 def _recoded(stream: IO[bytes] | BufferedIOBase, source: str) -> IO[bytes] | BufferedIOBase:
     """Return a stream in UTF-8, of a file in the encoding of the options."""
-    encoding = current_options().encoding
+    encoding = current_options("encoding").encoding
     return stream if encoding is None else in_utf8(stream, encoding, source)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,6 +12,8 @@ from functools import wraps
 from typing import Literal, ParamSpec, TypeVar, get_args
 
 from samesense.errors import ConfigError
+
+logger = logging.getLogger(__name__)
 
 Quoting = Literal["csv", "none"]
 """``csv``: a field in double quotes is one text, with quotes in it doubled. ``none``: a quote is a character."""
@@ -85,10 +88,18 @@ def _encoding(name: str) -> str | None:
 
 _BY_THE_RULES = TableOptions()
 _OPTIONS: ContextVar[TableOptions] = ContextVar("table_options", default=_BY_THE_RULES)
+_APPLIED: ContextVar[frozenset[str]] = ContextVar("applied_options", default=frozenset())
+
+FIELD_OPTIONS = ("quoting", "delimiter", "header")
+"""Options of files that are tables of fields; ``encoding`` is of all files of text."""
 
 
-def current_options() -> TableOptions:
-    """Return the options by which files of the user are read now; see :func:`table_options`."""
+def current_options(*applied: str) -> TableOptions:
+    """Return the options by which files of the user are read now; see :func:`table_options`.
+
+    ``applied`` are the names of those that the file at hand is read by.
+    """
+    _APPLIED.set(_APPLIED.get().union(applied))
     return _OPTIONS.get()
 
 
@@ -96,13 +107,25 @@ def current_options() -> TableOptions:
 def table_options(options: TableOptions | None = None) -> Iterator[None]:
     """Have files read by these options in the ``with`` block, the same for all files of a command; by default by none.
 
-    Files of the library itself, such as held-out pairs in a run folder, are read under ``table_options()``.
+    Files of the library itself, such as held-out pairs in a run folder, are read under ``table_options()``. An option
+    by which no file was read is warned of.
     """
-    token = _OPTIONS.set(_BY_THE_RULES if options is None else options)
+    options = options or _BY_THE_RULES
+    token, applied = _OPTIONS.set(options), _APPLIED.set(frozenset())
     try:
         yield
+        _warn_of_unused(options, _APPLIED.get())
     finally:
         _OPTIONS.reset(token)
+        _APPLIED.reset(applied)
+
+
+def _warn_of_unused(options: TableOptions, applied: frozenset[str]) -> None:
+    unused = [name for name in OPTIONS if getattr(options, name) is not None and name not in applied]
+    if unused:
+        names = " and ".join(f"`{name}`" for name in unused)
+        kind = "of text" if unused == ["encoding"] else "a table of text, such as .csv and .tsv"
+        logger.warning(f"{names} had no effect: no file that was read is {kind}.")
 
 
 OPTIONS = tuple(field.name for field in fields(TableOptions))
