@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.encoder import unread
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.pieces import differ_unread
-from samesense.encoder.unread import READS_ALL, counted, says_unread
 from samesense.encoder.windows import unread_of
+from samesense.execution import unread
+from samesense.execution.unread import READS_ALL, counted, says_unread
 from tests.command import run_command
 
 LONG = "the cat sleeps " * 40  # 120 words; the model reads 64 tokens

@@ -3,9 +3,9 @@ import gzip
 import numpy as np
 import pytest
 
-from samesense.encoder.unread import counted
 from samesense.encoder.vectors.lookup import SIF_A, WORD, WordVectors, read_words
 from samesense.errors import ModelError
+from samesense.execution.unread import counted
 
 TABLE = {
     "the": [1.0, 0.0],

@@ -11,8 +11,8 @@ from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered, rereadable
 from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.data.kinds import MEANINGS, Told, tell
-from samesense.encoder.unread import says_unread
 from samesense.errors import ConfigError, DataError
+from samesense.execution.unread import says_unread
 
 if TYPE_CHECKING:
     from samesense.data import PairData

@@ -11,7 +11,7 @@ from samesense.api.use import texts_of
 from samesense.choices import check_choice
 from samesense.data.formats.memory import Source
 from samesense.data.formats.options import Header, Quoting, reads_tables
-from samesense.encoder.unread import says_unread
+from samesense.execution.unread import says_unread
 
 if TYPE_CHECKING:
     from samesense.encoder.windows import Chunk

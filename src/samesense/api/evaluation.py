@@ -11,8 +11,8 @@ from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import check_choice, check_columns, check_named
 from samesense.data.formats.memory import Source, as_sources, names_among
 from samesense.data.formats.options import Header, Quoting, reads_tables
-from samesense.encoder.unread import says_unread
 from samesense.execution.progress import stage
+from samesense.execution.unread import says_unread
 
 if TYPE_CHECKING:
     from samesense.data import PairData

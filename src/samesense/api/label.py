@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, in_memory, name_of, names_among, rereadable
 from samesense.data.formats.options import Header, Quoting, reads_tables
-from samesense.encoder.unread import says_unread
 from samesense.errors import ConfigError, DataError, MissingExtraError
+from samesense.execution.unread import says_unread
 from samesense.inference.names import place_of, split_kind
 
 if TYPE_CHECKING:

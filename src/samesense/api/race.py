@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from samesense.api.data import Scale
 from samesense.data.formats.memory import Source
 from samesense.data.formats.options import Header, Quoting, reads_tables
-from samesense.encoder.unread import says_unread
+from samesense.execution.unread import says_unread
 
 if TYPE_CHECKING:
     from samesense.recipes.race.board import RaceResult

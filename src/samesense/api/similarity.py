@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from samesense.choices import check_choice
-from samesense.encoder.unread import says_unread
 from samesense.errors import ConfigError, DataError
+from samesense.execution.unread import says_unread
 from samesense.types import Precision
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
 from samesense.data.formats.options import Header, Quoting, reads_tables
-from samesense.encoder.unread import says_unread
 from samesense.errors import ConfigError
+from samesense.execution.unread import says_unread
 
 if TYPE_CHECKING:
     from samesense.recipes.distil.recipe import Distillate

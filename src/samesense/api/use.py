@@ -12,8 +12,8 @@ from samesense.api.data import labelled_pairs
 from samesense.choices import check_choice, check_columns, check_named
 from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
 from samesense.data.formats.options import Header, Quoting, reads_tables
-from samesense.encoder.unread import name_rows, says_unread
 from samesense.errors import ConfigError, DataError, ModelError
+from samesense.execution.unread import name_rows, says_unread
 from samesense.failures import DAMAGED
 from samesense.hashes import rows_hash
 

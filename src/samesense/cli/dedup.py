@@ -80,7 +80,7 @@ def dedup(
         json: print what came out as a JSON object; the rows go to files.
     """
     import samesense
-    from samesense.encoder.unread import name_rows
+    from samesense.execution.unread import name_rows
     from samesense.inference.names import place_of
     from samesense.inference.stream import read_usable
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables

@@ -133,7 +133,7 @@ def _one_file(
     if output != "-" and not is_url(output):
         check_place(local(output), [*names, place_of(model)])
     texts, kept = read_with(names, columns, "" if form == "npy" else keep, drop_bad_rows=drop_bad_rows)
-    from samesense.encoder.unread import name_rows
+    from samesense.execution.unread import name_rows
     from samesense.inference.models.load import load
 
     name_rows(texts)

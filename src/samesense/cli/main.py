@@ -18,10 +18,10 @@ from samesense import __version__
 from samesense.cli.colour import painted
 from samesense.cli.output import as_flags, show_messages
 from samesense.cli.streams import drop_output, flush_output, output_is_broken, stand_in_for_closed
-from samesense.encoder.unread import counted
 from samesense.errors import ConfigError, SamesenseError
 from samesense.execution.progress import show_what_goes_on, stage
 from samesense.execution.threads import TOKENIZERS, keep_freed_memory, let_threads_sleep
+from samesense.execution.unread import counted
 from samesense.failures import system_reason
 from samesense.inference.models.optional_deps import needs_torch
 from samesense.urls import take_pipes

@@ -19,10 +19,10 @@ from samesense.cli.colour import painted
 from samesense.data.formats.lines import without_breaks
 from samesense.data.formats.memory import Name
 from samesense.data.formats.options import Header, Quoting, TableOptions, table_options
-from samesense.encoder.unread import current
 from samesense.errors import ConfigError
 from samesense.execution.progress import heard
 from samesense.execution.ranks import is_main
+from samesense.execution.unread import current
 from samesense.types import Precision
 
 Columns = Annotated[

@@ -15,8 +15,8 @@ from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.encoder.forward.reading import Watch
 from samesense.encoder.forward.routes import say_default_route
-from samesense.encoder.unread import note
 from samesense.execution.onednn import fast_linear
+from samesense.execution.unread import note
 from samesense.types import Embeddings, Encode, Precision, TaskName
 
 CPU_TOKENS = 1024
@@ -42,7 +42,7 @@ def encode(
     bfloat16 where the processor computes in it. ``batch_tokens`` are those of one forward, padding included; they
     change speed and memory, not the order. ``on_progress`` is called with the number of texts just finished.
 
-    Texts that are not read whole are counted (:mod:`samesense.encoder.unread`). One of which the tokenizer makes no
+    Texts that are not read whole are counted (:mod:`samesense.execution.unread`). One of which the tokenizer makes no
     token has the vector of zeros. Of a model that tells queries from documents, the texts are those of ``task``, as
     sentence-transformers' ``encode_query`` and ``encode_document`` have them. ModelError if a text is not a string.
     """

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from samesense.encoder.pieces import Pieces, whole
-from samesense.encoder.unread import Unread
+from samesense.execution.unread import Unread
 from samesense.types import Embeddings
 
 LETTERS_A_TOKEN = 16

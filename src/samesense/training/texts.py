@@ -12,7 +12,7 @@ from transformers import TrainerCallback, TrainerState
 from samesense.encoder.forward.batching import tokenised
 from samesense.encoder.forward.grad_cache import Features
 from samesense.encoder.forward.reading import Watch
-from samesense.encoder.unread import note
+from samesense.execution.unread import note
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class TrainingTexts:
         return features
 
     def note_unread(self) -> None:
-        """Count what the model does not read of the texts, each once; see :mod:`samesense.encoder.unread`."""
+        """Count what the model does not read of the texts, each once; see :mod:`samesense.execution.unread`."""
         if self._watch is not None:
             self._watch.unread.texts = len(self._seen)
             note(self._watch.unread, self.model)

@@ -21,9 +21,9 @@ from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.encoder.forward.reading import PairWatch
 from samesense.encoder.forward.routes import default_prompt
 from samesense.encoder.model_files import Modules, SentenceTransformersConfig, TransformersConfig, read_model_file
-from samesense.encoder.unread import note
 from samesense.errors import ModelError
 from samesense.execution.progress import progress_bar, without_bars
+from samesense.execution.unread import note
 from samesense.execution.weights import checked_weights
 from samesense.failures import opening
 from samesense.schemas import Schema

@@ -16,9 +16,9 @@ from samesense.encoder.forward.grad_cache import Features
 from samesense.encoder.forward.routes import input_of, longest_of, prompt_of
 from samesense.encoder.pieces import Cutter, Pieces
 from samesense.encoder.tokens import reading_by, unknown_id
-from samesense.encoder.unread import Unread
 from samesense.encoder.windows import Reading, Span
 from samesense.errors import ModelError
+from samesense.execution.unread import Unread
 from samesense.types import Pair, TaskName
 
 PAIR_ADDS = 3

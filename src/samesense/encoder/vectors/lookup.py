@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.encoder.pieces import Pieces
-from samesense.encoder.unread import Unread, note
 from samesense.encoder.vectors.stored import stored_rows
 from samesense.errors import DataError, ModelError
+from samesense.execution.unread import Unread, note
 from samesense.failures import DAMAGED
 from samesense.files import parse_json
 from samesense.parquet import ParquetTable, values_of
@@ -142,7 +142,7 @@ class WordVectors:
     A text is cut into words: runs of letters and digits, with the English endings n't and 's, 're and the like apart,
     and marks of punctuation one by one. A word is looked up as it stands, then in lower case. Unknown words are left
     out. A text of no known word has the mean of all word vectors, so that it has a place without pointing anywhere;
-    such texts are counted (:mod:`samesense.encoder.unread`).
+    such texts are counted (:mod:`samesense.execution.unread`).
 
     ``sif`` weights a word by a / (a + p), p its share in running text by Zipf's law: the most frequent word comes
     first. Of repeated words the first counts; ``protocol`` says all of this in words. ModelError if there is not one

@@ -12,9 +12,9 @@ import numpy as np
 from samesense.data.formats.files import text_problem
 from samesense.encoder.cosine import cosine_score, unit
 from samesense.encoder.embedding_cache import EmbeddingCache
-from samesense.encoder.unread import note
 from samesense.encoder.windows import Reading, Windows, cut_texts, unread_of
 from samesense.errors import DataError, ModelError
+from samesense.execution.unread import note
 from samesense.inference.models.backends import Choice
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.types import Embeddings, Encode, Pair, Score, Scores, TaskName
@@ -258,7 +258,7 @@ class Model:
         return self.reading if by_task is None else by_task(task)
 
     def look(self, texts: Sequence[str], task: TaskName | None = None) -> None:
-        """Count what is not read of texts whose vectors are there already; see :mod:`samesense.encoder.unread`."""
+        """Count what is not read of texts whose vectors are there already; see :mod:`samesense.execution.unread`."""
         note(unread_of(list(dict.fromkeys(texts)), self.reading_for(task)), self._embedder)
 
     def windows(self, texts: Sequence[str], task: TaskName | None = None) -> Windows:

@@ -24,9 +24,9 @@ from samesense.encoder.forward.routes import (
 )
 from samesense.encoder.names import PROMPTS
 from samesense.encoder.saving.storage import model_identity
-from samesense.encoder.unread import note
 from samesense.encoder.windows import Reading
 from samesense.execution.threads import torch_threads
+from samesense.execution.unread import note
 from samesense.types import Embeddings, Precision, TaskName
 
 

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from samesense.encoder.each_once import each_once, token_batches
 from samesense.encoder.names import PROMPTS
 from samesense.encoder.tokens import reading_by, unknown_id
-from samesense.encoder.unread import Unread, note
 from samesense.encoder.windows import Reading
 from samesense.errors import ModelError
 from samesense.execution.threads import cores
+from samesense.execution.unread import Unread, note
 from samesense.failures import first_line
 from samesense.files import read_json
 from samesense.inference.onnx.format import (

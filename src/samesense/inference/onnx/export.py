@@ -31,9 +31,9 @@ from samesense.encoder.names import resolve
 from samesense.encoder.saving.card import FILE as CARD
 from samesense.encoder.saving.card import Card, add_section, is_ours, write_card
 from samesense.encoder.saving.storage import check_free, save
-from samesense.encoder.unread import counted
 from samesense.errors import DataError, MissingExtraError, ModelError
 from samesense.execution.progress import stage
+from samesense.execution.unread import counted
 from samesense.files import replacing_folder, write_text
 from samesense.inference.onnx.encoder import OnnxEncoder, cut_to, read_texts
 from samesense.inference.onnx.format import (

@@ -24,7 +24,6 @@ from pydantic import Field
 from threadpoolctl import threadpool_limits
 
 from samesense.encoder.cosine import checked_rows, unit
-from samesense.encoder.unread import Unread, counted, note
 from samesense.encoder.vectors.quantize import Quantizer, VectorType
 from samesense.encoder.windows import Chunk
 from samesense.errors import DataError, ModelError
@@ -35,6 +34,7 @@ from samesense.execution.settings import Settings
 from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
 from samesense.execution.threads import torch_threads
+from samesense.execution.unread import Unread, counted, note
 from samesense.failures import DAMAGED
 from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder, embedder_of
