@@ -152,5 +152,5 @@ def test_of_very_many_columns_the_first_are_named(tmp_path, caplog):
     )
     assert len(read_pairs(path)) == 2
     (message,) = warned(caplog)
-    assert "'note 9' and '290 others' hold texts" in message
+    assert "'note 9' and 290 more hold texts" in message
     assert len(message) < 400 + len(str(path))

@@ -19,6 +19,7 @@ from samesense.data.formats.columns import (
     TEXT_PAIRS,
     first_of,
     first_pair_of,
+    listed,
     plain,
     quoted,
     resolve_columns,
@@ -33,11 +34,14 @@ from samesense.data.formats.list_cells import is_list, refuse_lists
 from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
 from samesense.data.formats.sources import list_rows
 from samesense.data.formats.text_columns import (
+    MOST_LOOKED_INTO,
+    MOST_NAMED,
     SNIFFED_ROWS,
     example,
     example_of_three,
     guessed_pairs,
     holding_texts,
+    holds_texts,
     named_column,
     names_in,
     refuse_text,
@@ -185,7 +189,7 @@ def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
         return "classes" if len(names) == 2 else "pairs"
     if any(is_list(cells.get(name)) for name in names[1:] for _, cells in rows):
         return "tuples"
-    texts = last in holding_texts(rows) and not repeats(rows, last)
+    texts = holds_texts(rows, last) and not repeats(rows, last)
     if len(names) == 2:
         return "tuples" if texts else "classes"
     return "tuples" if texts and plain(last) not in NEGATIVE_NAMES else "pairs"
@@ -258,7 +262,7 @@ def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
 
 def _told_texts(rows: Sequence[Row], texts: Sequence[str], single: str | None, source: str) -> Told | None:
     """Return which column is read of a table of texts, and that others are not; ``None`` if several may be meant."""
-    refuse_lists(rows, texts, source)
+    refuse_lists(rows, texts[:MOST_LOOKED_INTO], source)
     if len(texts) == 1 and single is None:
         refuse_text(texts, source, rows)
     try:
@@ -287,6 +291,8 @@ def _guess(kind: DataKind, columns: Sequence[str], by: str) -> Told:
 
 
 def _and(names: Sequence[str]) -> str:
+    if len(names) > MOST_NAMED:
+        return listed(names, MOST_NAMED)
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
@@ -303,8 +309,7 @@ def _layout_of_texts(rows: Sequence[Row], source: str) -> Layout | None:
     layout = _layout(names_in(rows), source)
     if layout is None or plain(layout.anchor) in ANCHOR_NAMES:
         return layout
-    texts = holding_texts(rows)
-    held = (name in texts or any(is_list(cells.get(name)) for _, cells in rows) for name in layout.names)
+    held = (holds_texts(rows, name) or any(is_list(cells.get(name)) for _, cells in rows) for name in layout.names)
     return layout if all(held) else None
 
 

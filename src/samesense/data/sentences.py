@@ -11,6 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from samesense.data.documents import holds_documents, read_documents
+from samesense.data.formats.columnar import row_names
 from samesense.data.formats.columns import (
     NEGATIVE_NAMES,
     SINGLE_NAMES,
@@ -230,9 +231,9 @@ def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[st
     layouts: dict[tuple[str, ...], list[str]] = {}  # rows of JSON need not all have the same
     seen = list(islice(rows, SNIFFED_ROWS))
     for number, cells in chain(seen, rows):
-        names = tuple(cells)
+        names = row_names(cells)
         if names not in layouts:
-            alike = [row for row in seen if tuple(row[1]) == names]
+            alike = [row for row in seen if row_names(row[1]) == names]
             place = f"{source}, row {number}" if layouts else source
             layouts[names] = _text_columns(names, columns, place, [] if layouts else alike)
             refuse_lists(alike, layouts[names], place)

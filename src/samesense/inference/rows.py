@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.data.formats.columns import spelled_names
+from samesense.data.formats.columns import listed, spelled_names
 from samesense.data.formats.files import Row, leads_to
 from samesense.data.formats.text_columns import names_in
 from samesense.data.sentences import rows_with_texts, usable_rows
@@ -72,7 +72,7 @@ def _named(names: Sequence[str], name: str, source: str) -> str:
     found = name if name in names else spelled_names(names).get(name.casefold())
     if found is None:
         raise DataError(
-            f"{source}: `keep` names {name!r}, which this source does not have. Its columns: {', '.join(names)}."
+            f"{source}: `keep` names {name!r}, which this source does not have. Its columns: {listed(names)}."
         )
     return found
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from samesense.data.formats.columns import SINGLE_NAMES, first_of, spelled_names
+from samesense.data.formats.columns import SINGLE_NAMES, first_of, listed, spelled_names
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
 from samesense.data.formats.label_values import to_number
 from samesense.data.formats.labels import Scale
@@ -93,7 +93,7 @@ def _columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str
     if text is None or label is None:
         raise DataError(
             f"{source}: labelled sentences need a text column ({', '.join(SINGLE_NAMES)}) and a label column "
-            f"({', '.join(LABEL_NAMES)}). Its columns: {', '.join(names)}. Rename them, or add a header line."
+            f"({', '.join(LABEL_NAMES)}). Its columns: {listed(names)}. Rename them, or add a header line."
         )
     return text, label
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from samesense.data.formats.columns import is_index
+from samesense.data.formats.columns import is_index, listed
 from samesense.data.formats.delimited import refuse_repeated
 from samesense.data.formats.lines import LONGEST_ROW
 from samesense.errors import DataError
@@ -27,6 +27,7 @@ class _Block(Protocol):
     """Rows that stand together, column by column."""
 
     names: tuple[str, ...]
+    known: frozenset[str]
 
     def value(self, name: str, offset: int) -> object:
         """Return the cell of a row, from 0, in a column; KeyError if there is no such column."""
@@ -68,7 +69,7 @@ class Cells(Mapping[str, object]):
         return len(self._block.names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._block.names
+        return name in self._block.known
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,7 +81,12 @@ class Cells(Mapping[str, object]):
         return self._block.may_hold_texts(name)
 
     def __repr__(self) -> str:
-        return f"Cells({', '.join(self._block.names)})"
+        return f"Cells({listed(self._block.names)})"
+
+
+def row_names(cells: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the names of a row's columns: one object for all rows of a table that is stored by columns."""
+    return cells.names if isinstance(cells, Cells) else tuple(cells)
 
 
 def may_hold_texts(cells: Mapping[str, object], name: str) -> bool:
@@ -106,6 +112,7 @@ class ArrowBlock:
         converted: Mapping[str, Callable[[Any], object]] | None = None,
     ) -> None:
         self.names = tuple(name for name in table.column_names if not is_index(name))
+        self.known = frozenset(self.names)
         self._table = table
         self._source = source
         self._first = first
@@ -120,7 +127,7 @@ class ArrowBlock:
     def value(self, name: str, offset: int) -> object:
         """Return the cell of a row in a column."""
         if name not in self._columns:
-            if name not in self.names:
+            if name not in self.known:
                 raise KeyError(name)
             column = [value for chunk in self._table.column(name).chunks for value in self._decoded(name, chunk)]
             convert = self._converted.get(name)
@@ -208,10 +215,11 @@ def parquet_rows(path: str | Path, first: int = 0) -> Iterator[tuple[int, Cells]
     table = ParquetTable(path)
     refuse_repeated(table.path, list(table.names))
     names = tuple(name for name in table.names if not is_index(name))
+    known = frozenset(names)
     for index, start in enumerate(table.starts):
         rows = table.sizes[index]
         if start + rows > first:
-            group = _Group(table, index, names)
+            group = _Group(table, index, names, known)
             for offset in range(rows):
                 yield start + offset + 1, Cells(group, offset)
 
@@ -219,8 +227,9 @@ def parquet_rows(path: str | Path, first: int = 0) -> Iterator[tuple[int, Cells]
 class _Group:
     """A group of rows of a Parquet file."""
 
-    def __init__(self, table: ParquetTable, index: int, names: tuple[str, ...]) -> None:
+    def __init__(self, table: ParquetTable, index: int, names: tuple[str, ...], known: frozenset[str]) -> None:
         self.names = names
+        self.known = known
         self._table = table
         self._index = index
         self._columns: dict[str, _Column] = {}
@@ -229,7 +238,7 @@ class _Group:
         """Return the cell of a row in a column."""
         column = self._columns.get(name)
         if column is None:
-            if name not in self.names:
+            if name not in self.known:
                 raise KeyError(name)
             column = self._columns[name] = _Column(self._table, self._index, name)
         if column.values is not None and column.start <= offset < column.end:

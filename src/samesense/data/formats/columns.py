@@ -74,6 +74,12 @@ IDENTIFIERS = frozenset(("id", "idx", "index", "split", "uuid", "guid", "url", "
 """Names of columns that say nothing of a row's texts."""
 
 
+MOST_LISTED = 30
+"""Columns that an error names of a table."""
+
+LONGEST_NAME = 100
+"""Characters of the name of a column in a list of them; a text may stand where a name belongs."""
+
 _ROW_NAMES = re.compile(r"__index_level_\d+__")
 
 
@@ -239,7 +245,7 @@ def _overridden(
     if len(wanted) != 3 or "" in wanted or len(set(wanted)) != 3:
         raise ConfigError(
             f"{source}: `columns` takes three different names, first,second,label; received {override!r}. Its columns: "
-            f"{_listed(names)}. Example: `columns` {shown or 'question1,question2,is_duplicate'}"
+            f"{listed(names)}. Example: `columns` {shown or 'question1,question2,is_duplicate'}"
         )
     found = [name if name in names else spelled.get(plain(name)) for name in wanted]
     needed = 3 if labelled else 2
@@ -247,7 +253,7 @@ def _overridden(
     if absent:
         raise DataError(
             f"{source}: `columns` names {', '.join(map(repr, absent))}, which this source does not have. "
-            f"Its columns: {_listed(names)}. Use three of these{f', such as `columns` {shown}' if shown else ''}."
+            f"Its columns: {listed(names)}. Use three of these{f', such as `columns` {shown}' if shown else ''}."
         )
     first, second = str(found[0]), str(found[1])
     third = found[2]
@@ -260,7 +266,7 @@ def _overridden(
 
 
 def _missing(names: Sequence[str], source: str, what: str, example: str) -> DataError:
-    said = f"{source}: {what} could not be found. Its columns: {_listed(names)}."
+    said = f"{source}: {what} could not be found. Its columns: {listed(names)}."
     if example:
         what = "two texts and the label" if example.count(",") == 2 else "two texts that belong together"
         return DataError(f"{said} Name {what}: `columns` {quoted(example)}")
@@ -279,11 +285,18 @@ def quoted(columns: str) -> str:
 
 def _unlabelled(names: Sequence[str], source: str) -> DataError:
     return DataError(
-        f"{source}: these rows have no label. Its columns: {_listed(names)}. Pairs with only positives are trained on "
+        f"{source}: these rows have no label. Its columns: {listed(names)}. Pairs with only positives are trained on "
         "by `method` supmpn `tuples` ragged; CoSENT needs labels or negatives. Add a column 'negative' or 'label', or "
         "name an existing one with `columns` first,second,label."
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) if names else "none"
+def listed(names: Sequence[str], most: int = MOST_LISTED) -> str:
+    """Return names of columns for a message: the first of them, each cut short, and how many more there are.
+
+    >>> listed(["a", "b", "c", "d"], 2)
+    'a, b and 2 more'
+    """
+    shown = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in names[:most]]
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(shown) + more if names else "none"

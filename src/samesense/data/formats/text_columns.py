@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from samesense.data.formats.columnar import Cells, may_hold_texts
 from samesense.data.formats.columns import (
@@ -19,6 +20,7 @@ from samesense.data.formats.columns import (
     first_pair_of,
     identifies,
     is_distance,
+    listed,
     plain,
     quoted,
     sides_of,
@@ -38,6 +40,9 @@ SNIFFED_ROWS = 1000
 
 _SNIFFED_CELLS = 1_000_000  # of a table of very many columns, fewer rows are looked at
 _FEWEST_SNIFFED = 20
+
+MOST_LOOKED_INTO = 200
+"""Columns of a table that are read only to tell which ones hold texts."""
 
 MOST_WORDS = 4
 """Words of the name of a column; of more it is a text, in a table without a header line, and of as many if those that
@@ -84,16 +89,26 @@ def names_in(rows: Iterable[Row]) -> list[str]:
 
 
 def holding_texts(rows: Sequence[Row]) -> list[str]:
-    """Return the columns that hold texts: not numbers, nor labels, identifiers or parts by their names."""
+    """Return the columns that hold texts: not numbers, nor labels, identifiers or parts by their names.
+
+    Where a table that is stored by columns has more than :data:`MOST_LOOKED_INTO` that may hold them, all of these.
+    """
     seen = _sniffed(rows)
-    return [
-        name
-        for name in names_in(seen)
-        if may_hold_texts(seen[0][1], name)
-        and plain(name) not in _NO_TEXTS
-        and not identifies(name)
-        and _are_texts([cells.get(name) for _, cells in seen])
-    ]
+    possible = [name for name in names_in(seen) if _may_hold_texts(seen, name)]
+    if seen and isinstance(seen[0][1], Cells) and len(possible) > MOST_LOOKED_INTO:
+        return possible  # to read them all would cost far more than those that are needed
+    return [name for name in possible if _are_texts([cells.get(name) for _, cells in seen])]
+
+
+def holds_texts(rows: Sequence[Row], name: str) -> bool:
+    """Return whether a column holds texts, as :func:`holding_texts` says it; no other is read."""
+    seen = _sniffed(rows)
+    return bool(seen) and _may_hold_texts(seen, name) and _are_texts([cells.get(name) for _, cells in seen])
+
+
+def _may_hold_texts(rows: Sequence[Row], name: str) -> bool:
+    """Return whether the name and the type of a column are such as texts have."""
+    return may_hold_texts(rows[0][1], name) and plain(name) not in _NO_TEXTS and not identifies(name)
 
 
 def _sniffed(rows: Sequence[Row]) -> Sequence[Row]:
@@ -136,18 +151,17 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
         refuse_lists(rows, found, source)
         refuse_text(found, source, rows, "; or, of one text a line, end the name of the file in .txt")
         return found[0]
-    shown = ", ".join(names) or "none"
-    what = f"several columns hold texts ({', '.join(found)})" if found else "no column of texts could be found"
+    what = f"several columns hold texts ({listed(found)})" if found else "no column of texts could be found"
     raise DataError(
-        f"{source}: {what}. Its columns: {shown}. Name the one to read: `columns` "
+        f"{source}: {what}. Its columns: {listed(names)}. Name the one to read: `columns` "
         + (quoted(_longest(rows, found)) if found else "NAME")
     )
 
 
 def _longest(rows: Sequence[Row], names: Sequence[str]) -> str:
     """Return the first of some columns that has texts of many words; the texts of two are rarely of one length."""
-    words = {name: _words(rows, name) for name in names}
-    return next(name for name in names if 2 * words[name] >= max(words.values()))
+    words = {name: _words(rows, name) for name in names[:MOST_LOOKED_INTO]}
+    return next(name for name in words if 2 * words[name] >= max(words.values()))
 
 
 def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherwise: str = "") -> None:
@@ -158,14 +172,15 @@ def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherw
     """
     if split_suffix(source)[0] not in (".tsv", ".csv") or current_options().header is not None:
         return
+    line = _FirstLine(rows)
     for name in columns:
-        if _seems_text(name, rows) or (len(name.split()) == MOST_WORDS >= _words(rows, name) and not _named(rows)):
+        if line.has_text(name) or (len(name.split()) == MOST_WORDS >= _words(rows, name) and not line.holds_names):
             raise DataError(
                 f"{source}: the first line of a table names its columns, and {name!r} seems to be a text. Add a header "
                 f"line{otherwise}. If it is the name of a column: `columns` {quoted(','.join(columns))}"
             )
 
-    if columns and not _named(rows) and all(_looks_like_cells(name, rows) for name in columns):
+    if columns and not line.holds_names and all(_looks_like_cells(name, rows) for name in columns):
         names = "names" if len(columns) > 1 else "name"
         raise DataError(
             f"{source}: the first line may be a row of data: {_and(columns)} {'are' if len(columns) > 1 else 'is'} no "
@@ -213,31 +228,56 @@ def _words(rows: Sequence[Row], name: str) -> int:
     return lengths[len(lengths) // 2] if lengths else MOST_WORDS + 1
 
 
-def _seems_text(name: str, rows: Sequence[Row]) -> bool:
-    """Return whether the name of a column seems to be a text: by its length or its end, which names may have too.
+class _FirstLine:
+    """The names of the columns of a table, which may be texts, or a row of data, where it has no line of names."""
 
-    ``What is your question?`` beside other names is a name, unless most of its column ends like it.
-    """
-    end, words = name.strip()[-1:], len(name.split())
-    if (end not in _ENDS and words <= MOST_WORDS) or _named(rows):
-        return False
-    if words > MOST_WORDS:
-        return True
-    others = [other for other in names_in(rows[:SNIFFED_ROWS]) if other != name]
-    if all(_is_code(other) or other.strip()[-1:] in _ENDS or len(other.split()) > MOST_WORDS for other in others):
-        return True
-    alike = [str(cells.get(name) or "").strip()[-1:] == end for _, cells in rows[:SNIFFED_ROWS]]
-    return 2 * sum(alike) > len(alike)
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = _sniffed(rows)
+
+    @cached_property
+    def holds_names(self) -> bool:
+        """Whether it is sure to hold names: above nothing but numbers or dates stands a word."""
+        columns: dict[str, list[str]] = {}
+        for _, cells in self._rows:
+            for name, cell in cells.items():
+                if cell not in (None, ""):
+                    columns.setdefault(name, []).append(str(cell).strip())
+        return any(name.strip() and not _is_code(name) and all(map(_is_code, own)) for name, own in columns.items())
+
+    @cached_property
+    def _unusual(self) -> set[str]:
+        """The names that may as well be texts, numbers or dates."""
+        return {name for name in self._names if _is_code(name) or _ends(name) or len(name.split()) > MOST_WORDS}
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return names_in(self._rows)
+
+    def has_text(self, name: str) -> bool:
+        """Return whether the name of a column seems to be a text: by its length or its end, which names may have too.
+
+        ``What is your question?`` beside other names is a name, unless most of its column ends like it.
+        """
+        words = len(name.split())
+        if (not _ends(name) and words <= MOST_WORDS) or self.holds_names:
+            return False
+        if words > MOST_WORDS or self._unusual.issuperset(self._names):
+            return True
+        end = name.strip()[-1:]
+        alike = [str(cells.get(name) or "").strip()[-1:] == end for _, cells in self._rows]
+        return 2 * sum(alike) > len(alike)
+
+    def is_data(self, texts: Sequence[str]) -> bool:
+        """Return whether it may be a row of data, where ``texts`` are its columns of texts."""
+        if any(is_number(name) or self.has_text(name) for name in self._names[:MOST_LOOKED_INTO]):
+            return True
+        few = texts[:MOST_LOOKED_INTO]
+        return bool(few) and not self.holds_names and all(_looks_like_cells(name, self._rows) for name in few)
 
 
-def _named(rows: Sequence[Row]) -> bool:
-    """Return whether the first line is sure to hold names: above nothing but numbers or dates stands a word."""
-    columns: dict[str, list[str]] = {}
-    for _, cells in rows[:SNIFFED_ROWS]:
-        for name, cell in cells.items():
-            if cell not in (None, ""):
-                columns.setdefault(name, []).append(str(cell).strip())
-    return any(name.strip() and not _is_code(name) and all(map(_is_code, own)) for name, own in columns.items())
+def _ends(name: str) -> bool:
+    """Return whether a name ends like a sentence."""
+    return name.strip()[-1:] in _ENDS
 
 
 def named_column(names: Sequence[str], columns: str, source: str) -> str:
@@ -248,7 +288,7 @@ def named_column(names: Sequence[str], columns: str, source: str) -> str:
     if "," in columns:
         raise ConfigError(f"{source}: one text a row is read here, so that `columns` takes one name; got {columns!r}.")
     raise DataError(
-        f"{source}: `columns` names {columns!r}, which this source does not have. Its columns: {', '.join(names)}. "
+        f"{source}: `columns` names {columns!r}, which this source does not have. Its columns: {listed(names)}. "
         "Name one."
     )
 
@@ -256,10 +296,8 @@ def named_column(names: Sequence[str], columns: str, source: str) -> str:
 def example(rows: Sequence[Row]) -> str:
     """Return a guess at ``columns`` for an error, first,second,label, or two texts if nothing may be a label."""
     names, texts = names_in(rows[:SNIFFED_ROWS]), _different_texts(rows)
-    if any(is_number(name) or _seems_text(name, rows) for name in names):
-        return ""  # the header is a row of data
-    if texts and not _named(rows) and all(_looks_like_cells(name, rows) for name in texts):
-        return ""  # it may be one
+    if rows and not isinstance(rows[0][1], Cells) and _FirstLine(rows).is_data(texts):
+        return ""
     spelled = spelled_names(names)
     known = first_pair_of(TEXT_PAIRS, spelled)
     pair = [spelled[name] for name in known] if known else texts[:2]
@@ -276,6 +314,8 @@ def example_of_three(rows: Sequence[Row]) -> str:
 def _different_texts(rows: Sequence[Row]) -> list[str]:
     """Return the columns of texts but for those of few values, such as classes, if that leaves two."""
     texts = holding_texts(rows)
+    if len(texts) > MOST_LOOKED_INTO:
+        return texts
     different = [name for name in texts if len(rows) < 4 or not repeats(rows, name)]
     return different if len(different) > 1 else texts
 
@@ -317,7 +357,7 @@ def triplet_columns(rows: Sequence[Row]) -> list[str] | None:
     if len(positives) != 1 or len(negatives) != 1 or anchor is None:
         return None
     columns = [anchor, positives[0], negatives[0]]
-    return columns if set(columns) <= set(holding_texts(rows)) else None
+    return columns if all(holds_texts(rows, name) for name in columns) else None
 
 
 def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
@@ -374,20 +414,17 @@ def say_unread(
     _UNREAD.add(key)
     named = [name for name in others if plain(name) not in _NO_TEXTS]
     texts = [name for name in named if _is_unread_text(seen, name)]
-    rest = [name for name in named if name not in set(texts)]
+    held = set(texts)
+    rest = [name for name in named if name not in held]
     if texts:
-        subject = f"column {_and(texts)} holds" if len(texts) == 1 else f"columns {_and(_few(texts))} hold"
+        many = listed([repr(name) for name in texts], MOST_NAMED) if len(texts) > MOST_NAMED else _and(texts)
+        subject = f"column {many} holds" if len(texts) == 1 else f"columns {many} hold"
         logger.warning(
             f"{source}: {subject} texts and {'is' if len(texts) == 1 else 'are'} not read; read "
             f"{'is' if len(columns) == 1 else 'are'} {_and(columns)}. {fix or 'To read others: `columns`'}"
         )
     if rest and metadata:
-        logger.info(f"{source}: not read: {', '.join(_few(rest))}")
-
-
-def _few(names: Sequence[str]) -> list[str]:
-    more = len(names) - MOST_NAMED
-    return [*names[:MOST_NAMED], f"{more} others"] if more > 0 else list(names)
+        logger.info(f"{source}: not read: {listed(rest, MOST_NAMED)}")
 
 
 def _is_unread_text(rows: Sequence[Row], name: str) -> bool:
@@ -399,7 +436,7 @@ def _is_unread_text(rows: Sequence[Row], name: str) -> bool:
         return False
     if not isinstance(rows[0][1], dict):
         return True
-    held = _are_texts([cells.get(name) for _, cells in rows])
+    held = _are_texts([cells.get(name) for _, cells in _sniffed(rows)])
     return held and (len(rows) < 4 or not repeats(rows, name))
 
 
@@ -412,8 +449,12 @@ def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]
     """Return the column beside a pair that may be a label: by its name, or the first that varies and holds no texts."""
     others = [name for name in saying(names_in(rows[:SNIFFED_ROWS]), pair) if not is_distance(name)]
     named = first_of((*CLASS_NAMES, *LABEL_NAMES), spelled_names(others))
-    varied = [name for name in others if name not in texts and _vary(rows, name)]
-    return named or min(varied, key=lambda name: _doubt_of_labels(rows, name), default=None)
+    if named is not None:
+        return named
+    held = set(texts)
+    looked_into = [name for name in others if name not in held][:MOST_LOOKED_INTO]
+    varied = [name for name in looked_into if _vary(rows, name)]
+    return min(varied, key=lambda name: _doubt_of_labels(rows, name), default=None)
 
 
 def _doubt_of_labels(rows: Sequence[Row], name: str) -> tuple[bool, bool, bool]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
+from samesense.data.formats.columnar import row_names
 from samesense.data.formats.columns import (
     CLASS_NAMES,
     NEGATIVE_NAMES,
@@ -15,6 +16,7 @@ from samesense.data.formats.columns import (
     anchor_beside,
     first_of,
     first_pair_of,
+    listed,
     plain,
     sides_of,
     spelled_names,
@@ -122,13 +124,13 @@ class _Reader:
         first = list(islice(rows, SNIFFED_ROWS))
         for row in chain(first, rows):
             total += 1
-            names = tuple(row[1])
+            names = row_names(row[1])
             if names not in layouts:
                 layouts[names] = layout_of(
                     names, f"{self.source}, row {row[0]}" if layouts else self.source, self.columns
                 )
                 if self.columns is None:
-                    alike = [other for other in first if tuple(other[1]) == names]
+                    alike = [other for other in first if row_names(other[1]) == names]
                     say_unread(alike, layouts[names].columns, self.source)
             layout = layouts[names]
             said, wrong = (self._tuple if layout.label is None else self._nli)(row, layout)
@@ -256,7 +258,7 @@ def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> 
     if anchor is None or not partners:
         raise DataError(
             f"{source}: an anchor and columns of positives or negatives could not be found. Its columns: "
-            f"{', '.join(names) or 'none'}. {_ACCEPTED}. Rename the columns, or name them: `columns` "
+            f"{listed(names)}. {_ACCEPTED}. Rename the columns, or name them: `columns` "
             "anchor,positive,negative"
         )
     return Layout(anchor, partners)
@@ -267,7 +269,7 @@ def _named_layout(names: Sequence[str], source: str, columns: str) -> Layout:
     if len(wanted) not in (2, 3):
         raise ConfigError(
             f"{source}: `columns` takes an anchor, a positive and perhaps a negative, or premise, hypothesis and "
-            f"label; received {columns!r}. Its columns: {', '.join(names)}."
+            f"label; received {columns!r}. Its columns: {listed(names)}."
         )
     anchor, *partners = (named_column(names, name, source) for name in wanted)
     if len(partners) == 2 and plain(partners[1]) in CLASS_NAMES:
