@@ -14,8 +14,8 @@ from samesense.context.origin.blocks import Block, joined, read_blocks, write_bl
 from samesense.context.origin.reader import Reader
 from samesense.context.origin.sampled import ContinuationScore
 from samesense.errors import ConfigError, DataError, ModelError
+from samesense.execution.unread import counted
 from tests.context.worlds import small_causal, some_documents, some_sentences, tokenizer_of
-from tests.messages import listen
 from tests.references import bank as twin
 
 
@@ -173,20 +173,24 @@ def test_cells_are_kept_by_content_and_only_new_windows_read(corpus, reader, tmp
     np.testing.assert_allclose(grown.logs, read(reader, texts, large.tails).logs, atol=1e-5)
 
 
-def test_texts_of_which_only_the_beginning_is_read_are_told(corpus, bank, reader):
-    long, said = "a very long text " * 20, listen()
+def test_texts_of_which_only_the_beginning_is_read_are_counted(corpus, bank, reader):
+    long = "a very long text " * 20
     origin = BankOrigin(corpus, bank, reader, some_blocks({"bank": 7, "own": 16}, (0.5, 0.5)), cells="means")
-    told = "of 2 texts are longer than the 128 tokens that are read of one: their ends do not count"
-    origin.encode(["short", long])
-    assert f"1 {told}" in "\n".join(said)
+    with counted(apart=True) as unread:
+        origin.encode(["short", long])
+    assert (unread.figures, unread.texts, unread.longest, unread.cut.example) == ({"cut": 1}, 2, 128, long)
     np.testing.assert_array_equal(origin.fresh().encode([long]), origin.fresh().encode([f"{long} and an end"]))
-    score, said = ContinuationScore(reader, count=2, tokens=2), listen()
-    score([(long, f"{long} end")])
-    score.explain("short", long)
-    assert f"2 {told}" in said[0] and f"1 {told}" in said[1]
-    said = listen()
-    origin.encode(["short", "others"])
-    assert not said
+    score = ContinuationScore(reader, count=2, tokens=2)
+    with counted(apart=True) as unread:
+        score([(long, f"{long} end")])
+    assert unread.figures == {"cut": 2}
+    for one in (origin, score):
+        with counted(apart=True) as unread:
+            one.explain("short", long)
+        assert (unread.figures, unread.texts) == ({"cut": 1}, 2)
+    with counted(apart=True) as unread:
+        origin.encode(["short", "others"])
+    assert not unread.any
 
 
 def test_continuations_are_drawn_after_both_and_scored_after_both(reader):

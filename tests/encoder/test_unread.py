@@ -11,7 +11,7 @@ from samesense.encoder.encode import encode
 from samesense.encoder.pieces import differ_unread
 from samesense.encoder.windows import unread_of
 from samesense.execution import unread
-from samesense.execution.unread import READS_ALL, counted, says_unread
+from samesense.execution.unread import READS_ALL, counted, say_now, says_unread
 from tests.command import run_command
 
 LONG = "the cat sleeps " * 40  # 120 words; the model reads 64 tokens
@@ -117,21 +117,6 @@ def test_counts_of_inner_calls_reach_the_command_once(loaded):
     assert set(READS_ALL) > {"encode", "dedup"}
 
 
-COMMANDS = {
-    "encode": ("encode", "M", "texts.txt", "--output", "v.npy"),
-    "shards": ("encode", "M", "texts.txt", "--shard-size", "3", "--workers", "1", "--output", "shards"),
-    "dedup": ("dedup", "texts.txt", "--model", "M", "--output", "kept.txt"),
-    "match": ("match", "texts.txt", "texts.txt", "--model", "M", "--output", "m.tsv"),
-    "mine": ("mine", "texts.txt", "--model", "M"),
-    "index": ("index", "build", "ix", "texts.txt", "--model", "M"),
-    "rerank": ("rerank", "texts.txt", "--model", "M", "--cross", "M", "--query", "cat"),
-    "similarity": ("similarity", "M", LONG, "\N{POUTING FACE}"),
-    "evaluate": ("evaluate", "M", "--data", "pairs.tsv"),
-    "compare": ("compare", "M", "--data", "pairs.tsv", "--output", "page.html"),
-    "drift": ("drift", "M", "M", "--texts", "texts.txt"),
-}
-
-
 @pytest.fixture
 def here(tmp_path, monkeypatch, sentences):
     few = [text.strip() for text in (*TEXTS[:5], *sentences[:12])]
@@ -140,15 +125,6 @@ def here(tmp_path, monkeypatch, sentences):
     (tmp_path / "pairs.tsv").write_text("score\tsentence1\tsentence2\n" + "\n".join(rows) + "\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_says_it_once(here, capsys, tiny_trunk, command):
-    words = [str(tiny_trunk) if word == "M" else word for word in COMMANDS[command]]
-    code, _, err = run_command(capsys, *words)
-    assert code == 0, err
-    assert err.count("longer than the 64 tokens that the model reads") == 1, err
-    assert err.count("hold nothing that the model knows") == 1, err
 
 
 def test_json_says_which_texts_were_not_read(here, capsys, tiny_trunk):
@@ -185,7 +161,20 @@ def test_a_server_says_it_at_the_first_text_and_at_its_end(loaded, heard):
         assert len(heard) == 1
         loaded.encode([f"dog {LONG}"])
         assert len(heard) == 1
-    assert [line[:32] for line in heard] == ["1 of 1 texts are longer than the", "2 of 3 texts are longer than the"]
+    assert [line[:32] for line in heard] == ["1 of 2 texts are longer than the", "2 of 3 texts are longer than the"]
+
+
+def test_what_was_said_is_not_said_again_unless_it_is_more(loaded, heard):
+    with counted("serve"):
+        loaded.encode([LONG])
+        loaded.encode(["cat"])
+    assert len(heard) == 1
+    with counted("label"):
+        with counted("label"):
+            loaded.encode([LONG])
+            say_now()
+        assert len(heard) == 2
+    assert len(heard) == 2
 
 
 def test_training_texts_are_counted_each_once(tiny_trunk, toy_pairs, tmp_path, capsys):

@@ -13,7 +13,7 @@ from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, in_memory, name_of, names_among, rereadable
 from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError, MissingExtraError
-from samesense.execution.unread import says_unread
+from samesense.execution.unread import say_now, says_unread
 from samesense.inference.names import place_of, split_kind
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ def label(  # noqa: PLR0913 - the flags of the command
             from samesense.inference.labelling.app import run
             from samesense.inference.labelling.desk import Desk
 
+            say_now()  # the page stays until it is stopped
             run(Desk(chosen, labels, scale), port)
         else:
             from samesense.inference.labelling.score import label_all

@@ -34,17 +34,17 @@ READS_ALL = {
 }
 """Of a command the option by which more is read, as a message begins with it."""
 
-
-LASTING = ("serve", "label")
-"""Commands that go on until they are stopped: they say it at once, and how often it was at their end."""
+LASTING = ("serve",)
+"""Commands that go on until they are stopped: they say it at once, and at their end how often it was if it was more."""
 
 
 @dataclass
 class Kind:
-    """Texts of one kind: how many, and the first."""
+    """Texts of one kind: how many, and the first, with the number of its row if that is known."""
 
     count: int = 0
     example: str = ""
+    row: int = 0
     _known: set[int] = field(default_factory=set, repr=False)
 
     def add(self, text: str) -> None:
@@ -69,13 +69,15 @@ class Unread:
         command: in which they were, or ``""``.
         texts: how many were encoded.
         longest: tokens that the model reads of a text.
+        unit: what these are, if no tokens.
         cut: texts that are longer.
         unknown: texts of which the tokenizer knows nothing.
     """
 
     def __init__(self, command: str = "") -> None:
-        self.command, self.texts, self.longest = command, 0, 0
+        self.command, self.texts, self.longest, self.unit = command, 0, 0, "tokens"
         self.cut, self.unknown = Kind(), Kind()
+        self._said: dict[str, int] = {}
         self._rows: list[tuple[Sequence[str], Sequence[int] | None]] = []
 
     @property
@@ -100,20 +102,34 @@ class Unread:
     def take(self, other: Unread) -> None:
         """Count what another has counted."""
         self.texts += other.texts
-        self.longest = max(self.longest, other.longest)
+        if other.longest > self.longest:
+            self.longest, self.unit = other.longest, other.unit
         for mine, theirs in ((self.cut, other.cut), (self.unknown, other.unknown)):
             fresh = theirs._known - mine._known
             mine.count += len(fresh) + theirs.count - len(theirs._known)
             mine._known |= fresh
-            mine.example = mine.example or theirs.example
+            if not mine.example:
+                mine.example, mine.row = theirs.example, theirs.row
         self._rows += other._rows
+
+    def among(self, texts: Sequence[str]) -> Unread:
+        """Return what was not read of some of the texts."""
+        own = Unread(self.command)
+        own.longest, own.unit = self.longest, self.unit
+        distinct = list(dict.fromkeys(texts))
+        own.texts = len(distinct)
+        for mine, all_of_it in ((own.cut, self.cut), (own.unknown, self.unknown)):
+            for text in distinct:
+                if all_of_it.has(text):
+                    mine.add(text)
+        return own
 
     def lines(self) -> list[str]:
         """Return what there is to say, in words."""
         said = []
         if self.cut.count:
             said.append(
-                f"{self.cut.count} of {self.texts} texts are longer than the {self.longest} tokens that the model "
+                f"{self.cut.count} of {self.texts} texts are longer than the {self.longest} {self.unit} that the model "
                 f"reads, and the rest of each was left out{self._such_as(self.cut)}. "
                 f"{_sentence(READS_ALL.get(self.command, '') + 'take a model that reads more, or split them')}."
             )
@@ -126,7 +142,10 @@ class Unread:
         return said
 
     def say(self) -> None:
-        """Log it."""
+        """Log it, unless it was logged before and there is no more."""
+        if self.figures == self._said:
+            return
+        self._said = self.figures
         for line in self.lines():
             logger.warning(line)
 
@@ -135,7 +154,7 @@ class Unread:
         if not text:
             return ""
         shown = repr(text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}...")
-        return f", such as row {row}: {shown}" if (row := self._row(text)) else f", such as {shown}"
+        return f", such as row {row}: {shown}" if (row := kind.row or self._row(text)) else f", such as {shown}"
 
     def _row(self, text: str) -> int:
         """Return the number of the first row with a text, from 1, or 0 if it is not known."""
@@ -184,6 +203,14 @@ def says_unread(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return saying
 
 
+def say_now() -> None:
+    """Say what the present command has counted so far; at its end it is said again only if it is more."""
+    if _commands:
+        _commands[-1].say()
+        for one in _commands:
+            one._said = _commands[-1].figures
+
+
 def current() -> Unread | None:
     """Return what the present command has counted so far."""
     return _commands[-1] if _commands else None
@@ -196,9 +223,10 @@ def note(found: Unread, model: object) -> None:
     """
     if _commands:
         command = _commands[-1]
-        if command.command in LASTING and found.any and not command.any:
-            found.say()
+        first = not command.any
         command.take(found)
+        if first and command.command in LASTING:
+            say_now()
     elif found.any and model not in _told:
         _told.add(model)
         found.say()

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from samesense.context.corpus.words import WORD_OR_MARK
 from samesense.errors import DataError, ModelError
+from samesense.execution.unread import counted, note
 from samesense.inference.models.model import Model
 from samesense.types import Floats, Marked, Pair, Scores
 
@@ -210,7 +211,9 @@ def _words(text: str, spans: Sequence[tuple[int, int]], shares: Floats) -> tuple
 
 
 def _by_occlusion(model: Model, texts: Pair, why: str) -> Explanation:
-    scores = model.scores(occluded(texts))
+    with counted(apart=True) as unread:  # of the texts themselves, not of what is left of them without a word
+        scores = model.scores(occluded(texts))
+    note(unread.among(texts), model)
     shares1, shares2 = losses(scores, texts)
     return Explanation(
         texts=texts, score=float(scores[0]), by="occlusion", why=why,

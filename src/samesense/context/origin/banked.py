@@ -132,6 +132,7 @@ class BankOrigin:
             if not text.strip():
                 raise DataError(f"Origin compares texts; text {row} is blank: {text!r}. Leave it out.")
         distinct = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+        self.reader.note_unread(list(distinct))
         vectors = joined(parts_of(self.read(list(distinct)), self._form), self.blocks)
         return vectors[[distinct[text] for text in texts]]
 
@@ -143,7 +144,6 @@ class BankOrigin:
 
     def read(self, sentences: Sequence[str]) -> Reading:
         """Return what the language model says of distinct sentences, computing only what is not kept."""
-        self.reader.warn_of_long(sentences)
         order = self.reader.order(sentences)
         logs = np.empty((len(order), *self.bank.tails.shape), dtype=np.float32)
         own = np.empty((len(order), self.reader.width), dtype=np.float32)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +17,8 @@ from samesense.context.corpus.corpus import Window
 from samesense.context.generator.base import Generator, groups_of
 from samesense.context.generator.language_models import CausalGenerator
 from samesense.errors import ConfigError, ModelError
+from samesense.execution.unread import Unread, note
 from samesense.types import Embeddings, Indices
-
-logger = logging.getLogger(__name__)
 
 PREFIXES = 8
 """Sentences of one length that are read together."""
@@ -104,14 +102,23 @@ class Reader:
         ]
         return found
 
-    def warn_of_long(self, sentences: Sequence[str]) -> None:
-        """Say how many of some sentences are read in part, if any are."""
-        cut = int((self.lengths(sentences) > self.longest).sum())
-        if cut:
-            logger.warning(
-                f"{cut} of {len(sentences)} texts are longer than the {self.longest} tokens that are read of one: "
-                "their ends do not count. Give sentences."
-            )
+    def note_unread(self, sentences: Sequence[str]) -> None:
+        """Count sentences of which the end is not read; see :mod:`samesense.execution.unread`."""
+        unread, distinct = Unread(), list(dict.fromkeys(sentences))
+        unread.texts, unread.longest = len(distinct), self.longest
+        for text, length in zip(distinct, self.lengths(distinct), strict=True):
+            if length > self.longest:
+                unread.cut.add(text)
+            if self._is_unknown(text):
+                unread.unknown.add(text)
+        note(unread, self)
+
+    def _is_unknown(self, text: str) -> bool:
+        """Return whether all tokens of a text stand for what the tokenizer does not know."""
+        unknown = self.generator.tokenizer.unk_token_id
+        if not text.strip() or unknown not in self._ids(text):
+            return False
+        return set(self.generator.ids(text, inside=False)) == {unknown}
 
     def text(self, tail: Indices) -> str:
         """Return the text of some tokens."""

@@ -103,7 +103,7 @@ class ContinuationScore:
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """Return a score a pair, ``(pairs,)``, in nats a token, 0 or less."""
-        self._reader.warn_of_long(list(dict.fromkeys(text for pair in pairs for text in pair)))
+        self._reader.note_unread([text for pair in pairs for text in pair])
         scores = np.empty(len(pairs))
         with progress_bar("score", "pair", len(pairs), leave=False, inner=True) as bar:
             for at, pair in enumerate(pairs):
@@ -113,7 +113,7 @@ class ContinuationScore:
 
     def explain(self, first: str, second: str, *, top: int = 5) -> Continuations:
         """Return what is about as probable after both texts, and what is not."""
-        self._reader.warn_of_long([first, second])
+        self._reader.note_unread([first, second])
         tails, logs = self._read(first, second)
         found = [
             Continuation(

@@ -1,0 +1,148 @@
+"""Every command that is given a model and texts says what the model does not read of them: once, of the texts given."""
+
+import json
+import random
+import re
+
+import pytest
+
+import samesense
+from samesense.cli.main import COMMANDS as ALL
+from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.build_cross import build_cross
+from samesense.encoder.saving.storage import save
+from samesense.recipes.race import entrants
+from samesense.recipes.race import run as race
+from tests.command import run_command
+from tests.conftest import WORDS
+from tests.context.worlds import small_causal, some_documents
+from tests.recipes.bank_world import SMALL
+
+LONG = "the cat sleeps " * 40  # 120 words; the encoders read 64 tokens, the language model 128 of some 600
+LONG_TEXTS = [f"{LONG}{word}" for word in ("dog", "bird", "man")]
+UNKNOWN = "\N{POUTING FACE}"
+CUT = re.compile(r"(\d+) of (\d+) texts are longer than the (\d+) tokens that the model reads.*?, such as .*?'the cat")
+SPARK = ["--max-steps", "4", "--precision", "float32"]
+
+ELSEWHERE = {
+    "quickstart": "trains on texts of its own, which are short",
+    "pretrain": "cuts documents into pieces that the model reads whole",
+    "push": "reads no texts",
+    "doctor": "has no model",
+    "augment": "has no encoder; its own test is in tests/data",
+    "serve": "goes on until it is stopped; its test is in tests/encoder/test_unread.py",
+    "sweep": "trains as train does, in processes whose messages are its own",
+}
+"""Commands that are not in the table, and why."""
+
+TABLE = {
+    "similarity": ("similarity", "M", LONG, "a cat"),
+    "similarity by a cross-encoder": ("similarity", "X", LONG, "a cat"),
+    "similarity by an Origin": ("similarity", "origin:O", LONG, "a cat"),
+    "similarity by continuations": ("similarity", "continuations:L", LONG, "a cat"),
+    "explain": ("explain", "M", LONG, "a cat"),
+    "explain by occlusion": ("explain", "M", LONG, "a cat", "--by", "occlusion"),
+    "explain a cross-encoder": ("explain", "X", LONG, "a cat"),
+    "explain an Origin": ("explain", "origin:O", LONG, "a cat"),
+    "explain continuations": ("explain", "continuations:L", LONG, "a cat"),
+    "explain by sentences": ("explain", "M", LONG, "a cat", "--by", "sentences"),
+    "encode": ("encode", "M", "texts.txt", "--output", "v.npy"),
+    "encode by an Origin": ("encode", "origin:O", "texts.txt", "--output", "v.npy"),
+    "encode shards": ("encode", "M", "texts.txt", "--shard-size", "3", "--workers", "1", "--output", "shards"),
+    "encode shards in processes": ("encode", "M", "texts.txt", "--shard-size", "9", "--workers", "2", "--output", "sh"),
+    "mine": ("mine", "texts.txt", "--model", "M"),
+    "dedup": ("dedup", "texts.txt", "--model", "M", "--output", "kept.txt"),
+    "match": ("match", "texts.txt", "texts.txt", "--model", "M", "--output", "m.tsv"),
+    "index": ("index", "build", "ix", "texts.txt", "--model", "M"),
+    "rerank": ("rerank", "texts.txt", "--model", "M", "--cross", "X", "--query", "cat"),
+    "mine-negatives": ("mine-negatives", "binary.tsv", "--model", "M", "--relative-margin", "none"),
+    "label": ("label", "texts.txt", "--scorer", "X", "--model", "M", "--pairs", "9", "--output", "labels.tsv"),
+    "label pairs at random": ("label", "pairs.tsv", "--scorer", "X", "--pairs-by", "random", "--output", "labels.tsv"),
+    "evaluate": ("evaluate", "M", "--data", "pairs.tsv"),
+    "evaluate a cross-encoder": ("evaluate", "X", "--data", "pairs.tsv"),
+    "evaluate an Origin": ("evaluate", "origin:O", "--data", "pairs.tsv"),
+    "compare": ("compare", "M", "X", "--data", "pairs.tsv", "--output", "page.html"),
+    "calibrate": ("calibrate", "M", "--data", "pairs.tsv", "--output", "c.json"),
+    "drift": ("drift", "M", "M", "--texts", "texts.txt"),
+    "whiten": ("whiten", "M", "texts.txt", "--output", "white"),
+    "export": ("export", "M", "--data", "pairs.tsv", "--output", "exported"),
+    "distil": (
+        "distil", "texts.txt", "--teacher", "M", "--student", "layers:1", "--output", "run", "--dev", "pairs.tsv",
+        *SPARK,
+    ),
+    "train": ("train", "pairs.tsv", "--model", "M", "--dev", "none", "--test", "pairs.tsv", "--output", "run", *SPARK),
+    "train a cross-encoder": (
+        "train", "pairs.tsv", "--config", "cosent-cross", "--model", "T", "--dev", "none", "--output", "run", *SPARK,
+    ),
+    "train on negatives": ("train", "binary.tsv", "--model", "M", "--dev", "none", "--output", "run", *SPARK),
+    "train on texts": (
+        "train", "texts.txt", "--method", "simcse", "--model", "M", "--dev", "none", "--output", "run", *SPARK,
+    ),
+    "train on sections": (
+        "train", "sections.jsonl", "--method", "sections", "--model", "M", "--dev", "none", "--output", "run", *SPARK,
+    ),
+    "race": ("race", "pairs.tsv", "--models", "M", "--no-at-hand", "--output", "race", "--budget", "20s"),
+    "origin": ("origin", "sections.jsonl", "--output", "made", *(
+        word for name, value in {**SMALL, "reference": 200}.items()
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    ), "--language-model", "L"),
+    "harvest": (
+        "harvest", "--origin", "O", "--pairs", "600", "--output", "h", "--min-words", "1", "--max-words", "999",
+    ),
+}  # fmt: skip
+"""Commands; M is an encoder, X a cross-encoder, T a bare transformer, L a language model and O an Origin by it."""
+
+SLOW = ("race", "origin", "harvest", "encode shards in processes", "compare", "distil", "export")
+
+
+def test_every_command_is_in_the_table_or_has_its_reason():
+    assert {words[0] for words in TABLE.values()} | set(ELSEWHERE) == set(ALL)
+    assert not {words[0] for words in TABLE.values()} & set(ELSEWHERE)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory, tiny_trunk):
+    """A folder with models and files in which three texts are long."""
+    folder = tmp_path_factory.mktemp("unread")
+    draw = random.Random(0)
+    few = [" ".join(draw.choices(WORDS, k=draw.randint(2, 9))) for _ in range(57)]
+    texts = [*few[:20], *LONG_TEXTS, *few[20:]]
+    (folder / "texts.txt").write_text("\n".join(texts) + "\n")
+    rows = [(text, f"cat {text}" if i % 6 == 5 else texts[-i - 1], i % 6) for i, text in enumerate(texts)]
+    for name, divisor in (("pairs", 1), ("binary", 5)):
+        lines = [f"{label // divisor}\t{one}\t{other}" for one, other, label in rows]
+        (folder / f"{name}.tsv").write_text("score\tsentence1\tsentence2\n" + "\n".join(lines) + "\n")
+    documents = [[*sections[0], f"{LONG_TEXTS[at % 3].strip()}."] for at, sections in enumerate(some_documents(12))]
+    lines = [
+        {"id": at, "sections": [{"sentences": part[:6]}, {"sentences": part[6:]}]} for at, part in enumerate(documents)
+    ]
+    (folder / "sections.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    save(build(str(tiny_trunk), device="cpu"), folder / "M")
+    save(build_cross(str(tiny_trunk), device="cpu"), folder / "X")
+    small_causal(folder / "L")
+    samesense.origin(str(folder / "sections.jsonl"), output=folder / "O", language_model=str(folder / "L"), **SMALL)
+    return folder
+
+
+@pytest.fixture
+def here(world, tmp_path, monkeypatch):
+    for path in world.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.slow] if case in SLOW else []) for case in TABLE]
+)
+def test_what_is_cut_is_said_once(here, capsys, tiny_trunk, monkeypatch, case):
+    monkeypatch.setattr(entrants, "LOSSES", {"scored": ("cosent",)})
+    monkeypatch.setattr(race, "FORMS", {})
+    words = [str(tiny_trunk) if word == "T" else word for word in TABLE[case]]
+    code, _, err = run_command(capsys, *words)
+    assert code == 0, err
+    assert len(CUT.findall(err)) == err.count("are longer than") == 1, err
+    cut, texts, longest = map(int, CUT.search(err).groups())
+    assert 1 <= cut <= 4 and cut < texts, err
+    by_language_model = any(word in ("L", "O", "origin:O", "continuations:L") for word in words)
+    assert longest == (128 if by_language_model else 64)
