@@ -142,6 +142,19 @@ def test_json_says_which_texts_were_not_read(here, capsys, tiny_trunk):
     assert "2 texts are close to others that differ from them in what the model did not read" in err
 
 
+def test_shards_name_the_row_of_an_example_also_if_they_are_there_already(here, capsys, tiny_trunk):
+    for _ in range(2):
+        code, _, err = run_command(
+            capsys, "encode", tiny_trunk, "texts.txt", "--shard-size", "2", "--workers", "1", "--output", "shards"
+        )
+        assert code == 0, err
+        assert (
+            f"2 of 17 texts are longer than the 64 tokens that the model reads, and the rest of each was left out, "
+            f"such as row 2: {LONG[:57] + '...'!r}" in err
+        )
+        assert f"1 of 17 texts hold nothing that the model knows, such as row 3: {TEXTS[2]!r}" in err
+
+
 def test_chunks_read_to_the_end(here, capsys, tiny_trunk):
     (here / "long.txt").write_text(f"{LONG}dog\n{LONG}dog\n{LONG}DOG\n{LONG}bird\n", encoding="utf-8")
     model = samesense.load(str(tiny_trunk), precision="float32")

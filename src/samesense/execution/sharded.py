@@ -2,7 +2,7 @@
 
     shards/00000.npy ...  each there whole or not at all
     manifest.json         what they are made of; at the end the SHA-256 of each, and what they cost
-    history.jsonl         what each took
+    history.jsonl         what each took, and what a model did not read of its texts
 
 Workers return bytes to the one process that writes, so that machines of a cluster need no disk in common.
 """
@@ -15,6 +15,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from samesense.errors import OutputError, SamesenseError
 from samesense.execution.folders import folder_at
 from samesense.execution.progress import progress_bar
 from samesense.execution.tasks import Executor, Failed, Work
+from samesense.execution.unread import Unread
 from samesense.execution.versions import changes, environment
 from samesense.hashes import content_hash
 
@@ -30,11 +32,14 @@ logger = logging.getLogger(__name__)
 MANIFEST = "manifest.json"
 HISTORY = "history.jsonl"
 SHARDS = "shards"
+UNREAD = "unread"
+"""Part of a line of the history; see :attr:`samesense.execution.unread.Unread.summary`."""
 
 MAX_FAILED = 10
 """Failed shards from which on the cause is not in the shards."""
 
 _NAME = re.compile(r"(\d{5,})(\..+)")
+_NO_FIGURES = ("sha256", UNREAD)
 _FOR_PEOPLE = ("name",)
 """What a manifest says for people to read; it may differ when a job is resumed."""
 
@@ -47,6 +52,7 @@ class Shard:
     rows: int  # in it
     seconds: float  # that the worker took
     counts: Mapping[str, int] = field(default_factory=dict)  # further figures for the history
+    unread: Mapping[str, Any] = field(default_factory=dict)  # summary of what a model did not read of its texts
 
 
 @contextmanager
@@ -131,8 +137,7 @@ class ShardedJob:
 
         ``entries`` are what the manifest says of each shard, in order.
         """
-        lines = filter(_is_whole, self.folder.lines(HISTORY))
-        history = {line["shard"]: line for line in lines}
+        history = self._history()
         shards = []
         for shard, entry in enumerate(entries):
             name = self.name(shard)
@@ -141,6 +146,21 @@ class ShardedJob:
         cost = _sums(history.values())
         self._write({**self._manifest, "status": "finished", **totals, "cost": cost, "shards": shards})
         return cost
+
+    def unread(self, texts: int, sizes: Sequence[int] = ()) -> Unread:
+        """Return what models did not read of all ``texts``, those of earlier calls included.
+
+        ``sizes`` are the rows of each shard, where an example is to have the number of its row.
+        """
+        found, starts = Unread(), [0, *accumulate(sizes)]
+        found.texts = texts
+        for shard, line in sorted(self._history().items()):
+            found.add_summary(line.get(UNREAD, {}), starts[shard] if shard < len(starts) else 0)
+        return found
+
+    def _history(self) -> dict[int, Mapping[str, Any]]:
+        """Return the last whole line of each shard."""
+        return {line["shard"]: line for line in filter(_is_whole, self.folder.lines(HISTORY))}
 
     def finished(self, count: int) -> set[int]:
         """Return the numbers of the shards that are there; OutputError for a file that is none of ``count`` shards."""
@@ -158,7 +178,8 @@ class ShardedJob:
     def _keep(self, number: int, shard: Shard) -> None:
         self.folder.write(self.name(number), shard.content)
         line = {"shard": number, "rows": shard.rows, "sha256": content_hash([shard.content])}
-        self.folder.append(HISTORY, {**line, "seconds": round(shard.seconds, 3), **shard.counts})
+        unread = {UNREAD: shard.unread} if shard.unread else {}
+        self.folder.append(HISTORY, {**line, "seconds": round(shard.seconds, 3), **shard.counts, **unread})
 
     def _note_versions(self) -> None:
         """Say so, and note it in the manifest, if shards are now made with other libraries than before."""
@@ -197,13 +218,14 @@ def _results(executor: Executor, work: Work, tasks: Iterable[int]) -> Generator[
 
 def _is_whole(line: Mapping[str, Any]) -> bool:
     """Return whether a line of the history is as it was written."""
-    numbers = [value for name, value in line.items() if name != "sha256"]
-    return {"shard", "sha256"} <= line.keys() and all(isinstance(value, int | float) for value in numbers)
+    numbers = [value for name, value in line.items() if name not in _NO_FIGURES]
+    whole = {"shard", "sha256"} <= line.keys() and isinstance(line.get(UNREAD, {}), dict)
+    return whole and all(isinstance(value, int | float) for value in numbers)
 
 
 def _sums(lines: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     sums: dict[str, float] = {}
     for line in lines:
-        for name in line.keys() - {"shard", "sha256"}:
+        for name in line.keys() - {"shard", *_NO_FIGURES}:
             sums[name] = sums.get(name, 0) + line[name]
     return {name: round(sums[name], 3) for name in sorted(sums)}

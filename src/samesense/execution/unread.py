@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
@@ -91,6 +91,26 @@ class Unread:
         counts = {"cut": self.cut.count, "unknown": self.unknown.count}
         return {name: count for name, count in counts.items() if count}
 
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What there is to say as JSON types, for :meth:`add_summary` in another process; empty for nothing."""
+        if not self.any:
+            return {}
+        kinds = {"cut": self.cut, "unknown": self.unknown}
+        parts = {name: [kind.count, self._row(kind.example), _short(kind.example)] for name, kind in kinds.items()}
+        return {"longest": self.longest, "unit": self.unit, **parts}
+
+    def add_summary(self, summary: Mapping[str, Any], rows: int = 0) -> None:
+        """Count what another process counted; its first row is behind so many ``rows``."""
+        if not summary:
+            return
+        other = Unread()
+        other.longest, other.unit = summary["longest"], summary["unit"]
+        for name, kind in (("cut", other.cut), ("unknown", other.unknown)):
+            kind.count, row, kind.example = summary[name]
+            kind.row = rows + row if row else 0
+        self.take(other)
+
     def name_rows(self, texts: Sequence[str], places: Sequence[int] | None = None) -> None:
         """Say which texts the rows of a source hold, so that an example has a number; rows count from 0."""
         self._rows.append((texts, places))
@@ -153,7 +173,7 @@ class Unread:
         text = kind.example
         if not text:
             return ""
-        shown = repr(text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}...")
+        shown = repr(_short(text))
         return f", such as row {row}: {shown}" if (row := kind.row or self._row(text)) else f", such as {shown}"
 
     def _row(self, text: str) -> int:
@@ -163,6 +183,10 @@ class Unread:
                 if other == text:
                     return 1 + (place if places is None else places[place])
         return 0
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
 def _sentence(words: str) -> str:

@@ -11,8 +11,8 @@ from transformers import TrainerCallback, TrainerState
 
 from samesense.encoder.forward.batching import tokenised
 from samesense.encoder.forward.grad_cache import Features
-from samesense.encoder.forward.reading import Watch
-from samesense.execution.unread import note
+from samesense.encoder.forward.reading import PairWatch, Watch
+from samesense.execution.unread import Unread, note
 
 logger = logging.getLogger(__name__)
 
@@ -36,16 +36,16 @@ class TrainingTexts:
         self.model = model
         self.max_length = None if max_length is None or (own is not None and own <= max_length) else max_length
         self.given = self.cut = 0
-        self._watch = Watch(model) if isinstance(model, SentenceTransformer) else None
+        self._watch = Watch(model) if isinstance(model, SentenceTransformer) else PairWatch(model)
+        self._unread = Unread()
         self._seen: set[int] = set()
+        self._pairs: set[int] = set()
 
     def __call__(self, texts: Sequence[Any], **_: Any) -> Features:
         """Return the features of the texts; what the trainer says of prompts and tasks does not count."""
         features = tokenised(self.model, texts, self.max_length)
         self.given += len(texts)
-        if self._watch is not None:
-            self._watch.look(texts, features)
-            self._seen.update(map(hash, texts))
+        self._count(texts, features)
         if self.max_length is not None and "attention_mask" in features:
             full = features["attention_mask"].sum(dim=1) >= self.max_length
             self.cut += self._longer([text for text, is_full in zip(texts, full.tolist(), strict=True) if is_full])
@@ -53,9 +53,21 @@ class TrainingTexts:
 
     def note_unread(self) -> None:
         """Count what the model does not read of the texts, each once; see :mod:`samesense.execution.unread`."""
-        if self._watch is not None:
-            self._watch.unread.texts = len(self._seen)
-            note(self._watch.unread, self.model)
+        unread = self._watch.unread if isinstance(self._watch, Watch) else self._unread
+        unread.texts = len(self._seen)
+        note(unread, self.model)
+
+    def _count(self, texts: Sequence[Any], features: Features) -> None:
+        """Look for what is not read of texts or pairs."""
+        if isinstance(self._watch, Watch):
+            self._watch.look(texts, features)
+            self._seen.update(map(hash, texts))
+            return
+        self._watch.look(features)
+        pairs = [pair for pair in dict.fromkeys(map(tuple, texts)) if hash(pair) not in self._pairs]
+        self._unread.take(self._watch.unread(pairs))
+        self._pairs.update(map(hash, pairs))
+        self._seen.update(hash(text) for pair in pairs for text in pair)
 
     def _longer(self, texts: list[Any]) -> int:
         """Return how many of the texts have a token more than the longest input."""

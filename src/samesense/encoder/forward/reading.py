@@ -167,7 +167,7 @@ class PairWatch:
             self._strange = self._strange or bool((counts[1] > 0).any() or (counts[0] <= PAIR_ADDS + 1).any())
 
     def unread(self, pairs: Sequence[Pair]) -> Unread:
-        """Return what was not read, of the pairs whose features were looked at."""
+        """Return what was not read, of the pairs whose features were looked at since it was asked last."""
         found, longest = Unread(), self._reading.longest
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         found.texts, found.longest = len(texts), longest or 0
@@ -182,4 +182,5 @@ class PairWatch:
             for text, pieces in zip(texts, self._reading.pieces_of(texts), strict=True):
                 if not pieces.known:
                     found.unknown.add(text)
+        self._full = self._strange = False
         return found

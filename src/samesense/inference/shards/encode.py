@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -34,7 +34,7 @@ from samesense.execution.settings import Settings
 from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
 from samesense.execution.threads import torch_threads
-from samesense.execution.unread import Unread, counted, note
+from samesense.execution.unread import counted, note
 from samesense.failures import DAMAGED
 from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder, embedder_of
@@ -134,11 +134,11 @@ class EncodeWork:
         texts, kept = self.source.read(shard)
         with counted(apart=True) as unread:
             rows, figures = embedded(embedder, texts, self.settings.chunk)
-        figures |= {f"unread_{kind}": count for kind, count in unread.figures.items()}
+        unread.name_rows(texts)
         quantizer = self.quantizer or Quantizer("float32", rows.shape[1])
         sink = io.BytesIO()
         write_rows(Encoded(texts, quantizer.apply(rows), quantizer, kept), sink, self.settings.format)
-        return Shard(sink.getvalue(), len(rows), time.perf_counter() - started, figures)
+        return Shard(sink.getvalue(), len(rows), time.perf_counter() - started, figures, unread.summary)
 
 
 def embedded(embedder: Embedder, texts: list[str], chunk: Chunk | None) -> tuple[Embeddings, dict[str, int]]:
@@ -205,18 +205,11 @@ def encode_shards(
         if len(dims) != 1:
             raise DataError(f"The shards in {output} are of different widths: {sorted(dims)}. Delete the folder.")
         dim = quantizer.dim if quantizer is not None else min(dims)
-        cost = job.finish([{"rows": part.rows} for part in texts.parts], dim=dim)
-    note(_unread(cost, texts.rows, embedder), embedder)
+        sizes = [part.rows for part in texts.parts]
+        cost = job.finish([{"rows": rows} for rows in sizes], dim=dim)
+        note(job.unread(texts.rows, sizes), embedder)
     figures = {name: int(cost.get(name, 0)) for name in ("cut", "windows")} if settings.chunk else {}
     return ShardSummary(texts.rows, dim, len(texts.parts), figures)
-
-
-def _unread(cost: Mapping[str, Any], rows: int, embedder: Embedder) -> Unread:
-    """Return what was not read of the texts of all shards, as their workers counted it."""
-    found = Unread()
-    found.texts, found.longest = rows, embedder.longest or 0
-    found.cut.count, found.unknown.count = (int(cost.get(f"unread_{kind}", 0)) for kind in ("cut", "unknown"))
-    return found
 
 
 def _in_the_driver(settings: ShardSettings, executor: Executor) -> ShardSettings:

@@ -23,6 +23,7 @@ from samesense.errors import ModelError
 from samesense.execution.executors import usual_workers
 from samesense.execution.sharded import Shard, sharded_job
 from samesense.execution.threads import torch_threads
+from samesense.execution.unread import counted, note
 from samesense.hashes import rows_hash
 from samesense.inference.output import Encoded, write_rows
 from samesense.recipes.harvest.folder import VECTORS
@@ -53,11 +54,11 @@ class VectorWork:
                 "this machine again."
             )
         texts = origin.corpus.sentences(self.sentences[shard * SHARD : (shard + 1) * SHARD])
-        with torch_threads(1), threadpool_limits(1, user_api="blas"):
+        with torch_threads(1), threadpool_limits(1, user_api="blas"), counted(apart=True) as unread:
             vectors = origin.fresh().encode(texts)
         sink, stored = io.BytesIO(), Quantizer("float32", vectors.shape[1])
         write_rows(Encoded(texts, stored.apply(vectors), stored), sink, "parquet")
-        return Shard(sink.getvalue(), len(texts), time.perf_counter() - started)
+        return Shard(sink.getvalue(), len(texts), time.perf_counter() - started, unread=unread.summary)
 
 
 @lru_cache(maxsize=1)
@@ -84,6 +85,7 @@ def read_vectors(
         executor = settings.choose_executor(usual_workers(missing, settings.device))
         job.make(work, executor, sizes, unit="sentence")
         cost = job.finish([{"sentences": size} for size in sizes])
+        note(job.unread(len(chosen)), origin.reader)
         vectors = np.concatenate([stored_rows(job.path(shard)) for shard in range(len(sizes))])
     logger.info(f"{len(chosen)} sentences, {cost['seconds'] / len(chosen):.2g} s of a worker each")
     return chosen, vectors

@@ -32,6 +32,7 @@ from samesense.errors import ConfigError, ModelError
 from samesense.execution.executors import usual_workers
 from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.threads import torch_threads
+from samesense.execution.unread import counted, note
 from samesense.files import read_json, write_json
 from samesense.hashes import rows_hash
 from samesense.recipes.origin.settings import LANGUAGE_MODEL, Arithmetic, OriginSettings, settled
@@ -162,10 +163,12 @@ class ReadingWork:
                 "folder to this machine again."
             )
         texts = self.sentences(shard)
+        with counted(apart=True) as unread:
+            reader.note_unread(texts)
         found = reader.read(texts, Bank.read(self.folder / BANK).tails)
         sink = io.BytesIO()
         np.savez(sink, logs=found.logs, own=found.own)
-        return Shard(sink.getvalue(), len(texts), time.perf_counter() - started)
+        return Shard(sink.getvalue(), len(texts), time.perf_counter() - started, unread=unread.summary)
 
 
 @lru_cache(maxsize=1)
@@ -186,6 +189,7 @@ def _gather(work: ReadingWork, count: int, settings: OriginSettings) -> list[str
             executor = settings.choose_executor(gpus=0 if work.device == "cpu" else 1, default_workers=usual)
             job.make(work, executor, sizes, unit="sentence")
             cost = job.finish([{"sentences": size} for size in sizes])
+            note(job.unread(count), work.reader)
     except KeyboardInterrupt:
         raise Interrupted from None
     return [f"{count} sentences, {cost['seconds'] / count:.2g} s of a worker each"]
