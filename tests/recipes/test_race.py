@@ -2,7 +2,8 @@
 
 import itertools
 import json
-from dataclasses import asdict
+import re
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from scipy.stats import spearmanr
 
 import samesense
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
+from samesense.execution.speed import Speed
 from samesense.files import write_json
 from samesense.recipes.race import cells, clock, end, entrants, forms, run
 from samesense.recipes.race.board import Line, RaceResult, cpu_of, quality_of
@@ -20,6 +22,8 @@ from samesense.recipes.race.entrants import Entrant, Start
 from samesense.recipes.race.state import Race
 from samesense.recipes.reading import Reading
 from samesense.recipes.train import plan
+from samesense.results import Results
+from samesense.types import Result
 from tests.command import run_command
 
 
@@ -158,27 +162,85 @@ def test_the_command_prints_what_the_function_gives(asked, capsys, monkeypatch):
 START = Start(name="m", model="m", static=False, speed=500.0, megabytes=90.0)
 
 
-def line(name, dev, speed, form="trained", place="there"):
-    return Line(name=name, form=form, dev=dev, low=0, high=1, speed=speed, megabytes=1, steps=1, place=place)
+def line(name, dev, speed, form="trained", place="there", rounds=()):
+    return Line(
+        name=name, form=form, dev=dev, low=0, high=1, speed=speed, megabytes=1, steps=1, place=place, rounds=rounds
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("fast", "words"), [(300.0, "about 3.0 times as fast (each timed by itself"), (110.0, "hardly faster (each timed")]
-)
-def test_speeds_that_were_not_measured_in_turns_are_not_called_exact(fast, words):
-    best, small = line("best", 0.9, 100.0), line("small", 0.89, fast)
-    result = RaceResult(folder=Path("x"), lines=[best, small], quality=best, cpu=small, spent=61, budget=90)
-    assert any(words in said for said in result.said())
+def timed(name, dev, *rounds, form="trained", place="there"):
+    return line(name, dev, sorted(rounds)[len(rounds) // 2], form, place, rounds)
+
+
+def result_of(lines, cpu, folder="x", **more):
+    return RaceResult(folder=Path(folder), lines=lines, quality=lines[0], cpu=cpu, spent=61, budget=90, **more)
+
+
+def test_speeds_have_ranges_and_those_that_were_not_measured_in_turns_are_marked():
+    best, small, other = timed("best", 0.9, 90, 100, 110), timed("small", 0.89, 280, 310, 300), line("other", 0.8, 700)
+    held = result_of([best, small, other], small)
+    assert "about 3.0 times as fast (300 (280 to 310) against 100 (90 to 110)" in "\n".join(held.said())
+    (*_, first, second, third) = held.table().splitlines()
+    assert " 100 (90 to 110) " in first and " 300 (280 to 310) " in second and " ~700 " in third
+    assert "timed in turns" in str(held) and "~ was timed by itself" in str(held)
+    assert "~" not in str(result_of([best, small], small))
+    assert "not quiet while speeds were measured (busy): compare ranges" in str(
+        result_of([best], best, disturbed="busy")
+    )
+
+
+def test_no_model_is_called_faster_where_ranges_overlap():
+    best = timed("best", 0.9, 90, 100, 110)
+    near, fast = timed("near", 0.895, 105, 150, 160), timed("fast", 0.89, 155, 200, 220)
+    assert cpu_of([best, near], 2) == best
+    assert cpu_of([best, near, fast], 2) == fast, "near may be as slow as the best"
+    sure, noisy = timed("sure", 0.895, 150, 160, 170), timed("noisy", 0.89, 165, 200, 300)
+    assert cpu_of([best, sure, noisy], 2) == sure, "of those that may be equally fast the best on dev"
+    assert cpu_of([best, line("quick", 0.89, 1e6)], 2) == best, "one that was not timed in turns is not taken"
+    large = replace(timed("large", 0.9, 900, 910, 920), megabytes=2)
+    assert quality_of([best, large]) == quality_of([large, best]) == best, "of equal ones the smallest"
+
+
+def test_names_in_the_leaderboard_are_no_markup():
+    evil = "<img src=x onerror=alert(1)>|[a](b) `c`"
+    best = timed(evil, 0.9, 90, 100, 110)
+    result = Result(
+        task="sts", dataset=evil, split="", subset="all", metric="spearman", value=0.5, n=9, protocol="cosine",
+        model=evil,
+    )  # fmt: skip
+    tested = Results([result])
+    page = result_of([best], best, notes=[f"failed: {evil}"], test=tested, folder="<b>").markdown()
+    assert not re.search(r"(?<!\\)<\w|(?<!\\)\]\(|(?<!\\)`", page), page
+    for table in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1, table
+    assert evil in str(result_of([best], best)), "people read names as they are"
+
+
+def test_models_are_timed_in_turns_once(monkeypatch):
+    opened = []
+    monkeypatch.setattr(end, "load", lambda place, **how: opened.append(place) or place)
+    monkeypatch.setattr(
+        end,
+        "measure_costs",
+        lambda models, texts: [SimpleNamespace(speed=Speed((1.0, 2.0, 3.0)), disturbed="busy") for _ in models],
+    )
+    lines = [line(str(at), 0.9 - at / 1000, float(at), place=f"place {at}") for at in range(30)]
+    made = SimpleNamespace(asked=SimpleNamespace(cpu_drop=2, budget=60), dev_texts=["a text"], state=SimpleNamespace())
+    rounds, disturbed = end.time_models(made, lines, {})
+    assert opened == ["place 0", "place 20", "place 19"], "the best, and the fastest of those that lose little"
+    assert (rounds["place 20"], disturbed) == ([1.0, 2.0, 3.0], "busy")
+    assert end.time_models(made, lines, {"speeds": rounds, "disturbed": "then"}) == (rounds, "then")
+    assert len(opened) == 3
 
 
 def test_what_is_recommended():
     best, small, fast, gone = (
-        line("a", 0.8, 10),
-        line("b", 0.79, 90),
-        line("c", 0.7, 900),
+        timed("a", 0.8, 9, 10, 11),
+        timed("b", 0.79, 80, 90, 95),
+        timed("c", 0.7, 800, 900, 950),
         line("d", 0.9, 1, place=None),
     )
-    eight = line("a, int8", 0.81, 40, form="int8")
+    eight = timed("a, int8", 0.81, 35, 40, 45, form="int8")
     board = [best, small, fast, gone, eight]
     assert quality_of(board) == best
     assert [cpu_of(board, drop).name for drop in (0.0, 0.5, 1.5, 20)] == ["a, int8", "a, int8", "b", "c"]
@@ -278,8 +340,14 @@ def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp
     put, tested = {}, []
     monkeypatch.setattr(end, "_put", lambda line, target: put.update({target.name: line.name}))
     monkeypatch.setattr(end, "_test", lambda line, test: tested.append((line.name, test.name)) or [])
+    monkeypatch.setattr(
+        end,
+        "time_models",
+        lambda cells, lines, known: ({one.name: [one.speed, one.speed + 0.1, one.speed + 0.2] for one in lines}, ""),
+    )
     lines = [
-        asdict(line(name, dev, speed)) for name, dev, speed in (("good", 0.9, 1), ("mid", 0.89, 5), ("tiny", 0.8, 9))
+        asdict(line(name, dev, speed, place=name))
+        for name, dev, speed in (("good", 0.9, 1), ("mid", 0.89, 5), ("tiny", 0.8, 9))
     ]
     state = run.State(tmp_path, {}, lines=lines)
 
@@ -345,8 +413,9 @@ def test_smaller_forms_of_the_winner(asked, monkeypatch, toy_pairs):
     monkeypatch.setattr(entrants, "RATES", {"transformer": (1e-3,)})
     held = samesense.race(**{**asked, "data": toy_pairs / "train.tsv", "cpu_drop": 100})
     assert {one.form for one in held.lines} == {"start", "trained", "int8", "layers", "static"}
-    assert held.cpu.speed == max(one.speed for one in held.lines)
-    assert held.cpu_model == held.folder / "cpu"
+    clear = [one for one in held.lines if one.timed and not one.timed.overlaps(held.quality.timed)]
+    assert held.cpu in [held.quality, *(one for one in clear if one.timed.median > held.quality.timed.median)]
+    assert held.cpu_model == held.folder / ("model" if held.cpu == held.quality else "cpu")
     backend = "onnx-int8" if held.cpu.form == "int8" else "auto"
     found = samesense.load(held.cpu_model, backend=backend, precision="auto" if backend != "auto" else "float32")
     dev = samesense.read(asked["dev"])

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from samesense.execution.progress import clock_time
-from samesense.results import Results
+from samesense.execution.speed import ROUNDS, Speed
+from samesense.reports.tables import markdown, markdown_table
+from samesense.reports.verdict import speed_text
+from samesense.results import Results, one_line, plain
 
 SHOWN = 12
 """Lines of the leaderboard that are printed: the best ones."""
@@ -25,10 +28,12 @@ class Line:
         dev: Spearman on dev, which selected.
         low: lower end of its 95 % interval.
         high: upper end.
-        speed: sentences a second that it encodes on this machine.
+        speed: sentences a second that it encodes on this machine: the median of ``rounds``, or, where there are none,
+            as it was timed by itself, which decides nothing but how many steps fit the budget.
         megabytes: of its weights.
         steps: that it was trained; 0 for an untrained start.
         place: folder or name by which it is opened; ``None`` if it is not kept.
+        rounds: sentences a second in each round in which models were timed in turns; none if it was not among them.
     """
 
     name: str
@@ -40,22 +45,46 @@ class Line:
     megabytes: float
     steps: int
     place: str | None
+    rounds: tuple[float, ...] = ()
 
+    @property
+    def timed(self) -> Speed | None:
+        """Its speed with the range, if it was timed in turns with the others."""
+        return Speed(tuple(self.rounds)) if self.rounds else None
 
-CLEARLY = 1.25
-"""Ratio of two speeds that were not measured in turns from which one model is called faster."""
+    @property
+    def speed_text(self) -> str:
+        """Its speed for people: median and range, or marked where it was timed by itself."""
+        return f"~{self.speed:,.0f}" if self.timed is None else speed_text(self.timed)
 
 
 def quality_of(lines: Sequence[Line]) -> Line:
-    """Return the model with the best score on dev, of equal ones the fastest; smaller forms of it are for a CPU."""
+    """Return the model with the best score on dev, of equal ones the smallest; smaller forms of it are for a CPU."""
     own = (line for line in lines if line.place and line.form in ("start", "trained"))
-    return max(own, key=lambda line: (line.dev, line.speed))
+    return max(own, key=lambda line: (line.dev, -line.megabytes))
+
+
+def good_enough(lines: Sequence[Line], drop: float) -> list[Line]:
+    """Return the models that are kept and lose no more than ``drop`` (Spearman x100) on dev beside the best."""
+    least = quality_of(lines).dev - drop / 100
+    return [line for line in lines if line.place and line.dev >= least]
 
 
 def cpu_of(lines: Sequence[Line], drop: float) -> Line:
-    """Return the fastest model that loses no more than ``drop`` (Spearman x100) on dev beside the best."""
-    least = quality_of(lines).dev - drop / 100
-    return max((line for line in lines if line.place and line.dev >= least), key=lambda line: (line.speed, line.dev))
+    """Return the fastest of the models that are :func:`good_enough`; the best on dev if none is known to be faster.
+
+    One is known to be faster where the ranges of the two do not overlap. Of those that may be as fast as the fastest,
+    it is the best on dev.
+    """
+    best = quality_of(lines)
+    if best.timed is None:
+        return best
+    slowest = best.timed.high
+    faster = {line: speed for line in good_enough(lines, drop) if (speed := line.timed) and speed.low > slowest}
+    if not faster:
+        return best
+    first = max(faster.values(), key=lambda speed: speed.median)
+    return max((line for line, speed in faster.items() if speed.overlaps(first)), key=lambda line: line.dev)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +100,7 @@ class RaceResult:
         spent: seconds used.
         budget: seconds there were.
         notes: what was left out, in words.
+        disturbed: why the machine was not quiet while speeds were measured, or nothing.
     """
 
     folder: Path
@@ -81,6 +111,7 @@ class RaceResult:
     budget: float
     test: Results = field(default_factory=Results)
     notes: list[str] = field(default_factory=list)
+    disturbed: str = ""
 
     @property
     def model(self) -> Path:
@@ -93,32 +124,52 @@ class RaceResult:
         return self.model if self.cpu == self.quality else self.folder / "cpu"
 
     def table(self) -> str:
-        """Return the best lines as a Markdown table, the recommended ones marked; Spearman x100."""
-        shown = [line for at, line in enumerate(self.lines) if at < SHOWN or line in (self.quality, self.cpu)]
-        header = ["model", "form", "dev", "95 % interval", "sentences/s", "MB", "steps", "recommended"]
-        return _aligned(header, [self._cells(line) for line in shown])
+        """Return the best lines as a table for people, the recommended ones marked; Spearman x100."""
+        return _aligned(_HEADER, [self._cells(line) for line in self._shown()])
+
+    def markdown(self) -> str:
+        """Return the result as a page of Markdown, in which names are no markup."""
+        table = markdown(_HEADER, [self._cells(line) for line in self._shown()], numeric=_HEADER[2:-1])
+        tested = [markdown_table(self.test)] if self.test else []
+        return "\n\n".join([table, *tested, "\n".join(f"- {plain(line)}" for line in self.said())]) + "\n"
+
+    def _shown(self) -> list[Line]:
+        return [line for at, line in enumerate(self.lines) if at < SHOWN or line in (self.quality, self.cpu)]
 
     def _cells(self, line: Line) -> list[str]:
         marks = [name for name, own in (("quality", self.quality), ("CPU", self.cpu)) if own == line]
         interval = f"{100 * line.low:.1f} to {100 * line.high:.1f}"
-        figures = [f"{100 * line.dev:.2f}", interval, f"{line.speed:,.0f}", f"{line.megabytes:.0f}", f"{line.steps:,}"]
-        return [line.name, line.form, *figures, ", ".join(marks)]
+        figures = [f"{100 * line.dev:.2f}", interval, line.speed_text, f"{line.megabytes:.0f}", f"{line.steps:,}"]
+        return [one_line(line.name), line.form, *figures, ", ".join(marks)]
 
     def said(self) -> list[str]:
         """Return, for people, what is recommended, and what the time was used for."""
         opened = ", with backend onnx-int8" if self.cpu.form == "int8" else ""
         faster, lost = self.cpu.speed / self.quality.speed, 100 * (self.cpu.dev - self.quality.dev)
-        gain = f"about {faster:.1f} times as fast" if faster >= CLEARLY else "hardly faster"
-        gain += f" (each timed by itself; compare times them in turns), dev {lost:+.2f}"
+        speeds = f"{self.cpu.speed_text} against {self.quality.speed_text} sentences a second"
+        gain = f"about {faster:.1f} times as fast ({speeds}), dev {lost:+.2f}"
+        same = "the same; no other that loses little is known to be faster"
         other = f"{self.cpu.name} ({self.cpu.form}), {gain}: {self.cpu_model}{opened}"
         too_high = "" if self.test else "; a test set would say by how much"
         return [
             *self.notes,
             f"quality: {self.quality.name} ({self.quality.form}): {self.model}",
-            f"CPU: {'the same' if self.cpu == self.quality else other}",
+            f"CPU: {same if self.cpu == self.quality else other}",
+            *self._about_speeds(),
             f"dev selected, so that its scores are somewhat too high{too_high}",
             f"time: {clock_time(self.spent)} of {clock_time(self.budget)} used",
         ]
+
+    def _about_speeds(self) -> list[str]:
+        """Return what speeds can be compared."""
+        lines = []
+        if any(line.timed for line in self._shown()):
+            lines.append(f"speeds: models timed in turns, median and range of {ROUNDS} rounds")
+        if any(line.timed is None for line in self._shown()):
+            lines.append("a speed with ~ was timed by itself, for the plan of the race: it is not to be compared")
+        if self.disturbed:
+            lines.append(f"the machine was not quiet while speeds were measured ({self.disturbed}): compare ranges")
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types."""
@@ -130,6 +181,7 @@ class RaceResult:
             "spent": round(self.spent, 1),
             "budget": self.budget,
             "notes": self.notes,
+            "disturbed": self.disturbed,
         }
 
     def __str__(self) -> str:
@@ -137,6 +189,9 @@ class RaceResult:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+
+_HEADER = ["model", "form", "dev", "95 % interval", "sentences/s", "MB", "steps", "recommended"]
 
 
 def _aligned(header: list[str], rows: list[list[str]]) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from samesense.data import PairData
 from samesense.encoder.assembly.build import build
@@ -12,12 +15,20 @@ from samesense.encoder.saving.storage import save
 from samesense.evaluation.sts import evaluate_pairs
 from samesense.files import replacing_folder, write_text
 from samesense.inference.models.load import load
-from samesense.recipes.race.board import Line, RaceResult, cpu_of, quality_of
+from samesense.recipes.compare.cost import measure_costs
+from samesense.recipes.race.board import Line, RaceResult, cpu_of, good_enough, quality_of
 from samesense.recipes.race.cells import Cells
+from samesense.recipes.race.clock import RESERVE_SHARE
 from samesense.results import Results
 from samesense.types import Result
 
 BOARD = "leaderboard.md"
+
+TIMING_SECONDS = 2.5
+"""Seconds in which a model is opened and timed in turns with others, about."""
+
+LEAST_TIMED, MOST_TIMED = 3, 8
+"""Models that are timed in turns, at least and at most; between them as the budget allows."""
 
 
 def finish(cells: Cells) -> RaceResult:
@@ -26,11 +37,13 @@ def finish(cells: Cells) -> RaceResult:
     Models are put into their folders, and evaluated on test, once: again only if others are chosen, or test is another.
     """
     state, asked = cells.state, cells.asked
-    lines = sorted(state.board(), key=lambda line: -line.dev)
+    known = state.result or {}
+    board = sorted(state.board(), key=lambda line: -line.dev)
+    rounds, disturbed = time_models(cells, board, known)
+    lines = [_timed(line, rounds.get(str(line.place), [])) for line in board]
     quality, cpu = quality_of(lines), cpu_of(lines, asked.cpu_drop)
     test = asked.planned.test
     models = [quality.name, cpu.name]
-    known = state.result or {}
     if models != known.get("models") or (test is not None and test.sha256 != known["test_sha256"]):
         _put(quality, asked.output / "model")
         shutil.rmtree(asked.output / "cpu", ignore_errors=True)
@@ -39,16 +52,52 @@ def finish(cells: Cells) -> RaceResult:
         found = [] if test is None else [row for line in dict.fromkeys([quality, cpu]) for row in _test(line, test)]
         known = state.result = {
             "models": models, "test": [row.to_dict() for row in found], "spent": cells.clock.spent,
-            "test_sha256": None if test is None else test.sha256,
+            "test_sha256": None if test is None else test.sha256, "speeds": rounds, "disturbed": disturbed,
         }  # fmt: skip
+        cells.save()
+    elif rounds != known.get("speeds"):
+        known = state.result = {**known, "speeds": rounds, "disturbed": disturbed}
         cells.save()
     result = RaceResult(
         folder=asked.output, lines=lines, quality=quality, cpu=cpu, spent=known["spent"], budget=asked.budget,
         test=Results(Result(**row) for row in known["test"]), notes=state.notes,
+        disturbed=disturbed,
     )  # fmt: skip
-    write_text(asked.output / BOARD, f"{result}\n")
+    write_text(asked.output / BOARD, result.markdown())
     write_text(asked.output / "leaderboard.json", json.dumps(result.to_dict(), indent=2, ensure_ascii=False) + "\n")
     return result
+
+
+def time_models(cells: Cells, lines: Sequence[Line], known: Mapping[str, Any]) -> tuple[dict[str, list[float]], str]:
+    """Return the sentences a second in each round of the models by their place, and why the machine was not quiet.
+
+    The best model is timed in turns with those of which one may be recommended for a CPU, the first of them by the
+    speeds that each had by itself, unless ``known`` has them all.
+    """
+    best = quality_of(lines)
+    others = sorted((line for line in good_enough(lines, cells.asked.cpu_drop) if line != best), key=_slowness)
+    most = min(MOST_TIMED, max(LEAST_TIMED, int(RESERVE_SHARE * cells.asked.budget / TIMING_SECONDS)))
+    timed = [best, *others[: most - 1]]
+    if {str(line.place) for line in timed} <= known.get("speeds", {}).keys():
+        return known["speeds"], known["disturbed"]
+    backends = [{"backend": "onnx-int8"} if line.form == "int8" else {} for line in timed]
+    models = [load(str(line.place), **how) for line, how in zip(timed, backends, strict=True)]  # type: ignore[arg-type]
+    costs = measure_costs(list(zip([str(line.place) for line in timed], models, strict=True)), cells.dev_texts)
+    rounds = {
+        str(line.place): [] if cost.speed is None else list(cost.speed.rounds)
+        for line, cost in zip(timed, costs, strict=True)
+    }
+    return rounds, next((cost.disturbed for cost in costs if cost.disturbed), "")
+
+
+def _slowness(line: Line) -> float:
+    return -line.speed
+
+
+def _timed(line: Line, rounds: Sequence[float]) -> Line:
+    """Return a line with the speed that was measured in turns, if it was."""
+    timed = replace(line, rounds=tuple(rounds))
+    return timed if timed.timed is None else replace(timed, speed=round(timed.timed.median, 1))
 
 
 def _put(line: Line, target: Path) -> None:
