@@ -387,6 +387,40 @@ class ParquetTable:
         return DataError(f"{self.path}: this is not a whole Parquet file ({reason}). {FIX}")
 
 
+def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return columns of a file whole, in Arrow: for files whose rows have to be there together.
+
+    Args:
+        path: a file.
+        columns: those that are read; all of them by default.
+
+    Raises:
+        DataError: as for :class:`ParquetTable`; also if it does not have one of the columns, or values are damaged.
+    """
+    import pyarrow as pa
+
+    table = ParquetTable(path)
+    wanted = table.names if columns is None else columns
+    absent = [name for name in wanted if name not in table.names]
+    if absent:
+        raise DataError(f"{path}: the columns {', '.join(wanted)} are needed; {', '.join(absent)} is not there.")
+    return pa.table([_whole(table, name) for name in wanted], names=list(wanted))
+
+
+def _whole(table: ParquetTable, name: str) -> pa.ChunkedArray:
+    """Return a column whose values are checked, in the type that the file names."""
+    import pyarrow as pa
+
+    kind, blocks = table.type_of(name), []
+    try:
+        for block in table.column(name):
+            block.validate(full=True)
+            blocks.append(block if block.type == kind else block.cast(kind))
+    except damage() as error:
+        raise DataError(f"{table.path}, column {name!r}: the column is damaged ({reason_of(error)}). {FIX}") from error
+    return pa.chunked_array(blocks, kind)
+
+
 def reason_of(error: BaseException) -> str:
     """Return what an error says on one line, or its class where it says nothing."""
     return shortened(error) or type(error).__name__

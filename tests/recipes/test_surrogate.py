@@ -6,10 +6,12 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
+from samesense import parquet
 from samesense.cli.main import app
 from samesense.data import read_pairs
 from samesense.data.pairs.keys import pair_key
@@ -135,10 +137,31 @@ def test_what_is_not_whole_says_what_to_do(tmp_path):
     whole = cut.read_bytes()
     for content in (b"", whole[:-30], whole[:20] + bytes(200) + whole[220:]):
         cut.write_bytes(content)
-        with pytest.raises(DataError, match=r"00001\.parquet is damaged .* Delete it"):
+        with pytest.raises(DataError, match=r"00001\.parquet.*Delete the shard"):
             read_harvest([place], settings())
     pq.write_table(pq.read_table(tmp_path / "cut" / "shards" / "00000.parquet").drop_columns(["score"]), cut)
-    with pytest.raises(DataError, match=r"00001\.parquet: a shard has the columns .*; score is not there"):
+    with pytest.raises(DataError, match=r"00001\.parquet: the columns .* are needed; score is not there"):
+        read_harvest([place], settings())
+
+
+def test_a_shard_that_would_take_far_more_memory_than_its_file_is_refused(tmp_path, monkeypatch):
+    rows = [
+        (f"{'a' * 20_000} {row}", "b" * 20_000, score, kind) for row, (_, _, score, kind) in enumerate(some_pairs(90))
+    ]
+    place = write_harvest(tmp_path / "bomb", rows)
+    monkeypatch.setattr(parquet, "LARGEST_TOTAL", 100_000)
+    monkeypatch.setattr(parquet, "TOTAL_RATIO", 10)
+    with pytest.raises(DataError, match=r"00000\.parquet, row 90, column 'sentence1': .* unpacked.*Delete the shard"):
+        read_harvest([place], settings())
+
+
+def test_a_shard_with_texts_that_are_no_utf8_is_refused(tmp_path):
+    place = write_harvest(tmp_path / "h", some_pairs(90))
+    (shard,) = Path(place).glob("shards/*")
+    table = pq.read_table(shard)
+    texts = pa.array([b"a", b"\xff\xfe", *[b"b"] * 88]).view(pa.string())
+    pq.write_table(table.set_column(0, "sentence1", texts), shard)
+    with pytest.raises(DataError, match=r"00000\.parquet.*'sentence1'.*UTF.*Delete the shard"):
         read_harvest([place], settings())
 
 

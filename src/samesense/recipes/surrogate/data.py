@@ -26,6 +26,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.execution.sharded import MANIFEST, SHARDS
 from samesense.files import read_json
 from samesense.hashes import content_hash, json_hash, rows_hash
+from samesense.parquet import FIX, read_table
 from samesense.places import JOINT, check_inside
 from samesense.recipes.harvest.folder import COLUMNS, VECTORS
 from samesense.recipes.surrogate.settings import SurrogateSettings
@@ -148,10 +149,9 @@ def _sentences(
     s squared.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     folders = [Path(source).expanduser() / VECTORS for source in sources]
-    table = pa.concat_tables([pq.read_table(file) for folder in folders for file in _whole(folder)])
+    table = pa.concat_tables([_whole_table(file) for folder in folders for file in _whole(folder)])
     share = math.sqrt(2 * settings.held_out_share)
     rows_by_text: dict[str, int] = {}  # a sentence of several harvests teaches once
     for row, text in enumerate(table["text"].to_pylist()):
@@ -213,18 +213,18 @@ def _whole(folder: Path) -> list[Path]:
 
 def _shard(file: Path) -> pa.Table:
     """Return the checked rows of one shard."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        absent = [name for name in COLUMNS if name not in pq.read_schema(file).names]
-        if absent:
-            raise DataError(f"{file}: a shard has the columns {', '.join(COLUMNS)}; {', '.join(absent)} is not there.")
-        table = pq.read_table(file, columns=list(COLUMNS))
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{file} is damaged ({error}). Delete it, and give the command that made it again.") from error
+    table = _whole_table(file, COLUMNS)
     _check(table, file)
     return table
+
+
+def _whole_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return a shard, its memory bounded by its size: a hash in the same folder does not say who made it."""
+    try:
+        return read_table(file, columns)
+    except DataError as error:
+        said = str(error).removesuffix(FIX).rstrip()
+        raise DataError(f"{said} Delete the shard, and give the command that made it again.") from error
 
 
 def _check(table: pa.Table, file: Path) -> None:
