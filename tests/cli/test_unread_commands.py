@@ -18,6 +18,7 @@ from tests.command import run_command
 from tests.conftest import WORDS
 from tests.context.worlds import small_causal, some_documents
 from tests.recipes.bank_world import SMALL
+from tests.recipes.test_origin import SMALL as RETRIEVED
 
 LONG = "the cat sleeps " * 40  # 120 words; the encoders read 64 tokens, the language model 128 of some 600
 LONG_TEXTS = [f"{LONG}{word}" for word in ("dog", "bird", "man")]
@@ -87,13 +88,26 @@ TABLE = {
         word for name, value in {**SMALL, "reference": 140}.items()
         for word in (f"--{name.replace('_', '-')}", str(value))
     ), "--language-model", "L"),
+    "origin with retrieved contexts": ("origin", "sections.jsonl", "--output", "made", *(
+        word for name, value in {**RETRIEVED, "max_tokens": 65}.items()
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    )),
     "harvest": (
         "harvest", "--origin", "O", "--pairs", "600", "--output", "h", "--min-words", "1", "--max-words", "999",
     ),
 }  # fmt: skip
 """Commands; M is an encoder, X a cross-encoder, T a bare transformer, L a language model and O an Origin by it."""
 
-SLOW = ("race", "origin", "harvest", "encode shards in processes", "compare", "distil", "export")
+SLOW = (
+    "race",
+    "origin",
+    "origin with retrieved contexts",
+    "harvest",
+    "encode shards in processes",
+    "compare",
+    "distil",
+    "export",
+)
 
 
 def test_every_command_is_in_the_table_or_has_its_reason():

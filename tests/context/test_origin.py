@@ -7,6 +7,7 @@ import pytest
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.generator.base import KINDS
+from samesense.context.harvest.scores import OriginScorer
 from samesense.context.origin import origin as module
 from samesense.context.origin.context_set import Selection
 from samesense.context.origin.explain import Contribution, Explanation
@@ -15,9 +16,11 @@ from samesense.context.origin.scheme import Scheme, reference_sentences
 from samesense.context.origin.similarity import Weights
 from samesense.context.retrieval.tfidf import Tfidf
 from samesense.errors import ConfigError, DataError, ModelError
+from samesense.execution.unread import counted
 from tests.context.test_context_terms import Lengths
 from tests.context.worlds import WordCounts, log_probability, small_generator, some_documents, some_sentences
 
+LONG = "the cat sleeps " * 30  # 90 words, of which the discriminator reads 64, and the small generator 11 tokens
 SCHEME = Scheme(selection=Selection(size=5, rescored=20), reference=7)
 
 
@@ -218,3 +221,17 @@ def test_contexts_are_shown_as_their_script_has_them():
     )  # fmt: skip
     told = Explanation(sentences=("a", "b"), score=0.5, contexts=4, alike=[entry], apart=[])
     assert "天黑了。 He left. [...] 门关了。灯灭了。" in told.table()
+
+
+def test_what_either_model_does_not_read_is_counted(corpus):
+    for weights, longest in ((Weights(), (11, "tokens")), (Weights(sentence=0, left=0, right=0), (64, "words"))):
+        origin = origin_of(corpus, replace(SCHEME, weights=weights))
+        for asked in (lambda one=origin: one([("a cat", LONG)]), lambda one=origin: one.explain("a cat", LONG)):
+            with counted(apart=True) as unread:
+                asked()
+            assert (unread.figures, unread.texts, unread.cut.example) == ({"cut": 1}, 2, LONG)
+            assert (unread.longest, unread.unit) == longest
+    with counted(apart=True) as unread:
+        assert OriginScorer(origin).score([("a cat", LONG), (LONG, "a dog")]).rows.size == 2
+    assert (unread.figures, unread.texts) == ({"cut": 1}, 3)
+    assert "1 of 3 texts are longer than the 64 words that the model reads" in unread.lines()[0]

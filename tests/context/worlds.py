@@ -70,6 +70,11 @@ class WordCounts:
     def identity(self):
         return self.name
 
+    most_words = 64
+
+    def beyond(self, sentences):
+        return [text for text in sentences if len(text.split()) > self.most_words]
+
     def encode(self, sentences):
         vectors = np.zeros((len(sentences), self.dim), dtype=np.float32)
         for row, text in enumerate(sentences):

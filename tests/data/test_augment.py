@@ -11,6 +11,7 @@ from samesense.data.tuples.augment import augmented, deletion, examples, shown, 
 from samesense.data.tuples.data import Group, tuple_data
 from samesense.data.tuples.paraphrase import SHARES, augment_named, paraphrase
 from samesense.errors import ConfigError, DataError, MissingExtraError, ModelError
+from samesense.execution.unread import counted
 from tests.conftest import WORDS
 
 FAKE = {"dog": ["hound", "domestic dog"], "big": ["large"], "runs": ["hurries", "dashes", "races"]}
@@ -171,6 +172,13 @@ def test_a_model_writes_paraphrases(tiny_writer):
     assert [half[at] for at in chosen] == [found[at] for at in chosen]
     assert half == paraphrase(tiny_writer, 0.5, longest=8)(variants)
     assert half != paraphrase(tiny_writer, 0.5, longest=8, seed=1)(variants)
+
+
+def test_texts_of_which_a_writer_does_not_read_the_end_are_counted(tiny_writer):
+    long = "the big dog runs " * 30
+    with counted(apart=True) as unread:
+        paraphrase(tiny_writer, 1.0)([("the dog", 0), (long, 0)])
+    assert (unread.figures, unread.texts, unread.longest, unread.cut.example) == ({"cut": 1}, 2, 64, long)
 
 
 def test_no_such_writer(tmp_path):

@@ -13,6 +13,7 @@ import torch
 from scipy.sparse import csr_array
 
 from samesense.context.corpus.corpus import Corpus, Shape, spans
+from samesense.context.corpus.words import words_and_marks
 from samesense.context.discriminator.lstm import Coherence, Vocabulary, padded
 from samesense.errors import ConfigError, ModelError, OutputError
 from samesense.execution.progress import progress_bar
@@ -52,6 +53,10 @@ class SentenceEncoder:
     def numbers(self, sentences: Sequence[str]) -> list[list[int]]:
         """Return the numbers of the words of each sentence that are read."""
         return [self.vocabulary.numbers(sentence, self.most_words) for sentence in sentences]
+
+    def beyond(self, sentences: Sequence[str]) -> list[str]:
+        """Return those of the sentences that have more words than are read of one."""
+        return [text for text in sentences if len(words_and_marks(text)) > self.most_words]
 
     def encode(self, sentences: Sequence[str]) -> Embeddings:
         """Return the vectors of sentences, float32 ``(sentences, dim)``, in their order."""

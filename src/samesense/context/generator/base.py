@@ -84,6 +84,11 @@ class Generator(ABC):
 
     identity: str  # everything that decides a probability besides the texts
     protocol: str  # the same in words, for results
+    longest: int | None = None  # tokens that are read of a sentence; None for all
+
+    def beyond(self, sentences: Sequence[str]) -> list[str]:
+        """Return those of the sentences that are longer than what is read of one."""
+        return []
 
     @abstractmethod
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:

@@ -38,6 +38,7 @@ class PretrainedGenerator(Generator):
 
     def __init__(self, model: Any, tokenizer: Any, *, max_tokens: int = 128) -> None:
         self.model, self.tokenizer, self.max_tokens = model.eval(), tokenizer, max_tokens
+        self.longest = max_tokens
         self._budget = CPU_TOKENS if model.device.type == "cpu" else ACCELERATOR_TOKENS
         self._tokens = lru_cache(maxsize=KNOWN_TEXTS)(self._tokenised)
         self.precision = str(model.dtype).removeprefix("torch.")
@@ -50,6 +51,10 @@ class PretrainedGenerator(Generator):
     def length(self, text: str, *, inside: bool) -> int:
         """Return how many tokens a sentence has, all counted."""
         return len(self._tokens(text, inside))
+
+    def beyond(self, sentences: Sequence[str]) -> list[str]:
+        """Return those of the sentences that are longer than what is read of one."""
+        return [text for text in sentences if self.length(text, inside=True) > self.max_tokens]
 
     def _tokenised(self, text: str, inside: bool) -> list[int]:
         ids: list[int] = self.tokenizer(as_it_stands(text, inside=inside), add_special_tokens=False)["input_ids"]

@@ -83,6 +83,7 @@ class Seq2SeqGenerator(Generator):
         self.models = {kind: models[kind].eval() for kind in get_args(Kind) if kind in models}
         self.tokenizer = tokenizer
         self.tokens = Tokens(tokenizer, models["sentence"].shape.max_tokens)
+        self.longest = self.tokens.max_tokens - 1  # the last is the end mark
         self.reading: Reading = reading
         self.precision = precision
         self.identity = _identity(self)
@@ -92,6 +93,10 @@ class Seq2SeqGenerator(Generator):
             f"{number} sequence-to-sequence model{'s' * (number > 1)} of {shape.layers}+{shape.layers} layers x "
             f"{shape.width}, sentences read {reading}, {precision}"
         )
+
+    def beyond(self, sentences: Sequence[str]) -> list[str]:
+        """Return those of the sentences that are longer than what is read of one."""
+        return self.tokens.beyond(sentences)
 
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
         """Return the log probabilities of all cells; see the base class."""

@@ -79,6 +79,11 @@ class Tokens:
         for text, found in zip(new, self.tokenizer.encode_batch(new, add_special_tokens=False), strict=True):
             self._known[text] = np.array([*found.ids[: self.max_tokens - 1], END], dtype=np.int64)
 
+    def beyond(self, texts: Sequence[str]) -> list[str]:
+        """Return those of the texts that are cut."""
+        found = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [text for text, one in zip(texts, found, strict=True) if len(one.ids) >= self.max_tokens]
+
     def ids(self, text: str) -> Indices:
         """Return the tokens of a text that was learnt."""
         return self._known[text]

@@ -67,6 +67,7 @@ def open_scorer(folder: Path, device: str) -> OriginScorer:
 def score_pairs(origin: Origin, pairs: Sequence[Pair]) -> Scored:
     """Return the score of each pair that has one; what was computed is kept as the Origin keeps it."""
     undefined: Counter[str] = Counter()
+    origin.terms.note_unread([text for pair in pairs for text in pair])
     sets = _sets(origin, pairs)
     rows, scores = [], []
     for start in range(0, len(pairs), BLOCK_PAIRS):

@@ -128,6 +128,7 @@ class Origin:
             ModelError: if a cosine is undefined.
         """
         self._check(pairs)
+        self.terms.note_unread([text for pair in pairs for text in pair])
         self.undefined = 0
         scores = np.empty(len(pairs), dtype=np.float64)
         sets = self.sets.of([text for pair in pairs for text in pair])
@@ -146,6 +147,7 @@ class Origin:
         """Return the similarity of two sentences with the contexts that made it."""
         pair = (first, second)
         self._check([pair])
+        self.terms.note_unread(pair)
         sets = self.sets.of(pair)
         ids, one, other = self._view([pair], sets).vectors(pair)
         shares = contributions(one, other, pair)

@@ -14,6 +14,7 @@ from samesense.context.generator.base import Cells, Generator, Kind, RightGiven,
 from samesense.context.origin.cache import CellCache, Keys, cell_keys, content_keys
 from samesense.context.origin.similarity import TERMS, Statistics, Weights
 from samesense.context.retrieval.postings import top_k
+from samesense.execution.unread import Unread, note
 from samesense.types import Embeddings, Floats, Indices
 
 if TYPE_CHECKING:
@@ -52,6 +53,21 @@ class Terms:
         self._usual = {
             kind: CellCache(folder, json.dumps([generator.identity, kind, "usual"]), 2) for kind in self.kinds
         }
+
+    def note_unread(self, sentences: Sequence[str]) -> None:
+        """Count sentences of which a model does not read the end; see :mod:`samesense.execution.unread`."""
+        unread, distinct = Unread(), list(dict.fromkeys(sentences))
+        unread.texts = len(distinct)
+        words = self.discriminator.encoder
+        readers = [(words.beyond(distinct), words.most_words, "words")]
+        if self.kinds:
+            readers.append((self.generator.beyond(distinct), self.generator.longest or 0, "tokens"))
+        for beyond, longest, unit in readers:
+            if beyond:
+                unread.longest, unread.unit = longest, unit
+            for text in beyond:
+                unread.cut.add(text)
+        note(unread, self)
 
     def values(self, cells: Cells) -> Floats:
         """Return the terms of all cells, ``(4, n)``; 0 for those that do not count."""

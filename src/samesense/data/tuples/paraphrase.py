@@ -9,6 +9,7 @@ from samesense.data.tuples.augment import Augment, Variant, deletion, random_of,
 from samesense.data.tuples.completion import same
 from samesense.errors import ConfigError
 from samesense.execution.progress import without_bars
+from samesense.execution.unread import Unread, note
 from samesense.failures import opening
 
 if TYPE_CHECKING:
@@ -87,9 +88,15 @@ def _written(
     """Return for each text its ``count`` likeliest rewritings."""
     import torch
 
-    inputs = tokenizer(
-        [prompt + text for text in texts], return_tensors="pt", padding=True, truncation=True, max_length=longest
-    ).to(writer.device)
+    asked = [prompt + text for text in texts]
+    inputs = tokenizer(asked, return_tensors="pt", padding=True, truncation=True, max_length=longest)
+    inputs = inputs.to(writer.device)
+    unread = Unread()
+    unread.texts, unread.longest = len(texts), longest
+    for text, one in zip(texts, tokenizer(asked, verbose=False)["input_ids"], strict=True):
+        if len(one) > longest:
+            unread.cut.add(text)
+    note(unread, writer)
     with torch.inference_mode():
         found = writer.generate(
             input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], do_sample=False,

@@ -34,6 +34,7 @@ from samesense.execution.executors import choose_executor
 from samesense.execution.progress import stage
 from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
+from samesense.execution.unread import counted, note
 from samesense.files import as_object
 from samesense.recipes.harvest.folder import COLUMNS
 from samesense.recipes.harvest.settings import HarvestSettings
@@ -68,10 +69,12 @@ class ShardWork:
         started = time.perf_counter()
         scorer, plan = opened(self)
         planned = plan.shard(shard)
-        scored = scorer.score(planned.texts(scorer.corpus))
+        with counted(apart=True) as unread:
+            scored = scorer.score(planned.texts(scorer.corpus))
         check_targets(planned.take(scored.rows), scored.scores)
         content = parquet(scorer.corpus, planned, scored, shard)
-        return Shard(content, len(scored.rows), time.perf_counter() - started, {"cells": scored.cells})
+        figures = {"cells": scored.cells, "texts": unread.texts}
+        return Shard(content, len(scored.rows), time.perf_counter() - started, figures, unread.summary)
 
 
 def opened(work: ShardWork, *, anew: bool = False) -> tuple[OriginScorer, Plan]:
@@ -224,7 +227,9 @@ def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
         for line in plan.describe():
             logger.info(line)
         job.make(work.expecting(scorer.identity), executor, [*map(plan.size, range(plan.shards))], unit="pair")
-        return _summary(job, output, plan.shards)
+        made = _summary(job, output, plan.shards)
+        note(job.unread(int(made.cost.get("texts", 0))), job)
+        return made
 
 
 def _summary(job: ShardedJob, output: Path, shards: int, *, bank: bool = False) -> HarvestSummary:

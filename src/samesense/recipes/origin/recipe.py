@@ -25,9 +25,10 @@ import torch
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.origin.load import open_origin
-from samesense.context.origin.origin import FILE
+from samesense.context.origin.origin import FILE, Origin
 from samesense.data.documents import running_documents, without_held_out
 from samesense.execution.progress import progress_bar, stage
+from samesense.execution.unread import counted
 from samesense.files import only_writer, write_json
 from samesense.recipes.origin import bank, paper, random_pairs
 from samesense.recipes.origin.settings import OriginSettings
@@ -35,6 +36,9 @@ from samesense.recipes.origin.stages import Interrupted, Stages, check_apart, de
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
+
+BLOCK = 4096
+"""Sentences of a corpus that are looked at together."""
 
 OF_OTHERS = {"bank": {**paper.OUTPUTS, random_pairs.STAGE: []}, "retrieved": bank.OUTPUTS}
 """Stages, with their outputs, that have no part in an Origin with these contexts."""
@@ -62,13 +66,25 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
             made = maker.make(stages, corpus)
             write_json(output / FILE, {"contexts": settings.contexts, "shape": asdict(corpus.shape), **made})
             with stage("opening the Origin"):
-                logger.info(open_origin(output, device=str(device)).protocol)
-            if settings.contexts == "retrieved":
-                random_pairs.score_random_pairs(stages, settings, made, str(device))
+                opened = open_origin(output, device=str(device))
+            logger.info(opened.protocol)
+            if isinstance(opened, Origin):
+                _note_unread(opened)
+                with counted(apart=True):  # of the same corpus
+                    random_pairs.score_random_pairs(stages, settings, made, str(device))
         except Interrupted:
             return False
         stages.finish()
         return True
+
+
+def _note_unread(origin: Origin) -> None:
+    """Count sentences of the corpus that the models which were trained on it read in part."""
+    with progress_bar("look for long sentences", "sentence", len(origin.corpus), leave=False) as bar:
+        for start in range(0, len(origin.corpus), BLOCK):
+            sentences = origin.corpus.sentences(range(start, min(len(origin.corpus), start + BLOCK)))
+            origin.terms.note_unread(sentences)
+            bar.update(len(sentences))
 
 
 def documents_of(sources: Sequence[str], settings: OriginSettings) -> Iterator[list[list[str]]]:
