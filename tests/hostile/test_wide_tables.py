@@ -130,3 +130,26 @@ def test_a_name_of_thousands_of_signs_is_cut_short(tmp_path):
     with pytest.raises(DataError) as raised:
         samesense.read(path)
     assert len(str(raised.value)) < LONGEST_MESSAGE
+
+
+MANY = [f"column {number}" for number in range(5000)]
+LONG = "a text that is no label " * 5000
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("repeated.csv", f"{','.join([*MANY, *MANY])}\n"),
+        ("ragged.csv", f"{','.join(MANY)}\na,b\n"),
+        ("table.txt", f"text1,text2,score,{','.join(MANY)}\na,b,1\n"),
+        ("labels.csv", "text1,text2,score\n" + f"a,b,{LONG}\n" * 20 + "a,b,1\n" * 20),
+        ("classes.csv", "premise,hypothesis,label\n" + f"a,b,{LONG}\n" * 20 + "a,b,neutral\n" * 20),
+    ],
+)
+def test_errors_of_reading_show_the_beginnings_of_names_and_cells(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content)
+    for read in (samesense.read, lambda source: read_tuples([source])):
+        with pytest.raises(DataError) as raised:
+            read(path)
+        assert len(str(raised.value)) < LONGEST_MESSAGE, str(raised.value)[:300]

@@ -56,6 +56,7 @@ from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import ANCHOR_NAMES, Layout, layout_of
 from samesense.errors import DataError
+from samesense.failures import excerpt
 
 DataKind = Literal["pairs", "tuples", "classes", "texts", "documents"]
 """Labelled pairs or triplets; anchors with positives and negatives; sentences with a class each; texts; documents."""
@@ -174,7 +175,7 @@ def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
         return f"its lines have as many tabs each ({most}), so that it is a table", ".tsv"
     names = [plain(part.strip('"')) for part in re.split(r"[,;|\t]", lines[0])]
     if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
-        return f"its first line, {lines[0]!r}, has the names of columns, so that it is a table", ".csv"
+        return f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table", ".csv"
     return None
 
 

@@ -17,6 +17,7 @@ from samesense.data.formats.sources import list_rows
 from samesense.data.formats.text_columns import named_column, names_in, say_unread
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
+from samesense.failures import excerpt
 
 LABEL_NAMES = ("label", "labels", "class")
 """Accepted names of the label column, the preferred ones first."""
@@ -104,7 +105,9 @@ def _problems(number: int, cells: Mapping[str, object], text: str, label: str, k
     if wrong and not (keep_empty and not str(cells.get(text)).strip()):
         found.append(BadRow(number, text, wrong, "give the sentence or delete the row"))
     if not _class_text(cells.get(label)):
-        found.append(BadRow(number, label, f"{cells.get(label)!r} names no class", "give an integer or a class name"))
+        found.append(
+            BadRow(number, label, f"{excerpt(cells.get(label))} names no class", "give an integer or a class name")
+        )
     return found
 
 

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from samesense.data.formats.columns import KNOWN_NAMES, plain
+from samesense.data.formats.columns import KNOWN_NAMES, listed, plain
 from samesense.data.formats.label_values import is_number, is_quantity
 from samesense.data.formats.lines import CARRIAGE_RETURNS, LONGEST_ROW, Line
 from samesense.data.formats.options import DELIMITERS, FIELD_OPTIONS, TableOptions, current_options
@@ -280,7 +280,7 @@ def _rows(path: str, form: Form, records: Iterator[Record], suffix: str) -> Iter
             hint = _hint(form, suffix, too_many=len(cells) > width)
             raise DataError(
                 f"{path}, row {number}: every row must have the {width} fields of the header "
-                f"({', '.join(form.names)}); this one has {len(cells)}. {hint}"
+                f"({listed(form.names)}); this one has {len(cells)}. {hint}"
             )
         yield number, dict(zip(form.names, cells, strict=True))
 
@@ -325,7 +325,7 @@ def refuse_repeated(place: str, header: list[str]) -> None:
     repeated = [name for name in dict.fromkeys(header) if counts[name.strip().casefold()] > 1]
     if repeated:
         raise DataError(
-            f"{place}: column names must differ; {', '.join(map(repr, repeated))} stands more than once. "
+            f"{place}: column names must differ; {listed([repr(name) for name in repeated])} stands more than once. "
             + ("The first line seems to be data: add a header line." if _hold_data(header) else "Rename the columns.")
         )
 

@@ -11,6 +11,7 @@ from typing import Literal
 from samesense.data.formats.columns import Columns
 from samesense.data.formats.label_values import INITIALS, NLI_VALUES, WORDS, in_words, plain_numbers, to_number, word_of
 from samesense.errors import ConfigError, DataError
+from samesense.failures import excerpt
 
 Kind = Literal["scored", "binary", "nli", "triple"]
 Scale = tuple[float, float]
@@ -124,7 +125,10 @@ def _parse_classes(
         if text in UNLABELLED:
             unlabelled.add(position)
         elif text not in classes:
-            problems[position] = (f"label {cell!r} is not {rule}", "correct the label, or write - if there is none")
+            problems[position] = (
+                f"label {excerpt(cell)} is not {rule}",
+                "correct the label, or write - if there is none",
+            )
     called = zero_class(zeros)
     return ParsedLabels(values, "nli", NLI_SCALE, problems, frozenset(unlabelled), zero_class=called)
 
@@ -198,7 +202,7 @@ def _mixed(raw: Sequence[object], values: Sequence[float | None]) -> dict[int, t
     if not numbers:
         return {}
     strays, others = (named, "numbers") if len(named) <= len(numbers) else (numbers, "true, false or named classes")
-    return {at: (f"label {raw[at]!r} stands among {others}", "write all labels in one way") for at in strays}
+    return {at: (f"label {excerpt(raw[at])} stands among {others}", "write all labels in one way") for at in strays}
 
 
 def _is_named(cell: object) -> bool:
@@ -209,10 +213,10 @@ def _not_a_number(cell: object) -> tuple[str, str]:
     if cell is None or (isinstance(cell, str) and not cell.strip()) or (isinstance(cell, float) and math.isnan(cell)):
         return "there is no label", "give a label or delete the row"
     if isinstance(cell, str) and "," in cell and to_number(cell.replace(",", ".")) is not None:
-        return f"label {cell!r} is not a number", "write decimals with a point"
+        return f"label {excerpt(cell)} is not a number", "write decimals with a point"
     if isinstance(cell, (str, int, float)):
         known = "a finite number, true or false, yes or no, or a known class such as duplicate or not_duplicate"
-        return f"label {cell!r} is not {known}", "write one of these"
+        return f"label {excerpt(cell)} is not {known}", "write one of these"
     return f"label of type {type(cell).__name__} is not a number", "write one number in the label column"
 
 

@@ -30,6 +30,7 @@ from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SNIFFED_ROWS, named_column, say_unread
 from samesense.data.tuples.data import Statement, TupleData, grouped, tuple_data
 from samesense.errors import ConfigError, DataError
+from samesense.failures import excerpt
 from samesense.places import JOINT
 
 SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}
@@ -198,7 +199,7 @@ class _Reader:
             initials = ["e", "c"] if text in INITIALS else []  # a lone n would be no
             parsed = parse_labels([*initials, cell], columns, self.source, self.label_order)
             known = parsed.kind == "nli" and parsed.values[-1] is not None
-            said = f"label {cell!r} is not entailment, neutral or contradiction"
+            said = f"label {excerpt(cell)} is not entailment, neutral or contradiction"
             self.classes[text] = (SIDES[parsed.values[-1] or 0.0], "") if known else (None, said)
         return self.classes[text]
 
