@@ -442,7 +442,8 @@ def _is_unread_text(rows: Sequence[Row], name: str) -> bool:
 
 def saying(names: Sequence[str], texts: Sequence[str]) -> list[str]:
     """Return the names of columns beside those of texts, but for subsets and identifiers."""
-    return [name for name in names if name not in texts and plain(name) not in SUBSET_NAMES and not identifies(name)]
+    held = set(texts)
+    return [name for name in names if name not in held and plain(name) not in SUBSET_NAMES and not identifies(name)]
 
 
 def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]) -> str | None:
