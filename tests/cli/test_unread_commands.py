@@ -1,5 +1,6 @@
 """Every command that is given a model and texts says what the model does not read of them: once, of the texts given."""
 
+import inspect
 import itertools
 import json
 import random
@@ -12,6 +13,7 @@ from samesense.cli.main import COMMANDS as ALL
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.saving.storage import save
+from samesense.execution.unread import says_unread
 from samesense.recipes.race import clock, entrants
 from samesense.recipes.race import run as race
 from tests.command import run_command
@@ -33,7 +35,6 @@ ELSEWHERE = {
     "doctor": "has no model",
     "augment": "has no encoder; its own test is in tests/data",
     "serve": "goes on until it is stopped; its test is in tests/encoder/test_unread.py",
-    "sweep": "trains as train does, in processes whose messages are its own",
 }
 """Commands that are not in the table, and why."""
 
@@ -83,6 +84,8 @@ TABLE = {
     "train on sections": (
         "train", "sections.jsonl", "--method", "sections", "--model", "M", "--dev", "none", "--output", "run", *SPARK,
     ),
+    "sweep": ("sweep", "sweep.toml", "--output", "sweep", "--jobs", "1"),
+    "sweep in processes": ("sweep", "sweep.toml", "--output", "sweep", "--jobs", "2"),
     "race": ("race", "pairs.tsv", "--models", "M", "--no-at-hand", "--output", "race", "--budget", "30m"),
     "origin": ("origin", "sections.jsonl", "--output", "made", *(
         word for name, value in {**SMALL, "reference": 140}.items()
@@ -99,6 +102,8 @@ TABLE = {
 """Commands; M is an encoder, X a cross-encoder, T a bare transformer, L a language model and O an Origin by it."""
 
 SLOW = (
+    "sweep",
+    "sweep in processes",
     "race",
     "origin",
     "origin with retrieved contexts",
@@ -113,6 +118,14 @@ SLOW = (
 def test_every_command_is_in_the_table_or_has_its_reason():
     assert {words[0] for words in TABLE.values()} | set(ELSEWHERE) == set(ALL)
     assert not {words[0] for words in TABLE.values()} & set(ELSEWHERE)
+
+
+def test_every_function_that_encodes_says_it():
+    without = {"doctor", "load", "push", "read", "read_vectors"}
+    for name in samesense.__all__:
+        function = getattr(samesense, name)
+        if inspect.isfunction(function) and name not in without:
+            assert function.__code__ is says_unread(function).__code__, name
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +145,10 @@ def world(tmp_path_factory, tiny_trunk):
         {"id": at, "sections": [{"sentences": part[:6]}, {"sentences": part[6:]}]} for at, part in enumerate(documents)
     ]
     (folder / "sections.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    (folder / "sweep.toml").write_text(
+        "seeds = [1, 2]\n[base]\nmodel = 'M'\nmax_steps = 4\neval_steps = 2\nprecision = 'float32'\n"
+        "[[data]]\nname = 'toy'\ntrain = 'pairs.tsv'\ndev = 'pairs.tsv'\ntest = 'pairs.tsv'\n"
+    )
     save(build(str(tiny_trunk), device="cpu"), folder / "M")
     save(build_cross(str(tiny_trunk), device="cpu"), folder / "X")
     small_causal(folder / "L")
@@ -163,5 +180,5 @@ def test_what_is_cut_is_said_once(here, capsys, tiny_trunk, monkeypatch, case):
     assert 1 <= cut <= 4 and cut < texts, err
     by_language_model = any(word in ("L", "O", "origin:O", "continuations:L") for word in words)
     assert longest == (128 if by_language_model else 64)
-    from_file = any(word.endswith((".txt", ".tsv")) for word in words)
+    from_file = any(word.endswith((".txt", ".tsv", ".toml")) for word in words)
     assert err.count("hold nothing that the model knows") == (from_file and not by_language_model), err

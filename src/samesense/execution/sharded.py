@@ -153,9 +153,9 @@ class ShardedJob:
         ``sizes`` are the rows of each shard, where an example is to have the number of its row.
         """
         found, starts = Unread(), [0, *accumulate(sizes)]
-        found.texts = texts
         for shard, line in sorted(self._history().items()):
             found.add_summary(line.get(UNREAD, {}), starts[shard] if shard < len(starts) else 0)
+        found.texts = texts  # also of shards of which all was read
         return found
 
     def _history(self) -> dict[int, Mapping[str, Any]]:

@@ -98,14 +98,14 @@ class Unread:
             return {}
         kinds = {"cut": self.cut, "unknown": self.unknown}
         parts = {name: [kind.count, self._row(kind.example), _short(kind.example)] for name, kind in kinds.items()}
-        return {"longest": self.longest, "unit": self.unit, **parts}
+        return {"texts": self.texts, "longest": self.longest, "unit": self.unit, **parts}
 
     def add_summary(self, summary: Mapping[str, Any], rows: int = 0) -> None:
         """Count what another process counted; its first row is behind so many ``rows``."""
         if not summary:
             return
         other = Unread()
-        other.longest, other.unit = summary["longest"], summary["unit"]
+        other.texts, other.longest, other.unit = summary["texts"], summary["longest"], summary["unit"]
         for name, kind in (("cut", other.cut), ("unknown", other.unknown)):
             kind.count, row, kind.example = summary[name]
             kind.row = rows + row if row else 0

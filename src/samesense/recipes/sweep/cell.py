@@ -21,6 +21,7 @@ from samesense.errors import SamesenseError
 from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.sts import StsTask
 from samesense.evaluation.task import Task
+from samesense.execution.unread import counted
 from samesense.files import replacing, write_json
 from samesense.inference.models.load import load
 from samesense.recipes.dev_part import texts_of
@@ -53,9 +54,16 @@ def run_cell(job: CellJob) -> str:
 
     What it raises is written into its record, and the caller goes on. After Ctrl-C it can be resumed.
     """
-    cell = job.cell
     started = time.perf_counter() - read_record(job.folder).get("seconds", 0.0)
     record(job, "running")
+    with counted(apart=True) as unread:  # the sweep says it once for all its cells
+        status, error = _ended(job)
+    return record(job, status, started, unread=unread.summary, **({"error": error} if error else {}))
+
+
+def _ended(job: CellJob) -> tuple[str, str]:
+    """Run a cell to its end, and return its status, and why it failed if it did."""
+    cell = job.cell
     try:
         if cell.seed is None:
             candidate = open_start(job)
@@ -64,17 +72,17 @@ def run_cell(job: CellJob) -> str:
                 job.folder / "model", name=cell.variant, precision=job.test_precision, seed=cell.seed, cache=True
             )
         else:
-            return record(job, "interrupted", started)
+            return "interrupted", ""
         results, scores = evaluate(candidate, job.splits)
         write_scores(job.folder / SCORES, scores)
         (job.folder / RESULTS).unlink(missing_ok=True)
         append_results(job.folder / RESULTS, results)
     except KeyboardInterrupt:
-        return record(job, "interrupted", started)
+        return "interrupted", ""
     except Exception as error:  # recorded; one failing cell must not end the sweep
         text = str(error) if isinstance(error, SamesenseError) else "".join(traceback.format_exception(error))
-        return record(job, "failed", started, error=text.strip())
-    return record(job, "finished", started)
+        return "failed", text.strip()
+    return "finished", ""
 
 
 def status_of(folder: Path) -> str:
@@ -89,6 +97,7 @@ class CellRecord(Record):
     error: str = ""
     seconds: float = 0.0
     identity: dict[str, Any] = Field(default_factory=dict)
+    unread: dict[str, Any] = Field(default_factory=dict)
 
 
 def read_record(folder: Path) -> dict[str, Any]:

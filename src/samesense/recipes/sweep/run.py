@@ -16,6 +16,7 @@ from typing import Any
 from samesense.data import PairData
 from samesense.errors import ConfigError, OutputError, SamesenseError
 from samesense.execution.progress import clock_time, progress_bar
+from samesense.execution.unread import Unread, note
 from samesense.files import is_empty, only_writer, write_json, write_json_lines
 from samesense.places import check_folder
 from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, status_of, with_cut_start
@@ -68,9 +69,26 @@ def run(plan: Plan, output: Path, *, jobs: Jobs = 1, datasets: str | Sequence[st
         if not interrupted:
             plan = settled(plan, wanted, output)
             interrupted = _run_cells(plan, plan.cells, wanted, output, places)
+    note(_unread(plan, wanted, output), places)
     states = [status_of(cell.folder(output)) for cell in plan.every if cell.dataset in wanted]
     finished, failed = states.count("finished"), states.count("failed")
     return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
+
+
+def _unread(plan: Plan, datasets: set[str], output: Path) -> Unread:
+    """Return what was not read of the texts of each data set: that of the cell which counted most, as all read them."""
+    most: dict[str, Unread] = {}
+    for cell in plan.every:
+        if cell.dataset in datasets:
+            unread = Unread()
+            unread.add_summary(read_record(cell.folder(output)).get("unread", {}))
+            known = most.setdefault(cell.dataset, unread)
+            if sum(unread.figures.values()) > sum(known.figures.values()):
+                most[cell.dataset] = unread
+    every = Unread()
+    for unread in most.values():
+        every.take(unread)
+    return every
 
 
 def check_output(output: Path) -> None:
