@@ -30,6 +30,8 @@ SHOWN = 60
 READS_ALL = {
     **dict.fromkeys(("encode", "dedup", "match", "mine"), "`chunk` reads them whole, in windows; or "),
     "similarity": "`by` sentences compares them sentence by sentence; or ",
+    "explain": "`by` sentences explains them sentence by sentence; or ",
+    "harvest": "a lower `max_words` leaves them out; or ",
     **dict.fromkeys(("train", "distil"), "`max_seq_length` reads more where the model can; or "),
 }
 """Of a command the option by which more is read, as a message begins with it."""
