@@ -71,7 +71,7 @@ def table() -> str:
             ]
         )
     header = ["claim", "the paper", "here, difference", "seeds", "p (Holm)", ""]
-    return markdown(header, rows, numeric=("here, difference", "seeds", "p (Holm)"))
+    return markdown(header, rows, numeric=("here, difference", "seeds", "p (Holm)"), marked=True)
 
 
 def main() -> None:

@@ -90,15 +90,15 @@ def test_texts_are_for_simcse(tiny_trunk, tmp_path):
 
 
 @pytest.mark.slow
-def test_nothing_is_printed_unasked(tiny_trunk, tmp_path):
+def test_nothing_is_printed_unasked(tiny_desk, tmp_path):
     script = tmp_path / "user.py"
     script.write_text(f"""if True:
         import samesense
         for encoder in ("bi", "cross"):
             how = dict(encoder=encoder, max_steps=2, eval_steps=1, precision="float32", batch_size=8)
-            run = samesense.train({str(sample_path("train"))!r}, model={str(tiny_trunk)!r}, output=encoder, **how)
+            run = samesense.train({str(sample_path("train"))!r}, model={str(tiny_desk)!r}, output=encoder, **how)
             samesense.evaluate(run.model, {str(sample_path("test"))!r}, intervals=False)
-            samesense.load(encoder).similarity("a", "b")
+            samesense.load(encoder).similarity("a", "the")
     """)
     theirs = ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "TRANSFORMERS_VERBOSITY")  # a user has set none of them
     environment = {name: value for name, value in os.environ.items() if name not in theirs}

@@ -100,8 +100,7 @@ def test_a_folder_of_the_user_is_left_alone(here, contents, capsys, command, sta
 
 def test_a_model_is_not_replaced_by_what_is_made_of_it(here, contents, capsys, static_model):
     with replacing_folder(here / "run" / "model") as beside:
-        for path in static_model.iterdir():
-            (beside / path.name).write_bytes(path.read_bytes())
+        shutil.copytree(static_model, beside, dirs_exist_ok=True)
     (here / "run" / "manifest.json").write_text('{"method": "cosent"}')
     before = contents()
     for model, output in (("run/model", "run/model"), ("run", "run"), ("run", "run/model"), ("run", "run/./model")):

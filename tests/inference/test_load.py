@@ -124,7 +124,7 @@ def test_embeddings_are_kept_between_runs_by_model_and_precision(folder, sentenc
     np.testing.assert_array_equal(again.encode(sentences), first.encode(sentences))
     assert opened(folder, cache=tmp_path, precision="bfloat16").fill(sentences) > 0
     assert len(list(tmp_path.glob("*/identity.txt"))) == 2
-    assert opened(folder, cache=False).fill(sentences) == 0
+    assert opened(folder, cache=False).fill(sentences) == len(set(sentences))
 
 
 def test_vectors_of_a_file(sentences, rows, tmp_path):

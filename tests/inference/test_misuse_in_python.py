@@ -227,7 +227,9 @@ def test_a_folder_with_a_space_that_is_not_there_is_no_hub_name():
 def test_files_that_hold_no_vectors_are_refused_in_words(tmp_path, name, content):
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=rf"{name} cannot be read as \.\w+ of vectors") as caught:
+    with pytest.raises(
+        DataError, match=rf"{name}(: this is not a whole Parquet file| cannot be read as \.\w+ of vectors)"
+    ) as caught:
         samesense.read_vectors(tmp_path / name)
     assert "pickle" not in str(caught.value)
 

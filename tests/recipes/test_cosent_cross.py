@@ -76,6 +76,8 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
     assert record["outcome"]["best_dev_spearman"] == trained.output.best_dev_spearman
     assert read_results(run / "results.jsonl") == trained.results
     assert said == [
+        f"{settings.model} has no head that gives one score: classifier.bias, classifier.weight are new and start at "
+        "random.",
         f"model {settings.model}, cross-encoder with a new head, 0.0 M parameters, at most 64 tokens a pair",
         "arithmetic: float32 (as asked for)",
         summary,

@@ -91,7 +91,7 @@ def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, to
     means = [np.mean(list(line.spearman.values())) for line in (student, teacher)]
     assert teacher.kept == (pytest.approx(means[0] / means[1]) if means[1] > 0 else None)
     assert student.parameters < teacher.parameters
-    assert teacher.faster > 0
+    assert min(teacher.faster) > 0
     kept = read_manifest(tmp_path / "run")
     assert [line["model"] for line in kept["distilled"]["models"]] == ["student", str(tiny_trunk)]
     assert f"1 x distance from 1 x {tiny_trunk}" in kept["summary"][1]

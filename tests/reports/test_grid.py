@@ -135,7 +135,7 @@ def test_markdown():
     assert results[0].value > results[1].value
     assert lines[0] == "## sts: Spearman"
     assert lines[2:] == [
-        "| model | one.test |", "| --- | ---: |", f"| a | **{a}** |", f"| b\\_1 | {b} ≈ |", f"| c | {c} |",
+        "| model | one.test |", "| --- | ---: |", f"| a | **{a}** |", f"| b_1 | {b} ≈ |", f"| c | {c} |",
     ]  # fmt: skip
 
 

@@ -104,6 +104,8 @@ def test_gradients_of_float16_are_unscaled_before_they_are_clipped():
     model.last.weight.grad = torch.full((1, DIM), 1024.0)
 
     class Accelerator:
+        scaler = object()  # of float16
+
         def unscale_gradients(self):
             model.last.weight.grad /= 1024
 
@@ -129,7 +131,8 @@ def test_a_clip_is_of_one_step_and_is_done_by_the_wrapped_optimiser():
     model, ids = Model(), some_batches(1)[0][0]
     adamw = RowAdamW(model.parameters(), lr=1e-2, fused=True)
     trainer = SimpleNamespace(
-        accelerator=SimpleNamespace(unscale_gradients=lambda: None), optimizer=SimpleNamespace(optimizer=adamw)
+        accelerator=SimpleNamespace(unscale_gradients=lambda: None, scaler=None),
+        optimizer=SimpleNamespace(optimizer=adamw),
     )
     clip_all(trainer, model)
     model(ids).backward()

@@ -26,6 +26,7 @@ from samesense.encoder.cosine import checked_rows, cosine_score, unit
 from samesense.encoder.encode import encode
 from samesense.encoder.forward.batching import tokenised
 from samesense.encoder.forward.precision import has_bfloat16
+from samesense.encoder.forward.reading import reading_of
 from samesense.encoder.forward.routes import default_prompt, refuse_routes
 from samesense.encoder.names import resolve
 from samesense.encoder.saving.card import FILE as CARD
@@ -175,11 +176,10 @@ def _described(encoder: SentenceTransformer) -> Description:
     check_modules(encoder)
     tokenizer = fast_tokenizer(encoder, "An export")
     static = isinstance(encoder[0], StaticEmbedding)
-    longest = encoder.max_seq_length
     description = Description(
         samesense=version("samesense"),
         dim=int(encoder.get_embedding_dimension() or 0),
-        max_tokens=int(longest) if isinstance(longest, int) else None,
+        max_tokens=reading_of(encoder).longest,
         prompt=default_prompt(encoder),
         inputs=graph_inputs(encoder),
         pad_token=0 if static else int(encoder.tokenizer.pad_token_id or 0),
