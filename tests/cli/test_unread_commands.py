@@ -192,6 +192,7 @@ def test_what_is_cut_is_said_once(here, capsys, tiny_trunk, monkeypatch, case):
     by_language_model = any(word in ("L", "O", "origin:O", "continuations:L") for word in words)
     assert longest == (128 if by_language_model else 64)
     from_file = any(word.endswith((".txt", ".tsv", ".toml")) for word in words)
+    assert not from_file or texts <= 71, err  # different ones, however often they are encoded
     assert err.count("hold nothing that the model knows") == (from_file and not by_language_model), err
 
 

@@ -66,7 +66,7 @@ class Reading:
 def unread_of(texts: Sequence[str], reading: Reading | None) -> Unread:
     """Return what is not read of texts, without encoding them; ``None`` reads everything."""
     found = Unread()
-    found.texts = len(texts)
+    found.see(texts)
     if reading is None or not texts:
         return found
     found.longest = reading.longest or 0

@@ -59,6 +59,24 @@ class Kind:
         self.count += 1
         self.example = self.example or text
 
+    def see(self, texts: Sequence[str]) -> None:
+        """Count texts, each once, of which none is an example."""
+        if len(self._known) >= REMEMBERED:
+            self.count += len(texts)
+            return
+        before = len(self._known)
+        self._known.update(map(hash, texts))
+        self.count += len(self._known) - before
+
+    def take(self, other: Kind) -> None:
+        """Count what another has counted."""
+        fresh = other._known - self._known
+        self.count += len(fresh) + other.count - len(other._known)
+        if len(self._known) < REMEMBERED:
+            self._known |= fresh
+        if not self.example:
+            self.example, self.row = other.example, other.row
+
     def has(self, text: str) -> bool:
         """Return whether a text was counted."""
         return hash(text) in self._known
@@ -69,7 +87,7 @@ class Unread:
 
     Attributes:
         command: in which they were, or ``""``.
-        texts: how many were encoded.
+        texts: how many different ones were encoded.
         longest: tokens that the model reads of a text.
         unit: what these are, if no tokens.
         cut: texts that are longer.
@@ -77,10 +95,23 @@ class Unread:
     """
 
     def __init__(self, command: str = "") -> None:
-        self.command, self.texts, self.longest, self.unit = command, 0, 0, "tokens"
-        self.cut, self.unknown = Kind(), Kind()
+        self.command, self.longest, self.unit = command, 0, "tokens"
+        self.cut, self.unknown, self._texts = Kind(), Kind(), Kind()
         self._said: dict[str, int] = {}
         self._rows: list[tuple[Sequence[str], Sequence[int] | None]] = []
+
+    @property
+    def texts(self) -> int:
+        """How many different texts were encoded; of a command that goes on until it is stopped, how many in all."""
+        return self._texts.count
+
+    @texts.setter
+    def texts(self, count: int) -> None:
+        self._texts = Kind(count)
+
+    def see(self, texts: Sequence[str]) -> None:
+        """Count texts that are encoded."""
+        self._texts.see(texts)
 
     @property
     def any(self) -> bool:
@@ -123,15 +154,14 @@ class Unread:
 
     def take(self, other: Unread) -> None:
         """Count what another has counted."""
-        self.texts += other.texts
+        if self.command in LASTING:
+            self.texts += other.texts  # its memory does not grow with them
+        else:
+            self._texts.take(other._texts)
         if other.longest > self.longest:
             self.longest, self.unit = other.longest, other.unit
         for mine, theirs in ((self.cut, other.cut), (self.unknown, other.unknown)):
-            fresh = theirs._known - mine._known
-            mine.count += len(fresh) + theirs.count - len(theirs._known)
-            mine._known |= fresh
-            if not mine.example:
-                mine.example, mine.row = theirs.example, theirs.row
+            mine.take(theirs)
         self._rows += other._rows
 
     def among(self, texts: Sequence[str]) -> Unread:
@@ -139,7 +169,7 @@ class Unread:
         own = Unread(self.command)
         own.longest, own.unit = self.longest, self.unit
         distinct = list(dict.fromkeys(texts))
-        own.texts = len(distinct)
+        own.see(distinct)
         for mine, all_of_it in ((own.cut, self.cut), (own.unknown, self.unknown)):
             for text in distinct:
                 if all_of_it.has(text):

@@ -38,7 +38,6 @@ class TrainingTexts:
         self.given = self.cut = 0
         self._watch = Watch(model) if isinstance(model, SentenceTransformer) else PairWatch(model)
         self._unread = Unread()
-        self._seen: set[int] = set()
         self._pairs: set[int] = set()
 
     def __call__(self, texts: Sequence[Any], **_: Any) -> Features:
@@ -53,21 +52,17 @@ class TrainingTexts:
 
     def note_unread(self) -> None:
         """Count what the model does not read of the texts, each once; see :mod:`samesense.execution.unread`."""
-        unread = self._watch.unread if isinstance(self._watch, Watch) else self._unread
-        unread.texts = len(self._seen)
-        note(unread, self.model)
+        note(self._watch.unread if isinstance(self._watch, Watch) else self._unread, self.model)
 
     def _count(self, texts: Sequence[Any], features: Features) -> None:
         """Look for what is not read of texts or pairs."""
         if isinstance(self._watch, Watch):
             self._watch.look(texts, features)
-            self._seen.update(map(hash, texts))
             return
         self._watch.look(features)
         pairs = [pair for pair in dict.fromkeys(map(tuple, texts)) if hash(pair) not in self._pairs]
         self._unread.take(self._watch.unread(pairs))
         self._pairs.update(map(hash, pairs))
-        self._seen.update(hash(text) for pair in pairs for text in pair)
 
     def _longer(self, texts: list[Any]) -> int:
         """Return how many of the texts have a token more than the longest input."""

@@ -105,7 +105,8 @@ class Reader:
     def note_unread(self, sentences: Sequence[str]) -> None:
         """Count sentences of which the end is not read; see :mod:`samesense.execution.unread`."""
         unread, distinct = Unread(), list(dict.fromkeys(sentences))
-        unread.texts, unread.longest = len(distinct), self.longest
+        unread.see(distinct)
+        unread.longest = self.longest
         for text, length in zip(distinct, self.lengths(distinct), strict=True):
             if length > self.longest:
                 unread.cut.add(text)

@@ -57,7 +57,7 @@ class Terms:
     def note_unread(self, sentences: Sequence[str]) -> None:
         """Count sentences of which a model does not read the end; see :mod:`samesense.execution.unread`."""
         unread, distinct = Unread(), list(dict.fromkeys(sentences))
-        unread.texts = len(distinct)
+        unread.see(distinct)
         words = self.discriminator.encoder
         readers = [(words.beyond(distinct), words.most_words, "words")]
         if self.kinds:

@@ -92,7 +92,8 @@ def _written(
     inputs = tokenizer(asked, return_tensors="pt", padding=True, truncation=True, max_length=longest)
     inputs = inputs.to(writer.device)
     unread = Unread()
-    unread.texts, unread.longest = len(texts), longest
+    unread.see(texts)
+    unread.longest = longest
     for text, one in zip(texts, tokenizer(asked, verbose=False)["input_ids"], strict=True):
         if len(one) > longest:
             unread.cut.add(text)

@@ -114,7 +114,7 @@ class Watch:
 
     def look(self, texts: Sequence[str], features: Features) -> None:
         """Look at texts of which a model was given these features."""
-        self.unread.texts += len(texts)
+        self.unread.see(texts)
         counts = _counts(features, self._unknown)
         if counts is None:
             return
@@ -170,7 +170,8 @@ class PairWatch:
         """Return what was not read, of the pairs whose features were looked at since it was asked last."""
         found, longest = Unread(), self._reading.longest
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        found.texts, found.longest = len(texts), longest or 0
+        found.see(texts)
+        found.longest = longest or 0
         if self._full and longest is not None:
             size_of = dict(zip(texts, self._reading.lengths(texts), strict=True))
             alone = self._reading.lengths([""])[0]

@@ -184,7 +184,7 @@ class WordVectors:
                 out[at] = self._mean
                 unknown.append(text)
         found = Unread()
-        found.texts = len(texts)
+        found.see(texts)
         for text in unknown:
             found.unknown.add(text)
         note(found, self)
