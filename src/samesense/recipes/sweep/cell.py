@@ -56,7 +56,7 @@ def run_cell(job: CellJob) -> str:
     """
     started = time.perf_counter() - read_record(job.folder).get("seconds", 0.0)
     record(job, "running")
-    with counted(apart=True) as unread:  # the sweep says it once for all its cells
+    with counted() as unread:
         status, error = _ended(job)
     return record(job, status, started, unread=unread.summary, **({"error": error} if error else {}))
 

@@ -16,6 +16,7 @@ from typing import Literal
 from samesense.errors import ConfigError
 from samesense.execution.parent import when_parent_ends
 from samesense.execution.threads import cores
+from samesense.execution.unread import counted
 from samesense.hashes import json_hash
 from samesense.recipes.sweep.cell import CellJob, record, run_cell, status_of
 from samesense.recipes.sweep.plan import Cell
@@ -117,7 +118,8 @@ def run_cells(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) -> Ite
 def _one_by_one(cell_jobs: Iterator[CellJob]) -> Iterator[tuple[CellJob, str]]:
     for job in cell_jobs:
         logger.info(job.cell.name)
-        status = run_cell(job)
+        with counted(apart=True):  # the sweep says it once, by the records of its cells
+            status = run_cell(job)
         yield job, status
         if status == "interrupted":
             return
@@ -218,4 +220,5 @@ def _child(job: CellJob, threads: int) -> None:
         import torch
 
         torch.set_num_threads(threads)
-        run_cell(job)
+        with counted(apart=True):
+            run_cell(job)
