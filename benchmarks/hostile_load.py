@@ -132,9 +132,10 @@ class Connection:
             writer.write(b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n")
         await writer.drain()
         lines = (await reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
-        length = next(int(line[15:]) for line in lines if line.startswith("content-length:"))
-        content = await reader.readexactly(length)
-        if "connection: close" in lines:
+        length = next((int(line[15:]) for line in lines if line.startswith("content-length:")), None)
+        # without a length an answer ends with its connection
+        content = await (reader.read() if length is None else reader.readexactly(length))
+        if length is None or "connection: close" in lines:
             await self.close()
         return int(lines[0].split()[1]), content
 

@@ -153,7 +153,7 @@ def test_nothing_is_learnt_of_random_labels_by_heart():
     assert abs(means["apart"]) < 0.15
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_folds_of_random_labels_estimate_nothing(tiny_trunk, tmp_path):
     """60 pairs with random labels and their reverses, by models that are trained until they know them by heart."""
     words = "a dog runs in the rain the cat sleeps on a mat trains are late today".split()
