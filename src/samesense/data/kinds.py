@@ -19,9 +19,11 @@ from samesense.data.formats.columns import (
     TEXT_PAIRS,
     first_of,
     first_pair_of,
+    is_distance,
     listed,
     plain,
     quoted,
+    refuse_distance,
     resolve_columns,
     spelled_names,
     unread_labels,
@@ -29,8 +31,9 @@ from samesense.data.formats.columns import (
 from samesense.data.formats.columns import LABEL_NAMES as PAIR_LABELS
 from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.files import Row, leads_to, missing_file
+from samesense.data.formats.label_values import is_quantity
 from samesense.data.formats.lines import read_lines
-from samesense.data.formats.list_cells import is_list, refuse_lists
+from samesense.data.formats.list_cells import holds_lists, refuse_lists
 from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
 from samesense.data.formats.sources import list_rows
 from samesense.data.formats.text_columns import (
@@ -188,7 +191,7 @@ def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
         last = named_column(names_in(rows), names[-1], source)
     except DataError:  # the reader says what is wrong with them
         return "classes" if len(names) == 2 else "pairs"
-    if any(is_list(cells.get(name)) for name in names[1:] for _, cells in rows):
+    if any(holds_lists(rows, name) for name in names[1:]):
         return "tuples"
     texts = holds_texts(rows, last) and not repeats(rows, last)
     if len(names) == 2:
@@ -199,20 +202,27 @@ def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
 def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
     names = names_in(rows)
     spelled = spelled_names(names)
-    own = [name for name in ("sections", "sentences") if any(is_list(cells.get(name)) for _, cells in rows)]
+    own = [name for name in ("sections", "sentences") if holds_lists(rows, name)]
     if own:
         return Told("documents", f"the lists in column {own[0]}")
     layout = _layout_of_texts(rows, source)
     anchors = layout and Told("tuples", f"the columns {_and([layout.anchor, *layout.names])}")
+    if layout is not None:
+        _refuse_numbers(rows, layout, source)
     if anchors and (hold_lists(rows, source) or _several(layout)):
+        _refuse_judgements(rows, layout, source)
         return anchors
     try:
         found = resolve_columns(names, None, source)
     except DataError:
         triplet = triplet_columns(rows)
+        labelled = first_of(PAIR_LABELS, spelled) is not None
         if triplet is not None and plain(triplet[0]) not in ANCHOR_NAMES:
+            if labelled:
+                raise _label_beside_negative(triplet, first_of(PAIR_LABELS, spelled), source) from None
             return Told("pairs", f"the columns {_and(triplet)}", columns=",".join(triplet))
-        if anchors and first_of(PAIR_LABELS, spelled) is None:
+        if anchors and not labelled:
+            _refuse_judgements(rows, layout, source)
             return anchors
         told = _told_by_cells(rows, source)
         if told is None:
@@ -222,6 +232,57 @@ def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
     others = unread_labels(names, found)
     beside = f", and not by {_and(others)}" if others else ""
     return Told("pairs", f"the columns {_and([found.text1, found.text2, str(third)])}{beside}")
+
+
+def _label_beside_negative(triplet: Sequence[str], label: str | None, source: str) -> DataError:
+    pair = ",".join(triplet[:2])
+    return DataError(
+        f"{source}: a row needs either a label or a negative, and this has both columns, {label!r} and {triplet[2]!r}. "
+        f"Choose one: `columns` {quoted(f'{pair},{label}')}, or `columns` {quoted(','.join(triplet))}."
+    )
+
+
+_JUDGEMENTS = frozenset(
+    (
+        *PAIR_LABELS,
+        *"relevance relevance_score relevant is_relevant rel not_relevant correct is_correct rating grade "
+        "judgment judgement".split(),
+    )
+)
+"""Names of columns that say how well the texts of a row belong together."""
+
+
+def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) -> None:
+    """Raise DataError where positives stand beside a judgement that varies: those judged bad are no positives."""
+    if layout is None or layout.label is not None or any(side == "negative" for _, side in layout.partners):
+        return
+    for name in names_in(rows):
+        judges = plain(name) in _JUDGEMENTS or is_distance(name)
+        if name in layout.columns or not judges or not _numbers_of(rows, name, different=True):
+            continue
+        refuse_distance(name, source)
+        pair = ",".join(layout.columns)
+        raise DataError(
+            f"{source}: column {name!r} seems to say how well the texts of a row belong together, and without it all "
+            f"rows would be positives. For labelled pairs: `columns` {quoted(f'{pair},{name}')}; if it says something "
+            f"else: `columns` {quoted(pair)}"
+        )
+
+
+def _refuse_numbers(rows: Sequence[Row], layout: Layout, source: str) -> None:
+    """Raise DataError for a negative that is a number in every row."""
+    for name, side in layout.partners:
+        if side == "negative" and _numbers_of(rows, name):
+            raise DataError(
+                f"{source}: column {name!r} has the name of negatives, which are texts, and holds numbers. If they are "
+                "labels of the two texts beside them, name the column score."
+            )
+
+
+def _numbers_of(rows: Sequence[Row], column: str, *, different: bool = False) -> bool:
+    """Return whether a column holds two numbers or more and nothing else, ``different`` ones if that is asked."""
+    cells = [str(cell).strip() for _, row in rows if (cell := row.get(column)) is not None and str(cell).strip()]
+    return len(cells) > 1 and all(map(is_quantity, cells)) and not (different and len(set(cells)) == 1)
 
 
 def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> DataError:
@@ -310,7 +371,7 @@ def _layout_of_texts(rows: Sequence[Row], source: str) -> Layout | None:
     layout = _layout(names_in(rows), source)
     if layout is None or plain(layout.anchor) in ANCHOR_NAMES:
         return layout
-    held = (holds_texts(rows, name) or any(is_list(cells.get(name)) for _, cells in rows) for name in layout.names)
+    held = (holds_texts(rows, name) or holds_lists(rows, name) for name in layout.names)
     return layout if all(held) else None
 
 
@@ -323,4 +384,4 @@ def _several(layout: Layout | None) -> bool:
 def hold_lists(rows: Sequence[Row], source: str) -> bool:
     """Return whether rows have anchors with lists of positives or negatives."""
     layout = _layout(names_in(rows), source)
-    return any(is_list(cells.get(name)) for name in (layout.names if layout else ()) for _, cells in rows)
+    return any(holds_lists(rows, name) for name in (layout.names if layout and layout.label is None else ()))

@@ -5,6 +5,7 @@ Whatever a key holds that is not named here goes to transformers and sentence-tr
 
 from __future__ import annotations
 
+import re
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Literal
 
@@ -16,6 +17,15 @@ from samesense.schemas import Schema, read_checked
 ADAPTERS = "adapter_config.json"
 """File by which a folder is known to hold low-rank adapters; it names the base model."""
 
+LONGEST_NAME = 255
+"""Bytes of a name that file systems take at most."""
+
+LONGEST_PATH = 1024
+"""Characters of a path within a folder."""
+
+DEEPEST_ROUTER = 8
+"""Routers within routers at most."""
+
 _FIX = "Take the file of the model as it was published, or save the model again."
 
 
@@ -24,12 +34,15 @@ def _inside(path: str) -> str:
     parsed = PureWindowsPath(path)
     if parsed.anchor or ".." in parsed.parts or "\0" in path:
         raise ValueError("a path must stay in the model's folder")
+    if len(path) > LONGEST_PATH or any(len(part.encode()) > LONGEST_NAME for part in parsed.parts):
+        raise ValueError("a path is longer than a disk can hold")
     return path
 
 
 Inside = Annotated[str, AfterValidator(_inside)]
 Count = Annotated[int, Field(ge=1, lt=2**31)]
 Width = Annotated[int, Field(ge=1, le=2**20)]
+Heads = Annotated[int, Field(ge=1, le=2**16)]
 Layers = Annotated[int, Field(ge=0, le=4096)]
 ClassPath = Annotated[str, Field(pattern=r"^\w+(\.\w+)+$")]
 Token = str | dict[str, JsonValue] | None
@@ -63,8 +76,8 @@ class SentenceTransformersConfig(_File):
 class TransformerSettings(_File):
     """``sentence_bert_config.json``."""
 
-    max_seq_length: Count | None = None
-    do_lower_case: bool = False
+    max_seq_length: Annotated[int, Field(ge=1)] | None = None
+    do_lower_case: bool | None = False
     transformer_task: str = ""
     modality_config: dict[str, JsonValue] | None = None
     module_output_name: str | None = None
@@ -76,6 +89,9 @@ class TransformerSettings(_File):
     tokenizer_name_or_path: str | None = None
 
 
+_NUMBER_OF_LAYERS = re.compile(r"(^|_)layers?$")
+
+
 class TransformersConfig(_File):
     """``config.json`` of transformers: the keys by which memory is taken, and those that are used here."""
 
@@ -83,9 +99,9 @@ class TransformersConfig(_File):
     architectures: list[str] | None = None
     transformers_weights: Inside | None = None
     hidden_size: Width | None = None
-    intermediate_size: Width | None = None
+    intermediate_size: Width | list[Width] | None = None  # one, or one a layer
     num_hidden_layers: Layers | None = None
-    num_attention_heads: Annotated[int, Field(ge=1, le=2**16)] | None = None
+    num_attention_heads: Heads | list[Heads] | None = None
     vocab_size: Annotated[int, Field(ge=1, le=2**27)] | None = None
     max_position_embeddings: Annotated[int, Field(ge=-1, le=2**27)] | None = None
     num_labels: Annotated[int, Field(ge=0, le=2**20)] | None = None
@@ -94,7 +110,7 @@ class TransformersConfig(_File):
     @model_validator(mode="after")
     def _layers_of_other_names(self) -> TransformersConfig:
         for key, value in (self.model_extra or {}).items():
-            if "layer" in key and isinstance(value, int) and value > 4096:
+            if _NUMBER_OF_LAYERS.search(key) and isinstance(value, int) and value > 4096:
                 raise ValueError(f"{key} must be at most 4096")
         return self
 
@@ -155,7 +171,7 @@ class TokenizerConfig(_File):
     """``tokenizer_config.json``."""
 
     tokenizer_class: str | None = None
-    model_max_length: Annotated[int, Field(ge=1)] | Annotated[float, Field(ge=1)] | None = None
+    model_max_length: Annotated[int, Field(ge=1)] | Annotated[float, Field(ge=1, allow_inf_nan=True)] | None = None
     padding_side: Literal["left", "right"] = "right"
     truncation_side: Literal["left", "right"] = "right"
     pad_token: Token = None
@@ -257,12 +273,14 @@ def check_model_files(folder: Path) -> None:
             _check_module(folder / entry.path, entry.type)
 
 
-def _check_module(folder: Path, type_: str) -> None:
+def _check_module(folder: Path, type_: str, depth: int = 0) -> None:
     kind = type_.rsplit(".", 1)[1]
     _check_folder(folder, None if kind in _TRANSFORMERS else _OF_MODULES.get(kind, ModuleConfig))
     if kind == "Router" and (folder / "router_config.json").is_file():
         for path, inner in read_model_file(folder / "router_config.json", RouterParts).types.items():
-            _check_module(folder / path, inner)
+            if depth == DEEPEST_ROUTER or (folder / path).resolve() == folder.resolve():
+                raise ModelError(f"{folder / 'router_config.json'}: a router must not hold itself. {_FIX}")
+            _check_module(folder / path, inner, depth + 1)
 
 
 def _check_folder(folder: Path, config: type[BaseModel] | None) -> None:
@@ -270,7 +288,11 @@ def _check_folder(folder: Path, config: type[BaseModel] | None) -> None:
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("*.json")):
-        schema = config if config is not None and path.name.endswith("config.json") else _schema(path.name)
+        schema = _schema(path.name)
+        if config is not None and (
+            path.name == "config.json" or (schema is None and path.name.endswith("config.json"))
+        ):
+            schema = config
         if schema is not None:
             read_model_file(path, schema)
 

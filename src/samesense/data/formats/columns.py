@@ -61,10 +61,13 @@ _DISTANCES = frozenset(
     """
     distance distances dist dissimilarity dissimilarities dissimilar unsimilarity divergence difference
     diff levenshtein hamming euclidean wmd kld unrelatedness different distanz abstand distancia distanza
-    unähnlichkeit divergenz 距离 距離 差异 差異 差异度 不相似度 расстояние
+    dissim unähnlichkeit unterschied divergenz 距离 距離 差异 差異 差异度 不相似度 расстояние
     """.split()
 )
 """Words in the names of columns whose values are larger the less alike two texts are."""
+
+_COMPOUND = re.compile(r"distances?$|dissimilarit(y|ies)$|divergence$|^(cosine|cos|edit|l2|euclid)dist$")
+"""Distances in one word, such as ``editdistance``."""
 
 _NEGATED = re.compile(
     r"(not?|non|is_not|isnt|un|dis)_?(duplicates?|similar|similarity|same|equal|related|match|paraphrases?)"
@@ -156,7 +159,10 @@ def is_distance(name: str) -> bool:
     (True, True, False)
     """
     words = plain(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
-    return bool(_DISTANCES.intersection(words.split("_"))) or _NEGATED.fullmatch(words.removeprefix("is_")) is not None
+    return (
+        any(word in _DISTANCES or _COMPOUND.search(word) for word in words.split("_"))
+        or _NEGATED.fullmatch(words.removeprefix("is_")) is not None
+    )
 
 
 def refuse_distance(name: str | None, source: str) -> None:

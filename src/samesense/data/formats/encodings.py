@@ -28,6 +28,7 @@ ICONV = {
     "cp949": "CP949",
     "cp1251": "CP1251",
     "koi8_r": "KOI8-R",
+    "iso2022_jp": "ISO-2022-JP",
     "utf_16": "UTF-16",
     "utf_16_le": "UTF-16LE",
     "utf_16_be": "UTF-16BE",
@@ -42,6 +43,7 @@ COMMON = (
 """Encodings that files are often written in, for an error that cannot name the one."""
 
 _FAMILIES = {
+    "iso2022_jp": ("iso2022_jp",),
     "gb18030": ("gb2312", "gbk", "gb18030", "hz"),
     "big5": ("big5", "big5hkscs", "cp950"),
     "cp932": ("cp932", "shift_jis", "shift_jis_2004", "shift_jisx0213"),

@@ -34,6 +34,7 @@ CARRIAGE_RETURNS = (
 
 _SHORTEN = "Put each text on a line of its own."
 _SAMPLE = 4096
+_TO_TWO_BYTES = "\x1b$"
 WORKBOOKS = (".xlsx", ".xlsm", ".ods")
 """Ends of the names of workbooks."""
 
@@ -110,6 +111,8 @@ def numbered_lines(
             raise other or _not_utf8(encoding, source, place, why) from error
         if "\0" in line:
             raise _other_format(start, source) or _with_nul(raw + stream.read(_SAMPLE), source, place)
+        if _TO_TWO_BYTES in line:  # all of it is ASCII, and none of it is the text
+            raise _not_utf8("iso2022_jp", source, place, "an escape for characters of two bytes is not")
         beyond_ascii = beyond_ascii or not line.isascii()
         if not carriage_returns and "\r" in line and "\r" in line.rstrip("\r\n"):
             raise DataError(f"{place}: a carriage return stands in the midst of the line. {CARRIAGE_RETURNS}")

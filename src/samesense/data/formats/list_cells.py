@@ -26,7 +26,11 @@ FIX = (
 )
 """What to do about a cell that begins like a list and is none."""
 
-_BEGINS = re.compile(r"\s*\[\s*([uUbBrR]{0,2}['\"]|\[|\{|\(|\]|[\w.]+\(['\"]|(None|nan|NaN|null)\s*[,\]])")
+_BEGINS = re.compile(
+    r"\s*\[\s*([\[({]*\s*[uUbBrR]{0,2}['\"]|[\[({]{8}|\]\s*$|[\w.]+\(['\"]|(None|nan|NaN|null)\s*[,\]])"
+)
+"""How lists of texts begin; ``[[Paris]] is nice`` and ``[ ] buy milk`` are texts."""
+
 _PRINTED = re.compile(r"\s*(array|Index|Series|deque|set|frozenset)\(\[.*\].*\)\s*", re.DOTALL)
 _COLLECTION = re.compile(r"\s*[\[({].*[\])}]\s*", re.DOTALL)
 _TOKEN = re.compile(
@@ -54,6 +58,8 @@ def list_in(cell: object) -> list[Any] | None:
     """
     if isinstance(cell, list | tuple):
         return list(cell)
+    if getattr(cell, "ndim", 0) == 1 and hasattr(cell, "tolist"):  # an array of NumPy, as pandas reads lists of Parquet
+        return list(cell.tolist())
     if not isinstance(cell, str) or cell.lstrip()[:1] not in ("[", "(", "{", "a", "I", "S", "d", "s", "f"):
         return None
     if _PRINTED.fullmatch(cell):
@@ -102,6 +108,17 @@ def is_list(cell: object) -> bool:
         return list_in(cell) is not None
     except ListCellError:
         return True
+
+
+def holds_lists(rows: Iterable[Row], column: str) -> bool:
+    """Return whether a column holds lists: a list itself, or texts at least half of which are written like one."""
+    cells = [
+        cell for _, row in rows if (cell := row.get(column)) is not None and not (isinstance(cell, str) and not cell)
+    ]
+    if any(not isinstance(cell, str) and is_list(cell) for cell in cells):
+        return True
+    written = sum(map(is_list, cells))
+    return written > 0 and 2 * written >= len(cells)
 
 
 def refuse_lists(rows: Sequence[Row], columns: Iterable[str], source: str) -> None:

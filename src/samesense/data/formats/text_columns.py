@@ -331,11 +331,10 @@ def guessed_pairs(rows: Sequence[Row]) -> str | None:
 
     The label has a known name, or the texts have and nothing else is there.
     """
-    triplet = triplet_columns(rows)
-    if triplet is not None:
+    triplet, spelled = triplet_columns(rows), spelled_names(names_in(rows))
+    if triplet is not None and first_of(LABEL_NAMES, spelled) is None:
         return ",".join(triplet)
     names, texts = names_in(rows), holding_texts(rows)
-    spelled = spelled_names(names)
     if len(texts) != 2 or {"premise", "hypothesis"} <= spelled.keys() or titled_text(rows):
         return None
     known = first_of(LABEL_NAMES, spelled)

@@ -71,17 +71,17 @@ def build_cross(
             module_output_name="scores",
         )
         new = weights.allow_head()
-    if new:
-        logger.info(f"{name} has no head that gives one score: {', '.join(new)} are new and start at random.")
-    trunk.tokenizer.chat_template = None
-    give_padding(trunk)
-    trunk.model.config.pad_token_id = trunk.tokenizer.pad_token_id  # a language model finds its last token by it
-    _separate(trunk.tokenizer, name)
-    if max_seq_length is not None:
-        trunk.tokenizer.model_max_length = min(max_seq_length, trunk.tokenizer.model_max_length)
-    model = CrossEncoder(modules=[trunk], device=device, model_card_data=offline_cross_card_data())
-    model.float()  # however the weights are stored; see build
-    set_length(model, None)
+        if new:
+            logger.info(f"{name} has no head that gives one score: {', '.join(new)} are new and start at random.")
+        trunk.tokenizer.chat_template = None
+        give_padding(trunk)
+        trunk.model.config.pad_token_id = trunk.tokenizer.pad_token_id  # a language model finds its last token by it
+        _separate(trunk.tokenizer, name)
+        if max_seq_length is not None:
+            trunk.tokenizer.model_max_length = min(max_seq_length, trunk.tokenizer.model_max_length)
+        model = CrossEncoder(modules=[trunk], device=device, model_card_data=offline_cross_card_data())
+        model.float()  # however the weights are stored; see build
+        set_length(model, None)
     return model
 
 

@@ -22,10 +22,12 @@ def fit_tokenizers(model: SentenceTransformer | CrossEncoder) -> None:
             rows = _rows(module)
             _check_marks(module.tokenizer)
             if len(module.tokenizer) > rows:
-                _check_vectors(module.tokenizer.get_vocab(), module.tokenizer.all_special_tokens, rows)
+                _check_vectors(module.tokenizer.get_vocab(), _special_tokens(module.tokenizer), rows)
             give_padding(module)
         elif isinstance(module, StaticEmbedding) and module.tokenizer.get_vocab_size() > module.num_embeddings:
-            _check_vectors(module.tokenizer.get_vocab(), (), module.num_embeddings)
+            added = module.tokenizer.get_added_tokens_decoder().values()
+            special = [token.content for token in added if token.special]
+            _check_vectors(module.tokenizer.get_vocab(), special, module.num_embeddings)
 
 
 def give_padding(trunk: Transformer) -> None:
@@ -44,6 +46,12 @@ def give_padding(trunk: Transformer) -> None:
                 "or unk_token that the model has a vector for. Name one in tokenizer_config.json."
             )
         tokenizer.pad_token = fitting[0]
+
+
+def _special_tokens(tokenizer: Any) -> set[str]:
+    """Return the tokens that no text is cut into, also those without a role, which older folders list."""
+    added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+    return {*tokenizer.all_special_tokens, *(token.content for token in added if token.special)}
 
 
 def _check_marks(tokenizer: Any) -> None:
