@@ -152,7 +152,7 @@ def test_the_right_side_may_be_given_the_sentence_alone(documents, tmp_path, mod
 
 
 def test_a_language_model_that_is_none_is_refused_at_once(documents, tmp_path):
-    with pytest.raises(ModelError, match="cannot be opened"):
+    with pytest.raises(ModelError, match="Cannot open"):
         make(documents, tmp_path / "o", language_model=str(tmp_path / "nothing"))
     assert not (tmp_path / "o").exists()
 
