@@ -315,6 +315,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--only", default="", help="hostile bodies with this in their name")
     parser.add_argument("--texts", type=int, default=5000, help="texts of the collection")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="file to which the figures are added")
     parser.add_argument("--send", help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -331,8 +332,8 @@ def main() -> None:
         )
     facts = {"model": Path(arguments.model).name, "processor": processor(), "clients": arguments.clients}
     facts |= {"hostile": arguments.hostile, "rounds": arguments.rounds, "seconds": arguments.seconds, "table": table}
-    RESULTS.parent.mkdir(exist_ok=True)
-    with RESULTS.open("a") as stream:
+    arguments.results.parent.mkdir(exist_ok=True)
+    with arguments.results.open("a") as stream:
         stream.write(json.dumps(facts) + "\n")
 
 
