@@ -20,6 +20,7 @@ from samesense.data.formats.columns import (
     first_of,
     first_pair_of,
     is_distance,
+    label_beside_negative,
     listed,
     plain,
     quoted,
@@ -216,12 +217,12 @@ def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
         found = resolve_columns(names, None, source)
     except DataError:
         triplet = triplet_columns(rows)
-        labelled = first_of(PAIR_LABELS, spelled) is not None
+        label = first_of(PAIR_LABELS, spelled)
         if triplet is not None and plain(triplet[0]) not in ANCHOR_NAMES:
-            if labelled:
-                raise _label_beside_negative(triplet, first_of(PAIR_LABELS, spelled), source) from None
+            if label is not None:
+                raise label_beside_negative(triplet[:2], label, triplet[2], source) from None
             return Told("pairs", f"the columns {_and(triplet)}", columns=",".join(triplet))
-        if anchors and not labelled:
+        if anchors and label is None:
             _refuse_judgements(rows, layout, source)
             return anchors
         told = _told_by_cells(rows, source)
@@ -232,14 +233,6 @@ def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
     others = unread_labels(names, found)
     beside = f", and not by {_and(others)}" if others else ""
     return Told("pairs", f"the columns {_and([found.text1, found.text2, str(third)])}{beside}")
-
-
-def _label_beside_negative(triplet: Sequence[str], label: str | None, source: str) -> DataError:
-    pair = ",".join(triplet[:2])
-    return DataError(
-        f"{source}: a row needs either a label or a negative, and this has both columns, {label!r} and {triplet[2]!r}. "
-        f"Choose one: `columns` {quoted(f'{pair},{label}')}, or `columns` {quoted(','.join(triplet))}."
-    )
 
 
 _JUDGEMENTS = frozenset(

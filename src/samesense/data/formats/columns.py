@@ -175,6 +175,14 @@ def refuse_distance(name: str | None, source: str) -> None:
         )
 
 
+def label_beside_negative(pair: Sequence[str], label: str, negative: str, source: str) -> DataError:
+    """Return the error for two columns of texts with both a label and a negative beside them."""
+    return DataError(
+        f"{source}: a row needs either a label or a negative, and this has both columns, {label!r} and {negative!r}. "
+        f"Choose one as the third name of `columns` {pair[0]},{pair[1]},{label}."
+    )
+
+
 def resolve_columns(
     names: Sequence[str], override: str | None, source: str, *, labelled: bool = True, example: str = ""
 ) -> Columns:
@@ -195,10 +203,7 @@ def resolve_columns(
     label = first_of(order, spelled)
     negative = first_of(NEGATIVE_NAMES, spelled) if pair in POSITIVE_PAIRS else None
     if label is not None and negative is not None and labelled:
-        raise DataError(
-            f"{source}: a row needs either a label or a negative, and this has both columns, {label!r} and "
-            f"{negative!r}. Choose one as the third name of `columns` {spelled[pair[0]]},{spelled[pair[1]]},{label}."
-        )
+        raise label_beside_negative([spelled[name] for name in pair], label, negative, source)
     if label is None and negative is None and labelled:
         refuse_distance(next(filter(is_distance, names), None), source)
         raise (
