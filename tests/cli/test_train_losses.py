@@ -65,8 +65,8 @@ def test_labels_that_do_not_fit_are_refused_in_a_dry_run_too(run, toy_pairs, tmp
     for more in (["--dry-run"], []):
         code, _, err = run(toy_pairs / "train.tsv", "-o", tmp_path / "run", "--loss", "softmax", *more)
         assert code == 2
-        assert "softmax takes classes: NLI or binary labels" in err
-        assert "These losses fit: cosent, contrastive, mse" in err
+        assert "Give --bins, the number of classes of equal width on their scale" in err
+        assert "a loss that reads scores as they are: cosent, mse" in err
     assert not (tmp_path / "run").exists()
 
 

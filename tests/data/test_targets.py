@@ -3,11 +3,15 @@
 import pytest
 
 from samesense.data.pairs.targets import midpoint
-from samesense.errors import DataError
+from samesense.errors import ConfigError, DataError
+from samesense.recipes.cosent.settings import CosentSettings
 from samesense.training.losses.registry import PAIR_LOSSES
 from tests.data.made import BINARY, DATA, NLI, SCORED, TRIPLE, pair_data
 
 targets = PAIR_LOSSES.targets
+
+BINS = {"softmax": {"bins": 5}}
+"""What a loss needs to be told of scores."""
 
 
 @pytest.mark.parametrize("data", DATA.values(), ids=DATA)
@@ -75,6 +79,73 @@ def test_softmax_has_no_class_without_examples():
     assert made.summary == "softmax: 2 classes (contradiction, entailment)"
 
 
+def scores(labels, scale=(0, 5)):
+    return pair_data([("a", "b", label) for label in labels], "scored", scale)
+
+
+def test_softmax_cuts_scores_into_bins_of_equal_width():
+    made = targets(scores([0.0, 0.9, 1.0, 2.5, 3.99, 4.0, 5.0]), "softmax", bins=5)
+    assert made.columns["label"] == [0, 0, 1, 2, 3, 4, 4]  # each bin has its lower edge, the last one both
+    assert all(type(label) is int for label in made.columns["label"])
+    assert made.settings == {"classes": 5}
+    assert made.summary == (
+        "softmax: 5 classes, scores in bins of equal width (pairs of 0 to 1: 2, 1 to 2: 1, 2 to 3: 1, 3 to 4: 1, "
+        "4 to 5: 2)"
+    )
+    fifths = targets(scores([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], (0, 1)), "softmax", bins=5)
+    assert fifths.columns["label"] == [0, 1, 2, 3, 4, 4]  # linspace alone puts 0.6 one bin too low
+
+
+def test_softmax_cuts_scores_by_edges_and_leaves_out_empty_bins():
+    made = targets(scores([0.0, 1.5, 4.0, 5.0]), "softmax", bins=(0.0, 1.5, 2.0, 3.0, 5.0))
+    assert (made.columns["label"], made.settings) == ([0, 1, 2, 2], {"classes": 3})
+    assert made.summary.endswith(
+        "by their edges (pairs of 0 to 1.5: 1, 1.5 to 2: 1, 3 to 5: 2); empty and left out: 2 to 3"
+    )
+
+
+def test_whole_scores_are_classes_by_themselves():
+    made = targets(scores([0.0, 3.0, 5.0, 3.0]), "softmax")
+    assert (made.columns["label"], made.settings) == ([0, 1, 2, 1], {"classes": 3})
+    assert made.summary == "softmax: 3 classes, each whole score its own (pairs of 0: 1, 3: 2, 5: 1)"
+    ratings = targets(scores(map(float, range(11)), (0, 10)), "softmax")
+    assert ratings.settings == {"classes": 11}
+    with pytest.raises(DataError, match="graded: 12 different scores from 0 to 11"):
+        targets(scores(map(float, range(12)), (0, 100)), "softmax")
+
+
+def test_scores_that_are_no_classes_are_refused_with_the_option_that_settles_it():
+    for labels, bins, scale, words in (
+        ([0.0, 2.5, 5.0], None, (0, 5), r"graded: 3 different scores from 0 to 5. Give `bins`, .* as in: bins 5; or"),
+        (
+            [0.0, 2.5, 700.0],
+            5,
+            None,
+            "the scale of the labels must be known.* Give the edges of the bins, or",
+        ),
+        ([0.0, 2.5, 5.0], (0.0, 1.0, 2.0), (0, 5), "bins take scores from 0 to 2; 2 of 3 lie outside, the first 2.5"),
+        ([0.1, 0.2, 0.3], 5, (0, 5), "all 3 pairs are of one: 0 to 1. Give more bins, or other edges"),
+    ):
+        with pytest.raises(DataError, match=words):
+            targets(scores(labels, scale), "softmax", bins=bins)
+    assert targets(BINARY, "softmax", bins=5).summary.endswith("2 classes (0, 1); bins are for scores, and not used")
+
+
+@pytest.mark.parametrize(
+    "given", [1, 0, -3, 2.5, True, [], [1, 2], [0, 2, 2], [3, 2, 1], "x", {}, [0, float("nan"), 2]]
+)
+def test_bins_that_are_none_are_refused(given):
+    with pytest.raises(ConfigError, match=r"`bins` takes the number of bins, 2 or more, or three rising edges"):
+        CosentSettings(loss="softmax", bins=given)
+
+
+@pytest.mark.parametrize(
+    ("given", "bins"), [(5, 5), ("5", 5), (["5"], 5), ("0,2.5,5", (0, 2.5, 5)), (["0", "1", "5"], (0, 1, 5))]
+)
+def test_bins_are_a_number_or_edges_in_a_file_and_in_words(given, bins):
+    assert CosentSettings(loss="softmax", bins=given).bins == bins
+
+
 @pytest.mark.parametrize(("data", "above"), [(SCORED, 2.5), (BINARY, 0), (NLI, 1), (TRIPLE, 0)])
 def test_info_nce_takes_the_positive_pairs(data, above):
     made = targets(data, "info-nce", hard_negatives=False)
@@ -90,7 +161,7 @@ def test_what_fits_is_made_and_what_does_not_is_refused():
     for kind, data in DATA.items():
         for spec in PAIR_LOSSES.specs:
             if kind in spec.kinds:
-                assert len(targets(data, spec.name, spec.encoder)) > 0
+                assert len(targets(data, spec.name, spec.encoder, **BINS.get(spec.name, {}))) > 0
             else:
                 fitting = PAIR_LOSSES.fitting(kind, spec.encoder)
                 with pytest.raises(DataError, match=rf"^{spec.name} takes .* These losses fit: {fitting}\.$"):

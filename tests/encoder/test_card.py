@@ -1,5 +1,7 @@
 """The card of a saved model: valid on the hub, true to the run, and without a sentence of its data."""
 
+import json
+
 import pytest
 from huggingface_hub import ModelCard
 
@@ -117,6 +119,19 @@ def test_a_section_is_added_once(base, tmp_path):
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert text.endswith("\n\n## Export\n\nsecond\n")
     assert "first" not in text
+
+
+def test_the_card_says_what_became_of_the_labels(tiny_trunk, toy_pairs, tmp_path):
+    samesense.train(
+        str(toy_pairs / "train.tsv"), dev=str(toy_pairs / "dev.tsv"), model=str(tiny_trunk), loss="softmax", bins=2,
+        label_range=(0, 5), max_steps=2, precision="float32", report=False, output=tmp_path / "mine",
+    )  # fmt: skip
+    record = json.loads((tmp_path / "mine" / "manifest.json").read_text(encoding="utf-8"))
+    assert record["summary"][0].startswith("softmax: 2 classes, scores in bins of equal width (pairs of 0 to 2.5: ")
+    assert record["settings"]["bins"] == 2
+    card = (tmp_path / "mine" / "model" / "README.md").read_text(encoding="utf-8")
+    assert "Labels for softmax: 2 classes, scores in bins of equal width (pairs of 0 to 2.5: " in card
+    assert "| bins | `2` |" in card
 
 
 @pytest.mark.parametrize("encoder", ["bi", "cross"])

@@ -32,6 +32,8 @@ def other_value(field):
     choices = [choice for choice in typing.get_args(field.annotation) if isinstance(choice, str)]
     if choices:
         return next(choice for choice in choices if choice != field.default)
+    if int in typing.get_args(field.annotation):
+        return 2
     if isinstance(field.default, bool):
         return not field.default
     if isinstance(field.default, int | str):

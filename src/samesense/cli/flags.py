@@ -12,7 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from samesense.recipes.settings import as_config_error
 
-AS_WORDS: dict[Any, Any] = {dict[str, Any]: tuple[str, ...], tuple[int, ...]: tuple[str, ...]}
+AS_WORDS: dict[Any, Any] = {
+    dict[str, Any]: tuple[str, ...],
+    tuple[int, ...]: tuple[str, ...],
+    int | tuple[float, ...] | None: tuple[str, ...],
+}
 """Types of settings that a flag gives as words, which the setting reads: a table as key=value, numbers with commas."""
 
 

@@ -272,12 +272,20 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         pretrained=record["method"] == PRETRAIN,
         **rights,
         data=[CardData(part, _name(own["source"]), own["rows"], own["sha256"]) for part, own in data.items()],
+        label_use=_label_use(record),
         settings=settings,
         results=[row for row in results if row.seed is not None],
         start=[row for row in results if row.model.endswith("(before)")],
         versions=record["versions"],
         sections=record.get(SECTIONS, {}),
     )
+
+
+def _label_use(record: Mapping[str, Any]) -> list[str]:
+    """Return what the loss made of the labels, in sentences without a path: the lines that begin with its name."""
+    begins = f"{record['settings'].get('loss')}: "
+    lines = [line for line in record.get("summary", []) if line.startswith(begins)]
+    return [f"Labels for {line}." for line in lines]
 
 
 def _name(source: str) -> str:

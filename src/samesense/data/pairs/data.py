@@ -81,6 +81,16 @@ class PairData:
         """Return a label for people: a class of natural language inference by its name, else the number."""
         return label_name(label, self.zero_class) if self.kind == "nli" else number_text(label)
 
+    def known_scale(self, fix: str) -> Scale:
+        """Return the ends of the scale; DataError, with ``fix`` at its end, if it is unknown or leaves a label out."""
+        low, high = self.scale or (0.0, 0.0)
+        if low == high or not low <= min(self.labels) <= max(self.labels) <= high:
+            raise DataError(
+                f"{self.source}: the scale of the labels must be known; they run from {number_text(min(self.labels))} "
+                f"to {number_text(max(self.labels))}, and the scale is {self.scale or 'unknown'}. {fix}."
+            )
+        return low, high
+
     @cached_property
     def sha256(self) -> str:
         """Fingerprint of the content in order; equal for equal content in any file format."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from samesense.data.formats.labels import number_text
+from samesense.data.pairs.bins import classify_scores
 from samesense.data.pairs.data import PairData, numbers, one_label
 from samesense.data.pairs.triplets import Formed, positives, triplets
 from samesense.errors import DataError
@@ -44,7 +45,7 @@ def midpoint(data: PairData) -> float:
 
     A scale of 0 to 5 counts as 1 to 5 if no label lies below 1.
     """
-    low, high = _scale(data, "Give positive_above, or the scale as label_range LOW HIGH")
+    low, high = data.known_scale("Give positive_above, or the scale as label_range LOW HIGH")
     if (low, high) == (0, 5) and min(data.labels) >= 1:
         low = 1.0
     return (low + high) / 2
@@ -71,7 +72,7 @@ def labels_from_0_to_1(data: PairData) -> Targets:
         neutral = "neutral 0.5, " if 1.0 in data.labels else ""
         said = f"{data.zero_class} 0, {neutral}entailment 1"
         return _pairs(data, (label / 2 for label in data.labels), said)
-    low, high = _scale(data, "Give it as label_range LOW HIGH")
+    low, high = data.known_scale("Give it as label_range LOW HIGH")
     if (low, high) == (0, 1):
         return _pairs(data, data.labels, "labels 0 to 1 as they are")
     said = f"divided by {number_text(high)}" if low == 0 else f"from {number_text(low)} to {number_text(high)} on 0..1"
@@ -93,12 +94,20 @@ def labels_cut_in_two(data: PairData, *, positive_above: float | None = None) ->
     return _pairs(data, labels, f"{count} of {len(data)} pairs positive, labels above {number_text(cut)}")
 
 
-def labels_as_classes(data: PairData) -> Targets:
-    """Return the pairs with classes numbered from 0, none of them without an example."""
+def labels_as_classes(data: PairData, *, bins: int | tuple[float, ...] | None = None) -> Targets:
+    """Return the pairs with classes numbered from 0, none of them without an example.
+
+    Scores are cut into classes by ``bins``; see :func:`samesense.data.pairs.bins.classify_scores`.
+    """
+    if data.kind == "scored":
+        scores = classify_scores(data, bins)
+        made = _pairs(data, scores.classes.tolist(), scores.summary, whole=True)
+        return Targets(made.columns, made.summary, {"classes": len(scores.names)})
     found = sorted(set(data.labels))
     labels = (found.index(label) for label in data.labels)
     names = list(map(data.label_name, found))
-    made = _pairs(data, labels, f"{len(found)} classes ({', '.join(names)})", whole=True)
+    unused = "" if bins is None else "; bins are for scores, and not used"
+    made = _pairs(data, labels, f"{len(found)} classes ({', '.join(names)}){unused}", whole=True)
     return Targets(made.columns, made.summary, {"classes": len(found)})
 
 
@@ -147,16 +156,6 @@ def _unused(formed: Formed, pairs: int) -> str:
 def _pairs(data: PairData, labels: Iterable[float], summary: str, *, whole: bool = False) -> Targets:
     held = labels if labels is data.labels else numbers(labels, beside=data.sentences1, whole=whole)
     return Targets({"sentence1": data.sentences1, "sentence2": data.sentences2, "label": held}, summary)
-
-
-def _scale(data: PairData, fix: str) -> tuple[float, float]:
-    low, high = data.scale or (0.0, 0.0)
-    if low == high or not low <= min(data.labels) <= max(data.labels) <= high:
-        raise DataError(
-            f"{data.source}: the scale of the labels must be known; they run from {number_text(min(data.labels))} to "
-            f"{number_text(max(data.labels))}, and the scale is {data.scale or 'unknown'}. {fix}."
-        )
-    return low, high
 
 
 def _cut_error(data: PairData, cut: float, count: int) -> DataError:

@@ -64,6 +64,7 @@ class Card:
     license: str | None = None  # None takes that of the base
     language: Sequence[str] = ()  # the same
     data: Sequence[CardData] = ()
+    label_use: Sequence[str] = ()  # what the loss made of the labels, a sentence each
     settings: Mapping[str, Any] = field(default_factory=dict)
     results: Sequence[Result] = ()  # those of the model itself
     start: Sequence[Result] = ()  # those of the model before
@@ -249,7 +250,7 @@ def _data(card: Card) -> list[str]:
         return []
     rows = [[plain(one.part), plain(one.name), f"{one.rows:,}", f"`{one.sha256[:16]}`"] for one in card.data]
     note = "The hash is the beginning of the SHA-256 of the rows as they were read."
-    return ["## Data", _table(["part", "name", "rows", "hash"], rows), note]
+    return ["## Data", _table(["part", "name", "rows", "hash"], rows), note, *map(plain, card.label_use)]
 
 
 def _evaluation(card: Card) -> list[str]:

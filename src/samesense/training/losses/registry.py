@@ -13,6 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from samesense.data.pairs import targets as pairs
+from samesense.data.pairs.bins import Bins
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.completion import Guard
@@ -65,6 +66,12 @@ class SoftmaxSettings(BaseModel):
     product: bool = Field(False, description="add u * v to the features, as InferSent does")
 
 
+class BinsSettings(BaseModel):
+    """Of how scores become classes."""
+
+    bins: Bins = Field(None, description="of scores: number of bins of equal width, or edges, as in: 0,1.5,3,5")
+
+
 class TripletSettings(BaseModel):
     """Of the losses of triplets."""
 
@@ -113,8 +120,8 @@ PAIR_LOSSES = Losses(
         lesson=OF_ROWS,
         settings=SoftmaxSettings,
         targets=pairs.labels_as_classes,
-        kinds=("binary", "nli", "triple"),
-        takes="classes: NLI or binary labels",
+        target_settings=BinsSettings,
+        takes="classes: NLI or binary labels, whole scores, or other scores by bins",
         batches=("label-aware",),
     ),
     LossSpec(
