@@ -176,8 +176,8 @@ def test_evaluations_are_spread_over_the_steps_that_label_aware_batches_make(top
 
 def test_what_does_not_fit_is_refused_before_anything_is_written(topics, tiny_trunk, toy_pairs, tmp_path):
     scored = read_pairs(toy_pairs / "train.tsv")
-    for loss in ("softmax", "triplet"):
-        with pytest.raises(DataError, match=r"These losses fit: cosent, contrastive, .*info-nce"):
+    for loss, words in (("softmax", "Give `bins`"), ("triplet", "These losses fit: cosent, contrastive, .*info-nce")):
+        with pytest.raises(DataError, match=words):
             METHODS["cosent"].run(scored, CosentSettings(model=str(tiny_trunk), loss=loss, **QUICK), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
