@@ -16,8 +16,8 @@ from samesense.cli.output import HowRead, TableReading
 from samesense.data import sample_path
 from samesense.results import Results
 
-COMMAND_ONLY = {"quickstart", "serve", "index", "augment"}
-"""Commands that are no single call: a demonstration, a server, a collection (a class), a preview."""
+COMMAND_ONLY = {"quickstart", "index", "augment"}
+"""Commands that are no single call: a demonstration, a collection (a class), a preview."""
 
 OWN = {
     "json", "dry_run", "folds", "settings", "markdown", "latex", "figures", "suite", "subsets", "origin",

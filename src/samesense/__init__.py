@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from samesense.api.label import label
     from samesense.api.publish import export, push
     from samesense.api.race import race
+    from samesense.api.sentence_encoder import SentenceEncoder
+    from samesense.api.serve import app, serve
     from samesense.api.similarity import explain, similarity
     from samesense.api.training import cross_validate, distil, harvest, origin, pretrain, sweep, train
     from samesense.api.use import drift, encode, mine, read_vectors, rerank, whiten
+    from samesense.execution.audience import disable_progress_bars, enable_progress_bars
     from samesense.inference.models.load import load
     from samesense.inference.models.model import Model
 
@@ -38,10 +41,13 @@ _HOMES = {
     "samesense.api.label": ("label",),
     "samesense.api.publish": ("export", "push"),
     "samesense.api.race": ("race",),
+    "samesense.api.sentence_encoder": ("SentenceEncoder",),
+    "samesense.api.serve": ("app", "serve"),
     "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "pretrain", "sweep", "train"),
     "samesense.api.duplicates": ("dedup", "match"),
     "samesense.api.similarity": ("explain", "similarity"),
     "samesense.api.use": ("drift", "encode", "mine", "read_vectors", "rerank", "whiten"),
+    "samesense.execution.audience": ("disable_progress_bars", "enable_progress_bars"),
     "samesense.inference.models.load": ("load",),
     "samesense.inference.models.model": ("Model",),
 }
@@ -49,14 +55,18 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Model",
+    "SentenceEncoder",
     "__version__",
+    "app",
     "calibrate",
     "compare",
     "cross_validate",
     "dedup",
+    "disable_progress_bars",
     "distil",
     "doctor",
     "drift",
+    "enable_progress_bars",
     "encode",
     "evaluate",
     "explain",
@@ -74,6 +84,7 @@ __all__ = [
     "read",
     "read_vectors",
     "rerank",
+    "serve",
     "similarity",
     "sweep",
     "train",

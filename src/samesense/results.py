@@ -64,7 +64,115 @@ def measure_of(metric: str) -> Measure:
     return MEASURES.get(metric, Measure(metric, factor=1, digits=4, better=""))
 
 
-class Results(list[Result]):
+REPR_LINES, REPR_LENGTH = 4, 300
+"""Lines and characters of a result in a console; ``print`` shows all of it."""
+
+SHOWN_ROWS = 10
+"""Rows of a long table that a notebook shows."""
+
+
+class Shown:
+    """A result that shows itself: briefly in a console, whole by ``print`` and in a notebook."""
+
+    def __repr__(self) -> str:
+        """Return the first lines of what ``print`` shows, and how many there are."""
+        lines = str(self).splitlines() or [""]
+        brief = lines[:REPR_LINES]
+        while len(brief) > 1 and sum(map(len, brief)) > REPR_LENGTH:
+            brief.pop()
+        brief = [line[:REPR_LENGTH] for line in brief]
+        if len(brief) < len(lines):
+            brief.append(f"... {len(lines) - len(brief)} more lines: print it")
+        name = type(self).__name__
+        return f"<{name}: {brief[0]}>" if len(brief) == 1 else "\n".join([f"<{name}>", *brief])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+class ShownRows(Shown):
+    """A result that has rows: a table in a notebook, and dictionaries or a data frame for programs."""
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each row as a dictionary of plain JSON types."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """Return a ``pandas.DataFrame`` with the rows of :meth:`to_dicts`.
+
+        Raises:
+            MissingExtraError: if pandas is not installed.
+        """
+        return import_pandas().DataFrame(self.to_dicts())
+
+    def _first_dicts(self, count: int) -> tuple[list[dict[str, Any]], int]:
+        """Return the first rows, and how many there are."""
+        rows = self.to_dicts()
+        return rows[:count], len(rows)
+
+    def table(self, rows: int = SHOWN_ROWS) -> str:
+        """Return the first rows as aligned plain text, and how many more there are."""
+        first, total = self._first_dicts(rows)
+        if not first:
+            return ""
+        header, cells = dict_table(first)
+        left = [name for name in header if isinstance(first[0][name], str)]
+        more = [f"... {total - len(first):,} more rows"] if total > len(first) else []
+        return "\n".join([text_table(header, cells, left=left), *more])
+
+    def _repr_html_(self) -> str:
+        first, total = self._first_dicts(SHOWN_ROWS)
+        drawn = _html_table(*dict_table(first)) if first else ""
+        title = str(self).partition("\n")[0]
+        return f"<p>{escape(title)}</p>\n{drawn}" + (f"\n<p>{total:,} rows</p>" if total > len(first) else "")
+
+
+class RowList(ShownRows, list[Any]):
+    """A list of results that each are a row; it prints as a table. A list in all else."""
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each row as a dictionary of the fields of its class."""
+        return [_fields_of(row) for row in self]
+
+    def __str__(self) -> str:
+        return self.table(rows=len(self)) if self else "none"
+
+    def _repr_html_(self) -> str:
+        return _html_table(*dict_table(self.to_dicts()[:SHOWN_ROWS])) if self else "<p>none</p>"
+
+
+def _fields_of(row: Any) -> dict[str, Any]:
+    return dict(row._asdict()) if hasattr(row, "_asdict") else dict(vars(row))
+
+
+def dict_table(rows: Sequence[dict[str, Any]]) -> Table:
+    """Return header and cells of rows that have the same keys; long texts are cut, floats have four decimals."""
+    header = list(rows[0])
+    return header, [[_cell(row[name]) for name in header] for row in rows]
+
+
+CELL = 60
+"""Characters of a text in a table."""
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    text = one_line(str(value))
+    return text if len(text) <= CELL else f"{text[: CELL - 3]}..."
+
+
+def import_pandas() -> Any:
+    """Return pandas; MissingExtraError if it is not installed."""
+    try:
+        return import_module("pandas")
+    except ImportError as error:
+        raise MissingExtraError("pandas", "train") from error
+
+
+class Results(ShownRows, list[Result]):
     """A list of results that prints as a table, a line a data set.
 
     A line has the figure for the whole of a data set, by each metric, with its 95 % interval; :meth:`table` shows the
@@ -75,12 +183,10 @@ class Results(list[Result]):
     def __str__(self) -> str:
         return self.table()
 
-    __repr__ = __str__
-
     def _repr_html_(self) -> str:
         return "\n".join(_html_table(*table) for table in result_tables(self))
 
-    def table(self, *, subsets: bool = False) -> str:
+    def table(self, *, subsets: bool = False) -> str:  # type: ignore[override]
         """Return the results as aligned plain text, a table a suite; ``subsets`` adds a line for each subset."""
         return "\n\n".join(text_table(*table) for table in result_tables(self, subsets=subsets))
 
@@ -94,11 +200,7 @@ class Results(list[Result]):
         Raises:
             MissingExtraError: if pandas is not installed.
         """
-        try:
-            pandas = import_module("pandas")
-        except ImportError as error:
-            raise MissingExtraError("pandas", "train") from error
-        return pandas.DataFrame([vars(result) for result in self], columns=list(Result.__dataclass_fields__))
+        return import_pandas().DataFrame([vars(result) for result in self], columns=list(Result.__dataclass_fields__))
 
 
 def mean_name(sets: int) -> str:

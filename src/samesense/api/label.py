@@ -15,6 +15,7 @@ from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.execution.unread import say_now, says_unread
 from samesense.inference.names import place_of, split_kind
+from samesense.results import Shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Labelled:
+@dataclass(frozen=True, repr=False)
+class Labelled(Shown):
     """What a file of labels came to. Prints as a line.
 
     Attributes:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from samesense.inference.calibration.storage import Threshold
     from samesense.inference.drift import Drift
     from samesense.inference.models.backends import BackendOption
-    from samesense.inference.search.mining import MinedPair
-    from samesense.inference.search.rerank import Ranked
+    from samesense.inference.search.mining import MinedPairs
+    from samesense.results import RowList
     from samesense.types import Embeddings, Precision, TaskName
 
 logger = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ def mine(  # noqa: PLR0913 - the flags of the command
     encoding: str | None = None,
     chunk: Chunk | None = None,
     precision: Precision = "auto",
-) -> list[MinedPair]:
+) -> MinedPairs:
     """Find the pairs of texts that are closest in meaning, each pair once, the closest first.
 
     Args:
@@ -157,18 +157,20 @@ def mine(  # noqa: PLR0913 - the flags of the command
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
 
     Returns:
-        Positions of both texts, from 0, and the cosine.
+        A list of ``first`` and ``second``, the positions of both texts from 0, and ``score``, the cosine. It prints as
+        a table with the texts; ``to_pandas()`` gives a frame.
     """
     from samesense.encoder.windows import Chunk
     from samesense.inference.calibration.storage import threshold_of
-    from samesense.inference.search.mining import check_mining
+    from samesense.inference.search.mining import MinedPairs, check_mining
     from samesense.inference.search.mining import mine as run
 
     if chunk is not None:
         check_choice("chunk", chunk, Chunk)
     cut = threshold_of(model, threshold)
     check_mining(top, cut)
-    return run(_unit_vectors(model, texts_of(source, columns), precision, chunk), top=top, threshold=cut)
+    texts = texts_of(source, columns)
+    return MinedPairs(run(_unit_vectors(model, texts, precision, chunk), top=top, threshold=cut), texts)
 
 
 @says_unread
@@ -186,7 +188,7 @@ def rerank(  # noqa: PLR0913 - the flags of the command
     header: Header | None = None,
     encoding: str | None = None,
     precision: Precision = "auto",
-) -> list[Ranked]:
+) -> RowList:
     """Find texts with an encoder, and order the best of them with a cross-encoder.
 
     Args:
@@ -197,10 +199,15 @@ def rerank(  # noqa: PLR0913 - the flags of the command
         query: what is looked for.
         top: texts that are found, scored again and returned.
         precision: arithmetic; auto is bfloat16 where the processor computes in it.
+
+    Returns:
+        A list of ``position``, ``text``, ``cosine`` and ``score``, the best first. It prints as a table;
+        ``to_pandas()`` gives a frame.
     """
     from samesense.inference.models.load import load
     from samesense.inference.search.rerank import rerank as run
     from samesense.inference.search.ties import noise_of
+    from samesense.results import RowList
 
     check_columns(columns)
     if not query.strip():
@@ -213,8 +220,8 @@ def rerank(  # noqa: PLR0913 - the flags of the command
     texts, find = texts_of(source, columns), finder.encode
     if finder.tells_tasks_apart:
         find, asked = partial(finder.encode, task="document"), partial(finder.encode, task="query")
-        return run(query, texts, find, scorer.scores, top, noise=noise, encode_query=asked)
-    return run(query, texts, find, scorer.scores, top, noise=noise)
+        return RowList(run(query, texts, find, scorer.scores, top, noise=noise, encode_query=asked))
+    return RowList(run(query, texts, find, scorer.scores, top, noise=noise))
 
 
 @says_unread

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from samesense.api.serve import LIMITS
+from samesense.api.serve import serve as run
 from samesense.cli.output import Flag, PrecisionFlag, Several, Threshold
-from samesense.errors import MissingExtraError
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.serve.limits import Limits
-
-LIMITS = Limits()
 
 
 def serve(
@@ -64,27 +62,22 @@ def serve(
         backend: auto, torch, onnx or onnx-int8, the last two for exported folders; auto is onnx for these.
         precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
     """
-    MissingExtraError.check("serve", "fastapi", "uvicorn", "prometheus-client")
-    from samesense.inference.serve.opening import open_models, read_keys
-
-    keys = read_keys(api_key_file)
-    from samesense.inference.labelling.file import open_labels
-    from samesense.inference.serve.labels import BY
-    from samesense.inference.serve.run import serve as run
-    from samesense.inference.serve.services import Services
-
-    servings = open_models(
+    run(
         models,
-        backend=backend,
-        precision=precision,
+        host=host,
+        port=port,
+        any_model_name=any_model_name,
+        api_key_file=api_key_file,
+        allowed_host=allowed_host,
         collection=collection,
+        labels=labels,
         calibration=calibration,
         threshold=threshold,
         normalize=normalize,
         shorten=shorten,
         token_ids=token_ids,
         long=long,
+        limits=limits,
+        backend=backend,
+        precision=precision,
     )
-    services = Services(servings, limits=limits, any_name=any_model_name)
-    with nullcontext() if labels is None else open_labels(labels, BY) as file:
-        run(services, host=host, port=port, keys=keys, hosts=allowed_host or (), labels=file)

@@ -21,10 +21,11 @@ from samesense.data.sentences import Sentences, read_unlabelled
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
+from samesense.results import Shown
 
 
-@dataclass(frozen=True, kw_only=True)
-class KindReport:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class KindReport(Shown):
     """What is found in data that are no labelled pairs.
 
     Attributes:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from samesense.data.documents import holds_documents, read_documents
 from samesense.data.formats.columnar import row_names
@@ -40,12 +41,13 @@ from samesense.data.mapped import gathered, rows_of
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 from samesense.places import JOINT
+from samesense.results import ShownRows
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sentences:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Sentences(ShownRows):
     """Sentences of one or several sources, in their order.
 
     Attributes:
@@ -62,6 +64,16 @@ class Sentences:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.name}: {self.summary}", self.table(rows=3)])
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each sentence as a dictionary."""
+        return self._first_dicts(len(self))[0]
+
+    def _first_dicts(self, count: int) -> tuple[list[dict[str, Any]], int]:
+        return [{"text": text} for text in self.texts[:count]], len(self)
 
     def take(self, indices: Iterable[int]) -> Sentences:
         """Return the sentences at these positions, in the order given."""

@@ -1,8 +1,10 @@
 """Progress: what a long operation has done, and how long the rest may take, so that none is ever silent.
 
-On a terminal it is a live line by tqdm, elsewhere lines of the logger ``samesense.progress``. It is shown where the
-logger ``samesense`` lets messages of level INFO through: the command does, and a library user does with
-``logging.basicConfig(level="INFO")``. What is over within :data:`PATIENCE` shows nothing.
+On a terminal and in a notebook it is a live bar by tqdm on standard error. Elsewhere it is a line every few seconds:
+of the logger ``samesense.execution.progress`` where the logger ``samesense`` lets messages of level INFO through, as
+the command does and a library user does with ``logging.basicConfig(level="INFO")``; else on standard error, and only of
+what takes longer than :data:`INTERVAL`. What is over within :data:`PATIENCE` shows nothing. Where
+it is shown at all, and how it is switched off: :mod:`samesense.execution.audience`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from contextlib import contextmanager
 from threading import Event, RLock, Thread
 from typing import Any, Self
 
-from samesense.execution.ranks import is_main
+from samesense.execution.audience import bar_class, is_eager, is_interactive, is_shown, is_shown_alone, say
 
 logger = logging.getLogger(__name__)
 
@@ -54,12 +56,13 @@ def progress_bar(
 ) -> Progress:
     """Return what shows a long operation: what is done (``desc``), counted in ``unit``, ``initial`` of it before.
 
-    ``leave`` keeps the last state in sight. An ``inner`` one is shown only within an operation that does not count by
-    itself. The unit ``"B"`` is counted in millions.
+    ``leave`` keeps the last state in sight. An ``inner`` one is shown within an operation that does not count by
+    itself; outside any, where a person called it from the main thread, or asked for it. The unit ``"B"`` is counted in
+    millions.
     """
-    shown = is_main() and logging.getLogger("samesense").isEnabledFor(logging.INFO)
-    if inner:
-        shown = shown and any(not one.unit for one in _open[-1:])
+    shown = is_shown()
+    if inner and shown:
+        shown = not _open[-1].unit if _open else is_shown_alone()
         desc += f" ({_open[-1].desc})" if len(_open) > 1 else ""
     return Progress(desc, unit, total, initial=initial, leave=leave, shown=shown)
 
@@ -68,6 +71,16 @@ def progress_bar(
 def stage(desc: str) -> Iterator[None]:
     """Show that something goes on of which no steps are known, such as the loading of a model."""
     with progress_bar(desc, "", leave=False):
+        yield
+
+
+@contextmanager
+def call_stage(function: str) -> Iterator[None]:
+    """Show that a function of the library is at work, unless what called it shows that."""
+    if _open:
+        yield
+        return
+    with stage(function):
         yield
 
 
@@ -116,6 +129,7 @@ class Progress:
         self.figures: dict[str, str] = {}
         self.started, self._said, self._said_n = now(), False, initial
         self._drawn: Any = None
+        self._is_eager = is_eager()
         if shown:
             _begin(self)
 
@@ -144,7 +158,7 @@ class Progress:
         with _lock:
             if not self.shown or _open[-1] is not self:
                 return
-            if sys.stderr.isatty():
+            if is_interactive():
                 if now() - self.started >= PATIENCE:
                     self._draw()
             elif now() - _heard >= self._due():
@@ -153,7 +167,7 @@ class Progress:
     def show(self) -> None:
         """Show it at once, if it was not shown yet."""
         if not self._said and self._drawn is None:
-            if sys.stderr.isatty():
+            if is_interactive():
                 self._draw()
             else:
                 self._say()
@@ -178,26 +192,24 @@ class Progress:
         self.close()
 
     def _due(self) -> float:
-        if self._said:
+        if self._said or not self._is_eager:
             return INTERVAL
         return PATIENCE if len(_open) == 1 else 6 * PATIENCE
 
     def _say(self) -> None:
         self._said, self._said_n = True, self.n
         heard()
-        logger.info(self.line())
+        say(logger, self.line())
 
     def _draw(self) -> None:
         if self._drawn is not None:
             self._drawn.refresh()
             return
-        from tqdm import tqdm
-
         for outer in _open:
             outer._undraw(leave=False)  # one live line
         form = None if self.unit else "{desc} {elapsed}"
         # smoothing: batches are sorted by length, and evaluations lie between steps: the mean speed says most
-        self._drawn = tqdm(
+        self._drawn = bar_class()(
             total=self.total, initial=self.initial, desc=self.desc, unit=self.unit, leave=self.leave, smoothing=0,
             bar_format=form, unit_scale=self.unit == "B", file=sys.stderr, disable=False, postfix=self.figures,
         )  # fmt: skip

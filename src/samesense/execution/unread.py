@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeVar
 
+from samesense.execution.progress import call_stage
+
 logger = logging.getLogger(__name__)
 
 What = Literal["cut", "unknown"]
@@ -249,11 +251,12 @@ def counted(command: str = "", *, apart: bool = False) -> Iterator[Unread]:
 
 
 def says_unread(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Have a function of the library say at its end what was not read, as its command does."""
+    """Have a function of the library say at its end what was not read, and that it is at work, as its command does."""
+    name = getattr(function, "__name__", "")
 
     @wraps(function)
     def saying(*args: _P.args, **how: _P.kwargs) -> _R:
-        with counted(getattr(function, "__name__", "")):
+        with call_stage(name), counted(name):
             return function(*args, **how)
 
     return saying

@@ -17,6 +17,7 @@ from samesense.inference.search.lists import blocks
 from samesense.inference.search.mining import check_threshold, cosines_of
 from samesense.inference.stream import encode_with_bar
 from samesense.metrics.classification import best_threshold, check_binary, precision_at, threshold_at
+from samesense.results import Shown
 from samesense.types import Embeddings, Floats, Indices
 
 SHOWN = 10
@@ -55,8 +56,8 @@ class Moved(NamedTuple):
     precision: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Drift:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Drift(Shown):
     """What is other in a new model. Prints as a table.
 
     Attributes:

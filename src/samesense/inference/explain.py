@@ -15,6 +15,7 @@ from samesense.context.corpus.words import WORD_OR_MARK
 from samesense.errors import DataError, ModelError
 from samesense.execution.unread import counted, note
 from samesense.inference.models.model import Model
+from samesense.results import Shown
 from samesense.types import Floats, Marked, Pair, Scores
 
 By = Literal["auto", "tokens", "occlusion"]
@@ -48,8 +49,8 @@ class WordPair(NamedTuple):
     share: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Explanation:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Explanation(Shown):
     """The score of two texts with the share of each word. Prints as a table.
 
     Attributes:

@@ -13,6 +13,7 @@ from samesense.data.formats.lines import without_breaks
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.model import Model
 from samesense.inference.search.ties import in_order, same_as
+from samesense.results import Shown
 from samesense.types import Pair, Scores
 
 
@@ -24,8 +25,8 @@ class Match(NamedTuple):
     score: float
 
 
-@dataclass(frozen=True)
-class SentenceMatches:
+@dataclass(frozen=True, repr=False)
+class SentenceMatches(Shown):
     """The score of two documents, with what each of their sentences matches. Prints as a table.
 
     Attributes:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.execution.progress import where_time_went
 from samesense.reports.run_verdict import Verdict
-from samesense.results import Results
+from samesense.results import Results, Shown
 
 if TYPE_CHECKING:
     from samesense.training.fit import TrainOutput
 
 
-@dataclass(frozen=True)
-class TrainingRun:
+@dataclass(frozen=True, repr=False)
+class TrainingRun(Shown):
     """A finished or interrupted training; shown as a table of its results.
 
     Attributes:

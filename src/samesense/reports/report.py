@@ -12,16 +12,14 @@ from samesense.reports.content import Content
 from samesense.reports.figures.plot import save_plots
 from samesense.reports.page import html_page, html_tables
 from samesense.reports.tables import latex_grids, markdown_grids, markdown_opening
-from samesense.results import plain
+from samesense.results import Shown, plain
 
 
-class Report(Content):
+class Report(Shown, Content):
     """The comparison of several models; it prints as its main tables in Markdown, and the answer last."""
 
     def __str__(self) -> str:
         return "\n\n".join([markdown_grids(self.grids()).rstrip(), *filter(None, [" ".join(self.verdict())])])
-
-    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return html_tables(self)

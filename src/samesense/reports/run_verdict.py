@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from samesense.errors import DataError
 from samesense.reports.significance import p_text, paired_comparisons
-from samesense.results import Measure, Table, measure_of, one_line, text_table
+from samesense.results import Measure, Shown, Table, measure_of, one_line, text_table
 from samesense.types import TaskResult
 
 Word = Literal["better", "no difference", "worse"]
@@ -158,8 +158,8 @@ class Curve:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Verdict(Shown):
     """Whether a run has made its model better than the untouched start, and what follows.
 
     Attributes:
@@ -206,6 +206,9 @@ class Verdict:
             p_value = p_text(one.p_value).removeprefix("p ").removeprefix("= ")
             rows.append([name, *figures, one.lead, one.interval, p_value, one.word])
         return [corner, "start", "trained", "difference", "95 % interval", "p", ""], rows
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
         """Return the verdict for people, in lines: what it is, its figures as a table, and what follows."""

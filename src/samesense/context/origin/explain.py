@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from samesense.context.corpus.corpus import Window
 from samesense.context.corpus.words import joiner
+from samesense.results import Shown
 
 Whose = Literal["first", "second", "both"]
 
@@ -46,8 +47,8 @@ class Contribution:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Explanation:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Explanation(Shown):
     """A similarity with its contexts.
 
     Attributes:
@@ -88,6 +89,8 @@ class Explanation:
                     f"{entry.whose:>16}  {entry.share:+.4f}  {entry.first:+6.2f}  {entry.second:+6.2f}  {text}"
                 )
         return "\n".join(lines)
+
+    __str__ = table
 
 
 def _running(sentences: Sequence[str]) -> str:

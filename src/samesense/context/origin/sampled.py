@@ -11,6 +11,7 @@ import numpy as np
 from samesense.context.generator.language_models import open_language_model
 from samesense.context.origin.reader import Reader
 from samesense.execution.progress import progress_bar
+from samesense.results import Shown
 from samesense.types import Indices, Pair, Scores
 
 
@@ -36,8 +37,8 @@ class Continuation:
         return abs(self.first - self.second)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Continuations:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Continuations(Shown):
     """What may follow two sentences.
 
     Attributes:
@@ -64,6 +65,8 @@ class Continuations:
             lines += ["", f"{title:<15}   first  second  continuation"]
             lines += [f"{one.after:>15}  {one.first:+6.2f}  {one.second:+6.2f}  {one.text!r}" for one in entries]
         return "\n".join(lines)
+
+    __str__ = table
 
 
 class ContinuationScore:

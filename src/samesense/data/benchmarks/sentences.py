@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from samesense.data.formats.columns import SINGLE_NAMES, first_of, listed, spelled_names
 from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
@@ -18,13 +19,14 @@ from samesense.data.formats.text_columns import named_column, names_in, say_unre
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
+from samesense.results import ShownRows
 
 LABEL_NAMES = ("label", "labels", "class")
 """Accepted names of the label column, the preferred ones first."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabelledSentences:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LabelledSentences(ShownRows):
     """Sentences of one source with the class of each, in its order."""
 
     texts: list[str]  # the sentences
@@ -34,6 +36,14 @@ class LabelledSentences:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __str__(self) -> str:
+        head = f"{len(self):,} sentences of {len(set(self.labels)):,} classes"
+        return "\n".join([head, self.table(rows=3)])
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each sentence as a dictionary, with its class."""
+        return [{"text": text, "label": label} for text, label in zip(self.texts, self.labels, strict=True)]
 
 
 def read_sentences(

@@ -20,14 +20,15 @@ from samesense.data.pairs.parts import Apart, grouped, held_part
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import rows_hash
 from samesense.places import JOINT
+from samesense.results import ShownRows
 from samesense.types import Pair
 
 TEXTS = ("sentence1", "sentence2", "subset")
 """Columns of a table of pairs."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairData:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PairData(ShownRows):
     """Labelled sentence pairs of one source, in its order.
 
     Texts, labels and rows are lists; where there are many texts, they are mapped from a file and the numbers an array,
@@ -97,6 +98,25 @@ class PairData:
         parts = self.subsets if self.subsets is not None else [""] * len(self)
         rows = zip(self.sentences1, self.sentences2, self.labels, parts, strict=True)
         return rows_hash(rows, json.dumps([self.kind, self.subsets is not None]).encode())
+
+    def __str__(self) -> str:
+        scale = "" if self.scale is None else f", labels {number_text(self.scale[0])} to {number_text(self.scale[1])}"
+        kind = "inference" if self.kind == "nli" else self.kind
+        return "\n".join([f"{self.name}: {len(self):,} {kind} pairs{scale}", self.table(rows=3)])
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each pair as a dictionary: both sentences, the label, and its subset where the source names one."""
+        return self._first_dicts(len(self))[0]
+
+    def _first_dicts(self, count: int) -> tuple[list[dict[str, Any]], int]:
+        columns: dict[str, Sequence[Any]] = {
+            "sentence1": self.sentences1[:count],
+            "sentence2": self.sentences2[:count],
+            "label": [float(label) for label in self.labels[:count]],
+        }
+        if self.subsets is not None:
+            columns["subset"] = self.subsets[:count]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)], len(self)
 
     def pairs(self) -> list[Pair]:
         """Return the two sentences of every row."""

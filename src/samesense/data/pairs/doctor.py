@@ -17,6 +17,7 @@ from samesense.data.formats.labels import Kind, Scale, number_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, Keys, pair_keys, plain_keys, same, text_keys
 from samesense.metrics.correlation import spearman
+from samesense.results import Shown
 from samesense.types import Pair
 
 MOST_COUNTED = 12
@@ -224,8 +225,8 @@ def _pairs(count: int) -> str:
     return "1 pair is" if count == 1 else f"{count} pairs are"
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataReport:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DataReport(Shown):
     """What ``examine`` found.
 
     Attributes:

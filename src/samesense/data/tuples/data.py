@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from samesense.data.examples import Conflict
 from samesense.data.formats.columns import Side
 from samesense.data.pairs.targets import Targets
 from samesense.errors import DataError
 from samesense.hashes import rows_hash
+from samesense.results import ShownRows
 
 BINS = ("none", "1", "2 to 4", "5 or more")
 
@@ -73,8 +74,8 @@ def _conflict(rows: list[Statement], partner: str) -> Conflict:
     return Conflict([row.row for row in said], [said[0].anchor, partner], [row.side for row in said])
 
 
-@dataclass(frozen=True, kw_only=True)
-class TupleData:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TupleData(ShownRows):
     """Anchors of one or several sources, in order of first appearance."""
 
     anchors: list[str]  # the texts
@@ -95,6 +96,14 @@ class TupleData:
         """Fingerprint of the content in order; equal for equal content from any file."""
         rows = zip(self.anchors, self.positives, self.negatives, self.neutrals, strict=True)
         return rows_hash(rows, b"tuples\n" if self.classes is None else b"classes\n")
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.name}: {line}" if not row else line for row, line in enumerate(self.summary())])
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each anchor as a dictionary, with the lists of its positives and negatives."""
+        columns = zip(self.anchors, self.positives, self.negatives, strict=True)
+        return [dict(zip(("anchor", "positives", "negatives"), row, strict=True)) for row in columns]
 
     def take(self, indices: Iterable[int]) -> TupleData:
         """Return the anchors at these positions, in the order given."""

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ConfigError, ModelError
+from samesense.results import Shown
 from samesense.types import Embeddings
 
 if TYPE_CHECKING:
@@ -33,14 +34,19 @@ BLOCK = 4096
 """Rows held in float64 at once."""
 
 
-@dataclass(frozen=True)
-class Whitening:
+@dataclass(frozen=True, repr=False)
+class Whitening(Shown):
     """A fitted map."""
 
     mean: Matrix  # what is taken off every embedding (d,)
     matrix: Matrix  # the map (d, k), the direction of the largest variance first
     n: int  # number of embeddings behind it
     empty: int  # directions of the d without variance, which have no part in it
+
+    def __str__(self) -> str:
+        inputs, outputs = self.matrix.shape
+        empty = f"; {self.empty} directions had no variance" if self.empty else ""
+        return f"whitening from {inputs} to {outputs} dimensions, fitted on {self.n:,} texts{empty}"
 
     @classmethod
     def fit(cls, embeddings: Embeddings | Iterable[Embeddings], dim: int | None = None) -> Whitening:

@@ -29,6 +29,7 @@ from samesense.metrics.calibration import calibration_error, mean_absolute_error
 from samesense.metrics.classification import Target, accuracy_at, best_threshold, f1_at, precision_at, recall_at
 from samesense.metrics.guarantee import CONFIDENCE, PromiseFinder, Share
 from samesense.metrics.inputs import is_constant, matching_vectors
+from samesense.results import Shown
 from samesense.types import Result, Scorer, Scores
 
 logger = logging.getLogger(__name__)
@@ -168,8 +169,8 @@ class CalibrationSettings:
         return None if self.min_recall is None else ("recall", self.min_recall)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Calibrated:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Calibrated(Shown):
     """A calibration and what it was made of.
 
     Attributes:

@@ -63,6 +63,9 @@ class Collection:
         self.folder = folder
         self._reader = Reader(folder)
 
+    def __repr__(self) -> str:
+        return f"Collection({str(self.folder)!r}, {len(self):,} texts)"
+
     @classmethod
     def build(
         cls,

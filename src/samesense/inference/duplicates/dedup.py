@@ -16,6 +16,7 @@ from samesense.inference.duplicates.unlike import Unlike
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.mining import check_threshold
+from samesense.results import ShownRows
 from samesense.types import Indices, Scores
 
 By = Literal["representative", "linked"]
@@ -82,8 +83,8 @@ def distinct(texts: Sequence[str]) -> Distinct:
     return Distinct(list(place), of_row, first_row, copies)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Deduplicated:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Deduplicated(ShownRows):
     """What is kept of a list of texts. Prints as a line.
 
     Attributes:
@@ -141,6 +142,10 @@ class Deduplicated:
         said = f"{kept} of {rows} texts kept, {rows - kept} removed at a cosine of {self.threshold:.4g} or more{found}"
         left = len(self.unmerged)
         return f"{said}; {left} of those kept differ from others in what the model did not read" if left else said
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the rows that are removed, each with the row that is kept in its stead, and their cosine."""
+        return [row._asdict() for row in self.removed]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain JSON types."""

@@ -24,6 +24,7 @@ from samesense.inference.search.exact import Best, nearest, unit_rows
 from samesense.inference.search.lists import blocks, make_lists, near_in_lists
 from samesense.inference.search.mining import check_threshold, parts
 from samesense.inference.search.ties import groups, in_order, same_as
+from samesense.results import ShownRows
 from samesense.types import Embeddings, Indices, TaskName
 
 
@@ -41,8 +42,8 @@ class Match(NamedTuple):
     score: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Matched:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Matched(ShownRows):
     """What was found of one list in another. Prints as a line.
 
     Attributes:
@@ -81,6 +82,10 @@ class Matched:
         said = f"{matched} of {self.rows} texts matched at a cosine of {self.threshold:.4g} or more{found}"
         left = len(self.unmerged)
         return f"{said}; {left} are close to others that differ in what the model did not read" if left else said
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the matches, each a row of either list and their cosine."""
+        return [pair._asdict() for pair in self.pairs]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain JSON types."""

@@ -14,6 +14,7 @@ from samesense.encoder.cosine import cosine_score, unit
 from samesense.encoder.embedding_cache import EmbeddingCache
 from samesense.encoder.windows import Reading, Windows, cut_texts, unread_of
 from samesense.errors import DataError, ModelError
+from samesense.execution.audience import requested_progress
 from samesense.execution.unread import note
 from samesense.inference.models.backends import Choice
 from samesense.inference.onnx.encoder import OnnxEncoder
@@ -215,6 +216,7 @@ class Model:
         normalize: bool = False,
         on_progress: Callable[[int], None] | None = None,
         task: TaskName | None = None,
+        show_progress_bar: bool | None = None,
     ) -> Embeddings:
         """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; of one text ``(dim,)``.
 
@@ -224,21 +226,30 @@ class Model:
             on_progress: called with the number of texts that have just been finished.
             task: ``"query"`` or ``"document"``, for models that tell them apart by routes or prompts; ``None`` for
                 neither.
+            show_progress_bar: show how far it is, or do not; ``None`` shows what takes long on a terminal and in a
+                notebook.
 
         Raises:
             DataError: for a table, or anything else that holds no texts.
             ModelError: for a cross-encoder, or if a text is not a string.
         """
         if isinstance(texts, str):
-            one: Embeddings = self.encode([texts], normalize=normalize, on_progress=on_progress, task=task)[0]
-            return one
-        given = listed(texts, "Texts")
+            single: Embeddings = self.encode(
+                [texts],
+                normalize=normalize,
+                on_progress=on_progress,
+                task=task,
+                show_progress_bar=show_progress_bar,
+            )[0]
+            return single
+        listed_texts = listed(texts, "Texts")
         task = task if self.tells_tasks_apart else None
-        if self._caches is None:
-            return self._embedder.encode(given, normalize=normalize, on_progress=on_progress, **_as(task))
-        cache = self._cache_of(task)
-        cache.fill(given, on_progress=on_progress)
-        rows = cache(given)
+        with requested_progress(show_progress_bar):
+            if self._caches is None:
+                return self._embedder.encode(listed_texts, normalize=normalize, on_progress=on_progress, **_as(task))
+            cache = self._cache_of(task)
+            cache.fill(listed_texts, on_progress=on_progress)
+        rows = cache(listed_texts)
         return unit(rows) if normalize else rows
 
     @property

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from samesense.errors import ModelError
 from samesense.failures import first_line
 from samesense.hashes import content_hash
+from samesense.results import Shown, text_table
 
 DESCRIPTION = "samesense_onnx.json"
 GRAPHS = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_quantized.onnx"}
@@ -71,7 +72,7 @@ class Drift(_Part):
     points: dict[str, float]  # backend to its Spearman minus the reference's
 
 
-class Description(_Part):
+class Description(Shown, _Part):
     """What an exported folder says of itself.
 
     Attributes:
@@ -107,6 +108,24 @@ class Description(_Part):
     parity: dict[str, Parity] = {}
     agreement: dict[str, Agreement] = {}
     drift: Drift | None = None
+
+    def __str__(self) -> str:
+        longest = "texts of any length" if self.max_tokens is None else f"{self.max_tokens} tokens of a text"
+        lines = [f"exported model, {self.dim} dimensions, {self.pooling} pooling, reads {longest}"]
+        columns = ["backend", "MB", "least cosine to torch", "largest difference of a score"]
+        columns += [] if self.drift is None else ["drift of Spearman x100"]
+        rows = []
+        for backend, graph in self.graphs.items():
+            parity, agreement = self.parity.get(backend), self.agreement.get(backend)
+            cells = [backend, f"{graph.bytes / 1e6:.1f}"]
+            cells += ["" if parity is None else f"{parity.least_cosine:.6f}"]
+            cells += ["" if agreement is None else f"{agreement.largest:.2g}"]
+            cells += [] if self.drift is None else [f"{self.drift.points.get(backend, 0.0):+.2f}"]
+            rows.append(cells)
+        lines.append(text_table(columns, rows, left=columns[:1]))
+        if self.drift is not None:
+            lines.append(f"drift on {self.drift.data}, {self.drift.pairs} pairs; torch has {self.drift.reference:.2f}")
+        return "\n".join(lines)
 
 
 def is_exported(name: str | Path) -> bool:

@@ -5,7 +5,7 @@ Memory grows with the texts alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.search.exact import margin, unit_rows
+from samesense.results import RowList
 from samesense.types import Indices, Scores
 
 BLOCK_ROWS = 1024
@@ -35,6 +36,22 @@ class MinedPair(NamedTuple):
     first: int
     second: int
     score: float
+
+
+class MinedPairs(RowList):
+    """Pairs of texts, the closest first, with the texts themselves: a list of :class:`MinedPair`.
+
+    Attributes:
+        texts: from which they were mined, by their places.
+    """
+
+    def __init__(self, pairs: Sequence[MinedPair], texts: Sequence[str]) -> None:
+        super().__init__(pairs)
+        self.texts = texts
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each pair as a dictionary, with both texts."""
+        return [{**pair._asdict(), "text1": self.texts[pair.first], "text2": self.texts[pair.second]} for pair in self]
 
 
 class Near(NamedTuple):

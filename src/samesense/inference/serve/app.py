@@ -51,7 +51,7 @@ def build_app(
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        services.start()
+        await services.start()
         yield
         await services.stop()
 

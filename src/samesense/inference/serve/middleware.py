@@ -59,6 +59,7 @@ class RequestMiddleware:
         size = BodyBytes(self._traffic)
         try:
             self._check(scope)
+            await self._traffic.start()
             body = await self._read(scope, receive, size)
             check = self._traffic.limits.check_structure
             values = check(body) if len(body) <= SMALL_BODY else await asyncio.to_thread(check, body)
@@ -75,7 +76,8 @@ class RequestMiddleware:
             self._traffic.metrics.seconds.labels(route).observe(time.perf_counter() - started)
 
     def _check(self, scope: Scope) -> None:
-        if self._traffic.stopping and scope["path"] not in ALWAYS:
+        path = _path_in_app(scope)
+        if self._traffic.stopping and path not in ALWAYS:
             raise _stopping()
         if self._hosts and host_name(Headers(scope=scope).getlist("host")) not in self._hosts:
             raise RequestError(
@@ -83,7 +85,7 @@ class RequestMiddleware:
                 "The header Host must name this server; `samesense serve --allowed-host NAME` allows more names.",
                 code="unknown_host",
             )
-        is_open = scope["method"] in ("GET", "HEAD") and scope["path"] in OPEN
+        is_open = scope["method"] in ("GET", "HEAD") and path in OPEN
         if self._keys and not is_open and not self._has_key(scope):
             raise RequestError(
                 401,
@@ -133,6 +135,11 @@ class RequestMiddleware:
 def _plain_path(path: str) -> str:
     """Return a path without empty parts: clients join addresses with a slash too many, or end in one."""
     return "/" + "/".join(part for part in path.split("/") if part)
+
+
+def _path_in_app(scope: Scope) -> str:
+    """Return the path behind the prefix under which another application has mounted this one."""
+    return _plain_path(scope["path"].removeprefix(scope.get("root_path", "").rstrip("/")))
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,8 +28,12 @@ from samesense.types import Embeddings, Precision
 KEY_VARIABLE = "SAMESENSE_API_KEY"
 
 
+ModelLike = Any
+"""A name, or a model in memory; whatever :func:`samesense.load` takes."""
+
+
 def open_models(
-    models: Sequence[str],
+    models: ModelLike | Sequence[ModelLike] | Mapping[str, ModelLike],
     *,
     backend: BackendOption = "auto",
     precision: Precision = "auto",
@@ -41,8 +45,8 @@ def open_models(
     """Open the models of a server, each by its place or as ``NAME=PLACE``.
 
     Args:
-        models: folders, outputs of train or export, hub names, or default; the name of one is its place's last part
-            unless it is given.
+        models: folders, outputs of train or export, hub names, default, or models in memory; one, several, or several
+            by name. The name of one is its place's last part unless it is given.
         backend: what computes; see :func:`~samesense.inference.models.load.load`.
         precision: arithmetic of torch.
         collection: a collection that was built with one of them.
@@ -54,22 +58,22 @@ def open_models(
         ConfigError: if several models are given one calibration or one number as a threshold.
         ModelError: if a model cannot be opened, the collection is that of another, or there is no calibration.
     """
-    if len(models) > 1 and (calibration is not None or isinstance(threshold, float)):
+    placed = named_models(models)
+    if len(placed) > 1 and (calibration is not None or isinstance(threshold, float)):
         raise ConfigError(
             "A `calibration` or a `threshold` is that of one model; received several models. Keep each calibration in "
             "its model's folder, where it is found, and say --threshold calibrated."
         )
-    placed = [_named(one) for one in models]
-    for _, given in placed:
-        if split_maps(given)[1] and not Path(given).expanduser().exists():
+    for _, place in placed:
+        if isinstance(place, str) and split_maps(place)[1] and not Path(place).expanduser().exists():
             raise ConfigError(
-                f"A model is served as it stands, without a map behind its name; received {given!r}. With --shorten "
+                f"A model is served as it stands, without a map behind its name; received {place!r}. With --shorten "
                 "callers may ask for fewer 'dimensions'."
             )
-    fitted = [open_calibration(place, calibration) for _, place in placed]
+    fitted = [_calibration_of(place, calibration) for _, place in placed]
     if threshold == "calibrated" and not any(fitted):
-        read_of(placed[0][1], calibration)  # says what is missing
-    opened = [load(place, backend=backend, precision=precision) for _, place in placed]
+        read_of(_address(placed[0][1]), calibration)  # says what is missing
+    opened = [_opened(place, backend, precision) for _, place in placed]
     servings = []
     for (name, _), model, known in zip(placed, opened, fitted, strict=True):
         cut = threshold if not isinstance(threshold, str) else None if known is None else known.threshold()
@@ -92,11 +96,50 @@ def open_models(
     return servings
 
 
-def _named(given: str) -> tuple[str, str]:
+def named_models(models: ModelLike | Sequence[ModelLike] | Mapping[str, ModelLike]) -> list[tuple[str, ModelLike]]:
+    """Return the name of each model and its place, or the model itself; ConfigError if there is none."""
+    if isinstance(models, Mapping):
+        named = [(name, str(model) if isinstance(model, Path) else model) for name, model in models.items()]
+    else:
+        several = isinstance(models, Sequence) and not isinstance(models, str)
+        named = [_named(model) for model in (models if several else [models])]
+    if not named:
+        raise ConfigError("A server serves one model at least; received none. Name one, such as default.")
+    return named
+
+
+def _named(model: ModelLike) -> tuple[str, ModelLike]:
     """Return name and place of a model; a place that is there may hold an equals sign."""
-    name, equals, place = given.partition("=")
-    path = Path(given).expanduser()
-    return (name, place) if equals and not path.exists() else (path.name or path.resolve().name, given)
+    if not isinstance(model, str | Path):
+        opened = load(model)
+        return Path(opened.name).name, opened
+    text = str(model)
+    name, equals, place = text.partition("=")
+    path = Path(text).expanduser()
+    return (name, place) if equals and not path.exists() else (path.name or path.resolve().name, text)
+
+
+def _opened(model: ModelLike, backend: BackendOption, precision: Precision) -> Model:
+    if isinstance(model, str):
+        return load(model, backend=backend, precision=precision)
+    return load(model)
+
+
+def _address(model: ModelLike) -> str:
+    """Return the name by which a model was opened; ConfigError for one that is in memory only."""
+    if isinstance(model, str):
+        return model
+    home = load(model).home
+    if home is None:
+        raise ConfigError("A calibration belongs to a model that is opened by its name; received one in memory.")
+    return home[0]
+
+
+def _calibration_of(model: ModelLike, file: Path | None) -> Calibration | None:
+    """Return the calibration of a model; a model in memory that has no folder has none."""
+    if file is None and not isinstance(model, str) and load(model).home is None:
+        return None
+    return open_calibration(_address(model), file)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,14 @@ import logging
 import signal
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
 
 from samesense.errors import ConfigError
+from samesense.execution.audience import say
 from samesense.inference.serve.app import build_app
 from samesense.inference.serve.connections import BoundedProtocol, Complaints, Patience
 from samesense.inference.serve.hosts import allowed_names
@@ -53,7 +55,7 @@ class GracefulServer(uvicorn.Server):
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
-            logger.info(f"{self._what} at http://{shown}:{port}")
+            say(logger, f"{self._what} at http://{shown}:{port}")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop, at the second signal without waiting."""
@@ -114,7 +116,24 @@ def run_app(app: FastAPI, traffic: Traffic, what: str, *, host: str, port: int) 
         http=BoundedProtocol,
         timeout_graceful_shutdown=1,
     )  # fmt: skip
+    server = GracefulServer(config, traffic, what)
     try:
-        GracefulServer(config, traffic, what).run()
+        _run_in_loop_of_its_own(server)
     except SystemExit as error:
         raise ConfigError(f"Cannot listen on {host}:{port}; is something else there? Give another `port`.") from error
+
+
+def _run_in_loop_of_its_own(server: GracefulServer) -> None:
+    """Run a server until it is stopped; in a notebook, whose event loop runs already, in another thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        server.run()
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="server") as thread:
+        running = thread.submit(server.run)
+        try:
+            running.result()
+        except KeyboardInterrupt:
+            server.handle_exit(signal.SIGINT, None)
+            running.result()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,39 +21,64 @@ class Services(Traffic):
 
     A collection is searched in another thread.
 
-    ``any_name`` lets callers ask by any name; ConfigError if there are several models of a kind to choose from, or two
-    have one name.
+    ``servings`` are opened models, or a function that opens them when the server starts: in the process that serves
+    them, since the threads of torch and onnxruntime do not survive a fork. ``any_name`` lets callers ask by any name;
+    ConfigError if there are several models of a kind to choose from, or two have one name.
     """
 
-    def __init__(self, servings: Sequence[Serving], *, limits: Limits = DEFAULT_LIMITS, any_name: bool = False) -> None:
+    def __init__(
+        self,
+        servings: Sequence[Serving] | Callable[[], Sequence[Serving]],
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        any_name: bool = False,
+    ) -> None:
         super().__init__(limits)
+        self._any_name = any_name
+        self._open_servings = servings if callable(servings) else None
+        self._started = False
+        self._starting: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+        self._set_models([] if callable(servings) else servings)
+
+    def _set_models(self, servings: Sequence[Serving]) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="inference")
         self._search_thread = ThreadPoolExecutor(1, thread_name_prefix="search")
-        self._any_name = any_name
         self.all: list[Service[Any]] = [self._service(serving) for serving in servings]
-        self._by_name = {one.serving.name: one for one in self.all}
+        self._by_name = {service.serving.name: service for service in self.all}
         if len(self._by_name) < len(self.all):
-            names = ", ".join(one.serving.name for one in self.all)
+            names = ", ".join(service.serving.name for service in self.all)
             raise ConfigError(f"Each model has a name of its own; received {names}. Name them, as in NAME=FOLDER.")
-        if any_name and len({type(one) for one in self.all}) < len(self.all):
+        if self._any_name and len({type(service) for service in self.all}) < len(self.all):
             raise ConfigError("`any_model_name` is for one model, or one of each kind; received several of a kind.")
 
-    def start(self) -> None:
-        """Begin to work, in the running event loop."""
-        for one in self.all:
-            one.batcher.start()
+    async def start(self) -> None:
+        """Open the models if they are not, and begin to work, in the running event loop; once."""
+        loop = asyncio.get_running_loop()
+        if self._starting is None or self._starting[0] is not loop:
+            self._starting = loop, asyncio.Lock()
+        async with self._starting[1]:
+            if self._started:
+                return
+            if self._open_servings is not None:
+                self._set_models(await asyncio.to_thread(self._open_servings))
+            for service in self.all:
+                service.batcher.start()
+            self._started = True
 
     async def stop(self) -> None:
-        """Stop; what still waits is not answered."""
-        for one in self.all:
-            await one.batcher.stop()
+        """Stop and close the models that it opened; what still waits is not answered."""
+        for service in self.all:
+            await service.batcher.stop()
         for thread in (self._thread, self._search_thread):
             thread.shutdown(wait=False, cancel_futures=True)
+        self._started = False
+        if self._open_servings is not None:
+            self._set_models([])
 
     @property
     def alive(self) -> bool:
         """Whether everything works that should."""
-        return all(one.batcher.alive for one in self.all)
+        return self._started and all(service.batcher.alive for service in self.all)
 
     def find(self, wanted: str | None, fit: Callable[[Service[Any]], Any] = lambda _: 0) -> Service[Any]:
         """Return the model that callers want by name; without a name the first of those with the highest ``fit``.

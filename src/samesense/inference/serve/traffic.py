@@ -28,6 +28,9 @@ class Traffic:
         self.arriving: set[asyncio.Timeout] = set()
         self.metrics.running.set_function(lambda: self.running)
 
+    async def start(self) -> None:
+        """Be ready to answer; called before every request: an application that mounts this one may not start it."""
+
     def give_up_arriving(self) -> None:
         """Wait no longer for bodies of requests."""
         for deadline in self.arriving:

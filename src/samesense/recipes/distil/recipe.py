@@ -43,7 +43,7 @@ from samesense.types import Result
 METHOD = "distil"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Distillate(TrainingRun):
     """What a run leaves: how it was trained, and what the student kept and gained, unless it was interrupted."""
 

@@ -38,6 +38,7 @@ from samesense.execution.unread import counted, note
 from samesense.files import as_object
 from samesense.recipes.harvest.folder import COLUMNS
 from samesense.recipes.harvest.settings import HarvestSettings
+from samesense.results import Shown
 
 logger = logging.getLogger(__name__)
 
@@ -136,8 +137,8 @@ def read_counts(path: Path) -> dict[str, Any]:
     return counts
 
 
-@dataclass(frozen=True)
-class HarvestSummary:
+@dataclass(frozen=True, repr=False)
+class HarvestSummary(Shown):
     """What a harvest came to.
 
     Attributes:
@@ -161,6 +162,9 @@ class HarvestSummary:
     shards: int
     cost: Mapping[str, float]
     bank: bool = False
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines(), f"folder: {self.folder}"])
 
     def lines(self) -> list[str]:
         """Return it in words."""

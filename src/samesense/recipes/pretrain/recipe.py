@@ -65,7 +65,7 @@ NEW_HEAD = "new_head"
 """Key in the manifest: whether the start had no head that guesses words."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pretraining(TrainingRun):
     """What a run leaves: how it was trained, and the perplexity of held-out text before and after, unless stopped."""
 

@@ -12,7 +12,7 @@ from samesense.execution.progress import clock_time
 from samesense.execution.speed import ROUNDS, Speed
 from samesense.reports.tables import markdown, markdown_table
 from samesense.reports.verdict import speed_text
-from samesense.results import Results, one_line, plain
+from samesense.results import Results, Shown, one_line, plain
 
 SHOWN = 12
 """Lines of the leaderboard that are printed: the best ones."""
@@ -87,8 +87,8 @@ def cpu_of(lines: Sequence[Line], drop: float) -> Line:
     return max((line for line, speed in faster.items() if speed.overlaps(first)), key=lambda line: line.dev)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RaceResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RaceResult(Shown):
     """What a race has found; prints as a table.
 
     Attributes:

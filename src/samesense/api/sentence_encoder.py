@@ -1,0 +1,173 @@
+"""``samesense.SentenceEncoder``: a model as a transformer of scikit-learn, texts in and embeddings out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from samesense.errors import DataError, ModelError
+from samesense.execution.audience import requested_progress
+from samesense.inference.models.load import load
+from samesense.inference.models.model import Model
+from samesense.inference.stream import encode_with_bar
+
+if TYPE_CHECKING:
+    from samesense.encoder.windows import Chunk
+    from samesense.inference.models.backends import BackendOption
+    from samesense.types import Embeddings, Precision, TaskName
+
+OPEN_MODELS = 2
+"""Models that stay open for the next estimator: the clones of a grid search would each read one from disk."""
+
+
+class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turns texts into embeddings, as a step of a scikit-learn pipeline.
+
+    ``X`` is one text a row: a list, a Series, an array ``(rows,)`` or ``(rows, 1)``, or a frame of one column. The
+    model is not trained by ``fit``, which opens it and counts its dimensions; ``transform`` works without.
+
+    A pickle holds the model as :class:`samesense.Model` does: the weights of one that torch computes, the folder of an
+    exported one.
+
+    Args:
+        model: whatever :func:`samesense.load` takes and has embeddings.
+        normalize, chunk, task, prompt, dim, backend, precision, device, deterministic: see :func:`samesense.encode`.
+        show_progress_bar: show how far it is, or do not; ``None`` shows what takes long.
+
+    Attributes:
+        model_: the opened model; after ``fit``.
+
+    Raises:
+        DataError: names the row that has no text; for a table of several columns.
+        ModelError: for a cross-encoder, which has no embeddings.
+
+    Example:
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from sklearn.pipeline import make_pipeline
+        >>> pipeline = make_pipeline(SentenceEncoder("default"), LogisticRegression())
+        >>> pipeline.fit(["refund please", "it will not start"], ["billing", "fault"])  # doctest: +SKIP
+    """
+
+    def __init__(  # noqa: PLR0913 - scikit-learn reads the parameters from here
+        self,
+        model: Any = "default",
+        *,
+        normalize: bool = False,
+        chunk: Chunk | None = None,
+        task: TaskName | None = None,
+        prompt: str | None = None,
+        dim: int | None = None,
+        backend: BackendOption = "auto",
+        precision: Precision = "auto",
+        device: str | None = None,
+        deterministic: bool = False,
+        show_progress_bar: bool | None = None,
+    ) -> None:
+        self.model = model
+        self.normalize = normalize
+        self.chunk = chunk
+        self.task = task
+        self.prompt = prompt
+        self.dim = dim
+        self.backend = backend
+        self.precision = precision
+        self.device = device
+        self.deterministic = deterministic
+        self.show_progress_bar = show_progress_bar
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 - the name of scikit-learn
+        """Check the texts, open the model and count its dimensions; nothing is trained."""
+        texts = text_column(X)
+        if not texts:
+            raise DataError("`fit` takes at least one text; received none.")
+        model = self._open()
+        self._n_features_out = self._encode(model, texts[:1]).shape[1]
+        self.model_ = model
+        return self
+
+    def transform(self, X: Any) -> Embeddings:  # noqa: N803 - the name of scikit-learn
+        """Return the embeddings of the texts, float32 ``(rows, dimensions)``, in their order."""
+        texts = text_column(X)
+        model: Model = getattr(self, "model_", None) or self._open()
+        if not texts:
+            return self._encode(model, ["a"])[:0]
+        return self._encode(model, texts)
+
+    def _open(self) -> Model:
+        options = {
+            "backend": self.backend,
+            "precision": self.precision,
+            "device": self.device,
+            "deterministic": self.deterministic,
+            "dim": self.dim,
+            "prompt": self.prompt,
+        }
+        if isinstance(self.model, str | Path):
+            model = _open_named(str(self.model), _newest_change(self.model), tuple(options.items()))
+        else:
+            model = load(self.model, **options)
+        if not model.embeds:
+            raise ModelError(
+                f"SentenceEncoder takes a model that has embeddings; {model.name} scores pairs of texts "
+                f"({model.protocol}). Take a bi-encoder, such as 'default'."
+            )
+        return model
+
+    def _encode(self, model: Model, texts: list[str]) -> Embeddings:
+        with requested_progress(self.show_progress_bar):
+            return encode_with_bar(model, texts, normalize=self.normalize, chunk=self.chunk, task=self.task)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.requires_fit = False
+        return tags
+
+
+@lru_cache(maxsize=OPEN_MODELS)
+def _open_named(name: str, newest_change: int, options: tuple[tuple[str, Any], ...]) -> Model:
+    """Open a model by its name, or return it if it is open and its folder has not changed since."""
+    return load(name, **dict(options))
+
+
+def _newest_change(name: str | Path) -> int:
+    """Return when a file of a model's folder was last written, in nanoseconds; 0 where there is no folder."""
+    folder = Path(name).expanduser()
+    files = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
+    return max((path.stat().st_mtime_ns for path in files), default=0)
+
+
+def text_column(data: Any) -> list[str]:
+    """Return one text a row of a list, a Series, an array or a frame of one column.
+
+    Raises:
+        DataError: for one text alone, for several columns, and for a row without a text, which it names.
+    """
+    if isinstance(data, str | bytes | Mapping | set | frozenset):
+        raise DataError(
+            f"SentenceEncoder takes one text a row, in a list or a column; received {type(data).__name__}. "
+            "Put a single text into a list: [text]."
+        )
+    shape = getattr(data, "shape", ())
+    if len(shape) > 1 and shape[1] != 1:
+        raise DataError(
+            f"SentenceEncoder takes one column of texts; received {shape[1]} columns. Name it: frame['text'], or "
+            "ColumnTransformer([('text', SentenceEncoder(), 'text')])."
+        )
+    values = np.asarray(data, dtype=object).ravel().tolist() if shape else list(data)
+    missing = [row for row, value in enumerate(values) if not isinstance(value, str)]
+    if missing:
+        first = missing[0]
+        raise DataError(
+            f"SentenceEncoder takes a text in every row; row {first} (counted from 0) holds {values[first]!r:.60}, and "
+            f"{len(missing)} of {len(values)} rows hold no text. Leave such rows out, as by frame.dropna(subset="
+            "['text']), or fill them, as by frame['text'].fillna('')."
+        )
+    return [str(text) for text in values]

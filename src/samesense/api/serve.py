@@ -1,0 +1,188 @@
+"""``samesense.serve`` and ``app``: models behind HTTP, by the server of the library or by any other for ASGI."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from samesense.choices import check_choice
+from samesense.errors import ConfigError, MissingExtraError
+from samesense.inference.serve.limits import Limits
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from samesense.inference.models.backends import BackendOption
+    from samesense.types import Precision
+
+LIMITS = Limits()
+
+MODELS_VARIABLE = "SAMESENSE_MODELS"
+
+Long = Literal["cut", "refuse"]
+
+
+def serve(  # noqa: PLR0913 - the flags of the command
+    models: Any,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    any_model_name: bool = False,
+    api_key_file: str | Path | None = None,
+    allowed_host: Sequence[str] | None = None,
+    collection: str | Path | None = None,
+    labels: str | Path | None = None,
+    calibration: str | Path | None = None,
+    threshold: float | Literal["calibrated"] | None = None,
+    normalize: bool = True,
+    shorten: bool = False,
+    token_ids: bool = False,
+    long: Long = "cut",
+    limits: Limits = LIMITS,
+    backend: BackendOption = "auto",
+    precision: Precision = "auto",
+) -> None:
+    """Serve models over HTTP until Ctrl-C or SIGTERM; then answer what was accepted, and return.
+
+    Args:
+        models: whatever :func:`samesense.load` takes; one, a list of several, or several by name in a mapping.
+            ``"NAME=MODEL"`` names one too.
+        host: address to listen on; ``"0.0.0.0"`` for all, best with a key.
+        port: to listen on; 0 takes a free one.
+        any_model_name: take any name that callers ask by, for the one model; also with one model of embeddings and one
+            cross-encoder.
+        api_key_file: file of keys, one a line, one of which callers must send; else ``SAMESENSE_API_KEY``, if set.
+        allowed_host: names by which callers may ask for the server, besides those of this machine; without a key, and
+            listening on this machine alone, no others may.
+        collection: folder made by ``samesense index`` with one of the models, for ``/search``.
+        labels: file, ``.tsv`` or ``.jsonl``, that keeps the labels given to pairs on the page.
+        calibration: file made by :func:`samesense.calibrate` for the one model; by default that in each model's folder.
+        threshold: say yes or no with every similarity; ``"calibrated"`` is that of each model's calibration.
+        normalize: give vectors of length 1.
+        shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
+        token_ids: take token ids in place of texts; right only for callers that use the model's own tokenizer.
+        long: ``"cut"`` or ``"refuse"`` texts that are longer than the model reads.
+        limits: on what callers may ask, such as ``Limits(max_texts=64)``, from ``samesense.api.serve``.
+        backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders.
+        precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
+
+    Raises:
+        ConfigError: if options contradict each other, or the address cannot be listened on.
+        MissingExtraError: without the extra ``serve``.
+        ModelError: if a model cannot be opened.
+
+    Example:
+        >>> samesense.serve("runs/mine", port=8000)  # doctest: +SKIP
+        samesense: serving 'mine' at http://127.0.0.1:8000
+    """
+    _check(long)
+    from samesense.inference.labelling.file import open_labels
+    from samesense.inference.serve.labels import BY
+    from samesense.inference.serve.opening import open_models, read_keys
+    from samesense.inference.serve.run import serve as run
+    from samesense.inference.serve.services import Services
+
+    keys = read_keys(_path(api_key_file))
+    servings = open_models(
+        models,
+        backend=backend,
+        precision=precision,
+        collection=_path(collection),
+        calibration=_path(calibration),
+        threshold=threshold,
+        normalize=normalize,
+        shorten=shorten,
+        token_ids=token_ids,
+        long=long,
+    )
+    services = Services(servings, limits=limits, any_name=any_model_name)
+    with nullcontext() if labels is None else open_labels(Path(labels), BY) as file:
+        run(services, host=host, port=port, keys=keys, hosts=allowed_host or (), labels=file)
+
+
+def app(  # noqa: PLR0913 - those of serve
+    models: Any = None,
+    *,
+    any_model_name: bool = False,
+    api_key_file: str | Path | None = None,
+    allowed_host: Sequence[str] | None = None,
+    collection: str | Path | None = None,
+    calibration: str | Path | None = None,
+    threshold: float | Literal["calibrated"] | None = None,
+    normalize: bool = True,
+    shorten: bool = False,
+    token_ids: bool = False,
+    long: Long = "cut",
+    limits: Limits = LIMITS,
+    backend: BackendOption = "auto",
+    precision: Precision = "auto",
+) -> FastAPI:
+    """Return what :func:`serve` serves as an ASGI application, for uvicorn, gunicorn, or another application.
+
+    The models are opened when the application starts, in every worker for itself, or at the first request where another
+    application mounts it and does not start it; they are closed when it stops.
+
+    Args:
+        models: see :func:`serve`; ``None`` takes the names in ``SAMESENSE_MODELS``, with spaces between.
+        any_model_name, api_key_file, collection, calibration, threshold, normalize, shorten: see :func:`serve`.
+        token_ids, long, limits, backend, precision: see :func:`serve`.
+        allowed_host: names by which callers may ask for the server; ``None`` for any.
+
+    Returns:
+        A ``fastapi.FastAPI``.
+
+    Raises:
+        ConfigError: if no model is named, or options contradict each other.
+        MissingExtraError: without the extra ``serve``.
+
+    Example:
+        >>> app = samesense.app("runs/mine")  # in service.py; then: uvicorn service:app --workers 2  # doctest: +SKIP
+    """
+    _check(long)
+    from samesense.inference.serve.app import build_app
+    from samesense.inference.serve.hosts import allowed_names
+    from samesense.inference.serve.opening import named_models, open_models, read_keys
+    from samesense.inference.serve.services import Services
+
+    chosen = _models_of_environment() if models is None else models
+    if isinstance(chosen, str | Path | Sequence | Mapping):
+        named_models(chosen)
+    opening = partial(
+        open_models,
+        chosen,
+        backend=backend,
+        precision=precision,
+        collection=_path(collection),
+        calibration=_path(calibration),
+        threshold=threshold,
+        normalize=normalize,
+        shorten=shorten,
+        token_ids=token_ids,
+        long=long,
+    )
+    services = Services(opening, limits=limits, any_name=any_model_name)
+    return build_app(services, keys=read_keys(_path(api_key_file)), hosts=allowed_names(allowed_host or ()))
+
+
+def _check(long: Long) -> None:
+    check_choice("long", long, Long)
+    MissingExtraError.check("serve", "fastapi", "uvicorn", "prometheus-client")
+
+
+def _path(file: str | Path | None) -> Path | None:
+    return None if file is None else Path(file)
+
+
+def _models_of_environment() -> list[str]:
+    names = shlex.split(os.environ.get(MODELS_VARIABLE, ""))
+    if not names:
+        raise ConfigError(
+            f"No model is named. Give one, as in samesense.app('runs/mine'), or set {MODELS_VARIABLE} to names with "
+            "spaces between."
+        )
+    return names

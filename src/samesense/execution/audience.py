@@ -1,0 +1,131 @@
+"""Who sees progress: a terminal, a notebook or a log; and how it is switched off."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import import_module
+from threading import current_thread, main_thread
+from typing import Any
+
+from samesense.execution.ranks import is_main
+
+SWITCHES = ("SAMESENSE_DISABLE_PROGRESS_BARS", "TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS")
+"""Variables of the environment, any of which switches progress off in Python; the command shows it all the same."""
+
+_switch: bool | None = None
+"""What :func:`disable_progress_bars` and :func:`enable_progress_bars` said last."""
+
+_requested: ContextVar[bool | None] = ContextVar("progress", default=None)
+"""Whether the present call of a model asks for a bar; ``None`` leaves it to the surroundings."""
+
+
+def disable_progress_bars() -> None:
+    """Show no progress from now on, in this process: no bars, and no lines on standard error.
+
+    So do ``SAMESENSE_DISABLE_PROGRESS_BARS=1``, ``TQDM_DISABLE=1`` and ``HF_HUB_DISABLE_PROGRESS_BARS=1`` in the
+    environment, and a level above INFO that the logger ``samesense`` is given. Messages of that logger stay.
+
+    Example:
+        >>> import samesense
+        >>> samesense.disable_progress_bars()
+    """
+    global _switch
+    _switch = False
+
+
+def enable_progress_bars() -> None:
+    """Show progress again after :func:`disable_progress_bars`, even where the environment switches it off.
+
+    Example:
+        >>> import samesense
+        >>> samesense.enable_progress_bars()
+    """
+    global _switch
+    _switch = True
+
+
+@contextmanager
+def requested_progress(show: bool | None) -> Iterator[None]:
+    """Show the progress of what is called within, or do not; ``None`` leaves it to the surroundings."""
+    token = _requested.set(_requested.get() if show is None else show)
+    try:
+        yield
+    finally:
+        _requested.reset(token)
+
+
+def is_logged() -> bool:
+    """Return whether the logger takes progress, as it does in the command."""
+    return logging.getLogger("samesense").isEnabledFor(logging.INFO)
+
+
+def is_eager() -> bool:
+    """Return whether progress was asked for, so that it is shown soon where there is no terminal."""
+    return is_logged() or _requested.get() is True
+
+
+def say(logger: logging.Logger, line: str) -> None:
+    """Log a line that a person waits for, and write it to standard error where no log takes it."""
+    logger.info(line)
+    if not is_logged() and sys.stderr is not None:
+        sys.stderr.write(f"samesense: {line}\n")
+        sys.stderr.flush()
+
+
+def is_shown() -> bool:
+    """Return whether an operation that takes long is shown.
+
+    Processes that others started to work for them show nothing: several bars would write over each other.
+    """
+    requested = _requested.get()
+    if not is_main() or requested is False:
+        return False
+    if requested or is_logged():
+        return True
+    is_worker = multiprocessing.parent_process() is not None
+    has_level = logging.getLogger("samesense").level != logging.NOTSET
+    return not (is_worker or has_level or _is_switched_off())
+
+
+def is_shown_alone() -> bool:
+    """Return whether one call of a model, outside any longer operation, is shown.
+
+    Where a person sees it; not for a server, which calls its models in other threads than the main one.
+    """
+    if _requested.get() is not None:
+        return True
+    return not is_logged() and is_interactive() and current_thread() is main_thread()
+
+
+def _is_switched_off() -> bool:
+    if _switch is not None:
+        return not _switch
+    return any(os.environ.get(name, "0") not in ("", "0") for name in SWITCHES)
+
+
+def is_interactive() -> bool:
+    """Return whether a person sees standard error as it is written: on a terminal, or in a notebook."""
+    return sys.stderr is not None and (sys.stderr.isatty() or in_notebook())
+
+
+def in_notebook() -> bool:
+    """Return whether a notebook shows what this process writes."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def bar_class() -> Any:
+    """Return the bar of tqdm for a terminal or a notebook, without its warning where ipywidgets is missing."""
+    if not in_notebook():
+        return import_module("tqdm").tqdm
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return import_module("tqdm.auto").tqdm
