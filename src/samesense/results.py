@@ -146,13 +146,20 @@ def _fields_of(row: Any) -> dict[str, Any]:
 
 
 def dict_table(rows: Sequence[dict[str, Any]]) -> Table:
-    """Return header and cells of rows that have the same keys; long texts are cut, floats have four decimals."""
+    """Return header and cells of rows that have the same keys; long texts are cut, fractions have four decimals."""
     header = list(rows[0])
-    return header, [[_cell(row[name]) for name in header] for row in rows]
+    columns = [_cells([row[name] for row in rows]) for name in header]
+    return header, [list(cells) for cells in zip(*columns, strict=True)]
 
 
 CELL = 60
 """Characters of a text in a table."""
+
+
+def _cells(values: Sequence[Any]) -> list[str]:
+    """Return the cells of a column; numbers that are all whole have no decimals."""
+    whole = all(isinstance(value, float) and value.is_integer() for value in values)
+    return [f"{value:.0f}" if whole else _cell(value) for value in values]
 
 
 def _cell(value: Any) -> str:

@@ -48,7 +48,8 @@ def training_run(kind=TrainingRun, **more):
     output = SimpleNamespace(
         interrupted=False, steps=40, precision="float32", best_dev_spearman=0.5, best_step=20, start_dev_spearman=0.4
     )
-    results = Results([Result(task="sts", dataset=f"set {n}", metric="spearman", value=0.5, n=9) for n in range(40)])
+    every = {"task": "sts", "split": "test", "subset": "all", "protocol": "cosine", "model": "a"}
+    results = Results([Result(dataset=f"set {n}", metric="spearman", value=0.5, n=9, **every) for n in range(40)])
     return kind(Path("runs/a"), output, results, {"loading": 2.0}, Verdict(reason="dev selected"), **more)
 
 
@@ -120,7 +121,9 @@ def calibrated():
     rng = np.random.default_rng(0)
     rows = [(f"text {n}", f"other {n}", float(n % 2)) for n in range(120)]
     scores = {row[:2]: row[2] + rng.normal(scale=0.4) for row in rows}
-    model = SimpleNamespace(name="m", protocol="made", scores=lambda pairs: np.array([scores[pair] for pair in pairs]))
+    model = SimpleNamespace(
+        name="m", protocol="made", seed=None, scores=lambda pairs: np.array([scores[pair] for pair in pairs])
+    )
     return calibrate(model, samesense.read(rows), "none")
 
 

@@ -69,7 +69,8 @@ def test_markdown_table():
 
 def test_results_show_themselves():
     results = Results([result(dataset="<i>", seed=None), result(low=0.801, high=0.84)])
-    assert str(results) == repr(results)
+    assert repr(results) == f"<Results>\n{results}"
+    assert repr(Results(results * 9)).splitlines()[-1].endswith("more lines: print it")
     page = results._repr_html_()
     assert "&lt;i&gt;" in page
     assert "<i>" not in page

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from threading import Lock, RLock
 
 SPIN = "1000"
@@ -13,6 +14,31 @@ SPIN = "1000"
 process that is alone, and slow both of two; figures in ``benchmarks/LOG.md``."""
 
 _ALONE = RLock()
+
+_forked = False
+"""Whether this process was forked from one that had loaded torch: the threads of torch are not in it."""
+
+
+def survive_forks() -> None:
+    """Have torch compute on one thread in processes that are forked from now on, as its own data loaders do.
+
+    A fork takes along what torch knows of its threads, and none of them: the first computation on several would wait
+    without end. ``spawn`` has no such bounds.
+    """
+    if hasattr(os, "register_at_fork"):
+        _register_once()
+
+
+@cache
+def _register_once() -> None:
+    os.register_at_fork(after_in_child=_compute_on_one_thread)
+
+
+def _compute_on_one_thread() -> None:
+    global _forked
+    _forked = True
+    os.environ.setdefault(TOKENIZERS, "false")  # else the library warns of the fork, and does the same
+    sys.modules["torch"].set_num_threads(1)
 
 
 def cores() -> int:
@@ -33,7 +59,7 @@ def torch_threads(count: int | None) -> Iterator[None]:
 
     with _ALONE:
         before = torch.get_num_threads()
-        torch.set_num_threads(count)
+        torch.set_num_threads(1 if _forked else count)
         try:
             yield
         finally:

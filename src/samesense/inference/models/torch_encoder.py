@@ -25,7 +25,7 @@ from samesense.encoder.forward.routes import (
 from samesense.encoder.names import PROMPTS
 from samesense.encoder.saving.storage import model_identity
 from samesense.encoder.windows import Reading
-from samesense.execution.threads import torch_threads
+from samesense.execution.threads import survive_forks, torch_threads
 from samesense.execution.unread import note
 from samesense.types import Embeddings, Precision, TaskName
 
@@ -50,6 +50,7 @@ class TorchEncoder:
         self._precision = inference_precision(precision, model.device)
         self._deterministic, self._threads = deterministic, threads
         self.name = f"torch-{self._precision}"
+        survive_forks()
 
     @property
     def protocol(self) -> str:

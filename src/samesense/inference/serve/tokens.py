@@ -61,7 +61,21 @@ class FastTokens:
         return str(text)
 
 
-def served_tokens(model: Model) -> FastTokens:
+class Words:
+    """The words of what has no tokenizer, such as a function; it reads texts of any length."""
+
+    longest = UNLIMITED
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Return the words of each text, 1 at least."""
+        return [max(1, len(text.split())) for text in texts]
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Raise DataError: there are no ids."""
+        raise DataError("The served model has no tokenizer, and so no token ids. Send texts.")
+
+
+def served_tokens(model: Model) -> Tokens:
     """Return the tokens of a model."""
     if model.onnx is not None:
         from tokenizers import Tokenizer
@@ -69,6 +83,8 @@ def served_tokens(model: Model) -> FastTokens:
         known = model.onnx.description
         tokenizer, longest = Tokenizer.from_file(str(model.onnx.folder / TOKENIZER)), known.max_tokens or UNLIMITED
         return FastTokens(tokenizer, longest, prompt=known.prompt, special=known.special_tokens)
+    if model.cross_encoder is None and not model.backend:
+        return Words()
     return tokens_of(model.encoder if model.cross_encoder is None else model.cross_encoder)
 
 
