@@ -73,6 +73,14 @@ def test_it_answers_under_a_prefix_where_the_other_application_does_not_start_it
         np.testing.assert_allclose(rows_of(answer), unit(by_letters(TEXTS)), atol=1e-6)
 
 
+def test_a_mounted_application_whose_models_cannot_be_opened_says_so(tmp_path):
+    outer = FastAPI()
+    outer.mount("/alike", samesense.app(str(tmp_path / "absent")))
+    with TestClient(outer) as client:
+        answer = client.get("/alike/health")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_started")
+
+
 def test_names_come_from_the_environment(tiny_trunk, monkeypatch):
     monkeypatch.setenv("SAMESENSE_MODELS", f"one='{tiny_trunk}' two={tiny_trunk}")
     monkeypatch.setenv("SAMESENSE_API_KEY", "sesame")

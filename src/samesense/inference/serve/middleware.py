@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import time
 from collections.abc import Sequence
 
@@ -11,9 +12,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from samesense.errors import SamesenseError
 from samesense.inference.serve.errors import RequestError
 from samesense.inference.serve.hosts import host_name
 from samesense.inference.serve.traffic import SMALL_BODY, VALUE_BYTES, BodyBytes, Traffic
+
+logger = logging.getLogger(__name__)
 
 OPEN = ("/", "/health")
 """Paths of GET that need no key: the page holds no data, and whoever watches a server has none."""
@@ -38,7 +42,8 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope["path"] = _plain_path(scope["path"])
+        prefix, path = _split_prefix(scope)
+        scope["path"] = f"{prefix}{path}"
         started, status, waiting = time.perf_counter(), 500, 1
 
         async def answer(message: Message) -> None:
@@ -59,7 +64,7 @@ class RequestMiddleware:
         size = BodyBytes(self._traffic)
         try:
             self._check(scope)
-            await self._traffic.start()
+            await self._start()
             body = await self._read(scope, receive, size)
             check = self._traffic.limits.check_structure
             values = check(body) if len(body) <= SMALL_BODY else await asyncio.to_thread(check, body)
@@ -75,8 +80,17 @@ class RequestMiddleware:
             self._traffic.metrics.requests.labels(route, str(status)).inc()
             self._traffic.metrics.seconds.labels(route).observe(time.perf_counter() - started)
 
+    async def _start(self) -> None:
+        """Start what is served, where no one did; RequestError 503 if that fails."""
+        try:
+            await self._traffic.start()
+        except SamesenseError as error:
+            logger.error(f"the models cannot be opened: {error}")
+            message = "The server cannot open its models; its log says why."
+            raise RequestError(503, message, code="not_started", retry_after=60) from error
+
     def _check(self, scope: Scope) -> None:
-        path = _path_in_app(scope)
+        _, path = _split_prefix(scope)
         if self._traffic.stopping and path not in ALWAYS:
             raise _stopping()
         if self._hosts and host_name(Headers(scope=scope).getlist("host")) not in self._hosts:
@@ -137,9 +151,12 @@ def _plain_path(path: str) -> str:
     return "/" + "/".join(part for part in path.split("/") if part)
 
 
-def _path_in_app(scope: Scope) -> str:
-    """Return the path behind the prefix under which another application has mounted this one."""
-    return _plain_path(scope["path"].removeprefix(scope.get("root_path", "").rstrip("/")))
+def _split_prefix(scope: Scope) -> tuple[str, str]:
+    """Return the prefix under which another application has mounted this one, or none, and the path behind it."""
+    prefix, path = scope.get("root_path", "").rstrip("/"), scope["path"]
+    if not f"{path}/".startswith(f"{prefix}/"):
+        return "", _plain_path(path)
+    return prefix, _plain_path(path.removeprefix(prefix))
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
