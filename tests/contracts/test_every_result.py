@@ -142,7 +142,7 @@ def test_it_is_brief_in_a_console_readable_in_print_and_shown_in_a_notebook(name
     assert not re.match(r"\w+\(.*=", printed) or name == "Model", "a dump of fields"
     if name != "Model":
         html = result._repr_html_()
-        assert html.startswith(("<pre>", "<p>", "<table>", "<div", "<style", "<section")), html[:60]
+        assert html.startswith(("<pre>", "<p>", "<table>", "<h3")), html[:60]
     if isinstance(result, RowList) or hasattr(result, "to_pandas"):
         assert len(result.to_pandas()) == len(result.to_dicts())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import signal
 import time
@@ -20,7 +19,7 @@ from samesense.inference.serve.app import build_app
 from samesense.inference.serve.connections import BoundedProtocol, Complaints, Patience
 from samesense.inference.serve.hosts import allowed_names
 from samesense.inference.serve.labels import LabelFile
-from samesense.inference.serve.services import Services
+from samesense.inference.serve.services import Services, leave_out_of_collections
 from samesense.inference.serve.traffic import Traffic
 
 logger = logging.getLogger(__name__)
@@ -48,10 +47,7 @@ class GracefulServer(uvicorn.Server):
         """Open the port, and log its address."""
         asyncio.get_running_loop().set_exception_handler(Complaints())
         await super().startup(sockets)  # type: ignore[arg-type]
-        # torch and transformers leave a million objects, which a full collection would look through again and again:
-        # every request waited a third of a second.
-        gc.collect()
-        gc.freeze()
+        leave_out_of_collections()
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
