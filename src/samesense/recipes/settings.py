@@ -95,6 +95,12 @@ class EncoderSettings(TrainingSettings):
         """Return how many examples an epoch has."""
         return len(train)
 
+    def check_models(self) -> None:
+        """Raise ModelError if the start is not there, or to come from a hub that cannot be reached; opens nothing."""
+        from samesense.encoder.names import resolve
+
+        resolve(self.model)
+
     def for_start(self, *, bare: bool) -> Self:
         """Return the settings with the pooling and the length of the method where the start model has none."""
         if not bare:

@@ -117,6 +117,7 @@ class TrainingPlan:
 
         if free:
             check_new(Path(output), self.method.name if folds is None else FOLDS, overwrite=False)
+        self.settings.check_models()
         made = self.method.check(self.train, self.settings)
         if folds is None:
             found = self.method.estimate(
@@ -151,6 +152,7 @@ class TrainingPlan:
         """
         if not (resume or overwrite) and is_main():
             check_empty(Path(output))  # before torch is loaded, which takes seconds
+        self.settings.check_models()
         trained = self.method.run(
             self.train, self.settings, Path(output), dev=self.dev, test=self.test, guards=self.guards, concludes=True,
             resume=resume, overwrite=overwrite,

@@ -18,7 +18,8 @@ from sentence_transformers.base.modules import Transformer
 from torch import nn
 from transformers import AutoConfig
 
-from samesense.errors import ConfigError, MissingExtraError
+from samesense.errors import ConfigError, MissingExtraError, ModelError
+from samesense.hub import hub_access
 
 WEIGHTS = "trained.pt"
 """File in a checkpoint with what is trained; the rest is as the start was."""
@@ -65,7 +66,7 @@ def check_kept(model: SentenceTransformer | CrossEncoder) -> None:
     """
     trunk: Any = getattr(model[0], "model", None)
     place = getattr(trunk, "name_or_path", "")
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, ModelError), hub_access(place):
         base = AutoConfig.from_pretrained(place) if place else None
         if base is not None and all(getattr(trunk.config, name, 0) == getattr(base, name, 0) for name in SHAPE):
             return

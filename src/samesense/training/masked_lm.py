@@ -27,6 +27,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import without_bars
 from samesense.execution.weights import checked_weights
 from samesense.failures import opening
+from samesense.hub import hub_access
 from samesense.training.losses.mlm import IGNORED, StatesAsGiven
 from samesense.types import Indices
 
@@ -52,6 +53,7 @@ def open_masked_lm(source: str, layers: int | None = None) -> tuple[PreTrainedMo
             f"{source!r} as a language model",
             "Give the folder of a transformer, or a hub name while the hub can be reached.",
         ),
+        hub_access(source),
         checked_weights(fewer_layers=layers is not None) as weights,
     ):
         config = AutoConfig.from_pretrained(source)

@@ -19,6 +19,7 @@ from samesense.execution.positions import table_limit
 from samesense.execution.progress import without_bars
 from samesense.execution.weights import checked_weights
 from samesense.failures import opening
+from samesense.hub import hub_access
 from samesense.types import Floats
 
 TokenIds = list[int]
@@ -245,6 +246,7 @@ def open_language_model(
             f"{name!r} as a causal or sequence-to-sequence language model",
             "Name a folder, or a model of the hub, that is one.",
         ),
+        hub_access(name, "language model"),
         checked_weights() as weights,
     ):
         together = AutoConfig.from_pretrained(name).is_encoder_decoder

@@ -13,6 +13,7 @@ from samesense.data.formats.files import Row, leads_to, missing_file, read_rows
 from samesense.data.formats.memory import Source, dataset_rows, in_memory, memory_rows, name_of
 from samesense.errors import DataError
 from samesense.failures import imported
+from samesense.hub import hub_access
 from samesense.urls import is_url, local
 
 _HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
@@ -108,7 +109,10 @@ def _from_disk(folder: Path, split: str | None) -> Any:
 def _from_hub(name: str, config: str | None, split: str, source: str) -> Any:
     datasets = imported("datasets", "train")
     try:
-        return datasets.load_dataset(name, config, split=split)
+        with hub_access(name, "dataset"):
+            return datasets.load_dataset(name, config, split=split)
+    except DataError:
+        raise
     except Exception as error:
         raise DataError(
             f"{source}: no such file or folder, and it could not be loaded from the hub ({_one_line(error)}). "

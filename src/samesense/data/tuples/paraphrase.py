@@ -11,6 +11,7 @@ from samesense.errors import ConfigError
 from samesense.execution.progress import without_bars
 from samesense.execution.unread import Unread, note
 from samesense.failures import opening
+from samesense.hub import hub_access
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -75,7 +76,7 @@ def _opened(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     from samesense.execution.weights import checked_weights
 
     fix = "Paraphrases need a sequence-to-sequence model with a tokenizer, as a folder or hub name."
-    with opening(f"{model!r} to write paraphrases", fix), checked_weights():
+    with opening(f"{model!r} to write paraphrases", fix), hub_access(model), checked_weights():
         tokenizer: Any = AutoTokenizer.from_pretrained(model)
         writer: Any = AutoModelForSeq2SeqLM.from_pretrained(model)
     writer.to("cuda" if torch.cuda.is_available() else "cpu").eval()

@@ -18,11 +18,12 @@ from samesense.encoder.assembly.pooling import freeze_layer_weights, pooling_mod
 from samesense.encoder.assembly.trial import check_embeddings, trial_embeddings
 from samesense.encoder.forward.positions import set_length
 from samesense.encoder.forward.routes import FIXED
-from samesense.encoder.names import resolve
+from samesense.encoder.names import resolve, weights_source
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import without_bars
 from samesense.execution.weights import checked_weights
 from samesense.failures import opening, shortened
+from samesense.hub import hub_access
 from samesense.types import First, PoolingName
 
 Model = TypeVar("Model", SentenceTransformer, CrossEncoder)
@@ -66,6 +67,7 @@ def build(
             f"the model {name!r}",
             "Give a model folder, or a hub name while the hub can be reached ('default' needs neither).",
         ),
+        hub_access(weights_source(source)),
         checked_weights() as weights,
     ):
         if Path(source).exists() and is_bare(source):
@@ -101,13 +103,14 @@ def check_device(device: str | None) -> None:
 def is_bare(name: str) -> bool:
     """Return whether ``name`` is a transformer without a pooling, length and prompts of its own.
 
-    A hub that cannot be asked is taken to hold a whole model; loading it then says what is wrong.
+    A hub that does not answer in time is taken to hold a whole model; loading it then says what is wrong.
     """
     source = resolve(name)
     if "/" not in source and not Path(source).exists() and source.lower() not in ORIGINAL_TRANSFORMER_MODELS:
         source = f"sentence-transformers/{source}"  # as sentence-transformers completes a name without an owner
     try:
-        return load_file_path(source, "modules.json") is None
+        with hub_access(source):
+            return load_file_path(source, "modules.json") is None
     except OSError:
         return False
 

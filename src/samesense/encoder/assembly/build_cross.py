@@ -16,11 +16,12 @@ from samesense.encoder.assembly.cross import is_cross_encoder
 from samesense.encoder.assembly.padding import give_padding
 from samesense.encoder.forward.positions import set_length
 from samesense.encoder.model_files import Modules, read_model_file
-from samesense.encoder.names import base_of, resolve
+from samesense.encoder.names import base_of, resolve, weights_source
 from samesense.errors import ModelError
 from samesense.execution.progress import without_bars
 from samesense.execution.weights import checked_weights
 from samesense.failures import opening
+from samesense.hub import hub_access
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ def build_cross(
             "Give the folder of a transformer, a sentence encoder or a cross-encoder, or a hub name while the hub can "
             "be reached.",
         ),
+        hub_access(weights_source(source)),
         checked_weights() as weights,
     ):
         trunk = Transformer(
@@ -90,7 +92,8 @@ def has_one_logit(name: str) -> bool:
     source = resolve(name)
     if not is_cross_encoder(source):
         return False
-    with opening(f"the cross-encoder {name!r}", "Give the folder of one, or a hub name while the hub can be reached."):
+    fix = "Give the folder of one, or a hub name while the hub can be reached."
+    with opening(f"the cross-encoder {name!r}", fix), hub_access(source):
         return bool(AutoConfig.from_pretrained(_trunk_folder(source)).num_labels == 1)
 
 

@@ -21,11 +21,13 @@ from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.encoder.forward.reading import PairWatch
 from samesense.encoder.forward.routes import default_prompt
 from samesense.encoder.model_files import Modules, SentenceTransformersConfig, TransformersConfig, read_model_file
+from samesense.encoder.names import weights_source
 from samesense.errors import ModelError
 from samesense.execution.progress import progress_bar, without_bars
 from samesense.execution.unread import note
 from samesense.execution.weights import checked_weights
 from samesense.failures import opening
+from samesense.hub import hub_access
 from samesense.schemas import Schema
 from samesense.types import Pair, Precision, Score, Scores
 
@@ -61,6 +63,7 @@ def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncode
     check_device(device)
     with (
         opening(f"the cross-encoder {source!r}", "Give the folder of one, or a hub name while the hub can be reached."),
+        hub_access(weights_source(source)),
         checked_weights() as weights,
     ):
         model = CrossEncoder(source, device=device, model_card_data=offline_cross_card_data())
@@ -161,7 +164,8 @@ def _logits(model: CrossEncoder, arithmetic: Literal["float32", "bfloat16"], pai
 def _read(source: str, name: str, schema: type[Schema]) -> Schema | None:
     """Return what a file of a model holds, ``None`` where there is none; ModelError if it is damaged."""
     try:
-        path = load_file_path(source, name)
+        with hub_access(source):
+            path = load_file_path(source, name)
     except (OSError, ValueError):
         return None
     return None if path is None else read_model_file(Path(path), schema)

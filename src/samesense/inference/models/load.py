@@ -173,14 +173,16 @@ def _open(base: str, options: _Options) -> Model:
 
 
 def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Model:
+    from samesense.encoder.names import resolve
+
+    source = resolve(name)  # before torch is loaded, which takes seconds
+
     from samesense.encoder.assembly.build import build, set_prompt
     from samesense.encoder.assembly.cross import is_cross_encoder, load_cross_encoder
     from samesense.encoder.forward.precision import has_bfloat16
     from samesense.encoder.forward.routes import has_routes
     from samesense.encoder.maps.sink import leave_out_sink
-    from samesense.encoder.names import resolve
 
-    source = resolve(name)
     if is_cross_encoder(source):
         if pooling is not None:
             raise ConfigError(f"A cross-encoder has no pooling to choose; received {pooling} for {name}.")

@@ -57,6 +57,11 @@ class ContextSettings(SurrogateSettings):
         """Return the settings as they are: the Surrogate's data are not there yet."""
         return self
 
+    def check_models(self) -> None:
+        """Raise ModelError if the start or the language model cannot be had; opens nothing."""
+        super().check_models()
+        self.origin_settings().check_language_model()
+
     def origin_settings(self) -> OriginSettings:
         """Return the settings of the Origin."""
         from samesense.recipes.origin.settings import OriginSettings

@@ -18,6 +18,7 @@ from samesense.data.documents import Language, Paragraphs
 from samesense.execution.executors import ExecutorName, choose_executor
 from samesense.execution.settings import Settings, comma_separated
 from samesense.execution.tasks import RETRIES, Executor
+from samesense.hub import check_model
 from samesense.recipes.settings import bind, read_settings
 from samesense.types import Precision
 
@@ -192,6 +193,12 @@ class OriginSettings(Settings):
             epochs=self.generator_epochs, max_steps=self.generator_max_steps, held_out_windows=self.held_out_windows,
             precision=precision, seed=self.seed,
         )  # fmt: skip
+
+    def check_language_model(self) -> None:
+        """Raise ModelError if the language model is to come from a hub that cannot be reached; opens nothing."""
+        name = self.language_model or (LANGUAGE_MODEL if self.contexts == "bank" else None)
+        if name is not None:
+            check_model(name, "language model")
 
 
 def choose_origin(config: str, given: Mapping[str, Any]) -> OriginSettings:

@@ -18,10 +18,11 @@ from torch.nn.parallel import DistributedDataParallel
 from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling
 from transformers.modeling_outputs import BaseModelOutputWithPast
 
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import without_bars
 from samesense.execution.weights import checked_weights
 from samesense.failures import first_line
+from samesense.hub import hub_access
 from samesense.losses.cosine import reduced, widen
 from samesense.training.losses.base import gather
 from samesense.training.losses.tuples import InfoNCE
@@ -137,10 +138,10 @@ def masked_lm_head(model: SentenceTransformer) -> nn.Module:
     """
     source = transformer_source(model)
     try:
-        with checked_weights() as weights:
+        with hub_access(source), checked_weights() as weights:
             loaded = AutoModelForMaskedLM.from_pretrained(source)
             new = weights.allow_head()
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, ModelError) as error:
         raise _no_head(source, first_line(error)) from error
     lacking = [name for name in new if not name.startswith(f"{loaded.base_model_prefix}.")]
     if lacking:
