@@ -8,7 +8,6 @@ import pytest
 
 from samesense import hub
 from samesense.data.formats.sources import list_rows
-from samesense.encoder.names import resolve
 from samesense.errors import DataError, ModelError
 from samesense.recipes.origin.settings import choose_origin
 from samesense.urls import store_of
@@ -107,13 +106,13 @@ def test_a_hub_that_does_not_answer_is_asked_once(ask, answer):
     server = ask(answer)
     for _ in range(3):
         with pytest.raises(ModelError, match=r"owner/model is not on this machine, and the hub cannot be reached"):
-            resolve("owner/model")
+            hub.check_model("owner/model")
     assert server.connections == 1
 
 
 def test_a_copy_on_this_machine_is_opened_without_the_hub(ask, cached):
     server = ask(None)
-    assert resolve("owner/model") == "owner/model"
+    hub.check_model("owner/model")
     assert server.connections == 0
     with hub.hub_access("owner/model"):
         assert constants.HF_HUB_OFFLINE
@@ -153,7 +152,7 @@ def test_a_user_who_forbids_the_hub_is_told_so(ask, monkeypatch):
     server = ask(None)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ModelError, match=r"the hub is not asked \(HF_HUB_OFFLINE is set\)"):
-        resolve("owner/model")
+        hub.check_model("owner/model")
     with hub.hub_access("default"):
         pass
     assert constants.HF_HUB_OFFLINE

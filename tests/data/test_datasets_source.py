@@ -89,6 +89,7 @@ def test_a_failure_of_the_hub_is_told_in_one_line(monkeypatch):
         raise ConnectionError("no route\n  to host")
 
     monkeypatch.setattr(datasets, "load_dataset", fail)
+    monkeypatch.setattr("samesense.hub.unreachable", lambda **_: "")
     with pytest.raises(DataError) as caught:
         load_rows("owner/name")
     assert str(caught.value) == (

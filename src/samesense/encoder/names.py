@@ -12,7 +12,7 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntry
 from samesense.encoder.model_files import ADAPTERS, AdapterConfig, check_model_files, read_model_file
 from samesense.errors import MissingExtraError, ModelError
 from samesense.files import left_of
-from samesense.hub import check_model, is_hub_name
+from samesense.hub import is_hub_name
 from samesense.types import TaskName
 
 DEFAULT = "default"
@@ -27,8 +27,7 @@ def resolve(name: str) -> str:
 
     Raises:
         MissingExtraError: if the default is asked for and its package is not installed.
-        ModelError: if ``name`` reads as a path and nothing is there, or a file of JSON in it is damaged; or if it is
-            one of the hub that is not on this machine, and the hub cannot be reached.
+        ModelError: if ``name`` reads as a path and nothing is there, or a file of JSON in it is damaged.
     """
     if name == DEFAULT:
         return str(default_folder())
@@ -49,7 +48,6 @@ def resolve(name: str) -> str:
         raise ModelError(
             f"There is no model folder at {name}. Give a folder, a hub name (owner/model), or 'default'.{left_of(path)}"
         )
-    check_model(name)
     return name
 
 

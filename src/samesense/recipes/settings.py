@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from samesense.data.formats.files import leads_to
 from samesense.errors import ConfigError
 from samesense.execution.settings import comma_separated
+from samesense.hub import check_model
 from samesense.training.settings import TrainingSettings
 from samesense.types import First, PoolingName, Standardize
 
@@ -99,7 +100,7 @@ class EncoderSettings(TrainingSettings):
         """Raise ModelError if the start is not there, or to come from a hub that cannot be reached; opens nothing."""
         from samesense.encoder.names import resolve
 
-        resolve(self.model)
+        check_model(resolve(self.model))
 
     def for_start(self, *, bare: bool) -> Self:
         """Return the settings with the pooling and the length of the method where the start model has none."""

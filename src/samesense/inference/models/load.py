@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.choices import check_choice
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import stage
+from samesense.hub import check_model
 from samesense.inference.models.backends import Backend, BackendOption, check_backend, choose, exported_backends
 from samesense.inference.models.functions import FunctionEncoder, open_kind
 from samesense.inference.models.maps import apply_maps
@@ -175,7 +176,8 @@ def _open(base: str, options: _Options) -> Model:
 def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Model:
     from samesense.encoder.names import resolve
 
-    source = resolve(name)  # before torch is loaded, which takes seconds
+    source = resolve(name)
+    check_model(source)  # before torch is loaded, which takes seconds
 
     from samesense.encoder.assembly.build import build, set_prompt
     from samesense.encoder.assembly.cross import is_cross_encoder, load_cross_encoder
