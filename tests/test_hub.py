@@ -13,7 +13,7 @@ from samesense.recipes.origin.settings import choose_origin
 from samesense.urls import store_of
 from tests.network import _no_network  # noqa: F401
 
-constants = pytest.importorskip("huggingface_hub").constants
+constants = pytest.importorskip("huggingface_hub.constants")
 
 
 class Server:
