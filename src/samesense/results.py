@@ -127,6 +127,13 @@ class ShownRows(Shown):
         return f"<p>{escape(title)}</p>\n{drawn}" + (f"\n<p>{total:,} rows</p>" if total > len(first) else "")
 
 
+class Markdown(Shown, str):
+    """Tables in Markdown: a text, which a console does not show whole."""
+
+    def __str__(self) -> str:
+        return str.__str__(self)
+
+
 class RowList(ShownRows, list[Any]):
     """A list of results that each are a row; it prints as a table. A list in all else."""
 

@@ -21,7 +21,7 @@ from samesense.recipes.pretrain.recipe import Pretraining
 from samesense.recipes.race.board import Line, RaceResult
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports.run_verdict import Verdict
-from samesense.results import Results, RowList
+from samesense.results import Markdown, Results, RowList
 from samesense.types import Result
 
 PLAIN = {"Path", "str", "float", "None", "Any", "Embeddings", "Scores", "FastAPI"}
@@ -110,6 +110,7 @@ MADE = {
     "Continuations": continuations,
     "SentenceMatches": lambda: samesense.explain(by_letters, "It rains. We stay.", "It snows.", by="sentences"),
     "Calibrated": lambda: calibrated(),
+    "Markdown": lambda: Markdown("| loss | score |\n| --- | ---: |\n" + "| a | 1 |\n" * 40),
     "Model": lambda: samesense.load(by_letters),
 }
 SCORER = samesense.load("python-score:tests.contracts.test_every_result:score_letters")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from samesense.recipes.harvest.recipe import HarvestSummary
     from samesense.recipes.pretrain.recipe import Pretraining
     from samesense.recipes.training_run import TrainingRun
-    from samesense.results import Results
+    from samesense.results import Markdown, Results
 
 
 @says_unread
@@ -279,7 +279,7 @@ def sweep(
     datasets: str | Sequence[str] | None = None,
     jobs: int | Literal["auto"] = "auto",
     **placeholders: str,
-) -> str:
+) -> Markdown:
     """Train and evaluate every combination of settings, data and seeds in a file, and compare them.
 
     Args:
@@ -291,7 +291,7 @@ def sweep(
         placeholders: values of placeholders of the file, as in ``DATA="data"``.
 
     Returns:
-        The tables, as Markdown; they and the report are in the folder.
+        The tables, a text in Markdown; they and the report are in the folder.
 
     Raises:
         KeyboardInterrupt: after Ctrl-C, everything kept.
@@ -301,6 +301,7 @@ def sweep(
     from samesense.recipes.sweep.plan import make_plan
     from samesense.recipes.sweep.report import write_report
     from samesense.recipes.sweep.run import run
+    from samesense.results import Markdown
 
     ended = run(make_plan(read_sweep(Path(file), placeholders)), Path(output), jobs=jobs, datasets=datasets)
     if ended.interrupted:
@@ -311,4 +312,4 @@ def sweep(
             f"{ended.failed} of {ended.finished + ended.failed} runs failed; cell.json of each says why. The same "
             "call tries them again."
         )
-    return text
+    return Markdown(text)
