@@ -114,7 +114,8 @@ def test_a_notebook_without_ipywidgets_is_not_warned(clock, monkeypatch):
 
 
 @pytest.mark.posix
-def test_a_real_terminal_shows_one_live_line(tmp_path):
+@pytest.mark.parametrize("size", [(40, 100), (0, 0)], ids=["terminal", "of no size"])
+def test_a_real_terminal_shows_one_live_line(tmp_path, size):
     import fcntl
     import pty
     import termios
@@ -128,7 +129,7 @@ def test_a_real_terminal_shows_one_live_line(tmp_path):
             bar.update(2)
     """)
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name not in audience.SWITCHES}
     done = subprocess.Popen(
         [sys.executable, script], stdout=subprocess.PIPE, stderr=theirs, env=environment, cwd=tmp_path

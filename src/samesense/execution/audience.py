@@ -129,3 +129,12 @@ def bar_class() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return import_module("tqdm.auto").tqdm
+
+
+def bar_size() -> dict[str, int]:
+    """Return the size of a bar where the terminal has none, as in some containers: tqdm would hide the bar."""
+    try:
+        columns, rows = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError):  # no terminal
+        return {}
+    return {} if columns and rows else {"ncols": 80, "nrows": 24}

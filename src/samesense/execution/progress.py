@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from threading import Event, RLock, Thread
 from typing import Any, Self
 
-from samesense.execution.audience import bar_class, is_eager, is_interactive, is_shown, is_shown_alone, say
+from samesense.execution.audience import bar_class, bar_size, is_eager, is_interactive, is_shown, is_shown_alone, say
 
 logger = logging.getLogger(__name__)
 
@@ -210,9 +210,19 @@ class Progress:
         form = None if self.unit else "{desc} {elapsed}"
         # smoothing: batches are sorted by length, and evaluations lie between steps: the mean speed says most
         self._drawn = bar_class()(
-            total=self.total, initial=self.initial, desc=self.desc, unit=self.unit, leave=self.leave, smoothing=0,
-            bar_format=form, unit_scale=self.unit == "B", file=sys.stderr, disable=False, postfix=self.figures,
-        )  # fmt: skip
+            total=self.total,
+            initial=self.initial,
+            desc=self.desc,
+            unit=self.unit,
+            leave=self.leave,
+            smoothing=0,
+            bar_format=form,
+            unit_scale=self.unit == "B",
+            file=sys.stderr,
+            disable=False,
+            postfix=self.figures,
+            **bar_size(),
+        )
         self._drawn.start_t = self._drawn._time() - (now() - self.started)
         self._drawn.update(self.n - self.initial)
 
