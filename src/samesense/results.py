@@ -115,14 +115,12 @@ class ShownRows(Shown):
         first, total = self._first_dicts(rows)
         if not first:
             return ""
-        header, cells = dict_table(first)
-        left = [name for name in header if isinstance(first[0][name], str)]
         more = [f"... {total - len(first):,} more rows"] if total > len(first) else []
-        return "\n".join([text_table(header, cells, left=left), *more])
+        return "\n".join([text_table(*dict_table(first), left=_text_columns(first)), *more])
 
     def _repr_html_(self) -> str:
         first, total = self._first_dicts(SHOWN_ROWS)
-        drawn = _html_table(*dict_table(first)) if first else ""
+        drawn = _html_table(*dict_table(first), left=_text_columns(first)) if first else ""
         title = str(self).partition("\n")[0]
         return f"<p>{escape(title)}</p>\n{drawn}" + (f"\n<p>{total:,} rows</p>" if total > len(first) else "")
 
@@ -145,7 +143,8 @@ class RowList(ShownRows, list[Any]):
         return self.table(rows=len(self)) if self else "none"
 
     def _repr_html_(self) -> str:
-        return _html_table(*dict_table(self.to_dicts()[:SHOWN_ROWS])) if self else "<p>none</p>"
+        first = self.to_dicts()[:SHOWN_ROWS]
+        return _html_table(*dict_table(first), left=_text_columns(first)) if first else "<p>none</p>"
 
 
 def _fields_of(row: Any) -> dict[str, Any]:
@@ -157,6 +156,11 @@ def dict_table(rows: Sequence[dict[str, Any]]) -> Table:
     header = list(rows[0])
     columns = [_cells([row[name] for row in rows]) for name in header]
     return header, [list(cells) for cells in zip(*columns, strict=True)]
+
+
+def _text_columns(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the names of the columns of texts, which are set flush left."""
+    return [name for name, value in rows[0].items() if isinstance(value, str)]
 
 
 CELL = 60
@@ -323,15 +327,15 @@ def _width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
-def _html_table(header: list[str], rows: Rows) -> str:
-    lines = [_html_row("th", header, header), *(_html_row("td", row, header) for row in rows)]
+def _html_table(header: list[str], rows: Rows, left: Sequence[str] = TEXT) -> str:
+    lines = [_html_row("th", header, header, left), *(_html_row("td", row, header, left) for row in rows)]
     return "<table>\n" + "\n".join(lines) + "\n</table>"
 
 
-def _html_row(element: str, row: list[str], header: list[str]) -> str:
+def _html_row(element: str, row: list[str], header: list[str], left: Sequence[str]) -> str:
     """Return a row; numbers are flush right, as in a terminal."""
     cells = [
-        f'<{element} style="text-align: {"left" if name in TEXT else "right"}">{escape(cell)}</{element}>'
+        f'<{element} style="text-align: {"left" if name in left else "right"}">{escape(cell)}</{element}>'
         for cell, name in zip(row, header, strict=True)
     ]
     return f"<tr>{''.join(cells)}</tr>"
