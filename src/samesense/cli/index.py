@@ -5,8 +5,8 @@ samesense index build texts.index texts.txt, then: samesense index query texts.i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -31,10 +31,19 @@ from samesense.execution.progress import Laps, progress_bar, where_time_went
 from samesense.inference.stores.copy import StoreName
 
 if TYPE_CHECKING:
-    from samesense.inference.collection.collection import Collection
+    from samesense.inference.collection.collection import Collection, Found
     from samesense.inference.collection.embedder import Embedder
-    from samesense.inference.collection.entries import Entry
 
+
+Sources = Annotated[list[str], Parameter(negative="")]
+Documents = Annotated[
+    bool | None, Parameter(negative="", help="cut a .txt file into passages, too, in the place of one text a line")
+]
+ChunkSize = Annotated[int | None, Parameter(help="tokens of a passage at most; by default 128")]
+ChunkOverlap = Annotated[int | None, Parameter(help="tokens that neighbouring passages share; by default 32")]
+Strict = Annotated[
+    bool, Parameter(negative="", help="refuse a document that cannot be read, in place of leaving it out")
+]
 
 index = App(name="index", help=__doc__, help_format="plaintext")
 
@@ -43,11 +52,15 @@ index = App(name="index", help=__doc__, help_format="plaintext")
 @reads_tables
 def build(
     folder: Path,
-    source: str,
+    sources: Sources,
     /,
     *,
     model: str = "default",
     columns: TextColumns = None,
+    documents: Documents = None,
+    chunk_size: ChunkSize = None,
+    chunk_overlap: ChunkOverlap = None,
+    strict: Strict = False,
     reading: TableFlags = BY_THE_RULES,
     drop_bad_rows: DropTexts = False,
     vectors: Literal["float32", "float16"] = "float32",
@@ -56,28 +69,38 @@ def build(
     overwrite: Flag = False,
     json: Json = False,
 ) -> None:
-    """Build a collection from a file of texts.
+    """Build a collection from a folder of documents, or from a file of texts.
+
+    samesense index build my.index docs/
 
     Args:
         folder: where the collection will be.
-        source: text file with one text a line, or TSV, CSV, JSON lines, Parquet; a column id gives ids, other columns
-            become metadata.
+        sources: folders, patterns or files of documents (.txt, .md, .html, .pdf, .docx), cut into passages; or one
+            file of rows: text with one text a line, TSV, CSV, JSON lines, Parquet, where a column id gives ids and
+            other columns become metadata.
         model: model folder, output of train, hub name, or default; every query is answered with the same.
         vectors: how vectors are kept; float16 halves the size.
         approximate: an approximate index: auto from 200,000 texts on if usearch is installed, always, or never.
         overwrite: replace a collection that is there, once the new one is complete.
         json: print what the collection is as JSON.
     """
-    from samesense.inference.collection.collection import Collection
+    from samesense.inference.collection.build import prepare
 
     laps = Laps()
-    entries = _begun(source, columns, drop_bad_rows=drop_bad_rows)
+    prepared = prepare(
+        sources,
+        columns=columns,
+        documents=documents,
+        chunk_size=chunk_size,
+        chunk_overlap=chunk_overlap,
+        strict=strict,
+        drop_bad_rows=drop_bad_rows,
+    )
     embedder = _embedder(model, precision)
     laps.count("loading")
     with progress_bar("index", "text") as bar:
-        collection = Collection.build(
+        collection = prepared.build(
             folder,
-            entries,
             embedder,
             dtype=vectors,
             approximate=approximate,
@@ -94,33 +117,66 @@ def build(
 @reads_tables
 def add(
     folder: Path,
-    source: str,
+    sources: Sources,
     /,
     *,
     model: str | None = None,
     columns: TextColumns = None,
+    documents: Documents = None,
+    strict: Strict = False,
     reading: TableFlags = BY_THE_RULES,
     drop_bad_rows: DropTexts = False,
     upsert: Flag = False,
     json: Json = False,
 ) -> None:
-    """Add the texts of a file, all or none.
+    """Add the texts of a file, or documents, all or none.
 
     Args:
         folder: the collection.
-        source: file of texts, as for build.
+        sources: as for build; documents belong to the collection from then on, as for update.
         model: where the collection's model is now, if it has moved.
         upsert: replace the texts whose ids are there.
         json: print what the collection is as JSON.
     """
+    from samesense.inference.collection.build import prepare
+
     collection = _open(folder)
-    entries = _begun(source, columns, drop_bad_rows=drop_bad_rows)
+    prepared = prepare(sources, columns=columns, documents=documents, strict=strict, drop_bad_rows=drop_bad_rows)
     embedder = _embedder_of(collection, model)
     before = len(collection)
     with progress_bar("index", "text") as bar:
-        kept = collection.add(entries, embedder, upsert=upsert, on_progress=bar.update)
+        count = prepared.add(collection, embedder, upsert=upsert, on_progress=bar.update)
     added = len(collection) - before
-    logger.info(f"{added} texts added" + (f", {kept - added} replaced" if upsert else ""))
+    logger.info(f"{added} texts added" + (f", {count - added} replaced" if count > added else ""))
+    _tell(collection, json)
+
+
+@index.command
+@reads_tables
+def update(
+    folder: Path,
+    /,
+    *,
+    model: str | None = None,
+    strict: Strict = False,
+    reading: TableFlags = BY_THE_RULES,
+    json: Json = False,
+) -> None:
+    """Bring a collection of documents up to date with its files: only new and changed ones are encoded.
+
+    Args:
+        folder: the collection; where its documents are, and how they are cut, it knows.
+        model: where the collection's model is now, if it has moved.
+        json: print what the collection is as JSON.
+    """
+    from samesense.inference.collection.documents import update_from_documents
+
+    collection = _open(folder)
+    embedder = _embedder_of(collection, model)
+    before = len(collection)
+    with progress_bar("index", "text") as bar:
+        update_from_documents(folder, embedder, strict=strict, on_progress=bar.update)
+    logger.info(f"passages: {before} before, {len(collection)} now")
     _tell(collection, json)
 
 
@@ -194,7 +250,7 @@ def query(
                 found = {"query": asked, "id": one.id, "score": round(one.score, 6), "text": one.text}
                 put_json([{**found, "metadata": dict(one.metadata)}])
             else:
-                put_row(*([asked] if len(texts) > 1 else []), f"{one.score:.4f}", one.id, one.text)
+                _put_match(one, asked if len(texts) > 1 else None)
 
 
 @index.command
@@ -285,12 +341,26 @@ def _open(folder: Path) -> Collection:
     return Collection.open(folder)
 
 
-def _begun(source: str, columns: str | None, *, drop_bad_rows: bool) -> Iterator[Entry]:
-    """Return the entries of a file, the first of which is read: no model is opened for a file that cannot be."""
-    from samesense.inference.collection.entries import read_entries
+def _put_match(match: Found, query: str | None) -> None:
+    """Write one text of an answer; a passage with its file and where it stands, shortened to a terminal."""
+    cells = [] if query is None else [query]
+    cells += [f"{match.score:.4f}", str(match.id)]
+    if "file" not in match.metadata:
+        put_row(*cells, match.text)
+        return
+    cells.append(_location(match))
+    text = " ".join(match.text.split())
+    if sys.stdout.isatty():
+        width = max(40, shutil.get_terminal_size().columns - len("\t".join(cells).expandtabs()) - 9)
+        text = text if len(text) <= width else f"{text[: width - 1]}…"
+    put_row(*cells, text)
 
-    entries = read_entries(source, columns=columns, drop_bad_rows=drop_bad_rows)
-    return chain([next(entries)], entries)
+
+def _location(match: Found) -> str:
+    """Return the file of a passage, and its page, line or number in it."""
+    metadata = match.metadata
+    name = next((name for name in ("page", "line", "passage") if name in metadata), None)
+    return str(metadata["file"]) + (f", {name} {metadata[name]}" if name else "")
 
 
 def _embedder(name: str, precision: Any) -> Embedder:

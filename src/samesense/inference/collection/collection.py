@@ -76,6 +76,7 @@ class Collection:
         dtype: store.Dtype = "float32",
         approximate: store.Approximate = "auto",
         overwrite: bool = False,
+        sources: str = "",
         on_progress: Callable[[int], None] | None = None,
     ) -> Collection:
         """Make a collection; its texts are read, encoded and written block by block.
@@ -91,6 +92,7 @@ class Collection:
             approximate: make an approximate index: from ``AUTO_ROWS`` texts on if usearch is installed, always, or
                 never. Its recall is measured and kept.
             overwrite: replace a collection that is there, once the new one is complete.
+            sources: kept with the collection, see :mod:`samesense.inference.collection.documents`.
             on_progress: called with the number of texts just written.
 
         Raises:
@@ -109,6 +111,7 @@ class Collection:
                 if writer.about.identity and not overwrite:
                     raise OutputError(f"{place} holds a collection. Add to it, or replace it with `overwrite`.")
                 writer.build(model, dtype, approximate)
+                writer.about.sources = sources
                 writer.insert(entries, model, False, on_progress)
                 writer.derive()
         except (DataError, ModelError, KeyboardInterrupt):

@@ -11,7 +11,7 @@ import numpy as np
 
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.encoder.embedding_cache import Look
-from samesense.encoder.windows import Windows, cut_texts
+from samesense.encoder.windows import Reading, Windows, cut_texts
 from samesense.errors import ModelError
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
@@ -33,6 +33,7 @@ class Embedder:
         look: counts what is not read of texts whose vectors are there already.
         longest: tokens that are read of a text, ``None`` for any number.
         encode_queries: the same as ``encode`` for queries, where these are encoded otherwise.
+        reading: how much is read of a text, ``None`` for all of it.
     """
 
     encode: Encode
@@ -43,6 +44,7 @@ class Embedder:
     look: Look | None = None
     encode_queries: Encode | None = None
     longest: int | None = None
+    reading: Reading | None = None
 
     def __post_init__(self) -> None:
         if not self.identity:
@@ -90,7 +92,9 @@ def embedder_of(model: Model, name: str) -> Embedder:
     if not model.tells_tasks_apart:
         reading = model.reading
         longest = None if reading is None else reading.longest
-        return Embedder(model.encode, model.identity, name, precision, model.windows, model.look, longest=longest)
+        return Embedder(
+            model.encode, model.identity, name, precision, model.windows, model.look, longest=longest, reading=reading
+        )
     return Embedder(
         partial(model.encode, task="document"),
         model.identity,
@@ -99,4 +103,5 @@ def embedder_of(model: Model, name: str) -> Embedder:
         partial(model.windows, task="document"),
         partial(model.look, task="document"),
         partial(model.encode, task="query"),
+        reading=model.reading_for("document"),
     )

@@ -1,0 +1,182 @@
+"""HTML files, by lxml: the text that a reader sees, without navigation, scripts and styles. Nothing is fetched."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from pathlib import Path
+from typing import Any
+
+from samesense.data.extraction.blocks import LONGEST_TEXT, Block, ExtractedText, check_length, extracted
+from samesense.data.formats.encodings import encoding_of, wide_encoding
+from samesense.data.formats.options import current_options
+from samesense.errors import DataError
+from samesense.failures import imported
+
+SKIPPED = frozenset(
+    "script style template noscript head nav aside footer iframe object svg canvas audio video select button dialog "
+    "map".split()
+)
+"""Elements whose text is not read: it is no text of the document, or the same on every page of a site.
+
+``header`` and ``form`` are read: the one often holds the title of an article, the other all of a page.
+"""
+
+_SKIPPED_ROLES = ("navigation", "search", "dialog", "alert")
+
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_INLINE = frozenset(
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark q rp rt ruby s samp small "
+    "span strike strong sub sup time tt u var wbr".split()
+)
+_CELLS = ("td", "th")
+_META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})", re.IGNORECASE)
+_HEAD_BYTES = 4096
+
+
+def read_html(path: Path, name: str) -> ExtractedText:
+    """Read an HTML file."""
+    if path.stat().st_size > 4 * LONGEST_TEXT:
+        check_length(path.stat().st_size, name)
+    content = decoded(path.read_bytes(), name)
+    check_length(len(content), name)
+    root = _parsed(content, name)
+    titles = [] if root is None else root.xpath("//head//title")
+    title = "".join(titles[0].itertext()) if titles else ""
+    return extracted([] if root is None else _Blocks().of(root), name, title=title)
+
+
+def html_blocks(content: str, name: str = "HTML") -> list[Block]:
+    """Return the blocks of a piece of HTML."""
+    root = _parsed(content, name)
+    return [] if root is None else _Blocks().of(root)
+
+
+def decoded(content: bytes, name: str) -> str:
+    """Return the text of an HTML file: UTF-8, as its mark or its ``meta`` says, or as the option ``encoding`` says.
+
+    DataError for bytes that are in none of these for certain.
+    """
+    encoding = _encoding(content)
+    try:
+        text = content.decode(encoding or "utf-8")
+    except (UnicodeDecodeError, LookupError) as error:
+        raise DataError(
+            f"{name}: the encoding is not known: it is no UTF-8, and names no other that it is in ({error}). Give "
+            "`encoding`, such as cp1252, or save the file as UTF-8."
+        ) from error
+    if "\0" in text:
+        raise DataError(f"{name}: this is no HTML, for it holds NUL characters.")
+    return text.removeprefix("\ufeff")
+
+
+def _encoding(content: bytes) -> str:
+    wide = wide_encoding(content[:_HEAD_BYTES])
+    if wide or content.startswith(codecs.BOM_UTF8):
+        return wide or "utf-8-sig"
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        named = _META_CHARSET.search(content[:_HEAD_BYTES])
+        option = current_options("encoding").encoding
+        return named[1].decode("ascii") if named else option or encoding_of(content[: 2**16])
+    return "utf-8"
+
+
+def _parsed(content: str, name: str) -> Any:
+    """Return the root of a page, ``None`` for an empty one; DataError if it is nested too deep to be read whole."""
+    etree = imported("lxml.etree", "documents")
+    parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
+    try:
+        root = etree.HTML(content.encode("utf-8", "replace"), parser)
+    except etree.LxmlError as error:
+        raise DataError(f"{name}: this HTML cannot be parsed ({error}).") from error
+    if any("xcessive depth" in entry.message for entry in parser.error_log):
+        raise DataError(f"{name}: elements are nested more than 255 deep. Save the page anew.")
+    return root
+
+
+class _Blocks:
+    """Collects blocks while a tree is walked: the text between two ends of block elements is one."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self._pieces: list[str] = []
+        self._level = 0
+        self._cells: list[str] | None = None
+        self._code = False
+
+    def of(self, root: Any) -> list[Block]:
+        self._walk(root)
+        self._end()
+        return self.blocks
+
+    def _walk(self, element: Any) -> None:
+        tag = element.tag if isinstance(element.tag, str) else "script"  # comments and instructions have a function
+        if not _is_hidden(element, tag):
+            self._open(tag)
+            self._add(element.text)
+            for child in element:  # 255 deep at most, see _parsed
+                self._walk(child)
+                self._add(child.tail)
+            self._close(tag)
+
+    def _open(self, tag: str) -> None:
+        if tag in _INLINE:
+            return
+        if tag == "br":
+            self._pieces.append("\n")
+            return
+        if self._cells is None:
+            self._end()
+        if tag in _HEADINGS:
+            self._level = _HEADINGS[tag]
+        elif tag == "tr":
+            self._cells = []
+        self._code = self._code or tag == "pre"
+
+    def _close(self, tag: str) -> None:
+        if tag in _INLINE or tag == "br":
+            return
+        if tag in _CELLS and self._cells is not None:
+            self._cells.append(_line(self._taken()))
+        elif tag == "tr" and self._cells is not None:
+            cells = [*self._cells, _line(self._taken())]
+            self._cells = None
+            self.blocks.append(Block(" | ".join(cell for cell in cells if cell), "row"))
+        elif self._cells is None:
+            self._end()
+        else:
+            self._pieces.append(" ")
+        if tag in _HEADINGS:
+            self._level = 0
+        self._code = self._code and tag != "pre"
+
+    def _add(self, text: str | None) -> None:
+        if text:
+            self._pieces.append(text if self._code else re.sub(r"\s+", " ", text))
+
+    def _taken(self) -> str:
+        text = "".join(self._pieces)
+        self._pieces = []
+        return text
+
+    def _end(self) -> None:
+        text = self._taken()
+        if self._code:
+            self.blocks.append(Block(text.strip("\n"), "code"))
+        elif self._level:
+            self.blocks.append(Block(_line(text), "heading", self._level))
+        else:
+            lines = (_line(line) for line in text.split("\n"))
+            self.blocks.append(Block("\n".join(line for line in lines if line)))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _is_hidden(element: Any, tag: str) -> bool:
+    style = (element.get("style") or "").replace(" ", "").lower()
+    skipped = tag in SKIPPED or element.get("role") in _SKIPPED_ROLES
+    return skipped or element.get("hidden") is not None or "display:none" in style

@@ -1,0 +1,96 @@
+"""PDF files, by pypdf, which bounds how much a stream may unpack to. Images are not read."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from samesense.data.extraction.blocks import Block, ExtractedText, check_length, extracted
+from samesense.errors import DataError
+from samesense.failures import described, imported
+
+MOST_PAGES = 20_000
+"""Pages of one file: a small one can name the same page any number of times."""
+
+_HYPHEN = re.compile(
+    r"(?<=[^\W\d_])(?:\u00ad|-)\n(?=(?!und\b|oder\b|bzw\b|and\b|or\b|et\b|ou\b|y\b|o\b)[^\W\d_A-ZÄÖÜ])"
+)
+"""A word that is divided at the end of a line, and not a first part that shares the second one's end."""
+
+_PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
+
+
+def read_pdf(path: Path, name: str) -> ExtractedText:
+    """Read the text of a PDF page by page; DataError for one that is damaged, has a password, or has images alone."""
+    with _pdf_errors(name):
+        reader = _opened(path, name)
+        blocks, empty = _pages(reader, name)
+        title = _title(reader)
+        count = len(reader.pages)
+    if not blocks:
+        raise DataError(
+            f"{name}: none of {count} pages holds text; are they scanned? Add a layer of text first, as ocrmypdf does."
+        )
+    shown = ", ".join(map(str, empty[:5])) + (" and others" if len(empty) > 5 else "")
+    remark = f"{len(empty)} of {count} pages hold no text ({shown}); are they scanned?" if empty else ""
+    return extracted(blocks, name, title=title, remark=remark)
+
+
+def _opened(path: Path, name: str) -> Any:
+    pypdf = imported("pypdf", "documents")
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every deviation that it can put right
+    reader = pypdf.PdfReader(path)
+    if reader.is_encrypted and not _opens_without_password(reader):
+        raise DataError(f"{name}: the PDF has a password. Save it without one.")
+    if len(reader.pages) > MOST_PAGES:
+        raise DataError(f"{name}: a PDF has at most {MOST_PAGES} pages, and this one {len(reader.pages)}. Split it.")
+    return reader
+
+
+def _opens_without_password(reader: Any) -> bool:
+    try:
+        return bool(reader.decrypt(""))
+    except Exception as error:  # an algorithm that is not there, or needs the package cryptography
+        raise DataError(f"its encryption is not supported ({described(error)}). Save it without") from error
+
+
+def _pages(reader: Any, name: str) -> tuple[list[Block], list[int]]:
+    """Return the blocks of all pages, and the numbers of the pages without text."""
+    blocks: list[Block] = []
+    empty: list[int] = []
+    characters = 0
+    for number, page in enumerate(reader.pages, 1):
+        text = page.extract_text() or ""
+        characters += len(text)
+        check_length(characters, name)
+        text = _HYPHEN.sub("", text.replace("\r\n", "\n").replace("\0", ""))
+        paragraphs = [" ".join(part.split()) for part in _PARAGRAPH.split(text) if part.strip()]
+        blocks += [Block(paragraph, page=number) for paragraph in paragraphs]
+        if not paragraphs:
+            empty.append(number)
+    return blocks, empty
+
+
+def _title(reader: Any) -> str:
+    metadata = reader.metadata
+    title = metadata.title if metadata is not None else ""
+    return title if isinstance(title, str) else ""
+
+
+@contextmanager
+def _pdf_errors(name: str) -> Iterator[None]:
+    """Turn whatever a damaged file makes the reader raise into a DataError."""
+    try:
+        yield
+    except DataError as error:
+        raise error if str(error).startswith(name) else DataError(f"{name}: {error}.") from error
+    except ImportError as error:
+        raise DataError(
+            f"{name}: the PDF is encrypted in a way that pypdf reads with the package cryptography."
+        ) from error
+    except (Exception, RecursionError) as error:
+        raise DataError(f"{name}: this PDF is damaged and cannot be read ({described(error)}).") from error

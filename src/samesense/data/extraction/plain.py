@@ -1,0 +1,66 @@
+"""Plain text files, and the decoding of every format that is text."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from functools import partial
+from pathlib import Path
+
+from samesense.data.extraction.blocks import Block, ExtractedText, check_length, extracted
+from samesense.data.formats.encodings import CHUNK
+from samesense.data.formats.endings import broken, opened, split_suffix
+from samesense.data.formats.lines import read_lines
+from samesense.data.formats.options import current_options, table_options
+
+_LINE_END = re.compile(r"\r\n|[\r\n]")
+
+
+def read_plain_text(path: Path, name: str) -> ExtractedText:
+    """Read a text file; blank lines separate its paragraphs."""
+    blocks: list[Block] = []
+    lines: list[str] = []
+    for number, line in enumerate([*text_lines(path), ""], 1):
+        if line.strip():
+            lines.append(line.strip())
+        elif lines:
+            blocks.append(Block("\n".join(lines), line=number - len(lines)))
+            lines = []
+    return extracted(blocks, name)
+
+
+def text_lines(path: Path) -> list[str]:
+    """Return the lines of a text file, without their ends, decoded by the rules of all text files.
+
+    The option ``encoding`` is for the files that are not UTF-8: a folder may hold both. DataError for what is no text,
+    or too long.
+    """
+    if current_options("encoding").encoding is not None and _is_utf8(path):
+        with table_options():
+            return _lines(path)
+    return _lines(path)
+
+
+def _lines(path: Path) -> list[str]:
+    characters = 0
+    pieces = []
+    for _, line in read_lines(path, carriage_returns=True):
+        characters += len(line)
+        check_length(characters, str(path))
+        pieces.append(line)
+    return _LINE_END.split("".join(pieces))
+
+
+def _is_utf8(path: Path) -> bool:
+    """Return whether all bytes of a file, unpacked, are UTF-8; yes for one that cannot be read, which is said later."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with opened(path) as stream:
+            for block in iter(partial(stream.read, CHUNK), b""):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    except broken(split_suffix(str(path))[1]):
+        return True
+    return True

@@ -1,0 +1,272 @@
+"""Passages: documents cut into pieces that a model reads whole, sentences whole and neighbours overlapping."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from samesense.data.extraction.blocks import Block, ExtractedText
+from samesense.errors import ConfigError
+
+CHUNK_SIZE = 128
+"""Tokens of a passage at most, unless given."""
+
+CHUNK_OVERLAP = 32
+"""Tokens that neighbours share at most, unless given."""
+
+CountTokens = Callable[[list[str]], list[int]]
+"""Texts in, the tokens of each out, without those that a model adds."""
+
+_CLOSING = "\"'”’»›」』】）)\\]}*_"
+_SENTENCE_END = re.compile(
+    rf"(?P<wide>[。！？；｡]+[{_CLOSING}]*\s*)(?=\S)|(?P<stop>[.!?…؟।॥۔։።]+)[{_CLOSING}“]*\s+(?=\S)"
+)
+"""Where a sentence may end: scripts that put no space between sentences, and those that do."""
+
+_ABBREVIATIONS = frozenset(
+    "abb abs al approx art bd bzgl bzw ca cf dr eq etc evtl fig ggf hr hrsg inkl inc jr kap ltd max min mr mrs ms nr "
+    "no pp prof resp sec sog sr sra st str tab tel usw vgl vol vs zzgl "
+    "см рис стр".split()
+)
+"""Words before a full stop that ends no sentence."""
+
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A piece of a document.
+
+    Attributes:
+        text: the heading above it, if there is one, and its sentences.
+        number: which of the document's passages it is, from 1.
+        title: title of the document; empty without one.
+        section: the headings that it stands under, as in ``"Maintenance > Filter"``; empty without any.
+        page: page on which it begins, of a PDF.
+        line: line on which it begins, of a text or Markdown file.
+    """
+
+    text: str
+    number: int
+    title: str = ""
+    section: str = ""
+    page: int | None = None
+    line: int | None = None
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What is known of it, by name, without what is not."""
+        values = {
+            "passage": self.number,
+            "title": self.title,
+            "section": self.section,
+            "page": self.page,
+            "line": self.line,
+        }
+        return {name: value for name, value in values.items() if value not in (None, "")}
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """What is not divided: a sentence, a row, a line of code, or a piece of a long one."""
+
+    text: str
+    separator: str  # what stands before it, unless it begins a passage
+    tokens: int
+    block: Block
+
+
+def words_of(texts: list[str]) -> list[int]:
+    """Return about how many tokens texts have, for a model without a tokenizer: words, signs and CJK characters."""
+    return [len(_WORD.findall(text)) for text in texts]
+
+
+def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
+    """Raise ConfigError for sizes of passages that cannot be."""
+    if chunk_size < 16:
+        raise ConfigError(f"`chunk_size` is 16 tokens or more; received {chunk_size}.")
+    if not 0 <= chunk_overlap <= chunk_size // 2:
+        raise ConfigError(
+            f"`chunk_overlap` is from 0 to half of `chunk_size`, which is {chunk_size}; received {chunk_overlap}."
+        )
+
+
+def cut_passages(
+    document: ExtractedText,
+    count_tokens: CountTokens = words_of,
+    *,
+    chunk_size: int = CHUNK_SIZE,
+    chunk_overlap: int = CHUNK_OVERLAP,
+) -> Iterator[Passage]:
+    """Cut a document into passages.
+
+    A passage ends where the next sentence has no room in it, or at a heading; the next one begins with as many of its
+    last sentences as ``chunk_overlap`` has room for, within a section. Sentences, rows of tables and lines of code are
+    kept whole, unless one is longer than a passage. Headings stand at the beginning of each passage of their section.
+
+    Args:
+        document: the text of a file.
+        count_tokens: texts in, the tokens of each out.
+        chunk_size: tokens of a passage at most.
+        chunk_overlap: tokens of the sentences that neighbours share, at most.
+
+    Yields:
+        Passages in order, none of them blank.
+
+    Raises:
+        ConfigError: for sizes that cannot be.
+
+    Example:
+        >>> text = ExtractedText([Block("Rain fell. The road was closed.")])
+        >>> [passage.text for passage in cut_passages(text)]
+        ['Rain fell. The road was closed.']
+    """
+    check_sizes(chunk_size, chunk_overlap)
+    number = 0
+    for section in _sections(document.blocks):
+        path = " > ".join(heading.text for heading in section.headings)
+        above = _shortened("\n".join(heading.text for heading in section.above), count_tokens, chunk_size // 4)
+        room = chunk_size - (count_tokens([above])[0] if above else 0)
+        for units in _packed(_units(section.blocks, count_tokens, room), room, chunk_overlap):
+            number += 1
+            text = _joined(units)
+            first = units[0].block
+            text = f"{above}\n{text}" if above else text
+            yield Passage(text, number, document.title, path, first.page, first.line)
+
+
+@dataclass(frozen=True)
+class _Section:
+    headings: list[Block]  # under which it stands, the outermost first
+    above: list[Block]  # those of them that follow each other directly before it
+    blocks: list[Block]
+
+
+def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
+    """Yield the sections of a document; a heading with nothing below it is a section, so that its words are found."""
+    headings: list[Block] = []
+    above: list[Block] = []
+    body: list[Block] = []
+    for block in [*blocks, None]:
+        if block is not None and block.kind != "heading":
+            body.append(block)
+            continue
+        if body:
+            yield _Section(list(headings), above, body)
+            above, body = [], []
+        elif above and (block is None or block.level <= above[-1].level):
+            yield _Section(headings[:-1], above[:-1], above[-1:])
+            above = []
+        if block is not None:
+            headings = [heading for heading in headings if heading.level < block.level] + [block]
+            above.append(block)
+
+
+def _units(blocks: Sequence[Block], count_tokens: CountTokens, most: int) -> list[_Unit]:
+    """Return the sentences, rows and lines of blocks, each of at most so many tokens."""
+    texts: list[tuple[str, str, Block]] = []
+    for block in blocks:
+        separator = "\n"
+        for text in _pieces(block):
+            texts.append((text.strip(), separator, block))
+            separator = "\n" if block.kind == "code" else (" " if text[-1:].isspace() else "")
+    counts = count_tokens([text for text, _, _ in texts]) if texts else []
+    units = []
+    for (text, separator, block), tokens in zip(texts, counts, strict=True):
+        if tokens <= most:
+            units.append(_Unit(text, separator, tokens, block))
+            continue
+        for part in _divided(text, count_tokens, most):
+            units.append(_Unit(part, separator, count_tokens([part])[0], block))
+            separator = " "
+    return units
+
+
+def _pieces(block: Block) -> list[str]:
+    """Return the sentences of a block with the spaces after them, or its lines if it is code."""
+    if block.kind in ("row", "heading"):
+        return [block.text]
+    if block.kind == "code":
+        return [line for line in block.text.split("\n") if line.strip()]
+    return split_by_punctuation(block.text)
+
+
+def split_by_punctuation(text: str) -> list[str]:
+    """Return the sentences of a text in any language, each with the spaces after it.
+
+    A sentence ends at ``.!?…`` and their like in other scripts, if a space and no small letter follows, and at
+    ``。！？；``. A full stop after a short number, a single letter or an
+    abbreviation such as Dr. ends none.
+    """
+    flat = re.sub(r"\s+", " ", text)
+    ends = [match.end() for match in _SENTENCE_END.finditer(flat) if match["wide"] or _ends_sentence(flat, match)]
+    pieces = [flat[start:end] for start, end in zip([0, *ends], [*ends, len(flat)], strict=True)]
+    return [piece for piece in pieces if piece.strip()]
+
+
+def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+    """Return whether a full stop or its like, with a space after it, ends a sentence."""
+    if text[match.end()].islower():
+        return False
+    if match["stop"] != ".":
+        return True
+    start = max(0, match.start() - 20)
+    word = re.split(r"[\s(\[„“\"'-]", text[start : match.start()])[-1]
+    last = word.rpartition(".")[2]  # of z.B or p.m
+    return not (word.isdigit() and len(word) < 4) and len(last) != 1 and last.lower() not in _ABBREVIATIONS
+
+
+def _divided(text: str, count_tokens: CountTokens, most: int) -> list[str]:
+    """Divide a text in halves, at a space if there is one near the middle, until each has at most so many tokens."""
+    pending, parts = [text], []
+    while pending:
+        part = pending.pop().strip()
+        if len(part) <= 1 or (len(part) <= 16 * most and count_tokens([part])[0] <= most):
+            parts.append(part)
+            continue
+        middle = len(part) // 2
+        near = part.rfind(" ", middle // 2, middle)
+        middle = near if near > 0 else middle
+        pending += [part[middle:], part[:middle]]
+    return [part for part in parts if part]
+
+
+def _packed(units: Sequence[_Unit], most: int, overlap: int) -> Iterator[list[_Unit]]:
+    """Yield runs of units of at most so many tokens, each beginning with the last ones of the run before."""
+    run: list[_Unit] = []
+    tokens = 0
+    for unit in units:
+        if run and tokens + unit.tokens > most:
+            yield run
+            run = _last(run, min(overlap, most - unit.tokens))
+            tokens = sum(shared.tokens for shared in run)
+        run.append(unit)
+        tokens += unit.tokens
+    if run:
+        yield run
+
+
+def _last(run: Sequence[_Unit], most: int) -> list[_Unit]:
+    """Return the last units of a run, of at most so many tokens, never all of them."""
+    shared: list[_Unit] = []
+    tokens = 0
+    for unit in reversed(run[1:]):
+        tokens += unit.tokens
+        if tokens > most:
+            break
+        shared.insert(0, unit)
+    return shared
+
+
+def _joined(units: Sequence[_Unit]) -> str:
+    first, *others = units
+    return first.text + "".join(unit.separator + unit.text for unit in others)
+
+
+def _shortened(text: str, count_tokens: CountTokens, most: int) -> str:
+    """Return a heading, or the beginning of a long one."""
+    if not text or count_tokens([text])[0] <= most:
+        return text
+    return _divided(text, count_tokens, most)[0]

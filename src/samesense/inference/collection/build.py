@@ -1,0 +1,132 @@
+"""From what a user names to a collection: rows of a table, lines of a file, or documents cut into passages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+from samesense.data.extraction.files import DocumentFiles
+from samesense.data.formats.endings import is_text_file
+from samesense.errors import ConfigError
+from samesense.inference.collection.collection import Collection
+from samesense.inference.collection.documents import (
+    are_documents,
+    build_from_documents,
+    found_documents,
+    update_from_documents,
+)
+from samesense.inference.collection.embedder import Embedder
+from samesense.inference.collection.entries import Entry, read_entries
+
+logger = logging.getLogger(__name__)
+
+
+class Prepared(Protocol):
+    """Sources that were looked at, so that no model is opened for what cannot be read."""
+
+    def build(self, folder: str | Path, embedder: Embedder, **options: Any) -> Collection:
+        """Build a collection; for the options see :meth:`Collection.build`."""
+
+    def add(
+        self, collection: Collection, embedder: Embedder, *, upsert: bool, on_progress: Callable[[int], None] | None
+    ) -> int:
+        """Add to a collection, and return how many texts were written."""
+
+
+@dataclass
+class _Rows:
+    entries: Iterator[Entry]
+
+    def build(self, folder: str | Path, embedder: Embedder, **options: Any) -> Collection:
+        return Collection.build(folder, self.entries, embedder, **options)
+
+    def add(
+        self, collection: Collection, embedder: Embedder, *, upsert: bool, on_progress: Callable[[int], None] | None
+    ) -> int:
+        return collection.add(self.entries, embedder, upsert=upsert, on_progress=on_progress)
+
+
+@dataclass
+class _Documents:
+    sources: Sequence[str]
+    found: DocumentFiles
+    chunk_size: int | None
+    chunk_overlap: int | None
+    strict: bool
+
+    def build(self, folder: str | Path, embedder: Embedder, **options: Any) -> Collection:
+        collection, _ = build_from_documents(
+            folder,
+            self.sources,
+            embedder,
+            found=self.found,
+            chunk_size=self.chunk_size,
+            chunk_overlap=self.chunk_overlap,
+            strict=self.strict,
+            **options,
+        )
+        return collection
+
+    def add(
+        self, collection: Collection, embedder: Embedder, *, upsert: bool, on_progress: Callable[[int], None] | None
+    ) -> int:
+        if upsert:
+            raise ConfigError("`upsert` is for rows with ids; changed documents are replaced without it. Leave it out.")
+        report = update_from_documents(
+            collection.folder, embedder, more=self.sources, strict=self.strict, on_progress=on_progress
+        )
+        return report.passages
+
+
+def prepare(
+    sources: Sequence[str],
+    *,
+    columns: str | None = None,
+    documents: bool | None = None,
+    chunk_size: int | None = None,
+    chunk_overlap: int | None = None,
+    strict: bool = False,
+    drop_bad_rows: bool = False,
+) -> Prepared:
+    """Look at the sources of a collection: which files there are, whether their readers are, and the first row.
+
+    Args:
+        sources: folders, patterns or files of documents; or one file of rows, see
+            :func:`~samesense.inference.collection.entries.read_entries`.
+        columns: column of a table whose texts are read.
+        documents: cut a single ``.txt`` file into passages, in the place of one text a line.
+        chunk_size: tokens of a passage at most.
+        chunk_overlap: tokens that neighbours share at most.
+        strict: refuse a document that cannot be read.
+        drop_bad_rows: leave out rows that cannot be kept.
+
+    Raises:
+        DataError: if a source is not there or cannot be read.
+        ConfigError: for options of tables with documents, or of documents with tables.
+        MissingExtraError: if the reader of a format is not installed.
+    """
+    if not sources:
+        raise ConfigError("A collection is built from a folder or a file; received none. Name one.")
+    table_options = {"columns": columns, "drop_bad_rows": drop_bad_rows}
+    passage_options = {"chunk_size": chunk_size, "chunk_overlap": chunk_overlap, "strict": strict}
+    if are_documents(sources, documents):
+        _refuse(table_options, f"is for rows; {', '.join(sources[:3])} is read as documents")
+        return _Documents(sources, found_documents(sources), chunk_size, chunk_overlap, strict)
+    (source,) = sources
+    fix = ". To cut it into passages: `documents`" if is_text_file(source) else ""
+    _refuse(passage_options, f"is for documents; {source} is read as {'one text a line' if fix else 'rows'}{fix}")
+    entries = read_entries(source, columns=columns, drop_bad_rows=drop_bad_rows)
+    first = next(entries)
+    if fix:
+        logger.info(f"{source}: one text a line; to cut it into passages: `documents`")
+    return _Rows(chain([first], entries))
+
+
+def _refuse(options: dict[str, Any], reason: str) -> None:
+    for name, value in options.items():
+        if value not in (None, False):
+            raise ConfigError(f"`{name}` {reason}.")

@@ -1,0 +1,346 @@
+"""Collections of documents: folders cut into passages, and brought up to date when the files change."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from samesense.data.extraction.files import (
+    DocumentFile,
+    DocumentFiles,
+    check_readers,
+    find_documents,
+    holds_document_files,
+    is_document_name,
+    is_pattern,
+    read_document_file,
+)
+from samesense.data.formats.columns import listed
+from samesense.data.formats.endings import is_text_file
+from samesense.data.passages import CHUNK_OVERLAP, CHUNK_SIZE, CountTokens, check_sizes, cut_passages, words_of
+from samesense.errors import ConfigError, DataError
+from samesense.hashes import content_hash
+from samesense.inference.collection import store
+from samesense.inference.collection.collection import Collection
+from samesense.inference.collection.conditions import among
+from samesense.inference.collection.embedder import Embedder
+from samesense.inference.collection.entries import Entry
+from samesense.inference.collection.writer import Writer, writing
+
+logger = logging.getLogger(__name__)
+
+SHOWN = 20
+"""Files that the summary names; each was named before, with its reason."""
+
+HASH_DIGITS = 16
+"""Digits of the SHA-256 of a file that are kept with each of its passages."""
+
+
+@dataclass(frozen=True)
+class DocumentSources:
+    """Where the documents of a collection are, and how they are cut: kept with it, for the next update.
+
+    Attributes:
+        sources: folders, patterns and files, as given.
+        base: folder that relative sources are in.
+        chunk_size: tokens of a passage at most.
+        chunk_overlap: tokens that neighbours share at most.
+    """
+
+    sources: list[str]
+    base: str
+    chunk_size: int
+    chunk_overlap: int
+
+    def json(self) -> str:
+        """Return it as the collection keeps it."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+@dataclass
+class ReadingReport:
+    """What became of the files of a build or an update.
+
+    Attributes:
+        files: how many were read.
+        passages: how many were written.
+        skipped: names of those that could not be, with the reason.
+        unchanged: how many had not changed since the last time.
+        removed: how many are gone.
+    """
+
+    files: int = 0
+    passages: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
+    unchanged: int = 0
+    removed: int = 0
+
+    def log(self) -> None:
+        """Say how many files were read, and name those that were not."""
+        parts = [f"{self.files:,} files read"]
+        parts += [f"{self.unchanged:,} unchanged"] if self.unchanged else []
+        parts += [f"{self.removed:,} removed"] if self.removed else []
+        logger.info(f"documents: {', '.join(parts)}")
+        if self.skipped:
+            total = self.files + len(self.skipped)
+            names = listed(list(self.skipped), SHOWN)
+            logger.warning(
+                f"{len(self.skipped)} of {total} files could not be read and were left out: {names}. "
+                "`strict` refuses them"
+            )
+
+
+def are_documents(sources: Sequence[str], documents: bool | None = None) -> bool:
+    """Return whether sources are documents that are cut into passages, and no rows of a table or lines of a file.
+
+    Folders, patterns, several files, and single ``.md``, ``.html``, ``.pdf`` and ``.docx`` files are; a single ``.txt``
+    file holds one text a line, unless ``documents`` is true. A folder that ``datasets`` saved holds rows.
+    """
+    first = sources[0]
+    if len(sources) > 1 or is_pattern(first) or holds_document_files(first):
+        return True
+    return is_document_name(first) and (not is_text_file(first) or bool(documents))
+
+
+def sizes_for(embedder: Embedder, chunk_size: int | None, chunk_overlap: int | None) -> tuple[int, int]:
+    """Return the tokens of a passage and of an overlap: those given, or the defaults as far as the model reads.
+
+    ConfigError if passages of this size would not be read whole.
+    """
+    reading = embedder.reading
+    longest = None
+    if reading is not None and reading.longest is not None:
+        longest = reading.longest - reading.lengths([""])[0]
+    if chunk_size is not None and longest is not None and chunk_size > longest:
+        raise ConfigError(
+            f"A passage is read whole: {embedder.name} reads {longest} tokens; received `chunk_size` {chunk_size}."
+        )
+    size = min(CHUNK_SIZE, longest or CHUNK_SIZE) if chunk_size is None else chunk_size
+    overlap = min(CHUNK_OVERLAP, size // 4) if chunk_overlap is None else chunk_overlap
+    check_sizes(size, overlap)
+    return size, overlap
+
+
+def found_documents(sources: Sequence[str], base: Path | None = None) -> DocumentFiles:
+    """Find documents, say what was found and passed over, and check that their readers are installed."""
+    found = find_documents(sources, base)
+    logger.info(f"{', '.join(sources[:5])}{' and others' if len(sources) > 5 else ''}: {found.summary}")
+    for message in found.unreadable:
+        logger.warning(message)
+    check_readers(found.files)
+    return found
+
+
+def build_from_documents(
+    folder: str | Path,
+    sources: Sequence[str],
+    embedder: Embedder,
+    *,
+    found: DocumentFiles | None = None,
+    chunk_size: int | None = None,
+    chunk_overlap: int | None = None,
+    strict: bool = False,
+    **options: Any,
+) -> tuple[Collection, ReadingReport]:
+    """Make a collection of the passages of documents.
+
+    The metadata of a passage are ``file``, ``passage`` (its number in the file), ``title``, ``section``, ``page`` or
+    ``line`` where there are any, and ``file_hash``.
+
+    Args:
+        folder: where the collection will be.
+        sources: folders, patterns and files.
+        embedder: the model.
+        found: the documents, if they were looked for before.
+        chunk_size: tokens of a passage at most.
+        chunk_overlap: tokens that neighbours share at most.
+        strict: refuse a file that cannot be read, in the place of leaving it out with a warning.
+        options: ``dtype``, ``approximate``, ``overwrite`` and ``on_progress`` of :meth:`Collection.build`.
+
+    Returns:
+        The collection, and what became of the files.
+
+    Raises:
+        DataError: if there is no document, none can be read, or ``strict`` and one cannot be.
+        ConfigError: for sizes that cannot be.
+        MissingExtraError: if the reader of a format is not installed.
+    """
+    found = found_documents(sources) if found is None else found
+    size, overlap = sizes_for(embedder, chunk_size, chunk_overlap)
+    origin = DocumentSources(list(sources), str(Path.cwd()), size, overlap)
+    report = ReadingReport()
+    entries = _entries(found.files, embedder, origin, report, strict=strict)
+    collection = Collection.build(
+        folder,
+        _refuse_none(entries, sources, report),
+        embedder,
+        sources=origin.json(),
+        **options,
+    )
+    report.log()
+    return collection, report
+
+
+def update_from_documents(
+    folder: str | Path,
+    embedder: Embedder,
+    *,
+    more: Sequence[str] = (),
+    strict: bool = False,
+    on_progress: Callable[[int], None] | None = None,
+) -> ReadingReport:
+    """Bring a collection up to date with its files, all or nothing: only new and changed ones are encoded.
+
+    The passages of files that are gone are deleted. Those of a file that has changed and cannot be read any more stay,
+    with a warning.
+
+    Args:
+        folder: the collection.
+        embedder: its model.
+        more: further folders, patterns and files, which belong to it from now on.
+        strict: refuse a file that cannot be read.
+        on_progress: called with the number of passages just written.
+
+    Raises:
+        DataError: if the collection is not one of documents and ``more`` has none, a source is not there any more, or
+            ``strict`` and a file cannot be read.
+        ModelError: for another model than that of the collection.
+    """
+    Collection.open(folder).check_model(embedder)
+    report = ReadingReport()
+    with writing(Path(folder)) as writer:
+        origin = _origin(writer.about.sources, more, embedder, Path(folder))
+        found = found_documents(origin.sources, Path(origin.base))
+        known = _known_files(writer)
+        names = {file.name for file in found.files}
+        gone = known.keys() - names
+        changed = [file for file in found.files if _has_changed(file, known)]
+        report.unchanged, report.removed = len(names) - len(changed), len(gone)
+        entries = _entries(changed, embedder, origin, report, strict=strict)
+        first = list(islice(entries, 1))
+        if first:
+            writer.insert(chain(first, entries), embedder, False, on_progress)
+        replaced = {file.name for file in changed} - report.skipped.keys()
+        ids = [number for name in gone | (replaced & known.keys()) for number in known[name].ids]
+        if ids:
+            writer.delete(among(ids))
+        writer.about.sources = origin.json()
+    for name in sorted(report.skipped.keys() & known.keys()):
+        logger.warning(f"{name}: it has changed and cannot be read; the passages of its last version stay")
+    report.log()
+    return report
+
+
+@dataclass
+class _KnownFile:
+    """A file in a collection: its hash, and the ids of its passages."""
+
+    file_hash: str
+    ids: list[int] = field(default_factory=list)
+
+
+def _known_files(writer: Writer) -> dict[str, _KnownFile]:
+    """Return the files whose passages are in a collection, by name."""
+    query = (
+        "SELECT id, json_extract(metadata, '$.file'), json_extract(metadata, '$.file_hash') FROM text "
+        "WHERE json_extract(metadata, '$.file_hash') IS NOT NULL"
+    )
+    known: dict[str, _KnownFile] = {}
+    with store.saying(writer.folder):
+        for number, name, digest in writer.db.execute(query):
+            known.setdefault(name, _KnownFile(digest)).ids.append(number)
+    return known
+
+
+def _has_changed(file: DocumentFile, known: dict[str, _KnownFile]) -> bool:
+    """Return whether a file is new or has another content than its passages; yes for one that cannot be read."""
+    try:
+        return file.name not in known or known[file.name].file_hash != _short_hash(file.path)
+    except OSError:
+        return True
+
+
+def _short_hash(path: Path) -> str:
+    return content_hash([path])[:HASH_DIGITS]
+
+
+def _origin(kept: str, more: Sequence[str], embedder: Embedder, folder: Path) -> DocumentSources:
+    """Return the sources that a collection keeps, with further ones; DataError if there are none."""
+    if not kept and not more:
+        raise DataError(
+            f"{folder} was not built from documents, so there are no files to compare it with. Build it from a folder, "
+            "or add texts: samesense index add"
+        )
+    if not kept:
+        return DocumentSources(list(more), str(Path.cwd()), *sizes_for(embedder, None, None))
+    try:
+        origin = DocumentSources(**json.loads(kept))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{folder} is damaged: its sources cannot be read ({error}). Build it anew.") from error
+    if origin.base != str(Path.cwd()):  # relative to another folder than those that are there
+        more = [str(Path(source).expanduser().absolute()) for source in more]
+    return replace(origin, sources=list(dict.fromkeys([*origin.sources, *more])))
+
+
+def _entries(
+    files: Iterable[DocumentFile],
+    embedder: Embedder,
+    origin: DocumentSources,
+    report: ReadingReport,
+    *,
+    strict: bool,
+) -> Iterator[Entry]:
+    """Yield the passages of files; one that cannot be read is named in the report, or refused if ``strict``."""
+    count_tokens = _token_counter(embedder)
+    for file in files:
+        try:
+            entries = _file_entries(file, count_tokens, origin)
+        except DataError as error:
+            if strict:
+                raise DataError(f"{error} Without `strict` such files are left out.") from error
+            report.skipped[file.name] = str(error)
+            logger.warning(f"left out: {error}")
+            continue
+        report.files += 1
+        report.passages += len(entries)
+        yield from entries
+
+
+def _file_entries(file: DocumentFile, count_tokens: CountTokens, origin: DocumentSources) -> list[Entry]:
+    document = read_document_file(file)
+    if document.remark:
+        logger.warning(f"{file.name}: {document.remark}")
+    digest = _short_hash(file.path)
+    passages = cut_passages(document, count_tokens, chunk_size=origin.chunk_size, chunk_overlap=origin.chunk_overlap)
+    return [
+        Entry(passage.text, None, {"file": file.name, **passage.metadata, "file_hash": digest}) for passage in passages
+    ]
+
+
+def _token_counter(embedder: Embedder) -> CountTokens:
+    """Return what counts the tokens of texts, without those that the model adds."""
+    reading = embedder.reading
+    if reading is None:
+        return words_of
+    added = reading.lengths([""])[0]
+
+    def count(texts: list[str]) -> list[int]:
+        return [length - added for length in reading.lengths(texts)]
+
+    return count
+
+
+def _refuse_none(entries: Iterator[Entry], sources: Sequence[str], report: ReadingReport) -> Iterator[Entry]:
+    """Yield entries; DataError if there are none, with the reason of the first file."""
+    first = next(entries, None)
+    if first is None:
+        reasons = list(report.skipped.values())
+        more = f" And {len(reasons) - 1} other files could not be read." if len(reasons) > 1 else ""
+        raise DataError(f"{', '.join(sources)}: no document could be read. {reasons[0] if reasons else ''}{more}")
+    yield first
+    yield from entries
