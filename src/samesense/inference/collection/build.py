@@ -40,9 +40,13 @@ class Prepared(Protocol):
 @dataclass
 class _Rows:
     entries: Iterator[Entry]
+    remark: str
 
     def build(self, folder: str | Path, embedder: Embedder, **options: Any) -> Collection:
-        return Collection.build(folder, self.entries, embedder, **options)
+        collection = Collection.build(folder, self.entries, embedder, **options)
+        if self.remark:
+            logger.info(self.remark)
+        return collection
 
     def add(
         self, collection: Collection, embedder: Embedder, *, upsert: bool, on_progress: Callable[[int], None] | None
@@ -121,9 +125,8 @@ def prepare(
     _refuse(passage_options, f"is for documents; {source} is read as {'one text a line' if fix else 'rows'}{fix}")
     entries = read_entries(source, columns=columns, drop_bad_rows=drop_bad_rows)
     first = next(entries)
-    if fix:
-        logger.info(f"{source}: one text a line; to cut it into passages: `documents`")
-    return _Rows(chain([first], entries))
+    remark = f"{source}: one text a line{fix}" if fix else ""
+    return _Rows(chain([first], entries), remark)
 
 
 def _refuse(options: dict[str, Any], reason: str) -> None:
