@@ -55,7 +55,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         load_rows(tmp_path)
     message = str(caught.value)
     assert message.startswith(f"{tmp_path}: a folder must be one written by save_to_disk of datasets; it could not be")
-    assert "Name a file inside it instead; a folder of .txt files is read as documents." in message
+    assert "Nor does it hold documents (.txt, .md, .html, .pdf, .docx). Name a file inside it." in message
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import sys
 import pytest
 
 from samesense.data.documents import (
+    document_files,
     held_out,
     holds_documents,
     read_documents,
     split_paragraphs,
     split_sentences,
-    text_files,
 )  # fmt: skip
 from samesense.errors import ConfigError, DataError, MissingExtraError
 
@@ -34,9 +34,9 @@ def test_sections_in_order(file):
 
 
 def test_texts_of_a_folder_whatever_the_case_of_their_ending(tmp_path):
-    for name in ("A.TXT", "b.txt", "c.Txt.gz", "d.txt.md"):
+    for name in ("A.TXT", "b.txt", "c.Txt.gz", "d.txt.rst"):
         (tmp_path / name).write_text("")
-    assert [file.name for file in text_files(tmp_path)] == ["A.TXT", "b.txt", "c.Txt.gz"]
+    assert [file.path.name for file in document_files(tmp_path)] == ["A.TXT", "b.txt", "c.Txt.gz"]
 
 
 def test_only_json_lines_with_sections_hold_documents(file, tmp_path):

@@ -5,6 +5,7 @@ import pytest
 
 from samesense.data.documents import running_documents
 from samesense.errors import ConfigError, DataError
+from tests.messages import listen
 
 TEXT = "Rain fell. It was\ncold.\n\nThe sun came back.\n\n雨停了。天晴了。\n"
 SECTIONS = [["Rain fell.", "It was cold."], ["The sun came back."], ["雨停了。", "天晴了。"]]
@@ -24,9 +25,27 @@ def test_a_text_file_is_one_document_or_one_a_paragraph(tmp_path):
 
 def test_a_folder_gives_one_document_a_file_by_name(tmp_path):
     (tmp_path / "deep").mkdir()
-    for name, text in {"b.txt": "B.", "a.txt": "It rained. We left.", "deep/c.txt": "", "notes.md": "No."}.items():
+    for name, text in {"b.txt": "B.", "a.txt": "It rained. We left.", "deep/c.txt": "", "notes.rst": "No."}.items():
         (tmp_path / name).write_text(text)
     assert read(tmp_path) == [[["It rained.", "We left."]], [["B."]], []]
+
+
+def test_formatted_documents_have_their_headings_as_sections(tmp_path):
+    (tmp_path / "a.md").write_text("Before.\n\n# One\n\nFirst. Second.\n\n| t | u |\n|---|---|\n\n## Two\n\nThird.\n")
+    (tmp_path / "b.html").write_text("<p>A paragraph.</p><p>Another. More.</p><pre>code. here.</pre>")
+    sections = [["Before."], ["First.", "Second."], ["Third."]]
+    assert read(tmp_path) == [sections, [["A paragraph."], ["Another.", "More."]]]
+    assert read(tmp_path / "a.md") == [sections]
+
+
+def test_a_document_of_a_folder_that_cannot_be_read_is_left_out_and_named(tmp_path):
+    (tmp_path / "a.md").write_text("Text.")
+    (tmp_path / "b.pdf").write_bytes(b"nonsense")
+    heard = listen()
+    assert read(tmp_path) == [[["Text."]]]
+    assert any("left out" in line and "b.pdf" in line for line in heard)
+    with pytest.raises(DataError, match=r"b\.pdf"):
+        read(tmp_path / "b.pdf")
 
 
 @pytest.mark.parametrize(

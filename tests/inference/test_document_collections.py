@@ -230,3 +230,16 @@ def test_a_terminal_shows_shortened_passages(docs, tiny_trunk, capsys, monkeypat
     monkeypatch.setenv("COLUMNS", "100")
     _, out, _ = run_command(capsys, "index", "query", "my.index", "cat", "--words", "--top", "1")
     assert out.strip().endswith("…") and len(out.expandtabs()) <= 101
+
+
+def test_other_commands_read_a_folder_as_passages(docs, tiny_trunk, capsys):
+    (docs / "copy.md").write_text("# Züge\n\nDer Zug nach Köln fährt um zwölf.\n", encoding="utf-8")
+    code, _, err = run_command(capsys, "encode", tiny_trunk, "meine docs", "--output", "v.npy")
+    assert code == 0 and "4 passages" in err, err
+    code, _, err = run_command(
+        capsys, "dedup", "meine docs", "--model", tiny_trunk, "--threshold", "0.99", "--output", "kept.csv"
+    )
+    assert code == 0, err
+    assert len((docs.parent / "kept.csv").read_text(encoding="utf-8").splitlines()) >= 2
+    code, out, err = run_command(capsys, "mine", "meine docs", "--model", tiny_trunk, "--top", "1")
+    assert code == 0 and "Köln" in out, err

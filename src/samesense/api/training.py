@@ -191,7 +191,8 @@ def pretrain(
     """Continue pretraining a language model on your documents, before it is trained for similarity.
 
     Args:
-        documents: text files, folders of them, JSON lines, Parquet, saved ``datasets`` or hub names.
+        documents: .txt, .md, .html, .pdf and .docx files,
+            folders of them, JSON lines, Parquet, saved ``datasets`` or hub names.
         model: folder or hub name of a masked language model, or of a causal one, which reads in both directions then.
         output: folder of the run; the model is in its folder ``model``.
         resume: continue an interrupted run.
@@ -226,7 +227,8 @@ def origin(
     """Make a similarity from running documents, without labels; ``samesense.load("origin:FOLDER")`` opens it.
 
     Args:
-        documents: text files, folders of them, JSON lines, Parquet, saved ``datasets`` folders or hub names.
+        documents: .txt, .md, .html, .pdf and .docx files,
+            folders of them, JSON lines, Parquet, saved ``datasets`` folders or hub names.
         output: folder of the Origin; the same call goes on where an earlier one was stopped.
         config: TOML file of settings, or ``"bank"``, ``"scaled"`` or ``"paper"``.
         overwrite: replace stages that were made with other inputs.

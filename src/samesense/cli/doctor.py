@@ -37,7 +37,7 @@ def doctor(
     samesense doctor train.tsv --against dev.tsv test.tsv
 
     Args:
-        data: files (TSV, CSV, JSON lines, Parquet, text; plain or compressed), folders of text files, saved datasets
+        data: files (TSV, CSV, JSON lines, Parquet, text; plain or compressed), folders of documents, saved datasets
             folders, or hub names: labelled pairs, triplets, anchors with lists, sentences with classes, texts, or
             documents.
         against: other data in which none of the pairs, or of the texts, should stand.

@@ -40,7 +40,8 @@ def origin(
     samesense origin documents/ --output origins/mine
 
     Args:
-        documents: text files, folders of them, JSON lines, Parquet, saved datasets or hub names.
+        documents: .txt, .md, .html, .pdf and .docx files,
+            folders of them, JSON lines, Parquet, saved datasets or hub names.
         output: folder of the Origin; the same command goes on where an earlier one was stopped.
         config: TOML file of settings, or bank, scaled or paper.
         settings: single settings; they win over the file.

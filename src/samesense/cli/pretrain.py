@@ -43,7 +43,8 @@ def pretrain(
     samesense pretrain documents/ --model bert-base-uncased --output runs/domain
 
     Args:
-        documents: text files, folders of them, JSON lines, Parquet, saved datasets or hub names.
+        documents: .txt, .md, .html, .pdf and .docx files,
+            folders of them, JSON lines, Parquet, saved datasets or hub names.
         model: model folder or hub name; a masked language model, or a causal one, which reads in both directions then.
         output: folder of the run; the model is in its folder model.
         settings: single settings.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -10,6 +11,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from samesense.data.extraction.files import (
+    DocumentFile,
+    check_readers,
+    find_documents,
+    holds_document_files,
+    is_document_name,
+    read_document_file,
+)
 from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import Row, read_rows
 from samesense.data.formats.lines import read_lines
@@ -19,6 +28,8 @@ from samesense.data.formats.text_columns import say_unread
 from samesense.errors import ConfigError, DataError
 from samesense.failures import imported
 from samesense.hashes import rows_hash
+
+logger = logging.getLogger(__name__)
 
 Paragraphs = Literal["sections", "documents"]
 """What a paragraph of a text file is: a section of the one document that the file is, or a document of its own."""
@@ -51,9 +62,11 @@ def running_documents(
 ) -> Iterator[list[list[str]]]:
     """Read documents one by one, in order.
 
-    A text file (``.txt``, also compressed) is a document, its paragraphs, parted by blank lines, are sections; a folder
-    that holds text files, however deep, gives one document a file, by name. Anything else that ``load_rows`` reads,
-    such as JSON lines, Parquet, or a name on the hub, gives one document a row. A row has
+    A text file (``.txt``, also compressed) is a document, its paragraphs, parted by blank lines, are sections. So is a
+    Markdown, HTML, PDF or Word file (``.md``, ``.html``, ``.pdf``, ``.docx``), whose sections stand below its headings.
+    A folder that holds such files, however deep, gives one document a file, by name; one that cannot be read is left
+    out with a warning. Anything else that ``load_rows`` reads, such as JSON lines, Parquet, or a name on the hub, gives
+    one document a row. A row has
 
     - ``sections``: a list of lists of sentences, or of objects with ``sentences``; or
     - ``sentences``: a list of sentences, the one section; or
@@ -100,10 +113,16 @@ def _is_held_out(document: list[list[str]], share: float) -> bool:
 def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[list[str]], bool]]:
     """Yield documents, and whether each was one text."""
     path = Path(source).expanduser()
-    files = text_files(path)
+    files = document_files(path)
     for file in files:
-        text = "".join(line for _, line in read_lines(file))
-        yield _split(text, language), True
+        try:
+            sections = _from_file(file, language)
+        except DataError as error:
+            if not path.is_dir():
+                raise
+            logger.warning(f"left out: {error}")
+            continue
+        yield sections, True
     if not files:
         column: str | None = None
         for row in load_rows(source):
@@ -113,11 +132,32 @@ def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[li
             yield _from_row(source, row, column, language), column in TEXT_NAMES
 
 
-def text_files(path: Path) -> list[Path]:
-    """Return the text files in a folder, however deep, by name, or the one that ``path`` is."""
-    if path.is_dir():
-        return sorted(file for file in path.rglob("*") if is_text_file(file.name) and file.is_file())
-    return [path] if path.is_file() and is_text_file(path.name) else []
+def document_files(path: Path) -> list[DocumentFile]:
+    """Return the documents in a folder, however deep, by name, or the one that ``path`` is; none of saved datasets."""
+    is_file = path.is_file() and is_document_name(path.name)
+    if not is_file and not holds_document_files(path):
+        return []
+    files = find_documents([path]).files
+    check_readers(files)
+    return files
+
+
+def _from_file(file: DocumentFile, language: Language) -> list[list[str]]:
+    """Return the sections of a file: what stands below each heading, or each paragraph where there are no headings.
+
+    Rows of tables and code are no sentences, and left out.
+    """
+    if is_text_file(file.name):
+        return _split("".join(line for _, line in read_lines(file.path)), language)
+    blocks = [block for block in read_document_file(file).blocks if block.kind in ("heading", "text")]
+    has_headings = any(block.kind == "heading" for block in blocks)
+    sections: list[list[str]] = [[]]
+    for block in blocks:
+        if block.kind == "heading" or not has_headings:
+            sections.append([])
+        if block.kind == "text":
+            sections[-1] += split_sentences(block.text, language)
+    return [section for section in sections if section]
 
 
 def _split(text: str, language: Language) -> list[list[str]]:

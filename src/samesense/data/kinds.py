@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 
 from samesense.data.benchmarks.published import holds_arguments
 from samesense.data.benchmarks.sentences import LABEL_NAMES, LabelledSentences
-from samesense.data.documents import TEXT_NAMES, text_files
+from samesense.data.documents import TEXT_NAMES
+from samesense.data.extraction.files import holds_document_files, is_document_name
 from samesense.data.formats.columns import (
     KNOWN_NAMES,
     NEGATIVE_NAMES,
@@ -30,7 +31,7 @@ from samesense.data.formats.columns import (
     unread_labels,
 )
 from samesense.data.formats.columns import LABEL_NAMES as PAIR_LABELS
-from samesense.data.formats.endings import split_suffix
+from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import Row, leads_to, missing_file
 from samesense.data.formats.label_values import is_quantity
 from samesense.data.formats.lines import read_lines
@@ -121,8 +122,9 @@ def tell(source: Source, columns: str | None = None) -> Told:
     for known, kind in _READ.items():
         if isinstance(source, known):
             return Told(kind, "what was read", columns=columns)
-    if holds_text_files(source):
-        return Told("documents", "a folder of text files")
+    if holds_documents_of_text(source):
+        kind = "a folder of documents" if leads_to(str(source), Path.is_dir) else "the ending of a document"
+        return Told("documents", kind)
     if not in_memory(source) and leads_to(source, Path.is_dir) and holds_arguments(source):
         return Told("pairs", "the form of a published set")
     if holds_lines(source):
@@ -145,9 +147,13 @@ def holds_lines(source: Source) -> bool:
     return holds_sentences(source) or (is_file and not split_suffix(str(source))[0])
 
 
-def holds_text_files(source: Source) -> bool:
-    """Return whether a source is a folder of text files."""
-    return not in_memory(source) and leads_to(source, Path.is_dir) and bool(text_files(Path(source).expanduser()))
+def holds_documents_of_text(source: Source) -> bool:
+    """Return whether a source is a folder of documents, or one document with markup: a text file may hold lines."""
+    if in_memory(source):
+        return False
+    name = str(source)
+    with_markup = is_document_name(name) and not is_text_file(name)
+    return holds_document_files(name) or (with_markup and leads_to(name, Path.is_file))
 
 
 def _refuse_table(source: Source) -> None:

@@ -13,7 +13,7 @@ from samesense.data.formats.columns import plain, spelled_names
 from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SNIFFED_ROWS, names_in
-from samesense.data.kinds import Told, hold_lists, holds_lines, holds_text_files, tell
+from samesense.data.kinds import Told, hold_lists, holds_documents_of_text, holds_lines, tell
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Keys, pair_keys, plain_keys, plain_text
 from samesense.data.pairs.read import read_bare_pairs
@@ -75,7 +75,7 @@ def plain_texts(source: Source, columns: str | None) -> set[str]:
     """Return the texts of a source of any kind; the first of ``columns`` counts where it has them."""
     if isinstance(source, Sentences | LabelledSentences):
         texts: Iterable[str] = source.texts
-    elif holds_text_files(source):
+    elif holds_documents_of_text(source):
         texts = (text for document in running_documents(source) for section in document for text in section)
     elif isinstance(source, PairData | TupleData) or (not holds_lines(source) and _has_lists(source)):
         texts = chain.from_iterable(pairs_in(source, None))

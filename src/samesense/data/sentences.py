@@ -11,7 +11,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from samesense.data.documents import holds_documents, read_documents
+from samesense.data.documents import document_files, holds_documents, read_documents, running_documents
+from samesense.data.extraction.files import holds_document_files, read_document_file
 from samesense.data.formats.columnar import row_names
 from samesense.data.formats.columns import (
     NEGATIVE_NAMES,
@@ -35,15 +36,19 @@ from samesense.data.formats.left_out import say_left_out
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
-from samesense.data.formats.sources import list_rows, load_rows
+from samesense.data.formats.sources import load_rows, no_rows
 from samesense.data.formats.text_columns import SNIFFED_ROWS, named_column, say_unread, text_column
 from samesense.data.mapped import gathered, rows_of
+from samesense.data.passages import cut_passages
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 from samesense.places import JOINT
 from samesense.results import ShownRows
 
 logger = logging.getLogger(__name__)
+
+ROW_SIZE = 96
+"""Words and signs of a passage, where no model counts its tokens."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -174,13 +179,44 @@ def one_text_a_row(source: Source, columns: str | None = None) -> list[str]:
 def rows_with_texts(source: Source, columns: str | None = None) -> tuple[list[Row], str]:
     """Return the rows of a table and the name of its column of texts; see :func:`one_text_a_row`."""
     name = name_of(source)
-    rows = list_rows(source)
+    rows = list(source_rows(source))
+    if not rows:
+        raise no_rows(source)
     column = text_column(rows, columns, name)
     if columns is None:
         if not in_memory(source):
             logger.info(f"{name}: texts of column {column!r}")
         say_unread(rows, [column], name, "To read another: `columns`", metadata=False)
     return rows, column
+
+
+def source_rows(source: Source) -> Iterator[Row]:
+    """Return the rows of a table, or the passages of a folder of documents; see :func:`passage_rows`."""
+    if not in_memory(source) and holds_document_files(str(source)):
+        return iter(passage_rows(str(source)))
+    return load_rows(source)
+
+
+def passage_rows(source: str) -> list[Row]:
+    """Return the passages of a folder of documents as rows: ``text``, ``file``, ``passage``, ``title`` and so on.
+
+    They do not overlap, so that no text stands in two rows, and are some :data:`ROW_SIZE` words long, which most models
+    read whole. A file that cannot be read is left out with a warning. DataError if there is no other.
+    """
+    rows: list[Row] = []
+    files = document_files(Path(source).expanduser())
+    for file in files:
+        try:
+            document = read_document_file(file)
+        except DataError as error:
+            logger.warning(f"left out: {error}")
+            continue
+        for passage in cut_passages(document, chunk_size=ROW_SIZE, chunk_overlap=0):
+            rows.append((len(rows) + 1, {"text": passage.text, "file": file.name, **passage.metadata}))
+    if not rows:
+        raise DataError(f"{source}: none of {len(files)} documents could be read.")
+    logger.info(f"{source}: {len(rows):,} passages of {len(files):,} documents")
+    return rows
 
 
 def checked_texts(rows: Sequence[Row], column: str, name: str) -> list[str]:
@@ -213,10 +249,10 @@ def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
     """Yield every text of a source in its order, an empty text where a line or a cell holds none.
 
     A source is a text file with one text a line (``.txt`` or any ending that is not known, also compressed); JSON
-    lines of documents, of which all sentences count; or what ``load_rows`` reads, of which all columns named as texts
-    of pairs, triples or single sentences count, or else those of the only column with texts; or data in memory, a list
-    of texts among it. ``columns`` names the columns of tables, as in ``"question,answer"``. DataError if there is none,
-    no column of texts, or something else than a text where one belongs.
+    lines or a folder of documents, of which all sentences count; or what ``load_rows`` reads, of which all columns
+    named as texts of pairs, triples or single sentences count, or else those of the only column with texts; or data in
+    memory, a list of texts among it. ``columns`` names the columns of tables, as in ``"question,answer"``. DataError if
+    there is none, no column of texts, or something else than a text where one belongs.
     """
     if in_memory(source):
         return _cells(load_rows(source), name_of(source), columns)
@@ -230,6 +266,8 @@ def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
         raise missing_file(name)
     if leads_to(path, Path.is_file) and holds_documents(path):
         return _sentences(path)
+    if holds_document_files(path):
+        return (text for document in running_documents(path) for section in document for text in section)
     return _cells(load_rows(source), name, columns)
 
 

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from samesense.data.formats.lines import json_line, without_breaks
 from samesense.data.formats.quoting import quote_fields
-from samesense.data.formats.sources import load_rows
+from samesense.data.sentences import source_rows
 from samesense.errors import ConfigError, DataError
 from samesense.files import replacing
 from samesense.inference.stream import Usable, is_table
@@ -40,7 +40,7 @@ def rows_of(source: str, read: Usable, form: str) -> Iterator[Cells]:
         return
     count, places = 0, set(read.places)
     columns = {} if form == ".jsonl" else dict.fromkeys(read.columns)
-    for _, cells in load_rows(source):
+    for _, cells in source_rows(source):
         if count in places:
             yield {**columns, **cells}
         count += 1

@@ -188,7 +188,7 @@ def _add(found: DocumentFiles, name: str, base: Path, *, by_pattern: bool) -> No
     path = base / Path(name).expanduser()
     if leads_to(path, Path.is_dir):
         prefix = name.rstrip("/")
-        for file in _walk(path, found):
+        for file in sorted(_walk(path, found)):
             found.files.append(DocumentFile(file, _shown(f"{prefix}/{file.relative_to(path)}")))
     elif not leads_to(path, Path.exists):
         raise DataError(f"{name}: there is no such file or folder. Check the spelling and the working directory.")
@@ -204,7 +204,7 @@ def _add(found: DocumentFiles, name: str, base: Path, *, by_pattern: bool) -> No
 
 
 def _walk(folder: Path, found: DocumentFiles) -> Iterator[Path]:
-    """Yield the documents of a folder by name, those of folders in it after them; count what is passed over."""
+    """Yield the documents of a folder, however deep; count what is passed over."""
 
     def on_error(error: OSError) -> None:
         found.unreadable.append(f"{error.filename}: the folder cannot be listed ({error.strerror})")
@@ -214,8 +214,8 @@ def _walk(folder: Path, found: DocumentFiles) -> Iterator[Path]:
         visible = [name for name in folders if not _is_hidden(name) and name not in links]
         found.links += len(links)
         found.hidden += sum(map(_is_hidden, [*set(folders).difference(links), *files]))
-        folders[:] = sorted(visible)
-        for name in sorted(name for name in files if not _is_hidden(name)):
+        folders[:] = visible
+        for name in (name for name in files if not _is_hidden(name)):
             if is_document_name(name):
                 yield Path(root, name)
             else:

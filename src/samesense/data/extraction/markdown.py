@@ -11,13 +11,17 @@ from samesense.data.extraction.html import html_blocks
 from samesense.data.extraction.plain import text_lines
 from samesense.failures import imported
 
+DEEPEST = 100
+"""Levels of lists, quotes and markup that are read, each within another."""
+
 
 def read_markdown(path: Path, name: str) -> ExtractedText:
     """Read a Markdown file; a block of front matter gives no text but the title."""
     lines = text_lines(path)
     front = _front_matter(lines)
     text = "\n".join([*[""] * front, *lines[front:]])  # blank lines keep the numbers of the lines
-    parser = imported("markdown_it", "documents").MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parser = imported("markdown_it", "documents").MarkdownIt("commonmark", {"maxNesting": DEEPEST})
+    parser.enable(["table", "strikethrough"])
     return extracted(_blocks(parser.parse(text)), name, title=_title(lines[:front]))
 
 

@@ -89,7 +89,7 @@ def _from_disk(folder: Path, split: str | None) -> Any:
     except Exception as error:
         raise DataError(
             f"{folder}: a folder must be one written by save_to_disk of datasets; it could not be read as that "
-            f"({_one_line(error)}). Name a file inside it instead; a folder of .txt files is read as documents."
+            f"({_one_line(error)}). Nor does it hold documents (.txt, .md, .html, .pdf, .docx). Name a file inside it."
         ) from error
     if not isinstance(loaded, dict):
         if split is not None:
