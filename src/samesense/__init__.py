@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from samesense.api.label import label
     from samesense.api.publish import export, push
     from samesense.api.race import race
+    from samesense.api.score import score
     from samesense.api.sentence_encoder import SentenceEncoder
     from samesense.api.serve import app, serve
     from samesense.api.similarity import explain, similarity
@@ -45,6 +46,7 @@ _HOMES = {
     "samesense.api.serve": ("app", "serve"),
     "samesense.api.training": ("cross_validate", "distil", "harvest", "origin", "pretrain", "sweep", "train"),
     "samesense.api.duplicates": ("dedup", "match"),
+    "samesense.api.score": ("score",),
     "samesense.api.similarity": ("explain", "similarity"),
     "samesense.api.use": ("drift", "encode", "mine", "read_vectors", "rerank", "whiten"),
     "samesense.execution.audience": ("disable_progress_bars", "enable_progress_bars"),
@@ -84,6 +86,7 @@ __all__ = [
     "read",
     "read_vectors",
     "rerank",
+    "score",
     "serve",
     "similarity",
     "sweep",

@@ -47,6 +47,10 @@ TABLE = {
     "similarity by a cross-encoder": ("similarity", "X", LONG, "a cat"),
     "similarity by an Origin": ("similarity", "origin:O", LONG, "a cat"),
     "similarity by continuations": ("similarity", "continuations:L", LONG, "a cat"),
+    "score": ("score", "pairs.tsv", "--model", "M", "--prefix", "new_", "--output", "scored.tsv"),
+    "score in another format": (
+        "score", "pairs.tsv", "--model", "X", "--prefix", "new_", "--output", "scored.jsonl",
+    ),
     "explain": ("explain", "M", LONG, "a cat"),
     "explain by occlusion": ("explain", "M", LONG, "a cat", "--by", "occlusion"),
     "explain a cross-encoder": ("explain", "X", LONG, "a cat"),

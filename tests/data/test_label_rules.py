@@ -293,7 +293,10 @@ def test_one_label_for_all_rows_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        (["ja", "nein", "ja"], "'ja' (2), 'nein' (1). Replace them by 1 for a pair that belongs together, and 0 for"),
+        (
+            ["gut", "schlecht", "gut"],
+            "'gut' (2), 'schlecht' (1). Replace them by 1 for a pair that belongs together, and",
+        ),
         (["low", "medium", "high"], "'low' (1), 'medium' (1), 'high' (1). Replace them by numbers: the higher, the cl"),
         (["3/5", "4/5", "-"], "'3/5' (1), '4/5' (1). Write plain numbers, without a unit"),
         ([f"text {at}" for at in range(20)], "'text 4' (1) and 15 others. If it is not the column of labels, name"),

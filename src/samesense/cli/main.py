@@ -57,7 +57,20 @@ app = App(
 GROUPS = {
     "Train": ("quickstart", "train", "pretrain", "distil", "whiten", "origin", "harvest"),
     "Evaluate": ("evaluate", "compare", "calibrate", "drift", "sweep", "race"),
-    "Use": ("similarity", "explain", "encode", "mine", "dedup", "match", "index", "rerank", "serve", "export", "push"),
+    "Use": (
+        "similarity",
+        "score",
+        "explain",
+        "encode",
+        "mine",
+        "dedup",
+        "match",
+        "index",
+        "rerank",
+        "serve",
+        "export",
+        "push",
+    ),
     "Data": ("doctor", "label", "augment", "mine-negatives"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
@@ -65,7 +78,7 @@ COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 LONG = (
     *(*GROUPS["Train"], *GROUPS["Evaluate"]),
-    *("encode", "mine", "dedup", "match", "index", "export", "push", "label", "mine-negatives"),
+    *("score", "encode", "mine", "dedup", "match", "index", "export", "push", "label", "mine-negatives"),
 )
 """Commands that may take long."""
 

@@ -56,6 +56,7 @@ from samesense.data.formats.text_columns import (
     titled_text,
     triplet_columns,
 )
+from samesense.data.formats.yes_no import are_answers
 from samesense.data.pairs.data import PairData
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
@@ -281,7 +282,8 @@ def _refuse_numbers(rows: Sequence[Row], layout: Layout, source: str) -> None:
 def _numbers_of(rows: Sequence[Row], column: str, *, different: bool = False) -> bool:
     """Return whether a column holds two numbers or more and nothing else, ``different`` ones if that is asked."""
     cells = [str(cell).strip() for _, row in rows if (cell := row.get(column)) is not None and str(cell).strip()]
-    return len(cells) > 1 and all(map(is_quantity, cells)) and not (different and len(set(cells)) == 1)
+    judged = all(map(is_quantity, cells)) or are_answers(cells)
+    return len(cells) > 1 and judged and not (different and len(set(cells)) == 1)
 
 
 def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> DataError:

@@ -93,7 +93,7 @@ def write_tables(*tables: Table, source: str = "") -> None:
     """
     with ExitStack() as opened:
         for table in tables:
-            _write(table, opened.enter_context(_opened(table.output)), source)
+            _write(table, opened.enter_context(open_output(table.output)), source)
 
 
 def _write(table: Table, stream: IO[bytes], source: str) -> None:
@@ -109,7 +109,8 @@ def _write(table: Table, stream: IO[bytes], source: str) -> None:
 
 
 @contextmanager
-def _opened(output: str) -> Iterator[IO[bytes]]:
+def open_output(output: str) -> Iterator[IO[bytes]]:
+    """Open a file that is there whole at the end, or not at all; ``"-"`` is standard output."""
     if output == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -124,10 +125,10 @@ def _lines(lines: Iterable[str], stream: IO[bytes]) -> None:
 
 
 def _line(value: Any) -> str:
-    return without_breaks(_cell(value))
+    return without_breaks(cell_text(value))
 
 
-def _cell(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """Return a cell as text: an absent value is empty, and what has parts is JSON."""
     if value is None or isinstance(value, str):
         return value or ""
@@ -143,7 +144,7 @@ def _tsv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:
 
 def _csv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-    csv.writer(text, lineterminator="\n").writerows(map(_cell, cells) for cells in table)
+    csv.writer(text, lineterminator="\n").writerows(map(cell_text, cells) for cells in table)
     text.detach()
 
 
@@ -182,7 +183,7 @@ def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str) -> None
     try:
         while (batch := list(islice(cells, BATCH))) or writer is None:  # a file of no rows is a whole file too
             columns = dict(zip(names, zip(*batch, strict=True), strict=True)) if batch else dict.fromkeys(names, ())
-            columns |= {name: [None if one is None else _cell(one) for one in columns[name]] for name in empty}
+            columns |= {name: [None if one is None else cell_text(one) for one in columns[name]] for name in empty}
             if writer is None:
                 schema = pa.schema([_field(known, name, values) for name, values in columns.items()])
                 empty = {name for name in names if pa.types.is_null(schema.field(name).type)}

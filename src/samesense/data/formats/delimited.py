@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from samesense.data.formats.columns import KNOWN_NAMES, listed, plain
 from samesense.data.formats.label_values import is_number, is_quantity
@@ -72,19 +72,39 @@ class Form:
         return cls(**{**values, "names": tuple(values.get("names", ()))})
 
 
+class OpenTable(NamedTuple):
+    """A table of which the first lines are read.
+
+    Attributes:
+        form: how its rows are read.
+        before: lines before the header, which name the delimiter.
+        header: the line of the names of the columns, ``None`` if there is none.
+        rows: line numbers and cells by the names of the columns.
+    """
+
+    form: Form
+    before: int
+    header: int | None
+    rows: Iterator[tuple[int, dict[str, object]]]
+
+
+def open_table(suffix: str, path: str | Path, lines: Iterable[Line]) -> OpenTable:
+    """Read the first lines of a ``.tsv`` or ``.csv`` file, and return what they say; see :func:`delimited_rows`."""
+    return _opened(suffix, str(path), lines)
+
+
 def delimited_rows(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
     """Read the rows of a ``.tsv`` or ``.csv`` file; a row is numbered by the line it starts on.
 
     What is between the fields, whether they stand in quotes, and whether the first line has names are those of the
     options, see :func:`~samesense.data.formats.options.table_options`, or else what the first lines show for certain.
     """
-    form, records = _opened(suffix, str(path), lines)
-    yield from _rows(str(path), form, records, suffix)
+    yield from open_table(suffix, path, lines).rows
 
 
 def form_of(suffix: str, path: str | Path, lines: Iterable[Line]) -> Form:
     """Return how the rows of a file are read, by its first lines."""
-    return _opened(suffix, str(path), lines)[0]
+    return open_table(suffix, path, lines).form
 
 
 def rows_in_form(path: str | Path, form: Form, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
@@ -103,8 +123,8 @@ def read_fields(path: str, lines: Iterable[Line], width: int) -> Iterator[Record
     return records
 
 
-def _opened(suffix: str, path: str, lines: Iterable[Line]) -> tuple[Form, Iterator[Record]]:
-    """Return how a file is read and its records but for the header."""
+def _opened(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
+    """Return how a file is read and its rows."""
     options = current_options(*FIELD_OPTIONS)
     first, lines = _peeked(lines)
     said = _said_mark(first) if suffix == ".csv" else ""
@@ -123,12 +143,14 @@ def _opened(suffix: str, path: str, lines: Iterable[Line]) -> tuple[Form, Iterat
     records = _records(path, lines, form, before)
     top = next(records, None)
     if top is None:
-        return form, iter(())
+        return OpenTable(form, before, None, iter(()))
     form = replace(form, width=len(top[1]))
     names = _names_of(path, top, options.header)
     if names is None:
-        return replace(form, names=_names_without_header(top[1])), chain([top], records)
-    return replace(form, names=tuple(names)), records
+        form = replace(form, names=_names_without_header(top[1]))
+        return OpenTable(form, before, None, _rows(path, form, chain([top], records), suffix))
+    form = replace(form, names=tuple(names))
+    return OpenTable(form, before, top[0], _rows(path, form, records, suffix))
 
 
 def _records(path: str, lines: Iterable[Line], form: Form, before: int = 0, *, warn: bool = True) -> Iterator[Record]:

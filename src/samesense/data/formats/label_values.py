@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
@@ -48,7 +49,8 @@ WORDS = {
 
 def word_of(text: str) -> str:
     """Return a class as it is known: ``Not a duplicate`` is ``not_duplicate``."""
-    word = re.sub(r"[\s_-]+", "_", text.strip().casefold()).replace("_a_", "_")
+    plain = unicodedata.normalize("NFKC", text).strip().casefold()
+    word = re.sub(r"[\s_-]+", "_", plain).replace("_a_", "_")
     return _OTHERWISE.get(word, word)
 
 

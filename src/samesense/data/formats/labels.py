@@ -10,6 +10,7 @@ from typing import Literal
 
 from samesense.data.formats.columns import Columns
 from samesense.data.formats.label_values import INITIALS, NLI_VALUES, WORDS, in_words, plain_numbers, to_number, word_of
+from samesense.data.formats.yes_no import in_english
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 
@@ -77,8 +78,9 @@ def parse_labels(
         rule = f"one of the integers {', '.join(coded)} that `label_order` names"
         return _parse_classes(raw, coded, rule, order)
     shares = label_range is None or label_range[1] <= 1
-    raw = plain_numbers(raw, f"{source}: column {columns.label!r}", shares=shares)
-    parsed = _parse_numbers(raw, label_range)
+    place = f"{source}: column {columns.label!r}"
+    _refuse_crosses(raw, place)
+    parsed = _parse_numbers(plain_numbers(in_english(raw, place), place, shares=shares), label_range, raw)
     if label_range is None:
         _refuse_coded_classes(parsed, columns, source)
     return parsed
@@ -154,15 +156,29 @@ def _class_text(cell: object) -> str:
     return str(cell)
 
 
-def _parse_numbers(raw: Sequence[object], label_range: Scale | None) -> ParsedLabels:
-    values = [to_number(cell) for cell in raw]
-    unlabelled = _without_label(raw)
+def _refuse_crosses(raw: Sequence[object], place: str) -> None:
+    """Raise DataError for crosses beside empty cells: those may be a no, or rows that nobody has looked at."""
+    if not all(cell is None or isinstance(cell, str) for cell in raw):
+        return
+    words = {cell.strip().casefold() if isinstance(cell, str) else "" for cell in raw}
+    if "" in words and len(words) == 2 and words & {"x", "✓", "✔", "✗", "✘", "☒", "☑"}:
+        (mark,) = words - {""}
+        raise DataError(
+            f"{place} holds {mark!r} in some rows and nothing in the others, which may be a no, or a row without a "
+            "label. Write yes and no, or 1 and 0, in every row that has a label."
+        )
+
+
+def _parse_numbers(cells: Sequence[object], label_range: Scale | None, raw: Sequence[object]) -> ParsedLabels:
+    """Return what cells are worth; ``raw`` is how the source writes them, for messages."""
+    values = [to_number(cell) for cell in cells]
+    unlabelled = _without_label(cells)
     problems = {
-        position: _not_a_number(cell)
-        for position, (cell, value) in enumerate(zip(raw, values, strict=True))
+        position: _not_a_number(raw[position])
+        for position, value in enumerate(values)
         if value is None and position not in unlabelled
     }
-    for position, problem in _mixed(raw, values).items():
+    for position, problem in _mixed(cells, values, raw).items():
         problems[position], values[position] = problem, None
     numbers = [value for value in values if value is not None]
     scale = infer_scale(numbers) if numbers else None
@@ -193,12 +209,14 @@ def _without_label(raw: Sequence[object]) -> frozenset[int]:
     )
 
 
-def _mixed(raw: Sequence[object], values: Sequence[float | None]) -> dict[int, tuple[str, str]]:
+def _mixed(
+    cells: Sequence[object], values: Sequence[float | None], raw: Sequence[object]
+) -> dict[int, tuple[str, str]]:
     """Return the problems of names such as true among numbers, or of numbers among names: whichever are fewer."""
-    named = [at for at, cell in enumerate(raw) if _is_named(cell)]
+    named = [at for at, cell in enumerate(cells) if _is_named(cell)]
     if not named:
         return {}
-    numbers = [at for at, value in enumerate(values) if value is not None and not _is_named(raw[at])]
+    numbers = [at for at, value in enumerate(values) if value is not None and not _is_named(cells[at])]
     if not numbers:
         return {}
     strays, others = (named, "numbers") if len(named) <= len(numbers) else (numbers, "true, false or named classes")

@@ -13,6 +13,7 @@ from samesense.data.formats.columns import is_index
 from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import leads_to
 from samesense.data.formats.label_values import NLI_VALUES, are_quantities, to_number, word_of
+from samesense.data.formats.yes_no import in_english
 from samesense.errors import DataError
 from samesense.failures import first_line
 
@@ -272,7 +273,7 @@ def _cells_of(row: Any) -> Any:
 
 def _names_of(thirds: Sequence[Any]) -> tuple[str, ...]:
     """Return the names of three cells by what most of the third ones are: numbers, classes, or texts."""
-    forms = [_form_of(third) for third in thirds]
+    forms = [_form_of(third) for third in in_english(thirds, "The third cell of rows in memory")]
     return max((_SCORED, _NLI, _TRIPLET), key=forms.count)
 
 

@@ -31,6 +31,7 @@ from samesense.data.formats.files import Row
 from samesense.data.formats.label_values import are_quantities, is_number, is_quantity, to_number, with_points
 from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.options import current_options
+from samesense.data.formats.yes_no import are_answers, in_english
 from samesense.errors import ConfigError, DataError
 
 logger = logging.getLogger(__name__)
@@ -120,7 +121,7 @@ def _sniffed(rows: Sequence[Row]) -> Sequence[Row]:
 def _are_texts(values: Iterable[object]) -> bool:
     filled = [value for value in values if value not in (None, "")]
     texts = [value.strip() for value in filled if isinstance(value, str)]
-    if are_quantities(texts):
+    if are_quantities(texts) or are_answers(texts):
         return False
     codes = [_is_code(str(text)) for text in with_points(texts)]
     words = any(not code and to_number(text) is None for code, text in zip(codes, texts, strict=True))
@@ -460,7 +461,8 @@ def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]
 def _doubt_of_labels(rows: Sequence[Row], name: str) -> tuple[bool, bool, bool]:
     """Return what speaks against a column as that of labels, the most first; a question such as ``Gleich?`` is one."""
     values = [str(cells[name]) for _, cells in rows[:SNIFFED_ROWS] if cells.get(name) not in (None, "")]
-    numbers = [to_number(value) for value in with_points(values)]
+    answers = values if not are_answers(values) else in_english(values, name)
+    numbers = [to_number(value) for value in with_points(answers)]
     return any(number is None for number in numbers), name.strip()[-1:] not in _ENDS, len(set(values)) > 2
 
 

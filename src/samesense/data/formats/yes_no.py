@@ -1,0 +1,164 @@
+"""Words for yes and no, true and false, in many languages: the one table of them, and labels read by it.
+
+A word alone is never a label: a column is read by a language if it has a yes and a no of that language. So a word that
+means yes in one language and no in another is settled by the word beside it, or the column is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from samesense.errors import DataError
+
+
+class Answers(NamedTuple):
+    """The words of one language, or one set of marks, in the form of :func:`folded`."""
+
+    language: str
+    yes: frozenset[str]
+    no: frozenset[str]
+
+
+_TABLE = """
+English: yes, true, y, t | no, false, n, f
+German: ja, wahr, richtig, stimmt, zutreffend, gleich, j, w | nein, falsch, unzutreffend, ungleich, verschieden, n, f
+French: oui, vrai, identique, pareil, o, v | non, faux, différent, différente, n, f
+Spanish: sí, verdadero, cierto, igual, s, v | no, falso, distinto, diferente, n, f
+Portuguese: sim, verdadeiro, igual, s, v | não, falso, diferente, n, f
+Italian: sì, vero, uguale, s, v | no, falso, diverso, n, f
+Catalan: sí, cert, s | no, fals, n
+Romanian: da, adevărat | nu, fals
+Dutch: ja, waar, juist, hetzelfde, j | nee, neen, onwaar, onjuist, verschillend, n
+Swedish: ja, sant, sann, lika, j | nej, falskt, falsk, olika, n
+Danish: ja, sand, sandt, ens, j | nej, falsk, falskt, forskellig, n
+Norwegian: ja, sann, sant, lik, j | nei, usann, usant, falsk, ulik, n
+Icelandic: já, satt | nei, ósatt
+Finnish: kyllä, tosi, sama | ei, epätosi, eri
+Estonian: jah, tõene | ei, väär
+Latvian: jā, patiess | nē, aplams
+Lithuanian: taip, tiesa | ne, netiesa
+Polish: tak, prawda, t | nie, fałsz, n
+Czech: ano, pravda | ne, nepravda
+Slovak: áno, pravda | nie, nepravda
+Slovenian: da, drži | ne, napačno
+Croatian: da, istina, točno, tačno | ne, laž, netočno, netačno
+Serbian: да, истина, тачно | не, лаж, нетачно
+Bulgarian: да, истина, вярно | не, лъжа, невярно
+Russian: да, истина, верно, правда, д | нет, ложь, неверно, н
+Ukrainian: так, істина, правда | ні, хибність, неправда
+Greek: ναι, αληθές, αληθής, σωστό | όχι, ψευδές, ψευδής, λάθος
+Hungarian: igen, igaz | nem, hamis
+Turkish: evet, doğru, e | hayır, yanlış, h
+Azerbaijani: bəli, doğru | xeyr, yalan
+Chinese: 是, 对, 對, 真, 相同, 一样, 相似 | 否, 不是, 错, 錯, 假, 不同, 不相同, 不一样, 不相似
+Japanese: はい, 真, 同じ | いいえ, 偽, 違う
+Korean: 예, 네, 참, 같음 | 아니요, 아니오, 거짓, 다름
+Vietnamese: có, đúng | không, sai
+Indonesian: ya, benar | tidak, salah
+Thai: ใช่, จริง | ไม่ใช่, ไม่, เท็จ
+Hindi: हाँ, हां, सही, सत्य | नहीं, गलत, असत्य
+Bengali: হ্যাঁ, সত্য | না, মিথ্যা
+Arabic: نعم, صحيح, صواب | لا, خطأ
+Hebrew: כן, נכון, אמת | לא, שגוי, שקר
+Persian: بله, بلی, آری, درست | خیر, نه, نادرست
+Urdu: ہاں, درست | نہیں, غلط
+Swahili: ndiyo, kweli | hapana, uongo
+marks: ✓, ✔, ✅ | ✗, ✘, ❌
+boxes: ☑ | ☐
+circle and cross: ○, ◯ | ×, ✕
+thumbs: 👍 | 👎
+circle and cross in letters: o | x
+cross and circle in letters: x | o
+"""
+"""A language a line. The last two contradict each other: O and X may be a circle and a cross, as in Korea and Japan, or
+a cross in a form and a nought. So a column of them is refused."""
+
+_ACCENTS = re.compile("[\u0300-\u036f\ufe0e\ufe0f\u0640]")
+"""Accents of Latin, Greek and Cyrillic letters, variants of signs, and the lengthening of Arabic."""
+
+
+def folded(text: str) -> str:
+    """Return a word as words are compared: whatever its case, width, form of Unicode and accents.
+
+    >>> folded(" Sí "), folded("ＮＯ"), folded("HAYIR") == folded("hayır")
+    ('si', 'no', True)
+    """
+    letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).strip().casefold())
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", letters)).replace("ı", "i")
+
+
+def _read_table() -> Iterator[Answers]:
+    for line in _TABLE.strip().splitlines():
+        language, words = line.split(": ")
+        yes, no = words.split(" | ")
+        yield Answers(language, frozenset(map(folded, yes.split(", "))), frozenset(map(folded, no.split(", "))))
+
+
+LANGUAGES = tuple(_read_table())
+
+
+def in_english(cells: Sequence[object], place: str) -> Sequence[object]:
+    """Return the cells of a column of labels with yes and no in the place of such words in other languages.
+
+    A language counts if the column has a yes and a no of it. Where the column has only one word, it is read if all
+    languages that have it agree. What is no such word stays as it is.
+
+    Args:
+        cells: of the whole column.
+        place: what messages call it.
+
+    Raises:
+        DataError: where two languages give a word different meanings, and the column has a yes and a no of both.
+    """
+    words = {cell: folded(cell) for cell in set(_texts(cells))}
+    values = _values(set(words.values()), place)
+    if not values:
+        return cells
+    return [values.get(words[cell], cell) if isinstance(cell, str) and cell in words else cell for cell in cells]
+
+
+def are_answers(texts: Iterable[str]) -> bool:
+    """Return whether all texts of a column are words for yes and no of languages of which it has both.
+
+    >>> are_answers(["ja", "nein", "ja"]), are_answers(["ja", "non"]), are_answers(["ja"])
+    (True, False, False)
+    """
+    words = set(map(folded, texts))
+    spoken = _languages_of(words)
+    return bool(spoken) and words <= frozenset().union(*(language.yes | language.no for language in spoken))
+
+
+def _texts(cells: Sequence[object]) -> Iterator[str]:
+    return (cell for cell in cells if isinstance(cell, str) and len(cell) <= LONGEST_WORD)
+
+
+LONGEST_WORD = 40
+"""Characters of a cell beyond which it is no such word; texts need not be looked at."""
+
+
+def _languages_of(words: set[str]) -> list[Answers]:
+    """Return the languages of which a column has a yes and a no."""
+    return [language for language in LANGUAGES if language.yes & words and language.no & words]
+
+
+def _values(words: set[str], place: str) -> dict[str, str]:
+    """Return what the words of a column mean, as far as they are known."""
+    spoken = _languages_of(words)
+    certain = bool(spoken)
+    if not certain and words:
+        spoken = [language for language in LANGUAGES if words <= language.yes or words <= language.no]
+    yes = frozenset[str]().union(*(language.yes for language in spoken)) & words
+    no = frozenset[str]().union(*(language.no for language in spoken)) & words
+    doubtful = sorted(yes & no)
+    if doubtful and not certain:
+        return {}
+    if doubtful:
+        several = " and ".join(map(repr, doubtful))
+        raise DataError(
+            f"{place} holds {several}, which may mean yes or no, and nothing in the column settles it. Write 1 for a "
+            "pair that belongs together, and 0 for one that does not."
+        )
+    return {**dict.fromkeys(yes, "yes"), **dict.fromkeys(no, "no")}

@@ -1,0 +1,277 @@
+"""A table in a file scored: read twice, first to check all of it, then block by block to score and write."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from samesense.data.formats.endings import split_suffix
+from samesense.data.formats.files import Row, leads_to, missing_file
+from samesense.data.formats.memory import Source, in_memory, name_of
+from samesense.data.formats.sources import load_rows, no_rows
+from samesense.data.formats.text_columns import SNIFFED_ROWS, names_in
+from samesense.data.formats.written import WrittenRow, WrittenTable, is_written, read_written
+from samesense.errors import ConfigError, DataError, OutputError
+from samesense.execution.progress import progress_bar
+from samesense.inference.scoring.columns import SAME, ScoreColumns, Values, pair_of, text_columns
+from samesense.inference.scoring.frames import with_columns
+from samesense.inference.scoring.summary import Scored
+from samesense.inference.scoring.writers import Decimal, TextWriter, added_text, decimal_of, write_for_excel
+from samesense.inference.tables import FORMATS, Table, open_output, write_tables
+from samesense.places import check_place
+from samesense.urls import is_file, is_url
+
+if TYPE_CHECKING:
+    from samesense.inference.models.model import Model
+
+logger = logging.getLogger(__name__)
+
+BLOCK = 2048
+"""Rows that are scored and written at once."""
+
+
+@dataclass(frozen=True)
+class WritingOptions:
+    """How a scored table is written.
+
+    Attributes:
+        output: file, or ``"-"`` for standard output.
+        decimal: mark before decimals; ``None`` takes that of the table.
+        excel: whether CSV is written as Excel opens it.
+        overwrite: whether a file that is there is replaced.
+    """
+
+    output: str
+    decimal: Decimal | None = None
+    excel: bool = False
+    overwrite: bool = False
+
+    def form(self, source: str) -> str:
+        """Return the ending that says the format; ConfigError if there is no such format of a table."""
+        known = [suffix for suffix in FORMATS if suffix != ".txt"]
+        suffix = split_suffix(source)[0].replace(".ndjson", ".jsonl")
+        if self.output == "-":
+            form = suffix if suffix in (".tsv", ".csv", ".jsonl") else ".tsv"
+        else:
+            form = Path(self.output).suffix.lower()
+        if form not in known:
+            raise ConfigError(f"A scored table ends in {', '.join(known)}; received `output` {self.output!r}.")
+        if self.excel and form != ".csv":
+            raise ConfigError(f"`excel` is for an output that ends in .csv; received {self.output!r}.")
+        return form
+
+    def check(self, inputs: Sequence[str | None]) -> None:
+        """Raise OutputError, before the work, if the output cannot be written, or is there already."""
+        if self.output == "-":
+            return
+        check_place(self.output, [name for name in inputs if name is not None])
+        if Path(self.output).is_file() and not self.overwrite:
+            raise OutputError(f"{self.output} is there. Name another output, or pass `overwrite` to replace it.")
+
+
+class SourceRow(NamedTuple):
+    """A row of any source; ``written`` is how it stands in a table of text."""
+
+    number: int
+    cells: Mapping[str, Any] | None
+    written: WrittenRow | None
+
+
+@dataclass
+class Survey:
+    """What a first look at all rows of a table shows.
+
+    Attributes:
+        names: of its columns.
+        compared: the two columns of texts.
+        rows: how many there are, blank ones among them, but for those behind the last filled one.
+        without: numbers of the rows without two texts.
+        decimal: the mark before decimals in its cells.
+        blank: numbers of the blank rows since the last filled one.
+    """
+
+    names: list[str]
+    compared: tuple[str, str]
+    rows: int = 0
+    without: list[int] = field(default_factory=list)
+    decimal: Decimal | None = None
+    blank: list[int] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """How many rows there are, those at the end included."""
+        return self.rows + len(self.blank)
+
+    def count(self, row: SourceRow) -> None:
+        """Count the next row."""
+        if row.cells is None:
+            self.blank.append(row.number)
+            return
+        self.without += self.blank
+        self.rows += len(self.blank) + 1
+        self.blank.clear()
+        if pair_of(row.cells, self.compared) is None:
+            self.without.append(row.number)
+
+
+class ScoredSource:
+    """A table that is read from its first row as often as it is asked for."""
+
+    def __init__(self, source: Source, called: str = "") -> None:
+        self.source, self.called = source, called or name_of(source)
+        self.is_text = not in_memory(source) and is_written(str(source))
+        if self.is_text and not _is_there(str(source)):
+            raise missing_file(str(source))
+
+    def written(self) -> WrittenTable:
+        """Return a table of text, opened."""
+        return read_written(self.source)
+
+    def rows(self, table: WrittenTable | None = None) -> Iterator[SourceRow]:
+        """Yield all rows, of a table of text that is opened."""
+        if self.is_text:
+            opened = table or self.written()
+            for row in opened.rows:
+                yield SourceRow(row.number, row.cells, row)
+        else:
+            for number, cells in load_rows(self.source):
+                yield SourceRow(number, cells, None)
+
+    def survey(self, columns: str | None) -> Survey:
+        """Read all rows once, so that what is wrong with one is known before the work."""
+        rows = self.rows()
+        first = list(islice(rows, SNIFFED_ROWS))
+        filled: list[Row] = [(row.number, row.cells) for row in first if row.cells is not None]
+        if not filled:
+            raise no_rows(self.source)
+        survey = Survey(names_in(filled), text_columns(filled, columns, self.called))
+        others = [name for name in survey.names if name not in survey.compared]
+        if self.is_text:
+            survey.decimal = decimal_of(cells[name] for _, cells in filled for name in others if name in cells)
+        for row in chain(first, rows):
+            survey.count(row)
+        if len(survey.without) == survey.rows:
+            raise DataError(
+                f"{self.called}: no row has two texts to compare, in the columns {survey.compared[0]} and "
+                f"{survey.compared[1]}. Name others: `columns` FIRST,SECOND"
+            )
+        return survey
+
+
+def _is_there(source: str) -> bool:
+    return is_file(source) if is_url(source) else leads_to(source, Path.is_file)
+
+
+ScoredRows = Iterable[tuple[SourceRow, dict[str, Any]]]
+"""Rows with their new cells."""
+
+
+def scored_rows(
+    source: ScoredSource, survey: Survey, columns: ScoreColumns, model: Model, table: WrittenTable | None = None
+) -> Iterator[tuple[SourceRow, dict[str, Any]]]:
+    """Yield all rows with their new cells, scored block by block; DataError if the source has changed meanwhile."""
+    rows, count = source.rows(table), 0
+    with progress_bar("score", "row", survey.total) as bar:
+        while block := list(islice(rows, BLOCK)):
+            values = columns.values([pair_of(row.cells, survey.compared) for row in block], model)
+            for position, row in enumerate(block):
+                yield row, {name: cells[position] for name, cells in values.items()}
+            count += len(block)
+            bar.update(len(block))
+    if count != survey.total:
+        raise DataError(
+            f"{source.called} has changed while it was read: {survey.total} rows, then {count}. Give it again."
+        )
+
+
+class _Same:
+    """Counts the pairs that are the same while rows pass by."""
+
+    def __init__(self, columns: ScoreColumns) -> None:
+        self._name, self.count = columns.prefix + SAME, 0
+
+    def counting(self, rows: ScoredRows) -> ScoredRows:
+        """Yield the rows."""
+        for row, cells in rows:
+            self.count += cells.get(self._name) is True
+            yield row, cells
+
+
+def write_scored(
+    source: ScoredSource, survey: Survey, columns: ScoreColumns, model: Model, options: WritingOptions
+) -> Scored:
+    """Score a table and write it; the file is there whole or not at all."""
+    columns.check(survey.names, source.called)
+    form = options.form(str(source.source))
+    same = _Same(columns)
+    table = source.written() if source.is_text else None
+    rows = same.counting(scored_rows(source, survey, columns, model, table))
+    decimal = _decimal(options, survey, table, source.called) if form in (".csv", ".tsv") else "point"
+    if table is not None and table.suffix == form and not options.excel:
+        writer = TextWriter(table, columns.names, decimal)
+        with open_output(options.output) as stream:
+            writer.write(((row.written, cells) for row, cells in rows if row.written is not None), stream)
+    else:
+        _write_cells(rows, survey.names, columns.names, form, decimal, options, str(source.source))
+    return Scored(
+        source.called, survey.rows, tuple(survey.without), survey.compared, tuple(columns.names), columns.threshold,
+        same.count if columns.threshold is not None else None, options.output,
+    )  # fmt: skip
+
+
+def score_in_memory(source: ScoredSource, survey: Survey, columns: ScoreColumns, model: Model) -> Any:
+    """Return a table with its scores: the kind that was given, and of a file a table of Arrow."""
+    import pyarrow as pa
+
+    values: Values = {name: [] for name in columns.names}
+    rows = []
+    for row, cells in scored_rows(source, survey, columns, model):
+        if not in_memory(source.source) and row.cells is not None:
+            rows.append({**row.cells, **cells})
+        for name, cell in cells.items():
+            values[name].append(cell)
+    return with_columns(source.source, values) if in_memory(source.source) else pa.Table.from_pylist(rows)
+
+
+def _write_cells(
+    rows: ScoredRows,
+    names: Sequence[str],
+    added: Sequence[str],
+    form: str,
+    decimal: Decimal,
+    options: WritingOptions,
+    source: str,
+) -> None:
+    """Write rows in another form than that of the source."""
+    every = [*names, *added]
+    cells = ({**(row.cells or {}), **new} for row, new in rows)
+    if options.excel:
+        with open_output(options.output) as stream:
+            write_for_excel(every, cells, added, decimal, stream)
+        return
+    if form in (".csv", ".tsv"):
+        cells = (_as_texts(row, added, decimal) for row in cells)
+    write_tables(Table(cells, options.output, form, every), source=source)
+
+
+def _as_texts(cells: Mapping[str, Any], added: Sequence[str], decimal: Decimal) -> dict[str, Any]:
+    return {**cells, **{name: added_text(cells[name], decimal) for name in added}}
+
+
+def _decimal(options: WritingOptions, survey: Survey, table: WrittenTable | None, called: str) -> Decimal:
+    """Return the mark before the decimals of scores: that asked for, that of the table, or that of its delimiter."""
+    if options.decimal is not None:
+        return options.decimal
+    if survey.decimal is not None:
+        return survey.decimal
+    if table is not None and table.form.delimiter == ";":
+        logger.warning(
+            f"{called}: scores are written with a decimal comma, as semicolons stand between the fields, and the table "
+            "has no decimals that say otherwise. For points: `decimal` point"
+        )
+        return "comma"
+    return "point"

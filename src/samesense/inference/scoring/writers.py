@@ -1,0 +1,133 @@
+"""Rows with their scores as text: appended to the rows as they stand, or written as Excel opens them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, Literal
+
+from samesense.data.formats.options import DELIMITERS
+from samesense.data.formats.written import WrittenRow, WrittenTable, same_without_empty_end, with_cells
+from samesense.errors import ConfigError
+from samesense.inference.tables import cell_text
+
+Decimal = Literal["point", "comma"]
+"""The mark before the decimals of the scores."""
+
+ScoredRow = tuple[WrittenRow, Mapping[str, Any]]
+"""A row as it stands, and its new cells; a blank row has none."""
+
+_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
+_POINT = re.compile(r"[+-]?\d+\.\d+", re.ASCII)
+
+
+def decimal_of(cells: Iterable[object]) -> Decimal | None:
+    """Return the mark before the decimals in the cells of a table, ``None`` if there are none, or both.
+
+    >>> decimal_of(["ein Haus", "1,50", "2024"]), decimal_of(["1,50", "1.5"])
+    ('comma', None)
+    """
+    marks = set[Decimal]()
+    for cell in cells:
+        text = str(cell).strip()
+        if _COMMA.fullmatch(text):
+            marks.add("comma")
+        elif _POINT.fullmatch(text):
+            marks.add("point")
+    return marks.pop() if len(marks) == 1 else None
+
+
+def number_text(value: float, decimal: Decimal) -> str:
+    """Return a number with its decimals, never as a power of ten, which spreadsheets read as they like.
+
+    >>> number_text(0.00001, "comma"), number_text(-0.0, "point")
+    ('0,00001', '0.0')
+    """
+    text = f"{value + 0.0:.6f}".rstrip("0")
+    text = f"{text}0" if text.endswith(".") else text
+    text = "0.0" if text == "-0.0" else text
+    return text.replace(".", ",") if decimal == "comma" else text
+
+
+def added_text(value: object, decimal: Decimal) -> str:
+    """Return a new cell as text: a number, yes or no, or nothing."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number_text(value, decimal) if isinstance(value, float) else ""
+
+
+class TextWriter:
+    """Writes the rows of a table of text as they stand, with new cells behind them."""
+
+    def __init__(self, table: WrittenTable, names: Sequence[str], decimal: Decimal) -> None:
+        """Take the table, the names of the new columns, and the decimal mark; ConfigError if it cannot hold them."""
+        self._table, self._names, self._decimal = table, list(names), decimal
+        self._delimiter = table.form.delimiter
+        if table.form.rules == "none" and decimal == "comma" and self._delimiter == ",":
+            raise ConfigError(
+                "Commas stand between the fields of the table, and quotes are characters: scores cannot have decimal "
+                "commas. Give `decimal` point."
+            )
+        try:
+            "".join(names).encode(table.encoding)
+        except UnicodeEncodeError as error:
+            raise ConfigError(
+                f"The names of the new columns must be in {table.encoding}, as the table is; received {list(names)}. "
+                "Choose another `prefix`."
+            ) from error
+
+    def write(self, rows: Iterable[ScoredRow], stream: IO[bytes]) -> None:
+        """Write the table to an open file."""
+        stream.write(self._table.mark)
+        for text in self._texts(rows):
+            stream.write(text.encode(self._table.encoding))
+
+    def _texts(self, rows: Iterable[ScoredRow]) -> Iterator[str]:
+        top = self._table.top
+        for row in top[:-1] if self._table.header else top:
+            yield row.text + row.end
+        if self._table.header:
+            yield self._header(top[-1]) + (top[-1].end or self._table.line_end)
+        for row, cells in rows:
+            yield self._line(row, cells) + row.end
+
+    def _header(self, row: WrittenRow) -> str:
+        text = same_without_empty_end(row, self._table.form)
+        quoted = self._table.form.rules == "csv" and text[:1] == text[-1:] == '"'
+        names = [f'"{name}"' if quoted else self._field(name) for name in self._names]
+        return self._delimiter.join([text, *names])
+
+    def _line(self, row: WrittenRow, cells: Mapping[str, Any]) -> str:
+        if row.cells is None:
+            return self._blank(row)
+        if self._table.suffix == ".jsonl":
+            return with_cells(row, cells)
+        fields = [self._field(added_text(cells[name], self._decimal)) for name in self._names]
+        return self._delimiter.join([same_without_empty_end(row, self._table.form), *fields])
+
+    def _blank(self, row: WrittenRow) -> str:
+        """Return a row without a filled cell, as wide as the others; a line of nothing stays one."""
+        if not self._delimiter or self._delimiter not in row.text:
+            return row.text
+        return self._delimiter * (len(self._table.names) + len(self._names) - 1)
+
+    def _field(self, text: str) -> str:
+        return f'"{text}"' if self._delimiter in text else text
+
+
+def write_for_excel(
+    names: Sequence[str], rows: Iterable[Mapping[str, Any]], added: Sequence[str], decimal: Decimal, stream: IO[bytes]
+) -> None:
+    """Write CSV as Excel opens it: with a byte order mark, and semicolons between fields where decimals have commas."""
+    delimiter = DELIMITERS["semicolon"] if decimal == "comma" else DELIMITERS["comma"]
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="", write_through=True)
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
+    writer.writerow(names)
+    new = set(added)
+    for row in rows:
+        writer.writerow(
+            added_text(row.get(name), decimal) if name in new else cell_text(row.get(name)) for name in names
+        )
+    text.detach()
