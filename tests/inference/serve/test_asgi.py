@@ -73,6 +73,13 @@ def test_it_answers_under_a_prefix_where_the_other_application_does_not_start_it
         np.testing.assert_allclose(rows_of(answer), unit(by_letters(TEXTS)), atol=1e-6)
 
 
+def test_it_answers_in_each_event_loop():
+    client = TestClient(samesense.app({"letters": by_letters}))  # without a start, each request has a loop of its own
+    for _ in range(2):
+        answer = client.post("/v1/embeddings", json=QUERY)
+        np.testing.assert_allclose(rows_of(answer.json()), unit(by_letters(TEXTS)), atol=1e-6)
+
+
 def test_a_mounted_application_whose_models_cannot_be_opened_says_so(tmp_path):
     outer = FastAPI()
     outer.mount("/alike", samesense.app(str(tmp_path / "absent")))

@@ -46,9 +46,10 @@ class Services(Traffic):
         super().__init__(limits)
         self._any_name = any_name
         self._open_servings = servings if callable(servings) else None
-        self._started = False
+        self._servings = None if callable(servings) else servings
+        self._loop: asyncio.AbstractEventLoop | None = None  # in which it works
         self._starting: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
-        self._set_models([] if callable(servings) else servings)
+        self._set_models(self._servings or [])
 
     def _set_models(self, servings: Sequence[Serving]) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="inference")
@@ -62,19 +63,21 @@ class Services(Traffic):
             raise ConfigError("`any_model_name` is for one model, or one of each kind; received several of a kind.")
 
     async def start(self) -> None:
-        """Open the models if they are not, and begin to work, in the running event loop; once."""
+        """Open the models if they are not, and begin to work in the running event loop, if it does not work there."""
         loop = asyncio.get_running_loop()
         if self._starting is None or self._starting[0] is not loop:
             self._starting = loop, asyncio.Lock()
         async with self._starting[1]:
-            if self._started:
+            if self._loop is loop:
                 return
-            if self._open_servings is not None:
-                self._set_models(await asyncio.to_thread(self._open_servings))
+            if self._servings is None and self._open_servings is not None:
+                self._servings = await asyncio.to_thread(self._open_servings)
                 leave_out_of_collections()
+            if self._loop is not None or not self.all:  # it worked in another loop, with which its tasks have ended
+                self._set_models(self._servings or [])
             for service in self.all:
                 service.batcher.start()
-            self._started = True
+            self._loop = loop
 
     async def stop(self) -> None:
         """Stop and close the models that it opened; what still waits is not answered."""
@@ -82,14 +85,15 @@ class Services(Traffic):
             await service.batcher.stop()
         for thread in (self._thread, self._search_thread):
             thread.shutdown(wait=False, cancel_futures=True)
-        self._started = False
         if self._open_servings is not None:
+            self._servings = None
             self._set_models([])
+            self._loop = None
 
     @property
     def alive(self) -> bool:
         """Whether everything works that should."""
-        return self._started and all(service.batcher.alive for service in self.all)
+        return self._loop is not None and all(service.batcher.alive for service in self.all)
 
     def find(self, wanted: str | None, fit: Callable[[Service[Any]], Any] = lambda _: 0) -> Service[Any]:
         """Return the model that callers want by name; without a name the first of those with the highest ``fit``.
