@@ -14,6 +14,7 @@ from samesense.evaluation.sts import StsTask, evaluate_pairs
 from samesense.inference.explain import explain
 from samesense.inference.models.load import apply_maps, load
 from samesense.recipes.compare import cost as cost_module
+from samesense.recipes.compare import memory as memory_module
 from samesense.recipes.compare.cost import measure_costs
 from samesense.recipes.compare.models import _seed, named, open_models
 from samesense.recipes.compare.recipe import compare
@@ -36,6 +37,7 @@ pytest.importorskip("matplotlib")
 def quick(monkeypatch):
     """A speed that is measured in a moment."""
     monkeypatch.setattr(cost_module, "SECONDS", 0.01)
+    monkeypatch.setattr(memory_module, "measure_memory", lambda spec, texts, precision: 123.0)
 
 
 def command(*arguments):
@@ -103,14 +105,14 @@ def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
     assert all(one.cost.speed.low > 0 and one.cost.megabytes > 0 for one in content.models)
     assert all(len(one.cost.speed.rounds) >= 3 for one in content.models)
     assert lines[1:] == ["model 1 of 2: plain", "model 2 of 2: sif", "comparing"]
-    assert {"versions", "machine", "threads", "precision", "begun"} <= set(content.environment)
+    assert {"versions", "machine", "threads", "precision", "date", "command", "processor"} <= set(content.environment)
     for path in (tmp_path / "out" / "r.html", tmp_path / "r.md", tmp_path / "r.tex", tmp_path / "r.jsonl"):
         assert content.save(path) == path
     assert len(content.save_figures(tmp_path / "f")) == 2 * 4
     assert read_results(tmp_path / "r.jsonl") == [*content.results, *content.averages]
     answer = " ".join(content.verdict())
     assert str(content).endswith(f"\n\n{answer}")
-    assert re.match(r"(plain|sif) (is the best|has the highest score) of 2 models: Spearman ", answer)
+    assert re.match(r"Take (plain|sif): ", answer)
     assert "<table" in content._repr_html_()
     with pytest.raises(ConfigError, match=r"ends in \.html, \.md, \.tex, \.jsonl; received 'r\.pdf'"):
         content.save(tmp_path / "r.pdf")
@@ -146,6 +148,7 @@ def test_words_of_the_pairs_placed_worst_are_shaded_by_what_explains_the_model(t
         ({"suites": ["stz"]}, ConfigError, "received stz"),
         ({"data": ["nothing.tsv"]}, DataError, "nothing"),
         ({"models": ["/no/model"]}, ModelError, "/no/model"),
+        ({"models": ["/no/model", "/no/other"]}, ModelError, "2 of 2 models cannot be opened. /no/model: "),
     ],
 )
 def test_what_cannot_end_well_stops_before_the_first_model(toy, changes, error, message):
@@ -197,10 +200,10 @@ def test_the_command(toy, tmp_path, capsys):
     )
     captured = capsys.readouterr()
     assert captured.out.startswith("## sts: Spearman\n\n| model | test.tsv |")
-    assert " of 2 models: Spearman " in captured.out.splitlines()[-1]
-    assert " sentences a second" in captured.out.splitlines()[-1]
+    assert captured.out.splitlines()[-1].startswith("Take ")
+    assert " ms a text" in captured.out.splitlines()[-1]
     command(*toy["models"], "--data", *toy["data"], "--output", page, "--no-speed")
-    assert " sentences a second" not in capsys.readouterr().out
+    assert "What the models cost was not measured." in capsys.readouterr().out
     assert captured.err.splitlines()[-1] == f"written: {page}"
     command(*toy["models"], "--data", *toy["data"], "--output", page, "--json")
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -26,6 +26,7 @@ class Cost:
     disturbed: str = ""  # why the machine was not quiet when the speed was measured, in words
     parameters: int | None = None  # numbers in its weights, where they are known
     megabytes: float | None = None  # its weights on disk (10^6 bytes), where they are
+    memory: float | None = None  # peak of a process of its own (10^6 bytes), where it was measured
 
 
 MeasureCosts = Callable[[Sequence[tuple[str, Scorer]], Sequence[str]], Sequence[Cost]]

@@ -9,6 +9,7 @@ from samesense.evaluation.run import EvaluatedModel, Failure
 from samesense.execution.speed import ROUNDS
 from samesense.reports.figures.plot import Plot
 from samesense.reports.grid import Grid, grids
+from samesense.reports.recommendation import Recommendation
 from samesense.reports.significance import LEVEL, MIN_SEEDS, Comparison
 from samesense.reports.standing import Ranking
 from samesense.reports.tables import TitledTable
@@ -35,10 +36,13 @@ class Content:
     comparisons: Sequence[Comparison] = ()  # of models, data set by data set
     against: str | None = None  # name of the reference, or None for the first model
     ranking: Ranking | None = None  # which model is best, where something says so
+    recommendation: Recommendation | None = None  # which of them to take, where models are compared for that
     opening: Sequence[Plot] = ()  # the figure that the report opens with: for a desk, and for a phone
     failures: Sequence[Failure] = ()  # data sets on which a model failed
     notes: Sequence[str] = ()  # what was left out, and why
     warnings: Sequence[str] = ()  # what is to be known of the data
+    data: Sequence[TitledTable] = ()  # what the evaluated data are, and what models do not read of them
+    fingerprints: Mapping[str, str] = field(default_factory=dict)  # first digits of the hash of a model, by its spec
     tables: Sequence[TitledTable] = ()  # beside those of figures
     general: Sequence[Plot] = ()  # figures about models or runs, not about one data set
     by_dataset: dict[tuple[str, str], list[Plot]] = field(default_factory=dict)  # figures by suite and data set
@@ -52,7 +56,9 @@ class Content:
         return grids(self.results, averages=self.averages, comparisons=self.comparisons, failures=self.failures)
 
     def verdict(self) -> list[str]:
-        """Return the answer in two or three sentences; nothing where nothing says which model is better."""
+        """Return the answer sentence by sentence; nothing where nothing says which model is better."""
+        if self.recommendation is not None:
+            return self.recommendation.lines()
         return [] if self.ranking is None else verdict(self.ranking)
 
     def plots(self) -> list[Plot]:

@@ -17,7 +17,6 @@ from samesense.reports.grid import ABSENT
 from samesense.reports.headline import headlines
 from samesense.reports.standing import Ranking
 from samesense.reports.store import Run, sweep_points
-from samesense.results import measure_of
 from samesense.types import Evidence, Result, Scores
 
 
@@ -84,7 +83,7 @@ def openings(ranking: Ranking | None, styles: Mapping[str, Style]) -> list[Plot]
     """Return the figure that a report opens with, for wide and for narrow screens; none without a ranking."""
     if ranking is None:
         return []
-    measure = measure_of(ranking.metric)
+    measure = ranking.measure
     places = [
         Place(
             one.model,

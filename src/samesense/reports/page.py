@@ -10,6 +10,7 @@ from samesense.reports.details import cases_table, comparison_table, dataset_det
 from samesense.reports.figures.plot import variables
 from samesense.reports.grid import Cell, Column, Grid
 from samesense.reports.markup import Html, by_screen, element, figure, folded, joined, table
+from samesense.reports.recommendation import COST_NOTE, RULE
 from samesense.reports.tables import TitledTable, places_cells
 from samesense.reports.verdict import direction, span, verdict_notes
 
@@ -21,7 +22,7 @@ def html_page(content: Content) -> str:
     """Lay out a report as one self-contained HTML page, the same for the same content."""
     grids = content.grids()
     suites = list(dict.fromkeys(grid.suite for grid in grids))
-    sections = []
+    sections = [("data", "The data", joined(map(_table, content.data)))] if content.data else []
     for suite in suites:
         own = [joined([element("h3", grid.title), _grid(grid)]) for grid in grids if grid.suite == suite]
         sections.append((suite, suite, joined([*own, comparison_table(content, suite)])))
@@ -87,12 +88,19 @@ def _opening(content: Content) -> Html:
     """Return the answer, its figure for wide and for narrow screens, and each model in a row."""
     if content.ranking is None:
         return Html("")
-    first, *more = content.verdict()
+    lines = content.verdict()
+    answers = 1 if content.recommendation is None else 2
+    first, more = " ".join(lines[:answers]), lines[answers:]
     parts = [element("p", first, class_="answer"), *(element("p", line, class_="lead") for line in more)]
-    parts += [element("p", note, class_="note") for note in verdict_notes(content.ranking)]
+    notes = [*content.warnings, *verdict_notes(content.ranking)]
+    parts += [element("p", note, class_="note") for note in notes]
     parts += [by_screen(content.opening)] if content.opening else []
     header, rows = places_cells(content.ranking)
-    return element("section", joined([*parts, table(header, rows, class_="numbers")]), id="answer")
+    parts.append(table(header, rows, class_="numbers"))
+    if content.recommendation is not None:
+        parts.append(element("p", RULE, class_="note"))
+        parts += [element("p", COST_NOTE, class_="note")] if content.recommendation.measured else []
+    return element("section", joined(parts), id="answer")
 
 
 def _table(one: TitledTable) -> Html:
@@ -101,8 +109,11 @@ def _table(one: TitledTable) -> Html:
 
 
 def _models(content: Content) -> Html:
-    rows = [[one.name, one.spec, "" if one.seed is None else one.seed, one.protocol] for one in content.models]
-    return table(["model", "given as", "seed", "protocol"], rows)
+    rows = []
+    for one in content.models:
+        seed = "" if one.seed is None else one.seed
+        rows.append([one.name, one.spec, seed, content.fingerprints.get(one.spec, ""), one.protocol])
+    return table(["model", "given as", "seed", "SHA-256 of its files", "protocol"], rows)
 
 
 def _grid(grid: Grid) -> Html:

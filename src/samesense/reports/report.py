@@ -50,7 +50,7 @@ class Report(Shown, Content):
 
 
 def _markdown(report: Report) -> str:
-    opening = "" if report.ranking is None else f"{markdown_opening(report.ranking)}\n\n"
+    opening = "" if report.ranking is None else f"{markdown_opening(report.ranking, report.verdict())}\n\n"
     return f"{opening}{markdown_grids(report.grids())}\n{plain(report.legend())}\n"
 
 

@@ -6,10 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from samesense.reports.grid import ABSENT, Grid
+from samesense.reports.recommendation import milliseconds_text
 from samesense.reports.significance import p_text
 from samesense.reports.standing import Ranking
-from samesense.reports.verdict import direction, short, speed_text, verdict
-from samesense.results import TEXT, Rows, measure_of, one_line, plain, result_tables
+from samesense.reports.verdict import direction, short
+from samesense.results import TEXT, Rows, one_line, plain, result_tables
 from samesense.types import Result
 
 
@@ -92,34 +93,35 @@ COMPUTED = "computed"
 
 
 def places_cells(ranking: Ranking) -> tuple[list[str], Rows]:
-    """Return the header and a row for each model, the best first: score, lead over the reference, speed, size.
+    """Return the header and a row for each model, the best first: score, lead over the reference, time, memory, size.
 
     What is known of no model has no column.
     """
-    measure = measure_of(ranking.metric)
+    measure = ranking.measure
     rows = []
     for place in ranking.places:
         interval = f"{short(place.low, measure)} to {short(place.high, measure)}"
-        speed = ABSENT if place.speed is None else speed_text(place.speed)
+        speed = ABSENT if place.speed is None else milliseconds_text(place)
         parameters = ABSENT if place.parameters is None else f"{place.parameters / 1e6:.1f}"
         size = ABSENT if place.megabytes is None else f"{place.megabytes:.1f}"
+        memory = ABSENT if place.memory is None else f"{place.memory:,.0f}"
         one = ranking.against_reference.get(place.model)
         lead = "the reference" if place.model == ranking.reference else ABSENT
         if one is not None:
             lead = f"{direction(one.difference, measure, 1)}, {p_text(one.adjusted)}"
-        rows.append([place.model, short(place.score, measure), interval, lead, speed, parameters, size, place.computed])
-    header = ["model", measure.label, "95 % interval", f"against {ranking.reference}", "sentences a second (range)"]
-    header += ["million parameters", "MB on disk", COMPUTED]
+        costs = [speed, memory, size, parameters, place.computed]
+        rows.append([place.model, short(place.score, measure), interval, lead, *costs])
+    header = ["model", measure.label, "95 % interval", f"against {ranking.reference}", "ms a text (range)"]
+    header += ["MB of memory", "MB on disk", "million parameters", COMPUTED]
     shown = [at for at in range(len(header)) if any(row[at] not in (ABSENT, "") for row in rows)]
     return [header[at] for at in shown], [[row[at] for at in shown] for row in rows]
 
 
-def markdown_opening(ranking: Ranking) -> str:
+def markdown_opening(ranking: Ranking, lines: Sequence[str]) -> str:
     """Return the answer in Markdown: its sentences, and each model in a row."""
     header, rows = places_cells(ranking)
-    lines = [plain(line) for line in verdict(ranking)]
     numeric = [name for name in header[1:] if name != COMPUTED]
-    return "\n\n".join([" ".join(lines), markdown(header, rows, numeric=numeric)])
+    return "\n\n".join([" ".join(map(plain, lines)), markdown(header, rows, numeric=numeric)])
 
 
 def latex_grids(grids: Sequence[Grid], *, marks: str, legend: str) -> str:

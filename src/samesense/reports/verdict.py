@@ -16,28 +16,29 @@ NAMED = 2
 def verdict(ranking: Ranking) -> list[str]:
     """Return two or three sentences: the best model, its lead over the reference and the second, speed and size."""
     made = compared_best(ranking)
-    lead = [_lead(made, measure_of(ranking.metric))] if made else []
-    sure = all(one.significant for one in made) and not any(map(_worse, ranking.elsewhere))
-    return [_first(ranking, sure=sure), *lead, *_elsewhere(ranking), *_costs(ranking)]
+    lead = [_lead(made, ranking.measure)] if made else []
+    best = ranking.places[0].model
+    sure = all(one.significant for one in made) and not any(map(is_worse, ranking.elsewhere.get(best, ())))
+    return [_first(ranking, sure=sure), *lead, *losses(ranking, best), *_costs(ranking)]
 
 
-def _worse(one: Elsewhere) -> bool:
-    """Return whether the model ranked first is worse in another suite: by that comparison alone, to claim less."""
+def is_worse(one: Elsewhere) -> bool:
+    """Return whether a model is worse in a suite: by that comparison alone, to claim less."""
     return one.comparison.p_value < LEVEL
 
 
-def _elsewhere(ranking: Ranking) -> list[str]:
-    """Return a sentence about the suites in which another model has a higher figure."""
+def losses(ranking: Ranking, model: str) -> list[str]:
+    """Return a sentence about the suites in which another model has a higher figure than this one."""
     clauses = []
-    for one in ranking.elsewhere:
+    for one in ranking.elsewhere.get(model, ()):
         measure, comparison = measure_of(one.metric), one.comparison
         lead = direction(-comparison.difference, measure, 1)
         ends = span(-comparison.high, -comparison.low, measure, 1).removesuffix(
             " above" if comparison.high <= 0 else ""
         )
-        told = "" if _worse(one) else ", not told apart"
+        told = "" if is_worse(one) else ", not told apart"
         clauses.append(
-            f"on {one.suite} ({one.on}) {comparison.reference} is {lead} it (95 % interval {ends}, "
+            f"on {one.suite} ({one.on}) {comparison.reference} is {lead} {model} (95 % interval {ends}, "
             f"{p_text(comparison.p_value)}{told})"
         )
     return [f"But {'; '.join(clauses)}."] if clauses else []
@@ -65,22 +66,20 @@ def compared_best(ranking: Ranking) -> list[Comparison]:
 
     They are those with the reference and with the second, and with every other from which it cannot be told apart.
     """
-    best, *others = (place.model for place in ranking.places)
-    if best == ranking.reference:
-        found = [ranking.against_reference[name].turned() for name in others]
-    else:
-        found = [ranking.against_reference[best]] if best in ranking.against_reference else []
-        found += ranking.best_others
-    told = {ranking.reference, *others[:1]}
-    return [one for one in found if one.reference in told or not one.significant]
+    told = {ranking.reference, *(place.model for place in ranking.places[1:2])}
+    return [one for one in ranking.best_others if one.reference in told or not one.significant]
 
 
 def _first(ranking: Ranking, *, sure: bool) -> str:
-    best, measure = ranking.places[0], measure_of(ranking.metric)
+    best, measure = ranking.places[0], ranking.measure
     score = f"{measure.label} {short(best.score, measure)}"
     runs = f", mean of {best.seeds} seeds" if best.seeds > 1 else ""
     interval = f"95 % interval {short(best.low, measure)} to {short(best.high, measure)}"
-    of_suite = f" ({ranking.suite})" if len(ranking.suites) > 1 and ranking.suite not in ranking.on else ""
+    of_suite = (
+        f" ({ranking.suite})"
+        if len(ranking.counted) == 1 < len(ranking.suites) and ranking.suite not in ranking.on
+        else ""
+    )
     on = f"on {ranking.on}{of_suite}, {ranking.n:,} examples"
     if len(ranking.places) == 1:
         return f"{best.model} has {score} ({interval}{runs}) {on}."

@@ -73,7 +73,7 @@ def _run(spec: str, model: Scorer, texts: Sequence[str]) -> Callable[[], int] | 
     """Return what reads some sentences once, warmed up; ``None`` if none can be, or what is read is looked up."""
     if not isinstance(model, Model) or split_kind(split_maps(spec)[0])[0] in STORED or not texts:
         return None
-    read = _reader(model)
+    read = reader_of(model)
     try:
         few = [texts[row] for row in spread_over(len(texts), WARM_UP)]
         seconds = _timed(read, few)
@@ -91,7 +91,7 @@ def _run(spec: str, model: Scorer, texts: Sequence[str]) -> Callable[[], int] | 
     return run
 
 
-def _reader(model: Model) -> Callable[[Sequence[str]], object]:
+def reader_of(model: Model) -> Callable[[Sequence[str]], object]:
     """Return what reads sentences: one by one, or two at a time where only pairs are scored."""
     if model.embeds:
         return model.encode_uncached

@@ -28,7 +28,7 @@ def open_models(
     fit_texts: Sequence[str] | None = None,
     cache: Path | None = None,
 ) -> list[tuple[str, Scorer]]:
-    """Open every model before any is evaluated, so that a misspelt one costs nothing.
+    """Open every model before any is evaluated, so that a misspelt one costs nothing; all that fail are named.
 
     In a sequence, ``"NAME=MODEL"`` names a model. Models of one name are seeds of one thing; the seed of a run folder
     is read from it. Returned are what was given, and what it opened, in order.
@@ -42,13 +42,21 @@ def open_models(
                 f"Each model needs a name or a seed of its own; two are {key[0]!r} with seed {key[1]}. Name them as in "
                 "first=FOLDER second=FOLDER."
             )
-    return [
-        (
-            spec if isinstance(spec, str) else name,
-            load(spec, name=name, precision=precision, fit_texts=fit_texts, cache=_kept(spec, cache), seed=seed),
-        )
-        for (name, spec), seed in zip(names, seeds, strict=True)
-    ]
+    opened: list[tuple[str, Scorer]] = []
+    failures: dict[str, ModelError] = {}
+    for (name, spec), seed in zip(names, seeds, strict=True):
+        try:
+            model = load(spec, name=name, precision=precision, fit_texts=fit_texts, cache=_kept(spec, cache), seed=seed)
+        except ModelError as error:
+            failures[name] = error
+        else:
+            opened.append((spec if isinstance(spec, str) else name, model))
+    if len(failures) == 1:
+        raise next(iter(failures.values()))
+    if failures:
+        reasons = " ".join(f"{name}: {error}" for name, error in failures.items())
+        raise ModelError(f"{len(failures)} of {len(names)} models cannot be opened. {reasons}")
+    return opened
 
 
 def _kept(spec: Any, cache: Path | None) -> Path | bool:

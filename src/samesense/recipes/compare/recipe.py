@@ -7,31 +7,31 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
-import torch
-
 from samesense.data.benchmarks.comparability import why_not_comparable
 from samesense.data.formats.memory import Source
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.averages import averages
-from samesense.evaluation.run import Evaluations, evaluate_candidates
+from samesense.evaluation.run import Cost, Evaluations, evaluate_candidates
 from samesense.evaluation.suites import find_tasks
 from samesense.execution.progress import stage
-from samesense.execution.versions import environment
 from samesense.inference.explain import marked
 from samesense.inference.models.model import Model
 from samesense.recipes.compare.cost import measure_costs
+from samesense.recipes.compare.description import count_unread, describe_data, trained_on
+from samesense.recipes.compare.memory import add_memory
 from samesense.recipes.compare.models import Models, open_models
+from samesense.recipes.compare.provenance import describe_environment, model_fingerprints
 from samesense.recipes.compare.runs import read_runs, without_curve
 from samesense.recipes.compare.sentences import Sentences, own_sentences
 from samesense.reports.details import against_gold
 from samesense.reports.figures.plot import need_matplotlib
 from samesense.reports.illustrate import distributions, heatmaps, model_styles, openings, planes, run_figures
+from samesense.reports.recommendation import recommend
 from samesense.reports.report import Report
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import rank
@@ -72,7 +72,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     curves = run_figures(trained, sweep)
     tasks, missing, unfit = find_tasks(data, suites, fast=fast, reading=reading)
     shown = own_sentences(tasks) if sentences is None else sentences
-    made_in, shades = _environment(precision), _Shades()
+    made_in, shades = describe_environment(precision), _Shades()
     if "transfer" in suites:
         made_in["transfer folds"] = "5 (fast)" if fast else "10"
     with TemporaryDirectory() as scratch:  # a model and its maps share their vectors, if only for this run
@@ -86,12 +86,21 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
             keep(results)
             shades.add(model, evidence)
 
+        specs = {candidate.name: spec for spec, candidate in opened}
+        warnings = trained_on(specs, tasks)
+        for warning in warnings:
+            logger.warning(warning)
+        described = [describe_data(tasks), count_unread([candidate for _, candidate in opened], tasks)]
+
+        def costs(candidates: Sequence[tuple[str, Scorer]], texts: Sequence[str]) -> list[Cost]:
+            return add_memory(measure_costs(candidates, texts), candidates, texts, precision)
+
         logger.info(f"{len(tasks)} tasks: {', '.join(f'{task.suite} {task.dataset}' for task in tasks)}")
         found = evaluate_candidates(
             opened,
             tasks,
             sentences=[one for group in shown.groups for one in group],
-            costs=measure_costs if speed else None,
+            costs=costs if speed else None,
             then=after,
         )
     logger.info("comparing")
@@ -99,7 +108,8 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
         comparisons, problems = paired_comparisons(found.evidence, found.results, against=reference)
         means, styles = averages(found.results), model_styles(names)
         try:
-            ranking = rank(found.evidence, found.results, found.models, against=reference)
+            failed = {failure.model for failure in found.failures}
+            ranking = rank(found.evidence, found.results, found.models, against=reference, failed=failed)
         except DataError as error:
             ranking = None
             problems.append(f"No model is named the best: {error}")
@@ -112,6 +122,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
             against=against,
             failures=found.failures,
             ranking=ranking,
+            recommendation=None if ranking is None else recommend(ranking, found.failures),
             opening=openings(ranking, styles),
             notes=[*_notes(found, missing, unfit, problems), *without_curve(trained)],
             general=[
@@ -122,6 +133,9 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
             by_dataset=distributions(found.evidence, styles),
             marked=shades.found,
             environment=made_in,
+            warnings=warnings,
+            data=[one for one in described if one is not None],
+            fingerprints=model_fingerprints(list(specs.values())),
         )
 
 
@@ -147,17 +161,3 @@ def _notes(found: Evaluations, missing: Sequence[str], unfit: Sequence[str], pro
     differing = {(row.dataset, why_not_comparable(row.protocol)): None for row in found.results}
     apart = [f"{name}: not comparable with published figures: {why}." for name, why in differing if why]
     return [*unfit, *absent, *apart, *found.notes, *problems]
-
-
-def _environment(precision: Precision) -> dict[str, str]:
-    """Return what a figure or a time may depend on."""
-    record = environment()
-    versions = record["versions"] | {name: version(name) for name in ("scipy", "matplotlib")}
-    machine = record["machine"]
-    return {
-        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
-        "machine": f"{machine['system']} {machine['machine']}, {machine['cores']} cores",
-        "threads": str(torch.get_num_threads()),
-        "precision": precision,
-        "begun": record["started"],
-    }
