@@ -245,8 +245,8 @@ def test_the_recommendation_of_a_clear_winner():
     assert (made.model, made.equals) == ("a", ("a",))
     choice, cost = made.lines()
     assert re.fullmatch(
-        r"Take a: Spearman \d+\.\d \(95 % interval [\d.]+ to [\d.]+\) on one\.test, 1,000 examples, \d\.\d above b, the "
-        r"next \(95 % interval \d\.\d to \d\.\d, p [<=] [\d.]+\) and further above the other\.", choice,
+        r"Take a: Spearman \d+\.\d \(95 % interval [\d.]+ to [\d.]+\) on one\.test, 1,000 examples, \d\.\d above "
+        r"b, the next \(95 % interval \d\.\d to \d\.\d, p [<=] [\d.]+\) and further above the other\.", choice,
     ), choice  # fmt: skip
     assert cost == (
         "a takes 0.96 (0.94 to 0.99) ms a text, 612 MB of memory and 90.9 MB on disk (measured here in float32 on 2 "
@@ -263,8 +263,7 @@ def test_of_models_that_cannot_be_told_apart_the_cheapest_is_recommended():
     choice, _, power = made.lines()
     assert choice.startswith("Take b: as good as a, the highest, as far as these data can tell (")
     assert ", at about a quarter of the time; Spearman " in choice
-    needed = int(re.search(r"about ([\d,]+) examples", power)[1].replace(",", ""))
-    assert 60 < needed < 6000
+    assert power.startswith(("A difference as small as that of a and b", "To show a difference as large as that of a"))
     alike = model("b", speed=Speed((195.0, 191.0, 200.0)), megabytes=11.0)
     made = recommend(rank(behind, results, [slow, alike]))
     assert made.model == "b" and ", at about half of the size on disk; " in made.lines()[0]

@@ -75,11 +75,8 @@ def _first(ranking: Ranking, *, sure: bool) -> str:
     score = f"{measure.label} {short(best.score, measure)}"
     runs = f", mean of {best.seeds} seeds" if best.seeds > 1 else ""
     interval = f"95 % interval {short(best.low, measure)} to {short(best.high, measure)}"
-    of_suite = (
-        f" ({ranking.suite})"
-        if len(ranking.counted) == 1 < len(ranking.suites) and ranking.suite not in ranking.on
-        else ""
-    )
+    one_of_several = len(ranking.counted) == 1 < len(ranking.suites)
+    of_suite = f" ({ranking.suite})" if one_of_several and ranking.suite not in ranking.on else ""
     on = f"on {ranking.on}{of_suite}, {ranking.n:,} examples"
     if len(ranking.places) == 1:
         return f"{best.model} has {score} ({interval}{runs}) {on}."
