@@ -128,13 +128,15 @@ def test_pairs_that_belong_together_have_no_copies_of_the_anchor(put):
     assert plan(put("positives"), dev="none", settings={"tuples": "padded"}).settings.tuples == "padded"
 
 
-def test_folders_of_documents_are_for_contexts(tmp_path):
+def test_folders_of_documents_are_sentences_of_which_the_start_is_kept_unless_they_help(tmp_path):
     folder = tmp_path / "documents"
     folder.mkdir()
     (folder / "one.txt").write_text("It rains. The sun is away.\n\nThe river is slow.\n")
-    assert "; method context " in samesense.doctor(folder).read_as
+    assert "; method simcse " in samesense.doctor(folder).read_as
     planned = plan(folder)
-    assert (planned.method.name, planned.settings) == ("context", plan(folder, method="context").settings)
+    assert (planned.method.name, planned.config, planned.settings.keep_start) == ("simcse", "simcse-documents", True)
+    assert list(planned.train.texts) == ["It rains.", "The sun is away.", "The river is slow."]
+    assert not plan(folder, method="simcse").settings.keep_start
 
 
 def test_a_table_that_is_called_a_text_is_refused(put, tmp_path):

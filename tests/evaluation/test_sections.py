@@ -52,3 +52,12 @@ def test_refuses():
         SectionTask([TRIPLETS[0], ("a", "same", "same")], "toy")
     with pytest.raises(ModelError, match="pair 200 is nan"):
         SectionTask(TRIPLETS, "toy").evaluate(candidate(lambda a, b: 1 if b.startswith("pos") else np.nan))
+
+
+def test_documents_may_be_the_examples():
+    triplets = [("a", "near", "far"), ("a", "far", "near"), ("d", "near", "e"), ("d", "near", "far")]
+    model = candidate(lambda a, b: 1 if b == "near" else 0)
+    found = SectionTask(triplets, "toy", documents=[7, 7, 9, 9]).evaluate(model)
+    assert (found.results[0].n, found.results[0].value) == (2, 0.75)
+    assert found.evidence[0].values.tolist() == [0.5, 1.0]
+    assert found.evidence[0].examples == ["a\nnear\nfar", "d\nnear\ne"]

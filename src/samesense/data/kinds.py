@@ -81,7 +81,11 @@ MEANINGS: dict[DataKind, Meaning] = {
     "tuples": Meaning("anchors with positives", "supmpn", "has the texts of other anchors as negatives"),
     "classes": Meaning("sentences with classes", "supmpn", "has sentences of one class as positives of each other"),
     "texts": Meaning("unlabelled sentences", "simcse", "has two views of a sentence as anchor and positive"),
-    "documents": Meaning("running documents", "context", "scores sentences by the contexts that they fit"),
+    "documents": Meaning(
+        "running documents",
+        "simcse",
+        "has two views of each sentence as anchor and positive; it helps a language model",
+    ),
 }
 
 

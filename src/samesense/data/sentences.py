@@ -38,6 +38,7 @@ from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
 from samesense.data.formats.sources import load_rows, no_rows
 from samesense.data.formats.text_columns import SNIFFED_ROWS, named_column, say_unread, text_column
+from samesense.data.held_out import HeldOutSections
 from samesense.data.mapped import gathered, rows_of
 from samesense.data.passages import cut_passages
 from samesense.errors import ConfigError, DataError
@@ -60,12 +61,14 @@ class Sentences(ShownRows):
         source: the files, folders or names as the user gave them.
         name: short name for people.
         left_out: how many texts of the sources were left out, by reason.
+        held_out: of documents, those that are not trained on; ``None`` where none were asked for.
     """
 
     texts: Sequence[str]
     source: str
     name: str
     left_out: dict[str, int] = field(default_factory=dict)
+    held_out: HeldOutSections | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -123,6 +126,26 @@ def read_unlabelled(
         MissingExtraError: if ``datasets`` is needed and absent.
     """
     given = as_sources(sources)
+    return collect_sentences(
+        (text for source in given for text in all_texts(source, columns)),
+        source=JOINT.join(map(name_of, given)),
+        name=JOINT.join(map(short_name, given)),
+        keep_repeated=keep_repeated,
+        min_chars=min_chars,
+        max_chars=max_chars,
+    )
+
+
+def collect_sentences(
+    texts: Iterable[str],
+    *,
+    source: str,
+    name: str,
+    keep_repeated: bool = False,
+    min_chars: int | None = None,
+    max_chars: int | None = None,
+) -> Sentences:
+    """Keep those of some texts that are to be trained on; arguments and errors as of :func:`read_unlabelled`."""
     low, high = 1 if min_chars is None else min_chars, max_chars
     if low < 1 or (high is not None and high < low):
         raise ConfigError(
@@ -131,7 +154,7 @@ def read_unlabelled(
     left_out = Counter[str]()
 
     def fitting() -> Iterator[str]:
-        for text in (text for source in given for text in all_texts(source, columns)):
+        for text in texts:
             length = len(text) if text.strip() else 0
             if length and low <= length and (high is None or length <= high):
                 left_out["fitting"] += 1
@@ -140,7 +163,6 @@ def read_unlabelled(
                 left_out["too short or too long" if length else "empty"] += 1
 
     kept = gathered(fitting(), once=not keep_repeated)
-    source = JOINT.join(map(name_of, given))
     if not kept:
         raise DataError(
             f"{source or 'No source'}: no sentence is left of {left_out.total()}, {left_out['empty']} of them empty. "
@@ -149,7 +171,7 @@ def read_unlabelled(
     return Sentences(
         texts=kept,
         source=source,
-        name=JOINT.join(map(short_name, given)),
+        name=name,
         left_out={
             "empty": left_out["empty"],
             "too short or too long": left_out["too short or too long"],

@@ -25,8 +25,14 @@ class SectionTask(Task):
 
     suite = "sections"
 
-    def __init__(self, triplets: Sequence[Triplet], dataset: str, *, note: str = "") -> None:
-        """Check the triplets; DataError if there are fewer than 2, or positive and negative of one are the same."""
+    def __init__(
+        self, triplets: Sequence[Triplet], dataset: str, *, documents: Sequence[int] | None = None, note: str = ""
+    ) -> None:
+        """Check the triplets; DataError if there are fewer than 2, or positive and negative of one are the same.
+
+        ``documents`` is the number of the document of each triplet: then an example is a document, its outcome the
+        share of its triplets, and the interval is over documents, of which several triplets are no more than one.
+        """
         if len(triplets) < 2:
             raise DataError(f"{dataset}: at least 2 triplets are needed, got {len(triplets)}.")
         for row, (_, positive, negative) in enumerate(triplets):
@@ -38,6 +44,7 @@ class SectionTask(Task):
         self.dataset = dataset
         self.note = note
         self.triplets = list(triplets)
+        self._documents = None if documents is None else np.asarray(documents)
 
     def texts(self) -> Iterator[str]:
         """Return the three sentences of every triplet."""
@@ -47,19 +54,25 @@ class SectionTask(Task):
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``accuracy``, with the outcome of every triplet as evidence.
 
-        An example of the evidence is the triplet, its sentences joined by line breaks.
+        An example of the evidence is the triplet, its sentences joined by line breaks; or the first triplet of each
+        document, where documents are the examples.
         """
         positives = [(anchor, positive) for anchor, positive, _ in self.triplets]
         negatives = [(anchor, negative) for anchor, _, negative in self.triplets]
         scores, seconds = timed_scores(candidate, positives + negatives)
         close, far = np.split(scores, 2)
         outcomes = (close > far).astype(np.float64)
+        examples = ["\n".join(triplet) for triplet in self.triplets]
+        if self._documents is not None:
+            _, first, place = np.unique(self._documents, return_index=True, return_inverse=True)
+            outcomes = np.bincount(place, weights=outcomes) / np.bincount(place)
+            examples = [examples[row] for row in first]
         build = self.builder(candidate, seconds)
         how = f"positive scored above negative; {int((close == far).sum())} ties count as errors"
         value = float(outcomes.mean())
         return TaskResult(
             [build.result("accuracy", value, len(outcomes), how, mean_interval(outcomes))],
-            [build.evidence("accuracy", outcomes, ["\n".join(triplet) for triplet in self.triplets])],
+            [build.evidence("accuracy", outcomes, examples)],
         )
 
 

@@ -18,6 +18,10 @@ RAGGED = "supmpn-ragged"
 """Shipped settings for anchors with few partners: none of the paper's copies of the anchor."""
 
 
+DOCUMENTS = "simcse-documents"
+"""Shipped settings for documents without labels: the start is kept unless held-out documents show a gain."""
+
+
 @dataclass(frozen=True)
 class Found:
     """A source and what it holds."""
@@ -82,7 +86,8 @@ def fitting_method(
     if given.get("teacher"):
         return Fitting(METHODS["rankcse"], columns=reading.columns)
     kind = found[0].told.kind
-    return Fitting(METHODS[MEANINGS[kind].method], form_of(kind), found[0].told.columns, told)
+    form = DOCUMENTS if kind == "documents" and config == "auto" else form_of(kind)
+    return Fitting(METHODS[MEANINGS[kind].method], form, found[0].told.columns, told)
 
 
 def _found(data: Sequence[Source], reading: Reading, *, read: bool) -> tuple[Found, ...]:

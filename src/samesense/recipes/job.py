@@ -47,7 +47,7 @@ class Job(Generic[Data, Settings]):
     def sets(self) -> Sets:
         """Return what selects, and on what the trained model is compared with its start; raises as ``sets_of``."""
         most = most_selecting(self.settings, len(self.data))
-        return sets_of(self.dev, self.test, self.guards, cut=self.concludes, most=most)
+        return sets_of(self.dev, self.test, self.guards, cut=self.concludes, most=most).on_sections_of(self.data)
 
 
 @dataclass(frozen=True, kw_only=True)

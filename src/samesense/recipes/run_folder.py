@@ -238,8 +238,19 @@ def read_dev(model: str, how: Mapping[str, Any]) -> PairData:
     return pairs
 
 
-def end(output: Path, record: dict[str, Any], trained: TrainOutput, more: Mapping[str, Any]) -> None:
-    """Write into the manifest how the run ended, and what the method adds, and before that the model's card."""
+def end(
+    output: Path,
+    record: dict[str, Any],
+    trained: TrainOutput,
+    more: Mapping[str, Any],
+    write_start: Callable[[Path], object] | None = None,
+) -> None:
+    """Write into the manifest how the run ended, and what the method adds, and before that the model's card.
+
+    ``write_start`` puts the start in the place of the trained model first, where it is kept.
+    """
+    if write_start is not None:
+        write_start(output / MODEL)
     status = "interrupted" if trained.interrupted else "finished"
     record = record | {"outcome": asdict(trained), "status": status, **more}
     if not trained.interrupted:
@@ -264,17 +275,21 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
     rights = {name: settings.pop(name) for name in RIGHTS} if "license" in settings else {}
     start = str(settings.pop("model"))  # of a student it may be how it is made of its teacher
     results = read_results(output / RESULTS) if (output / RESULTS).is_file() else []
+    kept = bool(record.get("verdict", {}).get("kept"))
+    method = f"trained by {record['method']}" + (f" into {start}" if is_made(start) else "")
+    if kept:
+        method = f"kept as it is, as training by {record['method']} was not shown to help"
     return Card(
         name=output.resolve().name,
         base=settings["teacher"][0] if is_made(start) else start,
-        method=f"trained by {record['method']}" + (f" into {start}" if is_made(start) else ""),
+        method=method,
         pairs=settings.get("encoder") == "cross",
         pretrained=record["method"] == PRETRAIN,
         **rights,
         data=[CardData(part, _name(own["source"]), own["rows"], own["sha256"]) for part, own in data.items()],
         label_use=_label_use(record),
         settings=settings,
-        results=[row for row in results if row.seed is not None],
+        results=[] if kept else [row for row in results if row.seed is not None],
         start=[row for row in results if row.model.endswith("(before)")],
         versions=record["versions"],
         sections=record.get(SECTIONS, {}),

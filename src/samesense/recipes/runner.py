@@ -38,6 +38,7 @@ from samesense.recipes.outcome.merge import merge
 from samesense.recipes.outcome.sets import Sets
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results
+from samesense.reports.run_verdict import Verdict
 from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.batches import check_fills_step
@@ -115,9 +116,16 @@ def run(
                 if verdict is None and job.concludes:  # while a part for the learning curve was trained
                     return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
                 more |= {} if verdict is None else {"verdict": verdict.to_dict()}
-            run_folder.end(output, record, trained, more)
+            run_folder.end(output, record, trained, more, _start_to_keep(job, adapter, verdict))
         laps.count("evaluation")
         return TrainingRun(output, trained, Results(results), laps.seconds, verdict)
+
+
+def _start_to_keep(job: Job[Any, Any], adapter: Adapter, verdict: Verdict | None) -> Callable[[Path], object] | None:
+    """Return what writes the start in the place of the trained model, where the verdict says so."""
+    if verdict is None or not verdict.kept:
+        return None
+    return lambda folder: save(adapter.build(job.settings), folder, overwrite=True)
 
 
 def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) -> Job[Any, Any]:

@@ -30,6 +30,10 @@ BI_ONLY = ("pooling", "first", "standardize", "matryoshka")
 """Settings of embeddings, which a cross-encoder does not form."""
 
 
+KEEP_START = "keep the start in place of the trained model, unless the verdict is that this is better"
+"""What ``keep_start`` does, for its help."""
+
+
 class EncoderSettings(TrainingSettings):
     """Settings of every recipe that trains an encoder: the start point, and how it makes a sentence vector.
 

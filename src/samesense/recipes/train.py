@@ -16,18 +16,23 @@ from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
 from samesense.data.formats.memory import Source, as_sources, rereadable
 from samesense.data.kinds import tell
+from samesense.data.languages import reads_as_english
+from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main
 from samesense.places import check_empty
 from samesense.recipes.dev_part import hold_out, leaks, shared, texts_of
 from samesense.recipes.fitting import Fitting, fitting_method
+from samesense.recipes.held_out_documents import are_documents, read_with_held_out
 from samesense.recipes.learning_rate import rate_for
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.mixed.data import Mixture
 from samesense.recipes.mixture import mixture
-from samesense.recipes.outcome.sets import Sets, most_selecting, sets_of
+from samesense.recipes.outcome.section_set import SectionSet
+from samesense.recipes.outcome.sets import ComparedSet, Sets, most_selecting, sets_of
 from samesense.recipes.reading import Reading
+from samesense.recipes.sections.data import SectionTriplets
 from samesense.recipes.settings import EncoderSettings, read_settings, shipped
 from samesense.recipes.training_run import TrainingRun
 from samesense.types import Result
@@ -76,7 +81,19 @@ class TrainingPlan:
             summary = getattr(train, "summary", None)
         said = f"data: {summary or f'{train.name}, {len(train)} examples'}"
         found = [line for part, other in others.items() if any(texts_of(train)) for line in leaks(train, other, part)]
-        return [said, *(f"  {line}" for line in found)]
+        return [said, *(f"  {line}" for line in [*found, *self._language(train)])]
+
+    def _language(self, train: Examples) -> list[str]:
+        """Return a warning where the default model is to learn from unlabelled texts that are not English."""
+        texts = train.texts if isinstance(train, Sentences) else []
+        if isinstance(train, SectionTriplets):
+            texts = [anchor for anchor, _, _ in train.triplets]
+        if self.settings.model != "default" or reads_as_english(texts):
+            return []
+        return [
+            "warning: these texts do not read as English, and the default model was trained on English alone: give "
+            "`model` of their language, or a multilingual one"
+        ]
 
     def _selection(self) -> str:
         if self.dev is None:
@@ -92,7 +109,7 @@ class TrainingPlan:
         if self.method.pipeline:
             return sets_of(self.dev, self.test, self.guards, cut=False)
         most = most_selecting(self.settings, len(self.train))
-        return sets_of(self.dev, self.test, self.guards, most=most)
+        return sets_of(self.dev, self.test, self.guards, most=most).on_sections_of(self.train)
 
     def _selecting(self) -> int:
         return 0 if self.sets.selecting is None else len(self.sets.selecting)
@@ -100,8 +117,11 @@ class TrainingPlan:
     def _conclusion(self) -> list[str]:
         """Return on what there will be a verdict, and what more is done."""
         found = self.sets.verdict
-        said = [f"beside the start: {len(found.data)} pairs {found.how or f'of {found.name}'}"] if found else []
-        if found and (remark := found.task.remark()):
+        if isinstance(found, SectionSet):
+            said = [f"beside the start: {len(set(found.held_out.documents))} examples {found.how}"]
+        else:
+            said = [f"beside the start: {len(found.data)} pairs {found.how or f'of {found.name}'}"] if found else []
+        if isinstance(found, ComparedSet) and (remark := found.task.remark()):
             said.append(f"  {remark}")
         if self.settings.learning_curve:
             said.append("learning curve: 7 more trainings on parts of the data, which take 1.5 times as long")
@@ -204,7 +224,7 @@ def plan(
     name, bound, examples = (
         mixture(fitting.found, config, given, reading)
         if fitting.found
-        else _opened(fitting, sources, config, own, stays)
+        else _opened(fitting, sources, config, own, stays, with_held_out=test is None)
     )
     test_data = _pairs(test, reading)
     guards = [_pairs(one, reading) for one in (bound.guard if guard is None else as_sources(guard))]
@@ -232,18 +252,26 @@ def _sources(data: Source) -> list[Source] | Examples:
 
 
 def _opened(
-    fitting: Fitting, data: list[Source] | Examples, config: str, given: Mapping[str, Any], how: Reading
+    fitting: Fitting,
+    data: list[Source] | Examples,
+    config: str,
+    given: Mapping[str, Any],
+    how: Reading,
+    *,
+    with_held_out: bool,
 ) -> tuple[str, EncoderSettings, Examples]:
     """Return the settings of the run, by name and as they are, and its training data.
 
-    Of some methods the settings decide what is read, of others the data decide the settings.
+    Of some methods the settings decide what is read, of others the data decide the settings. Of documents some are held
+    out where that is asked for.
     """
     method = fitting.method
     early: list[Examples] = []
 
     def read(settings: EncoderSettings) -> Examples:
         if isinstance(data, list):
-            return method.read(data, settings, how)
+            held_out = with_held_out and how == Reading() and are_documents(data, method.name)
+            return read_with_held_out(data, settings) if held_out else method.read(data, settings, how)
         if not isinstance(data, method.data):
             raise ConfigError(f"Method {method.name} trains on {method.takes}; received {type(data).__name__}.")
         return data

@@ -85,7 +85,7 @@ def _opening(page: RunPage) -> Html:
     elif dev is not None:
         parts.append(_drawn(lambda: dev_curve(dev)))
     more = [*verdict.problems, *(one.line() for one in (verdict.merge, verdict.curve) if one)]
-    parts += [_sentence(line) for line in more]
+    parts += [_sentence(line) for line in [*more, *([verdict.kept] if verdict.kept else [])]]
     if verdict.advice:
         parts += [element("h3", "What to do"), element("ul", *(element("li", one) for one in verdict.advice))]
     if verdict.findings:

@@ -170,6 +170,7 @@ class Verdict(Shown):
         merge: what ``merge`` chose, where it was asked for.
         curve: what more labels would give, where that was asked for.
         advice: what to do, where something got worse.
+        kept: why the model of the run is the start, where it is.
     """
 
     task: Finding | None = None
@@ -179,6 +180,7 @@ class Verdict(Shown):
     merge: Merged | None = None
     curve: Curve | None = None
     advice: tuple[str, ...] = ()
+    kept: str = ""
 
     @property
     def word(self) -> Word | Literal["none"]:
@@ -221,6 +223,7 @@ class Verdict(Shown):
             *([self.merge.line()] if self.merge else []),
             *([self.curve.line()] if self.curve else []),
             *(f"advice: {one}" for one in self.advice),
+            *([f"kept: {self.kept}"] if self.kept else []),
         ]
 
     def _drawn(self) -> list[str]:
@@ -256,6 +259,7 @@ def verdict_from(content: Mapping[str, Any]) -> Verdict:
         problems=tuple(content.get("problems", ())),
         merge=merged_from(content["merge"]) if "merge" in content else None,
         advice=tuple(content.get("advice", ())),
+        kept=content.get("kept", ""),
     )
 
 

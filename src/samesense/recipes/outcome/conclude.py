@@ -21,7 +21,7 @@ from samesense.recipes.outcome.advice import Seen, advice
 from samesense.recipes.outcome.learning_curve import Train, check_learning_curve, measure_curve
 from samesense.recipes.outcome.measure import CONE, Measured, compared
 from samesense.recipes.outcome.merge import check_merge
-from samesense.recipes.outcome.sets import Sets
+from samesense.recipes.outcome.sets import ComparedSet, Sets
 from samesense.recipes.run_folder import REPORT
 from samesense.reports.run_page import RunPage, cases_of, run_page
 from samesense.reports.run_verdict import Verdict, merged_from
@@ -47,7 +47,7 @@ def check_outcome(job: Job[Any, Any], sets: Sets) -> None:
 def some_texts(sets: Sets, of_training: Callable[[int], Sequence[str]]) -> list[str]:
     """Return texts by which the cone is measured: those of the verdict's set, or else of the training data."""
     first = sets.verdict
-    given = of_training(CONE) if first is None else [*first.data.sentences1, *first.data.sentences2]
+    given = of_training(CONE) if first is None else first.texts()
     distinct = list(dict.fromkeys(given))
     return [distinct[at] for at in np.random.default_rng(0).permutation(len(distinct))[:CONE]]
 
@@ -68,8 +68,9 @@ def conclude(
     cones = None if start is None else _cones(start, end)
     run = read_run(job.output)
     verdict = replace(verdict, advice=advice(verdict, Seen(job.settings, job.data, trained.steps, run.curve, cones)))
+    verdict = replace(verdict, kept=reason_to_keep(job, verdict))
     first = sets.verdict
-    if job.settings.learning_curve and first is not None and first.name in end.by_set:
+    if job.settings.learning_curve and isinstance(first, ComparedSet) and first.name in end.by_set:
         scores = end.by_set[first.name].evidence[0].values
         try:
             points = measure_curve(job.data, job.output, first, scores, train)
@@ -91,6 +92,14 @@ def conclude(
         )
         write_page(page, end.model, job.output)
     return verdict
+
+
+def reason_to_keep(job: Job[Any, Any], verdict: Verdict) -> str:
+    """Return why the start is kept in place of the trained model; empty where it is not."""
+    if not getattr(job.settings, "keep_start", False) or verdict.word == "better":
+        return ""
+    shown = "training was not shown to help" if verdict.word != "worse" else "training did harm"
+    return f"model/ is the start, {job.settings.model}, as {shown}; `method` {job.method} gives the trained one"
 
 
 def _evidence(measured: Measured, name: str) -> list[Evidence]:

@@ -55,8 +55,9 @@ def check_learning_curve(data: Examples, sets: Sets) -> None:
     """Raise ConfigError if there is nothing to evaluate on, or too few rows to be cut."""
     if world_size() > 1:
         raise ConfigError("`learning_curve` trains one model after the other, in one process. Leave torchrun out.")
-    if sets.verdict is None:
-        raise ConfigError(f"`learning_curve` needs pairs to evaluate on, and {sets.reason}.")
+    if not isinstance(sets.verdict, ComparedSet):
+        reason = sets.reason or "sections of documents are none. Give `test` FILE"
+        raise ConfigError(f"`learning_curve` needs pairs to evaluate on, and {reason}.")
     smallest = len(data) // PARTS[0][0]
     if smallest < FEWEST:
         raise ConfigError(

@@ -12,6 +12,7 @@ from samesense.data.others import trained_on
 from samesense.encoder.cosine import unit
 from samesense.errors import DataError, ModelError
 from samesense.inference.models.model import Model
+from samesense.recipes.outcome.section_set import SectionSet
 from samesense.recipes.outcome.sets import ComparedSet, Sets
 from samesense.reports.run_verdict import Finding, Verdict, compare
 from samesense.types import Floats, Result, TaskResult
@@ -37,7 +38,7 @@ class Measured:
     cosines: Floats | None = None  # of random pairs of different texts (pairs,); None where nothing is embedded
 
 
-def measure(model: Model, sets: Sequence[ComparedSet], texts: Sequence[str] = ()) -> Measured:
+def measure(model: Model, sets: Sequence[ComparedSet | SectionSet], texts: Sequence[str] = ()) -> Measured:
     """Evaluate a model on every set; ``texts`` are those by which its cone is measured, if it embeds.
 
     Where its scores give no figure, as they are all the same or no numbers, the set is among the failures.
@@ -60,7 +61,7 @@ def _cosines(model: Model, texts: Sequence[str]) -> Floats | None:
     return cosines[:: max(1, -(-len(cosines) // SHOWN_PAIRS))]
 
 
-def rows_of(measured: Measured, sets: Sequence[ComparedSet]) -> list[Result]:
+def rows_of(measured: Measured, sets: Sequence[ComparedSet | SectionSet]) -> list[Result]:
     """Return the results of a model set by set; those of guards have a task of their own."""
     return [
         replace(row, task="guard") if one.role == "guard" else row
@@ -75,8 +76,8 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
 
     Of the set of the verdict it is counted how much was trained on.
     """
-    found: dict[ComparedSet, Finding] = {}
-    problems: dict[ComparedSet, str] = {}
+    found: dict[ComparedSet | SectionSet, Finding] = {}
+    problems: dict[ComparedSet | SectionSet, str] = {}
     for one in sets.compared:
         if start is None:
             problems[one] = NO_START
@@ -92,7 +93,7 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
     first = sets.verdict
     reason = sets.reason if first is None else problems.pop(first, "")
     task = None if first is None else found.pop(first, None)
-    if first is not None and task is not None:
+    if isinstance(first, ComparedSet) and task is not None:
         task = replace(task, trained_on=trained_on(first.data, train))
     return Verdict(
         task=task,

@@ -18,6 +18,7 @@ from samesense.encoder.assembly.merge import interpolate, weights_of
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
 from samesense.inference.models.load import load
+from samesense.recipes.outcome.section_set import SectionSet
 from samesense.recipes.outcome.sets import ComparedSet, Sets
 from samesense.reports.run_verdict import Merged, compare
 from samesense.types import TaskResult
@@ -41,7 +42,7 @@ def merge(
     model: Any,
     start: Mapping[str, Tensor],
     dev_score: Callable[[Any], float],
-    first: ComparedSet | None,
+    first: ComparedSet | SectionSet | None,
 ) -> Merged:
     """Give a trained model the weights between ``start`` and its own that are the best on dev.
 
@@ -75,5 +76,5 @@ def _score(dev_score: Callable[[Any], float], model: Any) -> float:
         return -1.0
 
 
-def _evaluated(one: ComparedSet, model: Any, name: str) -> TaskResult:
+def _evaluated(one: ComparedSet | SectionSet, model: Any, name: str) -> TaskResult:
     return one.task.evaluate(load(model, name=name, precision="float32"))

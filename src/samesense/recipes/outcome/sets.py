@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from samesense.data import PairData
-from samesense.data.examples import drawn_from
+from samesense.data.examples import Examples, drawn_from
+from samesense.data.held_out import HeldOutSections
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import StsTask
+from samesense.recipes.outcome.section_set import SectionSet
 from samesense.reports.run_verdict import Role
 from samesense.training.settings import TrainerSettings
 
@@ -44,19 +46,32 @@ class ComparedSet:
         """The evaluation; DataError if no score could correlate with its labels."""
         return StsTask(self.data, dataset=self.name)
 
+    def texts(self) -> Sequence[str]:
+        """Return the sentences of the pairs."""
+        return [*self.data.sentences1, *self.data.sentences2]
+
 
 @dataclass(frozen=True)
 class Sets:
     """What selects, and what is compared on."""
 
     selecting: PairData | None
-    compared: tuple[ComparedSet, ...]  # the set of the verdict first, if there is one; then guards
+    compared: tuple[ComparedSet | SectionSet, ...]  # the set of the verdict first, if there is one; then guards
     reason: str = ""  # why there is no verdict
 
     @property
-    def verdict(self) -> ComparedSet | None:
+    def verdict(self) -> ComparedSet | SectionSet | None:
         """The set of the verdict."""
         return next((one for one in self.compared if one.role != "guard"), None)
+
+    def on_sections_of(self, train: Examples) -> Sets:
+        """Return the sets with the documents that were held out of the training data, where there is no other set."""
+        held_out: HeldOutSections | None = getattr(train, "held_out", None)
+        if held_out is None or self.verdict is not None:
+            return self
+        if not held_out.triplets:
+            return replace(self, reason=held_out.reason)
+        return replace(self, compared=(SectionSet(held_out), *self.compared), reason="")
 
 
 def most_selecting(settings: TrainerSettings, examples: int) -> int:

@@ -10,10 +10,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from samesense.data.documents import Triplet, running_documents, section_triplets
+from samesense.data.documents import Document, Triplet, running_documents, section_triplets
+from samesense.data.held_out import HeldOutSections
 from samesense.hashes import text_hash
 from samesense.places import JOINT
-from samesense.recipes.settings import EncoderSettings
+from samesense.recipes.settings import KEEP_START, EncoderSettings
 
 NAMES = ("anchor", "positive", "negative")
 
@@ -28,6 +29,7 @@ class SectionsSettings(EncoderSettings):
         None, ge=0, description="triplet: how much nearer the positive must be [cosine 0.5, euclidean 1]"
     )
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
+    keep_start: bool = Field(False, description=KEEP_START)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,7 @@ class SectionTriplets:
     documents: int  # how many they were drawn from
     source: str  # the files as the user gave them
     name: str  # short name for people
+    held_out: HeldOutSections | None = None  # documents that are not trained on, where some were asked for
 
     def __len__(self) -> int:
         return len(self.triplets)
@@ -67,7 +70,11 @@ def read_triplets(sources: Sequence[str], settings: SectionsSettings) -> Section
     Raises:
         DataError: if a source cannot be read, or no document allows a triplet.
     """
-    documents = [document for source in sources for document in running_documents(source)]
+    return triplets_of([document for source in sources for document in running_documents(source)], sources, settings)
+
+
+def triplets_of(documents: Sequence[Document], sources: Sequence[str], settings: SectionsSettings) -> SectionTriplets:
+    """Draw triplets from documents that are read already; raises as :func:`read_triplets`."""
     return SectionTriplets(
         triplets=section_triplets(documents, settings.per_document, settings.triplets_seed),
         documents=len(documents),

@@ -1,0 +1,38 @@
+"""The set of a verdict without labels: sections of documents that were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from samesense.data.held_out import HeldOutSections
+from samesense.evaluation.sections import SectionTask
+from samesense.reports.run_verdict import Role
+
+NAME: Final = "held-out sections"
+"""Name of the set, and its role."""
+
+
+@dataclass(frozen=True, eq=False)
+class SectionSet:
+    """Triplets of held-out documents on which start and end are compared; stands where labelled pairs would."""
+
+    held_out: HeldOutSections
+    role: Role = NAME
+    name: str = NAME
+
+    @property
+    def how(self) -> str:
+        """What the examples are, in words, and what they do not show."""
+        triplets, unit = f"{len(self.held_out.triplets):,} triplets", self.held_out.unit
+        return f"that are documents held out, {triplets} by {unit}: this is about topics, not about meaning"
+
+    @property
+    def task(self) -> SectionTask:
+        """The evaluation, with an interval over documents."""
+        return SectionTask(self.held_out.triplets, self.name, documents=self.held_out.documents)
+
+    def texts(self) -> Sequence[str]:
+        """Return the sentences of the triplets."""
+        return [text for triplet in self.held_out.triplets for text in triplet]

@@ -1,0 +1,86 @@
+"""Documents without labels: some are held out, their sections give the verdict; without a gain the start is kept."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import samesense
+from samesense.inference.models.load import load
+from samesense.recipes.outcome import conclude
+from samesense.recipes.train import plan
+from samesense.training import manifest
+from tests.conftest import WORDS
+
+pytest.importorskip("accelerate")
+
+SMALL = {"max_steps": 2, "batch_size": 8, "precision": "float32"}
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    """Forty documents of two sections each, in JSON lines."""
+    draw = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("documents") / "two words.jsonl"
+    lines = []
+    for _ in range(40):
+        sections = [{"sentences": [" ".join(draw.choice(WORDS, 6)) for _ in range(4)]} for _ in range(2)]
+        lines.append(json.dumps({"sections": sections}))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("method", ["simcse", "sections"])
+def test_a_run_on_documents_ends_with_a_verdict_on_sections(documents, tiny_trunk, tmp_path, method):
+    trained = samesense.train(documents, method=method, model=str(tiny_trunk), output=tmp_path / "run", **SMALL)
+    finding = trained.verdict.task
+    assert (finding.role, finding.n, finding.metric) == ("held-out sections", 10, "accuracy")
+    assert "documents held out" in finding.line()
+    assert "about topics, not about meaning" in finding.line()
+    assert trained.verdict.kept == ""
+    assert manifest.read(tmp_path / "run")["verdict"]["sets"][0]["role"] == "held-out sections"
+
+
+@pytest.mark.parametrize("word", ["better", "no difference", "worse"])
+def test_without_a_flag_the_start_is_kept_unless_training_helps(documents, tiny_trunk, tmp_path, monkeypatch, word):
+    compared = conclude.compared
+
+    def pretended(*args):
+        verdict = compared(*args)
+        ends = {"better": (0.01, 0.1), "no difference": (-0.1, 0.1), "worse": (-0.1, -0.01)}[word]
+        return replace(verdict, task=replace(verdict.task, low=ends[0], high=ends[1]))
+
+    monkeypatch.setattr(conclude, "compared", pretended)
+    trained = samesense.train(documents, model=str(tiny_trunk), output=tmp_path / "run", learning_rate=0.05, **SMALL)
+    texts = ["a small dog", "the red house sleeps"]
+    settings = plan(documents, settings={"model": str(tiny_trunk)}).settings
+    start = load(str(tiny_trunk), pooling=settings.bare_pooling).encode(texts)
+    assert np.allclose(load(trained.folder).encode(texts), start, atol=1e-5) == (word != "better")
+    card = (trained.model / "README.md").read_text(encoding="utf-8")
+    if word == "better":
+        assert trained.verdict.kept == ""
+        assert "trained by simcse" in card
+    else:
+        assert "model/ is the start" in str(trained)
+        assert "kept as it is, as training by simcse was not shown to help" in card
+
+
+def test_few_documents_have_no_verdict_and_hear_what_would_give_one(documents, tiny_trunk, tmp_path):
+    few = tmp_path / "few.jsonl"
+    few.write_text("".join(documents.read_text().splitlines(keepends=True)[:10]))
+    trained = samesense.train(few, model=str(tiny_trunk), output=tmp_path / "run", **SMALL)
+    said = "\n".join(trained.conclusion())
+    assert "no verdict: of the documents, 10 have sentences to compare, and 27 are needed" in said
+    assert "samesense label" in said
+    assert "model/ is the start" in said
+
+
+def test_documents_are_not_held_out_beside_test_pairs(documents, toy_pairs):
+    assert plan(documents, test=str(toy_pairs / "test.tsv")).train.held_out is None
+    assert len(plan(documents).train.held_out.triplets) > 0
+
+
+def test_a_learning_curve_needs_pairs(documents, tiny_trunk, tmp_path):
+    with pytest.raises(samesense.errors.ConfigError, match="sections of documents are none"):
+        samesense.train(documents, model=str(tiny_trunk), output=tmp_path / "run", learning_curve=True, **SMALL)
