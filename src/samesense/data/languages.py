@@ -16,9 +16,9 @@ _WORD = re.compile(r"[^\W\d_]+")
 _ENGLISH = frozenset("the of and to is that for it was with are this have from not by be at which they".split())
 _OTHERS = frozenset(
     # German, Dutch, French, Spanish, Italian, Portuguese, Polish, Swedish; none of them is an English word
-    "der die das und nicht ist ein eine einen den dem mit auf für sich auch von het een van niet zijn voor dat le la "
-    "les des et est une du dans pour que qui pas el los las una por con del para il che di per non della um uma não com "
-    "na nie jest się och att det som är på".split()
+    "der die das und nicht ist ein eine einen den dem mit auf für sich auch von het een van niet zijn voor dat "
+    "le la les des et est une du dans pour que qui pas el los las una por con del para il che di per non della "
+    "um uma não com na nie jest się och att det som är på".split()
 )
 
 
