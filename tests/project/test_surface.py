@@ -45,6 +45,7 @@ def test_public_names():
         "read",
         "read_vectors",
         "rerank",
+        "score",
         "serve",
         "similarity",
         "sweep",
