@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from samesense.api.data import doctor, mine_negatives, read
     from samesense.api.duplicates import dedup, match
     from samesense.api.evaluation import calibrate, compare, evaluate
+    from samesense.api.index import build_index, open_index
     from samesense.api.label import label
     from samesense.api.publish import export, push
     from samesense.api.race import race
@@ -39,6 +40,7 @@ __version__ = version("samesense")
 _HOMES = {
     "samesense.api.data": ("doctor", "mine_negatives", "read"),
     "samesense.api.evaluation": ("calibrate", "compare", "evaluate"),
+    "samesense.api.index": ("build_index", "open_index"),
     "samesense.api.label": ("label",),
     "samesense.api.publish": ("export", "push"),
     "samesense.api.race": ("race",),
@@ -60,6 +62,7 @@ __all__ = [
     "SentenceEncoder",
     "__version__",
     "app",
+    "build_index",
     "calibrate",
     "compare",
     "cross_validate",
@@ -79,6 +82,7 @@ __all__ = [
     "match",
     "mine",
     "mine_negatives",
+    "open_index",
     "origin",
     "pretrain",
     "push",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import samesense
+from samesense.api.index import Index
 from samesense.api.label import Labelled
 from samesense.context.origin.explain import Contribution
 from samesense.context.origin.explain import Explanation as Contexts
@@ -83,6 +84,13 @@ def continuations():
     return Continuations(sentences=("a", "b"), score=-1.0, alike=[entry] * 9, apart=[entry])
 
 
+class FewTexts:
+    folder = Path("my.index")
+
+    def __len__(self):
+        return 12_345
+
+
 MADE = {
     "Results": lambda: samesense.evaluate(by_letters, PAIRS),
     "Report": lambda: samesense.compare({"all": by_letters, "four": by_first_letters}, PAIRS, speed=False),
@@ -112,6 +120,7 @@ MADE = {
     "Calibrated": lambda: calibrated(),
     "Markdown": lambda: Markdown("| loss | score |\n| --- | ---: |\n" + "| a | 1 |\n" * 40),
     "Model": lambda: samesense.load(by_letters),
+    "Index": lambda: Index(FewTexts(), SimpleNamespace(name="default")),
 }
 SCORER = samesense.load("python-score:tests.contracts.test_every_result:score_letters")
 

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+import samesense
 from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.inference.collection.build import prepare
 from samesense.inference.collection.collection import Collection
@@ -243,3 +244,23 @@ def test_other_commands_read_a_folder_as_passages(docs, tiny_trunk, capsys):
     assert len((docs.parent / "kept.csv").read_text(encoding="utf-8").splitlines()) >= 2
     code, out, err = run_command(capsys, "mine", "meine docs", "--model", tiny_trunk, "--top", "1")
     assert code == 0 and "Köln" in out, err
+
+
+def test_from_python(docs, tiny_trunk):
+    index = samesense.build_index("my.index", "meine docs/", model=str(tiny_trunk))
+    assert repr(index) == f"index my.index: 3 texts by {tiny_trunk}"
+    (match,) = index.query("Zug", words=True)
+    assert match.metadata["file"] == "meine docs/b.md"
+    assert len(index.query("Zug", top=2, where="file = 'meine docs/a.txt'")) == 1
+    assert "Züge" in str(index.query("Zug", hybrid=True))
+    (docs / "neu.md").write_text("Neu.")
+    report = index.update()
+    assert (report.files, report.unchanged, set(report.skipped)) == (1, 3, BROKEN)
+    assert len(samesense.open_index("my.index", model=samesense.load(tiny_trunk))) == 4
+    with pytest.raises(ConfigError, match="`hybrid`"):
+        index.query("Zug", hybrid=True, words=True)
+
+
+def test_from_python_a_model_by_name_is_opened_again(docs, tiny_trunk):
+    samesense.build_index("my.index", ["meine docs/a.txt", "meine docs/b.md"], model=str(tiny_trunk))
+    assert len(samesense.open_index("my.index").query("Zug")) == 2

@@ -1,0 +1,193 @@
+"""``samesense.build_index`` and ``samesense.open_index``: a collection with the model that searches it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from samesense.data.formats.options import Header, Quoting, reads_tables
+from samesense.errors import ConfigError
+from samesense.execution.unread import says_unread
+from samesense.results import RowList
+
+if TYPE_CHECKING:
+    from samesense.inference.collection.collection import Collection
+    from samesense.inference.collection.conditions import Where
+    from samesense.inference.collection.documents import ReadingReport
+    from samesense.inference.collection.embedder import Embedder
+    from samesense.types import Precision
+
+
+class Index:
+    """A collection on disk and the model that it was built with; what :func:`build_index` and :func:`open_index` give.
+
+    Attributes:
+        collection: adds and deletes texts, and searches by vectors.
+        embedder: the model.
+    """
+
+    def __init__(self, collection: Collection, embedder: Embedder) -> None:
+        self.collection = collection
+        self.embedder = embedder
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return len(self.collection)
+
+    def __repr__(self) -> str:
+        """Return where it is, how many texts it holds, and its model."""
+        return f"index {self.collection.folder}: {len(self):,} texts by {self.embedder.name}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>"
+
+    @says_unread
+    def query(
+        self,
+        text: str,
+        *,
+        top: int = 10,
+        where: Where = None,
+        hybrid: bool = False,
+        words: bool = False,
+        exact: bool = False,
+    ) -> RowList:
+        """Return the texts nearest to a query, the nearest first.
+
+        Args:
+            text: what is looked for.
+            top: how many texts.
+            where: which texts, by their metadata, as in ``"file = 'docs/a.md'"``.
+            hybrid: order by meaning and by words together.
+            words: by words alone, without the model.
+            exact: compare with every text even if there is an approximate index.
+
+        Returns:
+            Texts with ``id``, ``score``, ``text`` and ``metadata``, which for a passage has its ``file``.
+
+        Raises:
+            DataError: for an empty query, or a name of metadata that no text has.
+            ConfigError: for ``words`` and ``hybrid`` together, or a condition that cannot be parsed.
+        """
+        if hybrid and words:
+            raise ConfigError("A query is by `words` alone, or `hybrid`; received both.")
+        if words:
+            return RowList(self.collection.text_search([text], top=top, where=where)[0])
+        answers = self.collection.query([text], self.embedder, top=top, where=where, exact=exact, hybrid=hybrid)
+        return RowList(answers[0])
+
+    @says_unread
+    def update(self, *, strict: bool = False) -> ReadingReport:
+        """Encode the documents that are new or have changed, and delete the passages of those that are gone.
+
+        Args:
+            strict: refuse a document that cannot be read, in the place of leaving it out with a warning.
+
+        Returns:
+            How many files were read, unchanged and removed, and which could not be read.
+
+        Raises:
+            DataError: if it was not built from documents, or a source is not there any more.
+        """
+        from samesense.inference.collection.documents import update_from_documents
+
+        return update_from_documents(self.collection.folder, self.embedder, strict=strict)
+
+
+@says_unread
+@reads_tables
+def build_index(  # noqa: PLR0913 - each is one flag of the command
+    folder: str | Path,
+    sources: str | Path | Sequence[str | Path],
+    *,
+    model: Any = "default",
+    columns: str | None = None,
+    documents: bool | None = None,
+    chunk_size: int | None = None,
+    chunk_overlap: int | None = None,
+    strict: bool = False,
+    quoting: Quoting | None = None,
+    delimiter: str | None = None,
+    header: Header | None = None,
+    encoding: str | None = None,
+    drop_bad_rows: bool = False,
+    vectors: Literal["float32", "float16"] = "float32",
+    approximate: Literal["auto", "always", "never"] = "auto",
+    precision: Precision = "auto",
+    overwrite: bool = False,
+) -> Index:
+    """Build a collection from documents or rows, and return it with its model; the command is ``index build``.
+
+    Args:
+        folder: where the collection will be.
+        sources: folders, patterns or files of documents, cut into passages; or one file of rows.
+        model: whatever :func:`samesense.load` takes and has embeddings.
+        columns: column of a table whose texts are read.
+        documents: cut a single ``.txt`` file into passages, in the place of one text a line.
+        chunk_size: tokens of a passage at most; by default 128.
+        chunk_overlap: tokens that neighbouring passages share; by default 32.
+        strict: refuse a document that cannot be read, in the place of leaving it out with a warning.
+        drop_bad_rows: leave out rows without a text.
+        vectors: how vectors are kept; ``"float16"`` halves the size.
+        approximate: an approximate index: ``"auto"`` from 200,000 texts on if usearch is installed.
+        precision: arithmetic.
+        overwrite: replace a collection that is there, once the new one is complete.
+
+    Raises:
+        DataError: if there is no document or row, or none can be read.
+        ConfigError: for options that do not go together.
+        OutputError: if the folder holds something else.
+        MissingExtraError: if the reader of a format is not installed.
+
+    Example:
+        >>> index = samesense.build_index("my.index", "docs/")  # doctest: +SKIP
+        >>> index.query("When does the train leave?", top=1)[0].metadata["file"]  # doctest: +SKIP
+        'docs/timetable.pdf'
+    """
+    from samesense.inference.collection.build import prepare
+
+    names: Iterable[str | Path] = [sources] if isinstance(sources, str | Path) else sources
+    prepared = prepare(
+        [str(name) for name in names],
+        columns=columns,
+        documents=documents,
+        chunk_size=chunk_size,
+        chunk_overlap=chunk_overlap,
+        strict=strict,
+        drop_bad_rows=drop_bad_rows,
+    )
+    embedder = _embedder(model, precision)
+    collection = prepared.build(folder, embedder, dtype=vectors, approximate=approximate, overwrite=overwrite)
+    return Index(collection, embedder)
+
+
+def open_index(folder: str | Path, *, model: Any = None) -> Index:
+    """Open a collection with its model.
+
+    Args:
+        folder: the collection.
+        model: the model, or where it is now, if it has moved or was in memory.
+
+    Raises:
+        DataError: if there is no collection, or it is damaged.
+        ModelError: if the model is another than it was built with.
+    """
+    from samesense.inference.collection.collection import Collection
+
+    collection = Collection.open(folder)
+    about = collection.about()
+    embedder = _embedder(about["model"] if model is None else model, about["precision"])
+    collection.check_model(embedder)
+    return Index(collection, embedder)
+
+
+def _embedder(model: Any, precision: Any) -> Embedder:
+    from samesense.inference.collection.embedder import embedder_of, open_embedder
+    from samesense.inference.models.load import load
+
+    if isinstance(model, str | Path):
+        return open_embedder(str(model), precision)
+    opened = load(model)
+    return embedder_of(opened, opened.name)
