@@ -135,7 +135,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         fast: transfer with 5 folds instead of 10.
         texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+flow`` are fitted.
         sentences: file with sentences for the heatmap, an empty line between topics; by default evaluated pairs.
-        speed: measure size, and sentences a second in five rounds of turns, about two seconds a model.
+        speed: measure time a text in five rounds of turns, memory and size; some seconds a model.
         runs: run folders for learning curves; ``NAME=FOLDER`` gives a name.
         sweep: setting of these runs to draw figures against.
         cache: folder in which embeddings are kept for the next time.

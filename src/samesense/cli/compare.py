@@ -60,7 +60,7 @@ def compare(
         fast: transfer with 5 folds instead of 10.
         texts: text files or tables on whose texts MODEL+whiten, MODEL+whiten:256 and MODEL+flow are fitted.
         sentences: file with sentences for the heatmap, an empty line between topics; by default evaluated pairs.
-        speed: measure size, and sentences a second in five rounds of turns, about two seconds a model.
+        speed: measure time a text in five rounds of turns, memory and size; some seconds a model.
         runs: run folders of train for learning curves; NAME=FOLDER gives a name, and runs of one name are seeds.
         sweep: setting of these runs to draw figures against, as in: temperature
         cache: folder in which embeddings are kept for the next time.

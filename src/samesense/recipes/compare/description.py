@@ -52,7 +52,7 @@ def describe_data(tasks: Sequence[Task]) -> TitledTable:
         texts = [text for text in task.texts() if isinstance(text, str)]
         rows.append([dataset, ", ".join(suites[dataset]), *_pair_cells(data), *_text_cells(texts)])
     header = ["set", "suites", "rows", "labels", "repeated pairs", "texts", "length", "script"]
-    return TitledTable("The data", header, rows, numeric=())
+    return TitledTable("Rows, labels and texts", header, rows, numeric=())
 
 
 def pairs_of(task: Task) -> PairData | None:

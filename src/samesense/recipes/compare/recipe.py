@@ -39,6 +39,12 @@ from samesense.types import Evidence, Marked, Pair, Precision, Result, Scorer
 
 logger = logging.getLogger(__name__)
 
+NOT_RANKED = (
+    "No model is recommended: no suite asked for has a figure that is tested and of which more is better. Add sts, which "
+    "takes any labelled pairs; binary needs dev pairs for its accuracy."
+)
+"""What is said where only figures without a test were asked for."""
+
 
 def compare(  # noqa: PLR0913 - each is one flag of the command
     models: Models,
@@ -113,6 +119,10 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
         except DataError as error:
             ranking = None
             problems.append(f"No model is named the best: {error}")
+        else:
+            if ranking is None:
+                problems.append(NOT_RANKED)
+                logger.warning(NOT_RANKED)
         return Report(
             models=found.models,
             results=found.results,
