@@ -40,8 +40,8 @@ from samesense.types import Evidence, Marked, Pair, Precision, Result, Scorer
 logger = logging.getLogger(__name__)
 
 NOT_RANKED = (
-    "No model is recommended: no suite asked for has a figure that is tested and of which more is better. Add sts, which "
-    "takes any labelled pairs; binary needs dev pairs for its accuracy."
+    "No model is recommended: no suite asked for has a figure that is tested and of which more is better. Add sts, "
+    "which takes any labelled pairs; binary needs dev pairs for its accuracy."
 )
 """What is said where only figures without a test were asked for."""
 
