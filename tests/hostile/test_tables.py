@@ -5,6 +5,7 @@ import json
 import logging
 import random
 import re
+import unicodedata
 from importlib.util import find_spec
 
 import numpy as np
@@ -17,6 +18,7 @@ from samesense.data.formats.labels import parse_labels, refuse_words
 from samesense.data.formats.list_cells import ListCellError, texts_in
 from samesense.data.formats.options import TableOptions, table_options
 from samesense.data.formats.quoting import quote_fields
+from samesense.data.formats.yes_no import LANGUAGES
 from samesense.errors import DataError
 from tests.hostile.conftest import figures, rounds
 
@@ -218,6 +220,38 @@ def test_labels_of_any_form_are_the_numbers_that_were_meant_or_refused():
                 cells,
             )
     figures("labels", outcomes)
+    assert min(outcomes.values()) > 0
+
+
+def typed(draw, word):
+    """A word as somebody types it."""
+    form = draw.choice(["NFC", "NFD", "NFKC", "NFKD"])
+    case = draw.choice([str, str.upper, str.lower, str.capitalize])
+    return draw.choice(["{}", " {}", "{} "]).format(unicodedata.normalize(form, case(word)))
+
+
+def test_words_for_yes_and_no_are_what_was_meant_or_refused():
+    draw, columns = random.Random(0), Columns("a", "b", "label")
+    outcomes = dict.fromkeys(("read", "bad row", "refused"), 0)
+    strays = ["", "-", "vielleicht", "maybe", "1", "0", "x", "o", "ja", "no", "ne", "nai", "n", "是的", "?"]
+    for seed in range(rounds(short=1_000, long=100_000)):
+        draw.seed(seed)
+        language = draw.choice(LANGUAGES)
+        sides = {1.0: draw.choice(sorted(language.yes)), 0.0: draw.choice(sorted(language.no))}
+        meant = [1.0, 0.0, *draw.choices([1.0, 0.0], k=draw.randint(0, 6))]
+        cells = [typed(draw, sides[value]) for value in meant]
+        stray = draw.choice([None, *strays])
+        try:
+            parsed = parse_labels([*cells, *([] if stray is None else [stray])], columns, "random")
+        except DataError:
+            outcomes["refused"] += 1
+            assert {"o", "x"} & {cell.strip().casefold() for cell in [*cells, stray or ""]}, (seed, cells, stray)
+            continue
+        outcomes["bad row" if parsed.problems else "read"] += 1
+        assert parsed.values[: len(meant)] == meant or stray in ("1", "0"), (seed, cells, stray)
+        if stray in ("vielleicht", "maybe", "是的", "?"):
+            assert len(meant) in parsed.problems, (seed, cells, stray)
+    figures("words for yes and no", outcomes)
     assert min(outcomes.values()) > 0
 
 

@@ -257,3 +257,32 @@ def test_tables_of_any_form_keep_every_cell(here, monkeypatch):
         pairs = [(row[1], row[2]) for row in rows if row[1].strip() and row[2].strip()]
         scores = [float(row[-1]) for row in read if row[-1]]
         assert np.allclose(scores, scorer.scores(pairs), atol=1e-5), seed
+
+
+def test_a_column_that_only_late_rows_have_is_carried(here):
+    rows = [{"text1": "haus", "text2": "hund"} for _ in range(1_100)]
+    rows.append({"text1": "haus", "text2": "haus", "late": "x"})
+    (here / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert samesense.score("a.jsonl", model=model())["late"].to_pylist()[-1] == "x"
+    samesense.score("a.jsonl", model=model(), output="b.csv")
+    assert (here / "b.csv").read_text().splitlines()[-1] == "haus,haus,x,1.0"
+
+
+def test_compressed_tables_urls_and_standard_input(here, capsys, monkeypatch):
+    import gzip
+
+    from fsspec import filesystem
+
+    text = "\ufefftext1;text2;p\r\nhaus;hund;1,5\r\n".encode()
+    (here / "a.csv.gz").write_bytes(gzip.compress(text))
+    score(capsys, "a.csv.gz", "--output", "b.csv")
+    assert (here / "b.csv").read_bytes().decode() == "\ufefftext1;text2;p;score\r\nhaus;hund;1,5;0,0\r\n"
+    with filesystem("memory").open("/score/a.csv", "wb") as stream:
+        stream.write(text)
+    score(capsys, "memory://score/a.csv", "--output", "c.csv")
+    assert (here / "c.csv").read_bytes() == (here / "b.csv").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"text1\ttext2\nhaus\thaus\nhaus\n")))
+    _, err = score(capsys, "-", code=2)
+    assert "error: standard input, row 3: every row must have the 2 fields" in err
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"text1\ttext2\nhaus\thaus\n")))
+    assert score(capsys, "-")[0] == "text1\ttext2\tscore\nhaus\thaus\t1.0\n"

@@ -120,4 +120,7 @@ def _file_of(source: Source) -> Iterator[tuple[Source, str]]:
         path = Path(folder) / "standard-input.tsv"
         with path.open("wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
-        yield str(path), "standard input"
+        try:
+            yield str(path), "standard input"
+        except DataError as error:
+            raise DataError(str(error).replace(str(path), "standard input")) from error

@@ -17,6 +17,7 @@ from samesense.data.formats.text_columns import SNIFFED_ROWS, names_in
 from samesense.data.formats.written import WrittenRow, WrittenTable, is_written, read_written
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.progress import progress_bar
+from samesense.failures import first_line
 from samesense.inference.scoring.columns import SAME, ScoreColumns, Values, pair_of, text_columns
 from samesense.inference.scoring.frames import with_columns
 from samesense.inference.scoring.summary import Scored
@@ -26,6 +27,8 @@ from samesense.places import check_place
 from samesense.urls import is_file, is_url
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from samesense.inference.models.model import Model
 
 logger = logging.getLogger(__name__)
@@ -101,6 +104,9 @@ class Survey:
     decimal: Decimal | None = None
     blank: list[int] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._known = set(self.names)
+
     @property
     def total(self) -> int:
         """How many rows there are, those at the end included."""
@@ -111,6 +117,8 @@ class Survey:
         if row.cells is None:
             self.blank.append(row.number)
             return
+        self.names += [name for name in row.cells if name not in self._known]
+        self._known.update(self.names[len(self._known) :])
         self.without += self.blank
         self.rows += len(self.blank) + 1
         self.blank.clear()
@@ -225,16 +233,28 @@ def write_scored(
 
 def score_in_memory(source: ScoredSource, survey: Survey, columns: ScoreColumns, model: Model) -> Any:
     """Return a table with its scores: the kind that was given, and of a file a table of Arrow."""
-    import pyarrow as pa
-
     values: Values = {name: [] for name in columns.names}
-    rows = []
+    rows: list[Mapping[str, Any]] = []
     for row, cells in scored_rows(source, survey, columns, model):
         if not in_memory(source.source) and row.cells is not None:
             rows.append({**row.cells, **cells})
         for name, cell in cells.items():
             values[name].append(cell)
-    return with_columns(source.source, values) if in_memory(source.source) else pa.Table.from_pylist(rows)
+    if in_memory(source.source):
+        return with_columns(source.source, values)
+    return _as_arrow(rows, [*survey.names, *columns.names], source.called)
+
+
+def _as_arrow(rows: Sequence[Mapping[str, Any]], names: Sequence[str], source: str) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        return pa.table({name: [row.get(name) for row in rows] for name in names})
+    except (pa.ArrowException, TypeError) as error:
+        raise DataError(
+            f"{source}: a column of an Arrow table holds values of one type ({first_line(error)}). Give `output`, a "
+            "file that ends in .jsonl."
+        ) from error
 
 
 def _write_cells(

@@ -12,7 +12,7 @@ def with_columns(source: Any, values: Values) -> Any:
     """Return a table in memory with further columns: the same kind, a new object.
 
     Data frames of pandas and polars, tables of Arrow, datasets, dicts of columns, and lists of dicts or of tuples are
-    known; anything else becomes a table of Arrow with the new columns alone.
+    known. What else speaks Arrow becomes a table of Arrow, and what does not, a table of the new columns alone.
     """
     kind = type(source).__module__.partition(".")[0]
     if kind == "pandas":
@@ -60,7 +60,9 @@ def _row(row: Any, values: Values, number: int) -> Any:
 def _of_arrow(source: Any, values: Values) -> Any:
     import pyarrow as pa
 
-    table = source if isinstance(source, pa.Table) else pa.table({})
+    if not hasattr(source, "__arrow_c_stream__"):
+        return pa.table(values)
+    table = pa.table(source)
     for name, cells in values.items():
         table = table.append_column(name, pa.array(cells))
     return table
