@@ -81,7 +81,7 @@ def read_written(path: str | Path, suffix: str | None = None) -> WrittenTable:
     encoding, mark = _encoding_of(path)
     if suffix in (".jsonl", ".ndjson"):
         lines = _Noted(read_lines(path))
-        rows = _grouped(lines, rows_of_lines(suffix, path, lines), _is_blank)
+        rows = _grouped(lines, rows_of_lines(suffix, path, lines), _NOTHING)
         line_end = _end_of(lines.first)
         return WrittenTable(".jsonl", Form(), (), [], False, encoding, mark, line_end, rows)
     lines = _Noted(read_lines(path, carriage_returns=suffix == ".csv"))
@@ -167,7 +167,8 @@ def _end_of(text: str) -> str:
     return "\n" if text.endswith("\n") else ""
 
 
-_is_blank = re.compile(r"\s*")
+_NOTHING = re.compile(r"\s*")
+"""A blank line of JSON lines."""
 
 
 def _blank_rows(form: Form) -> re.Pattern[str]:

@@ -128,7 +128,7 @@ def are_answers(texts: Iterable[str]) -> bool:
     """
     words = set(map(folded, texts))
     spoken = _languages_of(words)
-    return bool(spoken) and words <= frozenset().union(*(language.yes | language.no for language in spoken))
+    return bool(spoken) and words <= frozenset[str]().union(*(language.yes | language.no for language in spoken))
 
 
 def _texts(cells: Sequence[object]) -> Iterator[str]:

@@ -154,11 +154,12 @@ def score_columns(model: Model, threshold: Threshold | None, min_precision: floa
     """
     needed = threshold == "calibrated" or min_precision is not None
     calibration = _calibration(model, needed=needed or (model.home is not None and model.home[1] is not None))
-    if isinstance(threshold, str) or (threshold is None and min_precision is None):
-        graded = calibration is None or (threshold is None and calibration.yes is None)
-        return ScoreColumns(prefix, calibration, None if graded or calibration is None else calibration.threshold())
     if min_precision is not None:
         return ScoreColumns(prefix, calibration, model.calibration.at_precision(min_precision))
+    if isinstance(threshold, str):
+        return ScoreColumns(prefix, calibration, model.calibration.threshold())
+    if threshold is None and calibration is not None and calibration.yes is not None:
+        threshold = calibration.threshold()
     return ScoreColumns(prefix, calibration, threshold)
 
 

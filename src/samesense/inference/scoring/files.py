@@ -218,7 +218,9 @@ def write_scored(
     same = _Same(columns)
     table = source.written() if source.is_text else None
     rows = same.counting(scored_rows(source, survey, columns, model, table))
-    decimal = _decimal(options, survey, table, source.called) if form in (".csv", ".tsv") else "point"
+    decimal: Decimal = "point"
+    if form in (".csv", ".tsv"):
+        decimal = _decimal(options, survey, table, source.called)
     if table is not None and table.suffix == form and not options.excel:
         writer = TextWriter(table, columns.names, decimal)
         with open_output(options.output) as stream:
