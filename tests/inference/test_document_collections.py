@@ -264,3 +264,19 @@ def test_from_python(docs, tiny_trunk):
 def test_from_python_a_model_by_name_is_opened_again(docs, tiny_trunk):
     samesense.build_index("my.index", ["meine docs/a.txt", "meine docs/b.md"], model=str(tiny_trunk))
     assert len(samesense.open_index("my.index").query("Zug")) == 2
+
+
+def test_a_folder_without_documents_and_sizes_that_cannot_be_are_refused_before_the_model(docs, tmp_path):
+    (tmp_path / "bilder").mkdir()
+    (tmp_path / "bilder" / "a.png").write_bytes(b"x")
+    with pytest.raises(DataError, match=r"there is no document.*not read: 1 \.png"):
+        prepare(["bilder"])
+    with pytest.raises(ConfigError, match="`chunk_size` is 16 tokens or more"):
+        prepare(["meine docs"], chunk_size=3)
+
+
+def test_a_table_with_a_column_file_is_shown_as_any_other(tmp_path, tiny_trunk, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("text,file\na cat,x.png\na dog,y.png\n")
+    run_command(capsys, "index", "build", "my.index", "t.csv", "--columns", "text", "--model", tiny_trunk)
+    assert run_command(capsys, "index", "query", "my.index", "cat", "--words")[1].split("\t")[1:] == ["0", "a cat\n"]

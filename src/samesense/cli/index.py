@@ -345,7 +345,7 @@ def _put_match(match: Found, query: str | None) -> None:
     """Write one text of an answer; a passage with its file and where it stands, shortened to a terminal."""
     cells = [] if query is None else [query]
     cells += [f"{match.score:.4f}", str(match.id)]
-    if "file" not in match.metadata:
+    if not {"file", "passage"} <= match.metadata.keys():  # a table may have a column of either name
         put_row(*cells, match.text)
         return
     cells.append(_location(match))

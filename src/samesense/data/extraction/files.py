@@ -21,6 +21,7 @@ from samesense.data.extraction.plain import read_plain_text
 from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import leads_to
 from samesense.errors import DataError, MissingExtraError
+from samesense.urls import is_url
 
 MARKED_ENDINGS = (".md", ".markdown", ".html", ".htm", ".xhtml", ".pdf", ".docx")
 """Endings of documents beside ``.txt``, which may also be compressed."""
@@ -103,17 +104,22 @@ def is_document_name(name: str) -> bool:
 
 def holds_document_files(source: str | Path) -> bool:
     """Return whether a source is a folder with documents in it, and none that ``datasets`` saved."""
+    if not is_plain_folder(source):
+        return False
+    return next(_walk(Path(source).expanduser(), DocumentFiles()), None) is not None
+
+
+def is_plain_folder(source: str | Path) -> bool:
+    """Return whether a source is a folder, and none that ``datasets`` saved."""
     if not leads_to(source, Path.is_dir):
         return False
     folder = Path(source).expanduser()
-    if any((folder / name).is_file() for name in _SAVED_DATASETS):
-        return False
-    return next(_walk(folder, DocumentFiles()), None) is not None
+    return not any((folder / name).is_file() for name in _SAVED_DATASETS)
 
 
 def is_pattern(source: str) -> bool:
     """Return whether a source is a pattern of names, such as ``docs/*.pdf``, and no file of that name."""
-    return glob.has_magic(source) and not leads_to(source, Path.exists)
+    return glob.has_magic(source) and not is_url(source) and not leads_to(source, Path.exists)
 
 
 def find_documents(sources: Sequence[str | Path], base: Path | None = None) -> DocumentFiles:

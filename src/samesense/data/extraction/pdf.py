@@ -55,7 +55,9 @@ def _opens_without_password(reader: Any) -> bool:
     try:
         return bool(reader.decrypt(""))
     except Exception as error:  # an algorithm that is not there, or needs the package cryptography
-        raise DataError(f"its encryption is not supported ({described(error)}). Save it without") from error
+        raise DataError(
+            f"it is encrypted ({described(error)}). Install that package, or save it unencrypted"
+        ) from error
 
 
 def _pages(reader: Any, name: str) -> tuple[list[Block], list[int]]:
@@ -88,9 +90,5 @@ def _pdf_errors(name: str) -> Iterator[None]:
         yield
     except DataError as error:
         raise error if str(error).startswith(name) else DataError(f"{name}: {error}.") from error
-    except ImportError as error:
-        raise DataError(
-            f"{name}: the PDF is encrypted in a way that pypdf reads with the package cryptography."
-        ) from error
     except (Exception, RecursionError) as error:
         raise DataError(f"{name}: this PDF is damaged and cannot be read ({described(error)}).") from error

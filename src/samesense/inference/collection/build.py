@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from samesense.data.extraction.files import DocumentFiles
 from samesense.data.formats.endings import is_text_file
+from samesense.data.passages import check_sizes
 from samesense.errors import ConfigError
 from samesense.inference.collection.collection import Collection
 from samesense.inference.collection.documents import (
@@ -119,6 +120,8 @@ def prepare(
     passage_options = {"chunk_size": chunk_size, "chunk_overlap": chunk_overlap, "strict": strict}
     if are_documents(sources, documents):
         _refuse(table_options, f"is for rows; {', '.join(sources[:3])} is read as documents")
+        if chunk_size is not None:
+            check_sizes(chunk_size, chunk_overlap or 0)
         return _Documents(sources, found_documents(sources), chunk_size, chunk_overlap, strict)
     (source,) = sources
     fix = ". To cut it into passages: `documents`" if is_text_file(source) else ""

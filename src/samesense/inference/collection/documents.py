@@ -15,9 +15,9 @@ from samesense.data.extraction.files import (
     DocumentFiles,
     check_readers,
     find_documents,
-    holds_document_files,
     is_document_name,
     is_pattern,
+    is_plain_folder,
     read_document_file,
 )
 from samesense.data.formats.columns import listed
@@ -102,7 +102,7 @@ def are_documents(sources: Sequence[str], documents: bool | None = None) -> bool
     file holds one text a line, unless ``documents`` is true. A folder that ``datasets`` saved holds rows.
     """
     first = sources[0]
-    if len(sources) > 1 or is_pattern(first) or holds_document_files(first):
+    if len(sources) > 1 or is_pattern(first) or is_plain_folder(first):
         return True
     return is_document_name(first) and (not is_text_file(first) or bool(documents))
 
