@@ -119,7 +119,7 @@ def test_rows_are_a_fixed_part_in_the_order_of_the_source(toy_pairs):
 
 
 def test_held_out_pairs_select_and_are_not_trained_on(toy_pairs):
-    from samesense.recipes.sweep.file import DataEntry
+    from samesense.recipes.sweep.data_entry import DataEntry
 
     parts = read_splits(DataEntry(**{**entry(toy_pairs), "dev": "hold 0.25", "dev_rows": 20, "train_rows": 100}), 0)
     assert (len(parts.train), len(parts.dev)) == (100, 20)

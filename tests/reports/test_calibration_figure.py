@@ -67,8 +67,8 @@ def test_a_figure_is_written_as_its_suffix_says(tmp_path):
     assert save_plot(plot, tmp_path / "a" / "one.png").read_bytes().startswith(b"\x89PNG")
     assert save_plot(plot, tmp_path / "two.svg").read_text(encoding="utf-8") == svg_text(plot)
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == ["one.png", "two.svg"]
-    with pytest.raises(ConfigError, match=r"ends in \.svg or \.png; received 'three.pdf'"):
-        save_plot(plot, tmp_path / "three.pdf")
+    with pytest.raises(ConfigError, match=r"ends in \.svg or \.png or \.pdf; received 'three.jpg'"):
+        save_plot(plot, tmp_path / "three.jpg")
     (tmp_path / "folder.png").mkdir()
     with pytest.raises(OutputError, match="is a folder"):
         check_figure(tmp_path / "folder.png")

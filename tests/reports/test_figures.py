@@ -134,9 +134,13 @@ def test_without_speeds_the_overview_has_a_row_a_model():
 
 def test_files_are_written(plots, tmp_path):
     written = save_plots(plots[:2], tmp_path / "figures")
-    assert [path.name for path in written] == ["spread.svg", "spread.png", "plane.svg", "plane.png"]
+    assert [path.name for path in written] == [
+        f"{name}{kind}" for name in ("spread", "plane") for kind in (".svg", ".png", ".pdf")
+    ]
     assert written[0].read_text(encoding="utf-8") == svg_text(plots[0])
     assert written[1].read_bytes().startswith(b"\x89PNG")
+    pdf = written[2].read_bytes()
+    assert pdf.startswith(b"%PDF") and b"CreationDate" not in pdf and b"/Type3" not in pdf
 
 
 def test_names_are_never_taken_for_formulas_or_markup():

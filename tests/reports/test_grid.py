@@ -8,6 +8,7 @@ from samesense.reports.headline import headlines
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.tables import escape, latex_grids, markdown_grids
 from samesense.results import MEASURES, measure_of
+from tests.reports.latex import read_tables
 from tests.reports.made import evidence, result, scored
 
 
@@ -141,9 +142,9 @@ def test_markdown():
 
 def test_latex():
     made, results = marked()
-    text = latex_grids(made, marks="Bold: best. ≈: 5 % level.", legend="All of\nit.")
+    text = latex_grids(made, captions=["sts: Spearman. Bold: best. ≈: 5 % level."], legend=["All of\nit.", "And more."])
     a, b, c = (f"{100 * row.value:.2f}" for row in results)
-    assert text.startswith("% All of it.\n\n\\begin{table}\n")
+    assert text.startswith("% All of it.\n% And more.\n\n\\begin{table}\n")
     assert r"\caption{sts: Spearman. Bold: best. $\approx$: 5 \% level.}" in text
     assert rf"a & \textbf{{{a}}} \\" in text
     assert rf"b\_1 & {b}$^{{\approx}}$ \\" in text
@@ -153,7 +154,27 @@ def test_latex():
 
 def test_latex_negative_numbers_and_deviations():
     rows = [result("a", value, seed=at) for at, value in enumerate((-0.1, -0.2))]
-    assert r"a & $-$15.00 $\pm$ 7.07 \\" in latex_grids(grids(rows), marks="", legend="")
+    assert r"a & $-$15.00 $\pm$ 7.07 \\" in latex_grids(grids(rows), captions=[""], legend=[])
+
+
+def test_latex_of_any_names_is_read_by_a_strict_reader():
+    names = ["[x] 100 % ü", "a_b & c#1", "$5^2~{}\\", "--model <a|b>", "“中文”", "*"]
+    rows = [result(name, at / 10, dataset=f"sts_b {at % 2} %") for at, name in enumerate(names)]
+    text = latex_grids(grids(rows), captions=["50 % of a_b: ± 1"], legend=["x"], note="Partial: [1 of 2] runs_x.")
+    [table] = read_tables(text)
+    assert table[0] == ["model", r"sts\_b 0 \%", r"sts\_b 1 \%", "mean of 2"]
+    assert [row[0] for row in table[1:]] == [escape(name) for name in names]
+    assert r"\par\smallskip\emph{Partial: {[}1 of 2{]} runs\_x.}" in text
+
+
+def test_runs_that_wait_are_named_in_their_cells():
+    rows = [result("a", 0.5, seed=1), result("a", 0.6, seed=2), result("b", 0.7, seed=1)]
+    [table] = grids(rows, waiting={("b", "one.test"): 1, ("c", "one.test"): 2}, shown_best={})
+    shown = {model: cells[0].text(table.columns[0].measure) for model, cells in table.rows.items()}
+    assert shown == {"a": "55.00 ± 7.07", "b": "70.00 (1 of 2 runs)", "c": "not run"}
+    assert not any(cell.best for cells in table.rows.values() for cell in cells)
+    [table] = grids(rows, shown_best={("sts", "one.test", "spearman"): "b"})
+    assert [model for model, cells in table.rows.items() if cells[0].best] == ["b"]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def compare(
         results: results.jsonl to which the results are added.
         markdown: file for the tables in Markdown.
         latex: file for the tables in LaTeX.
-        figures: folder for the figures as SVG and PNG.
+        figures: folder for the figures as SVG, PNG and PDF.
         json: print one JSON object a result.
     """
     import samesense

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from samesense.cli.output import GOES_ON, Flag, Json, Output, logger, named_values, on_interrupt, put
 from samesense.data.formats.files import missing_file
+
+if TYPE_CHECKING:
+    from samesense.recipes.sweep.plan import Plan
 
 
 def sweep(
@@ -21,6 +25,9 @@ def sweep(
     set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=True, negative="")] = None,
     datasets: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     jobs: int | Literal["auto"] = "auto",
+    max_runs: int | None = None,
+    latex: Path | None = None,
+    figures: Path | None = None,
     table: Flag = False,
     dry_run: Flag = False,
     json: Json = False,
@@ -36,6 +43,9 @@ def sweep(
         datasets: data sets of the file to run now; all if none is named.
         jobs: runs at a time, each with its share of the processor's cores; auto measures whether two are faster
             than one.
+        max_runs: runs at most now; the same command goes on with the others.
+        latex: file for the tables in LaTeX.
+        figures: folder for the figures as SVG, PNG and PDF.
         table: write tables and report of what is finished, and run nothing.
         dry_run: check everything, list the runs, and stop.
         json: print one JSON object a finished run and test set instead of tables.
@@ -48,36 +58,40 @@ def sweep(
             "A sweep is run from a file into a folder: samesense sweep FILE --output FOLDER. "
             "The tables of one: samesense sweep FOLDER --table."
         )
+    files = OutputFiles(latex, figures)
     if table:
-        _refuse({"set": set_, "datasets": datasets, "jobs": jobs != "auto", "dry-run": dry_run})
-        _show(folder, json)
+        idle = {"set": set_, "datasets": datasets, "jobs": jobs != "auto", "max-runs": max_runs, "dry-run": dry_run}
+        _refuse(idle)
+        files.check([])
+        _show(folder, json, files)
         return
     if not file.is_file():  # before torch is loaded, which takes seconds
         raise missing_file(str(file))
-    from samesense.recipes.sweep.cell import status_of
     from samesense.recipes.sweep.file import read_sweep
+    from samesense.recipes.sweep.pace import check_max_runs
     from samesense.recipes.sweep.plan import make_plan
     from samesense.recipes.sweep.run import PLAN, check_output, datasets_of, describe, run
     from samesense.recipes.sweep.workers import check_jobs
 
     check_jobs(jobs)
+    check_max_runs(max_runs)
     check_output(folder)
-    plan = make_plan(read_sweep(file, dict(named_values("--set", set_))))
+    sweep_file = read_sweep(file, dict(named_values("--set", set_)))
+    files.check([file, *sweep_file.sources()])
+    plan = make_plan(sweep_file)
     wanted = datasets_of(plan, datasets)
     for line in describe(plan):
         logger.info(line)
     if dry_run:
-        for cell in (cell for cell in plan.every if cell.dataset in wanted):
-            put(f"{'finished' if status_of(cell.folder(folder)) == 'finished' else 'to run'}: {cell.name}")
-        if plan.tuning:
-            logger.info("then every seed of what is tuned, at what is the best on dev")
+        _list_runs(plan, wanted, folder)
         return
     with on_interrupt(GOES_ON, folder / PLAN):
-        ended = run(plan, folder, jobs=jobs, datasets=datasets)
+        ended = run(plan, folder, jobs=jobs, datasets=datasets, max_runs=max_runs)
         if ended.interrupted:
+            _show(folder, json, files)
             logger.info(f"stopped with {ended.finished} runs finished")
             raise KeyboardInterrupt
-    _show(folder, json)
+    _show(folder, json, files)
     if ended.failed:
         logger.info(
             f"{ended.failed} of {ended.finished + ended.failed} runs failed; the same command tries them again."
@@ -94,9 +108,39 @@ def _refuse(idle: Mapping[str, object]) -> None:
         raise ConfigError(f"--table shows the tables of a sweep and runs nothing; received --{given}. Leave it out.")
 
 
-def _show(folder: Path, json: bool) -> None:
+def _list_runs(plan: Plan, datasets: set[str], folder: Path) -> None:
+    """Print every run and whether it is finished."""
+    from samesense.recipes.sweep.cell import status_of
+
+    for cell in (cell for cell in plan.every if cell.dataset in datasets):
+        put(f"{'finished' if status_of(cell.folder(folder)) == 'finished' else 'to run'}: {cell.name}")
+    if plan.tuning:
+        logger.info("then every seed of what is tuned, at what is the best on dev")
+
+
+@dataclass(frozen=True)
+class OutputFiles:
+    """Where tables for a paper and figures are written, beside the folder of the sweep."""
+
+    latex: Path | None
+    figures: Path | None
+
+    def check(self, inputs: Sequence[str | Path]) -> None:
+        """Raise, before the work, if something could not be written, or would be written over what is read."""
+        from samesense.places import check_place
+
+        if self.figures is not None:
+            from samesense.reports.figures.plot import need_matplotlib
+
+            need_matplotlib()
+            check_place(self.figures / "learning.svg", inputs)
+        if self.latex is not None:
+            check_place(self.latex, inputs)
+
+
+def _show(folder: Path, json: bool, files: OutputFiles) -> None:
     from samesense.recipes.sweep.report import write_report
 
-    text, written = write_report(folder)
+    text, written = write_report(folder, latex=files.latex, figures=files.figures)
     put((folder / "results.jsonl").read_text(encoding="utf-8").rstrip() if json else text.rstrip())
-    logger.info(f"written: {', '.join(map(str, written))}")
+    logger.info(f"written: {', '.join(map(str, written[:5]))}{' and more' if len(written) > 5 else ''}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from samesense.data.benchmarks.comparability import text_variant
 from samesense.data.benchmarks.find import INSIDE, Part, file_part, find_parts, hub_parts
 from samesense.data.documents import holds_documents
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered
+from samesense.data.formats.naming import distinct_names
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation import argument, binary, geometry, probes, ranking, sections, sts, transfer
 from samesense.evaluation.suite import BenchmarkSplits, Suite
@@ -104,7 +104,7 @@ def _suite_tasks(
         return suite.own_tasks(), [], []
     made, absent, refused = _benchmark_tasks(suite, splits)
     added, more = _pair_tasks(suite, own)
-    named = zip(documents, _told_apart([(path.name, str(path)) for path in documents]), strict=True)
+    named = zip(documents, _names_of([path.name for path in documents], list(map(str, documents))), strict=True)
     of_documents = [suite.from_documents(path, name) for path, name in named] if suite.from_documents else []
     return [*made, *of_documents, *added], absent, [*refused, *more]
 
@@ -190,15 +190,14 @@ def _benchmark_tasks(suite: Suite, splits: BenchmarkSplits) -> tuple[list[Task],
     return tasks, missing, refused
 
 
-def _told_apart(names: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the short names of sources, of a short and a long one each; the long ones of those that share a short."""
-    count = Counter(short for short, _ in names)
-    return numbered([short if count[short] == 1 else source for short, source in names])
+def _names_of(short_names: Sequence[str], sources: Sequence[str]) -> list[str]:
+    """Return names that differ, also of sources that occur twice."""
+    return numbered(distinct_names(short_names, sources))
 
 
 def _pair_tasks(suite: Suite, own: Sequence[PairData]) -> tuple[list[Task], list[str]]:
     """Return the tasks of a suite on a user's own pairs, and why other own pairs do not fit it."""
-    names = _told_apart([(data.name, data.source) for data in own])
+    names = _names_of([data.name for data in own], [data.source for data in own])
     tasks: list[Task] = []
     refused = []
     for data, name in zip(own, names, strict=True) if suite.takes_pairs else ():

@@ -9,6 +9,7 @@ from samesense.evaluation.run import EvaluatedModel, Failure
 from samesense.execution.speed import ROUNDS
 from samesense.reports.figures.plot import Plot
 from samesense.reports.grid import Grid, grids
+from samesense.reports.headline import Key
 from samesense.reports.recommendation import Recommendation
 from samesense.reports.significance import LEVEL, MIN_SEEDS, Comparison
 from samesense.reports.standing import Ranking
@@ -39,6 +40,10 @@ class Content:
     recommendation: Recommendation | None = None  # which of them to take, where models are compared for that
     opening: Sequence[Plot] = ()  # the figure that the report opens with: for a desk, and for a phone
     failures: Sequence[Failure] = ()  # data sets on which a model failed
+    waiting: Mapping[tuple[str, str], int] = field(default_factory=dict)  # planned runs, by model and data set
+    shown_best: Mapping[Key, str] | None = None  # the bold model of each column; None: the one with the best figure
+    protocol: Sequence[str] = ()  # of the training runs, in sentences for a caption
+    incomplete: str = ""  # which runs are missing, in a sentence
     notes: Sequence[str] = ()  # what was left out, and why
     warnings: Sequence[str] = ()  # what is to be known of the data
     data: Sequence[TitledTable] = ()  # what the evaluated data are, and what models do not read of them
@@ -53,7 +58,14 @@ class Content:
 
     def grids(self) -> list[Grid]:
         """Return the main tables."""
-        return grids(self.results, averages=self.averages, comparisons=self.comparisons, failures=self.failures)
+        return grids(
+            self.results,
+            averages=self.averages,
+            comparisons=self.comparisons,
+            failures=self.failures,
+            waiting=self.waiting,
+            shown_best=self.shown_best,
+        )
 
     def verdict(self) -> list[str]:
         """Return the answer sentence by sentence; nothing where nothing says which model is better."""
@@ -65,14 +77,53 @@ class Content:
         """Return all figures."""
         return [*self.opening[:1], *self.general, *(plot for plots in self.by_dataset.values() for plot in plots)]
 
+    def caption(self, grid: Grid) -> str:
+        """Return what a table of a paper says above it: what it shows, how that was made, and what its marks mean."""
+        if not self.protocol:
+            return f"{grid.title}. {self.marks()}"
+        title = ", ".join(dict.fromkeys(column.measure.heading for column in grid.columns))
+        opening = "Partial table; what is missing stands below it. " if self.incomplete else ""
+        opening += f"{title}, mean ± standard deviation over seeds."
+        return " ".join([opening, *self.protocol, self._tested(grid)])
+
+    def _tested(self, grid: Grid) -> str:
+        """Return what bold and ≈ mean in a table, and which comparisons its p-values are adjusted over."""
+        cells = [
+            (column, cell)
+            for by_column in grid.rows.values()
+            for column, cell in zip(grid.columns, by_column, strict=True)
+        ]
+        singles = sum(cell.comparison is not None and not column.average for column, cell in cells)
+        means = sum(cell.comparison is not None and column.average for column, cell in cells)
+        if not singles:
+            return "No difference was tested."
+        comparisons = "one comparison" if singles == 1 else f"{singles} comparisons"
+        family = f"Holm over the {comparisons} with {self.reference} in this table"
+        family += f", and over the {means} of means" if means else ""
+        bold = {model for model, by_column in grid.rows.items() if any(cell.best for cell in by_column)}
+        rivals = bool(bold - {self.reference})
+        return (
+            f"≈: not significantly different from {self.reference}. Bold: significantly different from every other row "
+            f"of the column. Tests over seeds and pairs together, level {LEVEL}, p-values adjusted by {family}"
+            f"{'; between two other rows times the number of pairs of rows' if rivals else ''}.{self._few_seeds()}"
+        )
+
     def marks(self) -> str:
         """Return in short what the marks of the main tables mean."""
+        if self.shown_best is not None:
+            return (
+                f"Bold: significantly different from every other row. ≈: not significantly different from "
+                f"{self.reference} (Holm over the comparisons of a table, {LEVEL}).{self._few_seeds()}"
+            )
         return f"Bold: best. ≈: not significantly different from {self.reference} (Holm, {LEVEL}).{self._few_seeds()}"
 
     def legend(self) -> str:
         """Return what the marks of the main tables mean."""
+        bold = "the best of a column"
+        if self.shown_best is not None:
+            bold = "the best of a column, where its difference from every other row is significant"
         return (
-            "Bold: the best of a column. Correlations, accuracies and gains are multiplied by 100; several seeds are "
+            f"Bold: {bold}. Correlations, accuracies and gains are multiplied by 100; several seeds are "
             f"shown as mean ± standard deviation. ≈: not significantly different from {self.reference}, by a test over "
             f"the same examples, and over seeds where there are several; p adjusted by Holm over the table, level "
             f"{LEVEL}; a mean over data sets apart.{self._few_seeds()} Only what the report compares is tested."
@@ -86,5 +137,6 @@ class Content:
     def _few_seeds(self) -> str:
         """Return what a difference does not say where a method was trained a few times only."""
         few = any(one.scope == "runs" for one in self.comparisons)
-        said = f" With fewer than {MIN_SEEDS} seeds a difference is one of these runs, not of their methods."
+        said = f" With fewer than {MIN_SEEDS} seeds a difference is one of these runs, not of their methods"
+        said += "." if self.shown_best is None else ", and nothing is bold."
         return said if few else ""

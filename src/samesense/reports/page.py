@@ -42,6 +42,7 @@ def html_page(content: Content) -> str:
     body = joined(
         [
             element("h1", content.title),
+            element("p", content.incomplete, class_="lead") if content.incomplete else "",
             _opening(content),
             element("nav", joined(links)),
             element("p", content.legend(), class_="note"),

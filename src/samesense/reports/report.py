@@ -45,7 +45,7 @@ class Report(Shown, Content):
         return write_text(path, FORMATS[kind](self))
 
     def save_figures(self, folder: str | Path) -> list[Path]:
-        """Write every figure as SVG and PNG into a folder, and return the files."""
+        """Write every figure as SVG, PNG and PDF into a folder, and return the files."""
         return save_plots(self.plots(), Path(folder))
 
 
@@ -55,7 +55,10 @@ def _markdown(report: Report) -> str:
 
 
 def _latex(report: Report) -> str:
-    return latex_grids(report.grids(), marks=report.marks(), legend=report.legend())
+    grids = report.grids()
+    captions = [report.caption(grid) for grid in grids]
+    legend = [report.legend(), *(f"warning: {line}" for line in report.warnings if report.protocol)]
+    return latex_grids(grids, captions=captions, legend=legend, note=report.incomplete)
 
 
 def _json_lines(report: Report) -> str:

@@ -111,7 +111,7 @@ def paired_comparisons(
                 if model == reference:
                     continue
                 try:
-                    made.append(_compared(own, behind[key][reference], samples))
+                    made.append(compare_runs(own, behind[key][reference], samples))
                 except DataError as error:
                     problems.append(f"{key[1]}, {key[2]}: {model} against {reference} is undefined: {error}")
         adjusted = holm([one.p_value for one in made]) if made else []
@@ -128,8 +128,11 @@ def runs_behind(key: Key, runs: Seeds, evidence: Sequence[Evidence]) -> dict[str
     return {model: list(own.values()) for model, own in found.items()}
 
 
-def _compared(own: Sequence[Evidence], other: Sequence[Evidence], samples: int) -> Comparison:
-    """Return the comparison of two models, with the p-value not yet adjusted."""
+def compare_runs(own: Sequence[Evidence], other: Sequence[Evidence], samples: int) -> Comparison:
+    """Return the comparison of two models by all their runs, with the p-value not yet adjusted.
+
+    DataError if they were evaluated on different examples, or against different labels.
+    """
     own, other = in_seed_order(own), in_seed_order(other)
     values, labels = aligned([*own, *other])
     first, second = values[: len(own)], values[len(own) :]

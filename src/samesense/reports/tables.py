@@ -66,6 +66,9 @@ _SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "[": "{[}",  # at the start of a row it would be an option of the rule or line end above
+    "]": "{]}",
+    "*": "{*}",  # as "[" is
     "±": r"$\pm$",
     AS_GOOD: r"$\approx$",
 }
@@ -124,20 +127,21 @@ def markdown_opening(ranking: Ranking, lines: Sequence[str]) -> str:
     return "\n\n".join([" ".join(map(plain, lines)), markdown(header, rows, numeric=numeric)])
 
 
-def latex_grids(grids: Sequence[Grid], *, marks: str, legend: str) -> str:
+def latex_grids(grids: Sequence[Grid], *, captions: Sequence[str], legend: Sequence[str], note: str = "") -> str:
     """Return the tables in LaTeX, for a document that loads booktabs.
 
-    ``marks`` stands in each caption, after the title; ``legend`` says the same at length, as a comment above the
-    tables.
+    Each grid has a caption; the lines of ``legend`` stand as comments above the tables, and ``note`` below each table.
     """
-    return "\n\n".join([f"% {one_line(legend)}", *(_latex_grid(grid, marks) for grid in grids)]) + "\n"
+    comments = "\n".join(f"% {one_line(line)}" for line in legend)
+    tables = [_latex_grid(grid, caption, note) for grid, caption in zip(grids, captions, strict=True)]
+    return "\n\n".join([comments, *tables]) + "\n"
 
 
-def _latex_grid(grid: Grid, marks: str) -> str:
+def _latex_grid(grid: Grid, caption: str, note: str) -> str:
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{escape(grid.title)}. {escape(marks)}}}",
+        rf"\caption{{{escape(caption)}}}",
         rf"\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
         r"\toprule",
         " & ".join(["model", *(escape(column.label) for column in grid.columns)]) + r" \\",
@@ -152,9 +156,11 @@ def _latex_grid(grid: Grid, marks: str) -> str:
             text = rf"\textbf{{{text}}}" if cell.best else text
             row.append(text + (r"$^{\approx}$" if cell.as_good else ""))
         lines.append(" & ".join(row) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
+    below = [rf"\par\smallskip\emph{{{escape(note)}}}"] if note else []
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *below, r"\end{table}"])
 
 
 def escape(text: str) -> str:
     """Return text on one line in which LaTeX sees no command."""
-    return "".join(_SPECIAL.get(sign, sign) for sign in one_line(text))
+    signs = "".join(_SPECIAL.get(sign, sign) for sign in one_line(text))
+    return signs.replace("--", "-{}-").replace("--", "-{}-")  # which would be set as one dash

@@ -8,10 +8,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from samesense.errors import ConfigError
-from samesense.recipes.settings import as_config_error, check_known, read_toml
+from samesense.recipes.settings import as_config_error, read_toml
+from samesense.recipes.sweep.data_entry import DataEntry, Table
 from samesense.types import Precision
 
 LAYERS = "layers"
@@ -24,75 +25,15 @@ STARTING = ("model", LAYERS, "pooling", "first", "prompt")
 """Settings of a variant that decide from which model it starts, and how that makes vectors."""
 
 _PLACE = re.compile(r"\$\{(\w+)\}")
-_HOLD = re.compile(r"hold (0?\.\d+)")
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, given: Any) -> Any:
-        check_known(given if isinstance(given, dict) else (), cls.model_fields)
-        return given
-
-
-class TestSource(_Table):
-    """A test set whose columns are not those of the data set it belongs to."""
-
-    source: str
-    columns: str
-
-
-class DataEntry(_Table):
-    """One data set: a model is trained on ``train``, selected on ``dev`` and evaluated on each test set.
-
-    ``dev`` is a source of its own, ``"hold 0.1"`` (a tenth of the training pairs, no sentence on both sides) or
-    ``"none"``. ``test`` is one source, or several by name. A number of rows takes a fixed random part of that size.
-    """
-
-    name: str = Field(min_length=1)
-    train: str
-    dev: str = "hold 0.1"
-    test: str | dict[str, str | TestSource]
-    train_rows: int | None = Field(None, ge=2)
-    dev_rows: int | None = Field(None, ge=2)
-    test_rows: int | None = Field(None, ge=2)
-    columns: str | None = None
-    label_order: str | None = None
-    label_range: tuple[float, float] | None = None
-    drop_bad_rows: bool = False
-    settings: dict[str, Any] = {}
-
-    @field_validator("dev")
-    @classmethod
-    def _share(cls, dev: str) -> str:
-        if dev.split()[:1] == ["hold"] and not _HOLD.fullmatch(dev):
-            raise ConfigError(
-                'dev holds out a share of the training pairs below 1, as in dev = "hold 0.1" for a tenth; received '
-                f"{dev!r}."
-            )
-        return dev
-
-    def tests(self) -> dict[str, str | TestSource]:
-        """Return the test sources by the name that tables give them."""
-        if isinstance(self.test, str):
-            return {self.name: self.test}
-        return {f"{self.name}/{name}": source for name, source in self.test.items()}
-
-    def held_out(self) -> float | None:
-        """Return the share of the training pairs that selects, or ``None`` if none is held out."""
-        match = _HOLD.fullmatch(self.dev)
-        return float(match[1]) if match else None
-
-
-class Variant(_Table):
+class Variant(Table):
     """One combination of settings, and the data sets that it is run on."""
 
     name: str
     settings: dict[str, Any]
     data: tuple[str, ...]
-    tune: dict[str, list[Any]] = {}
+    tune: dict[str, list[Any]] = Field(default_factory=dict)
 
     def tried(self) -> list[Variant]:
         """Return the variant with every combination of what is tuned."""
@@ -106,7 +47,7 @@ Untrained = Literal["none", "mean", "whiten"]
 """How a start that is evaluated untrained is standardized."""
 
 
-class Start(_Table):
+class Start(Table):
     """A start that is evaluated untrained, and the variants that begin from it."""
 
     name: str
@@ -115,7 +56,7 @@ class Start(_Table):
     variants: tuple[Variant, ...]
 
 
-class SweepFile(_Table):
+class SweepFile(Table):
     """Content of the file. A variant is one case with one combination of the grid; each is run on each data set.
 
     Of what is tuned, every combination is tried with the first seed; all seeds are run with the one best on dev.
@@ -126,11 +67,12 @@ class SweepFile(_Table):
     keep: Literal["none", "best", "all"] = "none"
     start: bool | tuple[Untrained, ...] = False
     against: str | None = None
+    untrainable: Literal["refuse", "skip"] = "refuse"
     test_precision: Precision = "float32"
     rows_seed: int = Field(0, ge=0)
-    base: dict[str, Any] = {}
-    grid: dict[str, list[Any]] = {}
-    tune: dict[str, list[Any]] = {}
+    base: dict[str, Any] = Field(default_factory=dict)
+    grid: dict[str, list[Any]] = Field(default_factory=dict)
+    tune: dict[str, list[Any]] = Field(default_factory=dict)
     case: tuple[dict[str, Any], ...] = ()
     data: tuple[DataEntry, ...] = Field(min_length=1)
 
@@ -200,6 +142,10 @@ class SweepFile(_Table):
     def reference(self) -> str:
         """What the others are compared with: as the file says, else the first variant."""
         return self.against or self.variants()[0].name
+
+    def sources(self) -> list[str]:
+        """Return every source of data that the file names."""
+        return [source for entry in self.data for source in entry.sources()]
 
     def starts(self) -> list[Start]:
         """Return each start that is evaluated untrained: one for all variants that begin from the same model."""

@@ -40,6 +40,7 @@ class CellResults:
     run: Run | None  # its training, if it was trained
     outcome: dict[str, Any]  # how the training ended
     made: dict[str, str]  # versions of the libraries by name, and the arithmetic in which it was trained
+    summary: Sequence[str] = ()  # what the training made of its data, in lines
 
     @property
     def status(self) -> str:
@@ -76,6 +77,8 @@ class PlanRecord(Record):
 
     cells: list[PlannedCell]
     tuning: list[TriedCell] = Field(default_factory=list)
+    dev: dict[str, str]
+    skipped: list[str]
 
 
 def read_plan(output: Path) -> dict[str, Any]:
@@ -140,9 +143,8 @@ def _left(
     made = dict(kept.get("versions", {}))
     if "precision" in kept:
         made[ARITHMETIC] = kept["precision"][0]
-    return CellResults(
-        entry, found, results, _evidence(folder, entry, found, pairs), run, kept.get("outcome", {}), made
-    )
+    evidence = _evidence(folder, entry, found, pairs)
+    return CellResults(entry, found, results, evidence, run, kept.get("outcome", {}), made, kept.get("summary", []))
 
 
 def _read_pairs(path: Path, name: str) -> tuple[list[Pair], npt.NDArray[np.float64]]:

@@ -14,7 +14,8 @@ from samesense.errors import ConfigError, DataError
 from samesense.hashes import json_hash
 from samesense.recipes.methods import Method, method_named
 from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.sweep.file import LAYERS, METHOD, DataEntry, Start, SweepFile, Variant
+from samesense.recipes.sweep.data_entry import DataEntry
+from samesense.recipes.sweep.file import LAYERS, METHOD, Start, SweepFile, Variant
 from samesense.recipes.sweep.identity import deciding, fingerprint_of
 from samesense.recipes.sweep.splits import Splits, how_of, read_splits
 
@@ -70,6 +71,8 @@ class Plan:
     tuning: list[Cell]  # run first; of each variant that is tuned, the best on dev says how its cells are run
     chosen: Choices  # what was chosen so
     warnings: list[str]  # what is to be known of the data
+    # why a variant cannot be trained on a data set, by the names of both; it has no cells
+    skipped: dict[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def every(self) -> list[Cell]:
@@ -95,9 +98,7 @@ def make_plan(file: SweepFile) -> Plan:
     plan = Plan(file, [], {}, {}, [], {}, [])
     plan.cells.extend(_cells(plan))
     plan.tuning.extend(_tuning(plan))
-    for cell in [*plan.cells, *plan.tuning]:
-        if cell.seed == file.seeds[0]:
-            _check_fits(plan, cell)
+    _leave_out_untrainable(plan)
     _check_distinct([*plan.cells, *plan.tuning])
     entries = {entry.name: entry for entry in file.data}
     found = (splits.warnings(entries[name]) for (name, _), splits in plan.splits.items())
@@ -119,7 +120,8 @@ def _cells(plan: Plan) -> Iterator[Cell]:
             yield _start(plan, entry, start, beginning)
     for seed, entry, variant in product(file.seeds, file.data, variants):
         choice = plan.chosen.get((variant.name, entry.name)) if variant.tune else {}
-        if entry.name in variant.data and choice is not None:
+        skipped = (variant.name, entry.name) in plan.skipped
+        if entry.name in variant.data and choice is not None and not skipped:
             own = variant.model_copy(update={"settings": {**variant.settings, **choice}})
             yield _cell(plan, entry, own, seed)
 
@@ -240,11 +242,34 @@ def _reading(method: Method, settings: EncoderSettings | None) -> str:
     return json.dumps([method.name, *(getattr(settings, name, None) for name in method.reading)])
 
 
-def _check_fits(plan: Plan, cell: Cell) -> None:
-    """Raise if the data do not fit the settings."""
-    try:
-        cell.method.check(plan.splits_of(cell).train, cell.settings)
-    except DataError as error:
+def _leave_out_untrainable(plan: Plan) -> None:
+    """Take the cells out of a plan that cannot be trained on their data, where the file says so.
+
+    Raises:
+        DataError: which names every such variant and data set, and the option that settles it, unless the file has
+            ``untrainable = "skip"``; also if no other cell is left.
+    """
+    problems: dict[tuple[str, str], DataError] = {}
+    for cell in [*plan.cells, *plan.tuning]:
+        if cell.seed == plan.file.seeds[0]:
+            try:
+                cell.method.check(plan.splits_of(cell).train, cell.settings)
+            except DataError as error:
+                problems.setdefault((cell.tried_for or cell.variant, cell.dataset), error)
+    if not problems:
+        return
+    plan.skipped.update({key: str(error) for key, error in problems.items()})
+    trained = [cell for cell in [*plan.cells, *plan.tuning] if cell.seed is not None and not _is_skipped(plan, cell)]
+    if plan.file.untrainable == "refuse" or not trained:
+        (variant, dataset), first = next(iter(problems.items()))
+        more = "".join(f" The same holds for {other_set}, {other}." for other, other_set in list(problems)[1:])
         raise DataError(
-            f"{cell.name}: {error} To leave this data set out for these settings, write a case with data = [...]."
-        ) from error
+            f"{dataset}, {variant}: {first}{more} To leave a data set out for some settings, write a case with "
+            'data = [...]; to run the others without what cannot be trained, write untrainable = "skip".'
+        ) from first
+    plan.cells[:] = [cell for cell in plan.cells if not _is_skipped(plan, cell)]
+    plan.tuning[:] = [cell for cell in plan.tuning if not _is_skipped(plan, cell)]
+
+
+def _is_skipped(plan: Plan, cell: Cell) -> bool:
+    return (cell.tried_for or cell.variant, cell.dataset) in plan.skipped

@@ -9,13 +9,24 @@ from pathlib import Path
 from samesense.errors import DataError, MissingExtraError
 from samesense.evaluation.run import EvaluatedModel, Failure
 from samesense.files import write_json_lines, write_text
+from samesense.recipes.sweep.completeness import (
+    CONTINUE,
+    describe_failures,
+    describe_incomplete,
+    incomplete_tests,
+    list_waiting,
+    waiting_runs,
+)
 from samesense.recipes.sweep.file import LAYERS
 from samesense.recipes.sweep.gather import CellResults, Tried, gather, read_plan, rows, settings_of, tried
 from samesense.recipes.sweep.plan import slug
+from samesense.recipes.sweep.protocol import protocol_sentences
 from samesense.reports.figures.curves import Curve
 from samesense.reports.figures.plot import Plot, Style, need_matplotlib
-from samesense.reports.illustrate import distributions, model_styles
+from samesense.reports.figures.seeds import seed_figures
+from samesense.reports.illustrate import distributions, model_styles, stem
 from samesense.reports.report import Report
+from samesense.reports.shown import shown_best
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import rank
 from samesense.reports.store import Run
@@ -26,10 +37,15 @@ from samesense.results import plain
 Curves = dict[str, dict[str, dict[int, Curve]]]
 
 
-def write_report(output: Path) -> tuple[str, list[Path]]:
+def write_report(output: Path, *, latex: Path | None = None, figures: Path | None = None) -> tuple[str, list[Path]]:
     """Write ``results.jsonl``, ``tables.md``, ``comparisons.jsonl`` and, with matplotlib, ``report.html``.
 
     Cells that are not finished are named and have no figure. Returned are the tables in Markdown, and the files.
+
+    Args:
+        output: folder of the sweep.
+        latex: file for the tables in LaTeX.
+        figures: folder for the figures, which need matplotlib.
     """
     cells = gather(output)
     plan = read_plan(output)
@@ -47,9 +63,11 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
         problems.append(f"Not in {ranking.on}, since a test set or seed is missing: {'; '.join(ranking.unranked)}")
     comparisons = [*(() if ranking is None else ranking.of_means), *comparisons]
     tuning = tried(output)
+    incomplete = describe_incomplete(cells, tuning)
     left_out = {
-        "Failed": _failed(cells, tuning),
-        "Not run": _not_run(cells, tuning),
+        "Failed": describe_failures(cells, tuning),
+        "Not run": list_waiting(cells, tuning),
+        "Left out": plan["skipped"],
         "Not compared": problems,
         "Not made alike": _unlike(cells),
     }
@@ -63,31 +81,40 @@ def write_report(output: Path) -> tuple[str, list[Path]]:
         against=plan["against"],
         ranking=ranking,
         failures=_failures(cells),
+        waiting=waiting_runs(cells),
+        shown_best=shown_best(evidence, results, comparisons, ranking, incomplete=incomplete_tests(cells, tuning)),
+        protocol=protocol_sentences(cells, tuning, plan["dev"], plan["skipped"]),
+        incomplete=incomplete,
         notes=[f"failed: {line}" if title == "Failed" else line for title, own in left_out.items() for line in own],
         warnings=plan["warnings"],
         tables=_more_tables(cells, tuning),
         environment={what: " / ".join(values) for what, values in _made(cells).items()},
     )
-    text = _tables(report, left_out)
+    text = _tables(report, left_out, f"{incomplete} {CONTINUE}" if incomplete else "")
     written = [
         write_json_lines(output / "results.jsonl", rows(cells)),
         write_json_lines(
             output / "comparisons.jsonl", ({**vars(one), "significant": one.finding} for one in comparisons)
         ),
         write_text(output / "tables.md", text),
+        *([] if latex is None else [report.save(latex, "tex")]),
     ]
     try:
         need_matplotlib()
     except MissingExtraError as error:
+        if figures is not None:
+            raise
         return f"{text}\nThere is no report.html: {error}\n", written
     styles = model_styles([str(cell.entry["variant"]) for cell in cells])
-    figures = _figures(cells, list(plan["grid"]), plan["against"], styles)
-    report = replace(report, general=figures, by_dataset=distributions(evidence, styles))
-    return text, [*written, report.save(output / "report.html")]
+    plots = _figures(cells, list(plan["grid"]), plan["against"], styles)
+    report = replace(report, general=plots, by_dataset=distributions(evidence, styles))
+    written.append(report.save(output / "report.html"))
+    return text, [*written, *([] if figures is None else report.save_figures(figures))]
 
 
-def _tables(report: Report, left_out: Mapping[str, Sequence[str]]) -> str:
-    parts = [f"{' '.join(map(plain, report.verdict()))}\n"] if report.ranking is not None else []
+def _tables(report: Report, left_out: Mapping[str, Sequence[str]], incomplete: str) -> str:
+    parts = [f"{plain(incomplete)}\n"] if incomplete else []
+    parts += [f"{' '.join(map(plain, report.verdict()))}\n"] if report.ranking is not None else []
     if report.results:
         parts.append(markdown_grids(report.grids()))
     if report.comparisons:
@@ -118,7 +145,17 @@ def _more_tables(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[
     """Return what was tried, and how soon the variants get to each other's scores."""
     timed = {dataset: steps_to_scores(curves) for dataset, curves in _curves(cells).items()}
     tried_first = [_tried_table(tuning)] if tuning else []
-    return [*tried_first, *(steps_table(found, dataset) for dataset, found in timed.items() if found)]
+    steps = [steps_table(found, dataset) for dataset, found in timed.items() if found]
+    return [*tried_first, *_label_use(cells), *steps]
+
+
+def _label_use(cells: Sequence[CellResults]) -> list[TitledTable]:
+    """Return what each variant made of the labels of each data set."""
+    lines = {
+        (str(cell.entry["dataset"]), str(cell.entry["variant"])): cell.summary[0] for cell in cells if cell.summary
+    }
+    table_rows = [[dataset, variant, line] for (dataset, variant), line in lines.items()]
+    return [TitledTable("Trained on", ["data set", "variant", "examples"], table_rows, numeric=())] if lines else []
 
 
 def _ran(cells: Sequence[CellResults]) -> list[EvaluatedModel]:
@@ -172,7 +209,27 @@ def _figures(
             # the manifest of the run knows a cut start by its folder
             own = {**cell.run.settings, "model": cell.record["start"], LAYERS: cell.record["layers"]}
             runs.setdefault(str(cell.entry["dataset"]), []).append(replace(cell.run, settings=own))
-    return [*plots, *setting_figures(runs, grid)]
+    return [*plots, *_seed_plots(cells, styles), *setting_figures(runs, grid)]
+
+
+def _seed_plots(cells: Sequence[CellResults], styles: Mapping[str, Style]) -> list[Plot]:
+    """Return for each test set a figure of what every seed of each variant has."""
+    values: dict[str, dict[str, list[float]]] = {}
+    for cell in cells:
+        for result in cell.results:
+            if (result.metric, result.subset) == ("spearman", "all"):
+                variants = values.setdefault(result.dataset, {})
+                variants.setdefault(str(cell.entry["variant"]), []).append(100 * result.value)
+    return [
+        seed_figures(
+            variants,
+            styles=styles,
+            score=f"Spearman x100 on {dataset}",
+            name=stem("seeds", dataset),
+            caption=f"{dataset}: Spearman of every seed; the bar is the mean, the line one standard deviation.",
+        )
+        for dataset, variants in values.items()
+    ]
 
 
 def _curves(cells: Sequence[CellResults]) -> Curves:
@@ -197,30 +254,6 @@ def _failures(cells: Sequence[CellResults]) -> list[Failure]:
         for task, name in tasks
         if name in cell.record["rows"]["tests"]
     ]  # fmt: skip
-
-
-def _failed(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[str]:
-    """Return a line about each run that failed, those that were tried first."""
-    lines = [f"{one.dataset}, {one.variant}: {one.settings}: {one.error}" for one in tuning if one.status == "failed"]
-    for cell in cells:
-        if cell.status == "failed":
-            seed = "" if cell.entry["seed"] is None else f", seed {cell.entry['seed']}"
-            lines.append(f"{cell.entry['dataset']}, {cell.entry['variant']}{seed}: {cell.error}")
-    return lines
-
-
-def _not_run(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[str]:
-    """Return a line about every variant and data set of which something is neither finished nor failed."""
-    seeds: dict[str, list[str]] = {}
-    for cell in cells:
-        if cell.status not in ("finished", "failed"):
-            own = seeds.setdefault(f"{cell.entry['dataset']}, {cell.entry['variant']}", [])
-            own += [] if cell.entry["seed"] is None else [str(cell.entry["seed"])]
-    waiting = [one for one in tuning if one.status not in ("finished", "failed")]
-    names = dict.fromkeys(f"{one.dataset}, {one.variant}" for one in waiting)
-    return [f"{name}: not tuned yet" for name in names] + [
-        f"{name}{', seed ' * bool(own)}{', '.join(own)}: not run yet" for name, own in seeds.items()
-    ]
 
 
 def _made(cells: Sequence[CellResults]) -> dict[str, list[str]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,16 +14,15 @@ from typing import Any
 
 from samesense.data import PairData
 from samesense.errors import ConfigError, OutputError, SamesenseError
-from samesense.execution.progress import clock_time, progress_bar
+from samesense.execution.progress import progress_bar
 from samesense.execution.unread import Unread, note
 from samesense.files import is_empty, only_writer, write_json, write_json_lines
 from samesense.places import check_folder
-from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record, record, status_of, with_cut_start
+from samesense.recipes.sweep.cell import CellJob, read_record, record, status_of, with_cut_start
+from samesense.recipes.sweep.pace import RunBudget, RunClock, check_max_runs, describe_progress
 from samesense.recipes.sweep.plan import Cell, Plan, with_chosen
 from samesense.recipes.sweep.workers import Jobs, Places, check_jobs, run_cells
-from samesense.reports import read_results
 from samesense.reports.store import read_run
-from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
 
@@ -49,26 +47,38 @@ def describe(plan: Plan) -> Iterator[str]:
         kind = f" ({splits.train.kind})" if isinstance(splits.train, PairData) else ""
         yield f"{name}: train {len(splits.train)}{f', {sizes}' if sizes else ''}{kind}"
     yield from (f"warning: {warning}" for warning in plan.warnings)
+    yield from (f"left out: {dataset}, {variant}: {why}" for (variant, dataset), why in plan.skipped.items())
 
 
-def run(plan: Plan, output: Path, *, jobs: Jobs = 1, datasets: str | Sequence[str] | None = None) -> SweepOutput:
+def run(
+    plan: Plan,
+    output: Path,
+    *,
+    jobs: Jobs = 1,
+    datasets: str | Sequence[str] | None = None,
+    max_runs: int | None = None,
+) -> SweepOutput:
     """Run every cell that is not finished; of some ``datasets`` alone, where they are named.
+
+    ``max_runs`` is how many are run at most by this call; the next one goes on.
 
     A failed cell is recorded, and tried again by the next call. The first Ctrl-C lets the running cells write a
     checkpoint. With ``jobs`` of 1 they run in this process, else in one of its own each; see
     :class:`samesense.recipes.sweep.workers.Places`.
     """
     check_jobs(jobs)
+    check_max_runs(max_runs)
     check_output(output)
     wanted = datasets_of(plan, datasets)
     places = Places(jobs)
     with only_writer(output):
         begin(plan, output)
         _say_gone(plan, wanted, output)
-        interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, wanted, output, places)
-        if not interrupted:
+        budget = RunBudget(max_runs)
+        interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, wanted, output, places, budget)
+        if not interrupted and not budget.is_spent:
             plan = settled(plan, wanted, output)
-            interrupted = _run_cells(plan, plan.cells, wanted, output, places)
+            interrupted = _run_cells(plan, plan.cells, wanted, output, places, budget)
     note(_unread(plan, wanted, output), places)
     states = [status_of(cell.folder(output)) for cell in plan.every if cell.dataset in wanted]
     finished, failed = states.count("finished"), states.count("failed")
@@ -136,18 +146,26 @@ def settled(plan: Plan, datasets: set[str], output: Path) -> Plan:
     return made
 
 
-def _run_cells(plan: Plan, every: Sequence[Cell], datasets: set[str], output: Path, places: Places) -> bool:
-    """Run what is not finished of some data sets; returns whether that was interrupted."""
+def _run_cells(
+    plan: Plan, every: Sequence[Cell], datasets: set[str], output: Path, places: Places, budget: RunBudget
+) -> bool:
+    """Run what is not finished of some data sets, within the budget; returns whether that was interrupted."""
     cells = [cell for cell in every if cell.dataset in datasets]
-    waiting = [cell for cell in cells if status_of(cell.folder(output)) != "finished"]
+    unfinished = [cell for cell in cells if status_of(cell.folder(output)) != "finished"]
+    waiting = budget.take(unfinished)
     what = "runs" if every is plan.cells else "runs to choose by"
-    logger.info(f"{len(cells)} {what}, {len(cells) - len(waiting)} of them finished")
-    clock = _Clock(len(waiting))
+    later = f"; {len(waiting)} of the others now, as max_runs asks" if len(waiting) < len(unfinished) else ""
+    logger.info(f"{len(cells)} {what}, {len(cells) - len(unfinished)} of them finished{later}")
+    clock = RunClock(len(waiting))
     cell_jobs = _jobs(waiting, plan, output)
     interrupted = False
     try:
-        with progress_bar("sweep", "run", len(cells), initial=len(cells) - len(waiting)) as bar:
-            for job, status in run_cells(cell_jobs, places, lambda running: bar.set_postfix(_how_far(running))):
+        with progress_bar("sweep", "run", len(cells), initial=len(cells) - len(unfinished)) as bar:
+
+            def show(running: Sequence[CellJob]) -> None:
+                bar.set_postfix(describe_progress(running))
+
+            for job, status in run_cells(cell_jobs, places, show):
                 if status == "interrupted":
                     interrupted = True
                     continue
@@ -166,6 +184,8 @@ def begin(plan: Plan, output: Path) -> None:
         "against": plan.file.reference,
         "grid": plan.file.grid,
         "warnings": plan.warnings,
+        "skipped": [f"{dataset}, {variant}: {why}" for (variant, dataset), why in plan.skipped.items()],
+        "dev": {entry.name: _dev_origin(entry.dev) for entry in plan.file.data},
         "tuning": [
             {
                 "variant": c.tried_for,
@@ -187,6 +207,11 @@ def begin(plan: Plan, output: Path) -> None:
     write_json(output / PLAN, content, sync=True)
 
 
+def _dev_origin(dev: str) -> str:
+    """Return ``dev`` of a data set without the path of a source."""
+    return dev if dev == "none" or dev.startswith("hold ") else "source"
+
+
 def _write_pairs(path: Path, data: PairData) -> None:
     if not path.is_file():
         rows = zip(data.sentences1, data.sentences2, data.labels, strict=True)
@@ -204,42 +229,6 @@ def _jobs(cells: Sequence[Cell], plan: Plan, output: Path) -> Iterator[CellJob]:
             record(job, "failed", error=str(error))
             continue
         yield job
-
-
-def _how_far(running: Sequence[CellJob]) -> dict[str, str]:
-    """Return the last step that each of the running cells has logged, and its last score on dev."""
-    steps = [step for job in running if (step := _last_step(job.folder)) is not None]
-    return {"at step": " and ".join(steps)} if steps else {}
-
-
-def _last_step(folder: Path) -> str | None:
-    if not (folder / manifest.FILE).is_file():  # it is still loading
-        return None
-    run = read_run(folder)
-    step = max((curve.steps[-1] for curve in (run.curve, run.losses) if curve is not None), default=None)
-    dev = "" if run.curve is None else f" (dev {100 * run.curve.values[-1]:.2f})"
-    return None if step is None else f"{step:.0f}{dev}"
-
-
-class _Clock:
-    """Logs how each cell ended, and how long the rest may take."""
-
-    def __init__(self, cells: int) -> None:
-        self.cells, self.done = cells, 0
-        self.started = time.perf_counter()
-
-    def tell(self, job: CellJob, status: str) -> None:
-        self.done += 1
-        spent = time.perf_counter() - self.started
-        left = spent / self.done * (self.cells - self.done)
-        how = read_record(job.folder)["error"].splitlines()[-1] if status == "failed" else _figures(job)
-        logger.info(f"{self.done} of {self.cells}: {job.cell.name}: {how}; about {clock_time(left)} left")
-
-
-def _figures(job: CellJob) -> str:
-    found = read_results(job.folder / RESULTS)
-    shown = [row for row in found if (row.metric, row.subset) == ("spearman", "all")]
-    return ", ".join(f"{row.dataset} {100 * row.value:.2f}" for row in shown)
 
 
 def _forget(plan: Plan, output: Path, dataset: str) -> None:

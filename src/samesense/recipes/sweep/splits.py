@@ -10,12 +10,14 @@ from samesense.data import PairData, examine, read_pairs
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
 from samesense.data.benchmarks.find import known_split
 from samesense.data.examples import Examples, drawn_from
+from samesense.data.formats.naming import distinct_names
+from samesense.data.formats.options import table_options
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.dev_part import hold_out_pairs
 from samesense.recipes.methods import METHODS, Method
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.sweep.file import DataEntry, TestSource
+from samesense.recipes.sweep.data_entry import DataEntry, TestSource
 
 Rows = TypeVar("Rows", bound=Examples)
 
@@ -32,10 +34,20 @@ class Splits:
         """Return the data of evaluation: dev, if there are some, and each test set."""
         return {**({} if self.dev is None else {"dev": self.dev}), **self.tests}
 
+    def _named_by_role(self) -> dict[str, PairData]:
+        """Return the data of evaluation by their role and file: a test set may have the name of the training's."""
+        others = self.others()
+        every = [self.train, *others.values()]
+        names = distinct_names([data.name for data in every], [data.source for data in every])[1:]
+        roles = ["dev" if data is self.dev else f"test {name}" for name, data in others.items()]
+        named = zip(roles, names, others.values(), strict=True)
+        return {f"{role} ({name})": data for role, name, data in named}
+
     def warnings(self, entry: DataEntry) -> Iterator[str]:
         """Yield what is to be known of the data of an entry: pairs that leak, and tests that are not as published."""
         if isinstance(self.train, PairData):
-            yield from (f"{entry.name}: {warning}" for warning in examine(self.train, against=self.others()).warnings)
+            report = examine(self.train, against=self._named_by_role())
+            yield from (f"{entry.name}: {warning}" for warning in report.warnings)
         known = {name: split for name, test in self.tests.items() if (split := known_split(test.source))}
         differing = {name: found for name, split in known.items() if (found := remarks(*split, self.tests[name])[1])}
         if entry.test_rows is not None and differing:
@@ -60,7 +72,8 @@ def read_splits(
     ``seed`` decides which rows are held out and taken; ``method`` and ``settings`` how the data are read.
     """
     how = how_of(entry) if method is METHODS["cosent"] else Reading()
-    train = method.read([entry.train], settings or method.settings(), how)
+    with table_options(entry.table_options()):
+        train = method.read([entry.train], settings or method.settings(), how)
     share = entry.held_out()
     dev: PairData | None = None
     if share is not None:
@@ -93,9 +106,11 @@ def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
 
 def _read(entry: DataEntry, source: str | TestSource) -> PairData:
     how = how_of(entry)
+    options = entry.options_of(source)
     if isinstance(source, TestSource):
-        how, source = replace(how, columns=source.columns), source.source
-    return read_pairs(source, **vars(how.for_evaluation(source)))
+        how, source = replace(how, columns=source.columns or how.columns), source.source
+    with table_options(options):
+        return read_pairs(source, **vars(how.for_evaluation(source)))
 
 
 def how_of(entry: DataEntry) -> Reading:

@@ -1,4 +1,4 @@
-"""A finished figure: as SVG for a page, and as SVG and PNG files; and the colours, markers and hatches of all figures.
+"""A finished figure: as SVG for a page, as SVG, PNG and PDF files; and the colours, markers and hatches of all figures.
 
 These are told apart by the colour-blind, in print, on light and on dark ground. A figure is drawn once, in the light
 colours below. Each of them occurs nowhere else, so that a page can put a CSS variable in its place and follow the
@@ -99,6 +99,7 @@ _STYLE: dict[str, Any] = {
     "legend.facecolor": GROUND,
     "legend.edgecolor": GRID,
     "legend.framealpha": 1.0,
+    "pdf.fonttype": 42,  # TrueType: publishers refuse Type 3
     "svg.fonttype": "none",
     "svg.hashsalt": "samesense",
     "text.color": INK,
@@ -192,12 +193,12 @@ def inline_svg(plot: Plot, prefix: str) -> str:
 
 
 def save_plots(plots: Sequence[Plot], folder: Path) -> list[Path]:
-    """Write every figure as SVG and as PNG (200 dots an inch), in the light colours."""
+    """Write every figure as SVG, as PNG (200 dots an inch) and as PDF, in the light colours."""
     return [save_plot(plot, folder / f"{plot.name}{kind}") for plot in plots for kind in WRITTEN]
 
 
 def save_plot(plot: Plot, path: Path) -> Path:
-    """Write a figure to one file, as its suffix says: .svg, or .png with 200 dots an inch.
+    """Write a figure to one file, as its suffix says: .svg, .pdf, or .png with 200 dots an inch.
 
     ConfigError if the suffix is another.
     """
@@ -220,5 +221,19 @@ def _png_bytes(plot: Plot) -> bytes:
     return stream.getvalue()
 
 
-WRITTEN: dict[str, Callable[[Plot], bytes]] = {".svg": lambda plot: svg_text(plot).encode(), ".png": _png_bytes}
+def _pdf_bytes(plot: Plot) -> bytes:
+    """Return the figure as PDF, with its fonts inside and without a date: the same for the same figure."""
+    stream = io.BytesIO()
+    with styled():
+        _settle(plot.figure)
+        metadata = {"CreationDate": None, "Creator": None, "Producer": None}
+        plot.figure.savefig(stream, format="pdf", metadata=metadata)
+    return stream.getvalue()
+
+
+WRITTEN: dict[str, Callable[[Plot], bytes]] = {
+    ".svg": lambda plot: svg_text(plot).encode(),
+    ".png": _png_bytes,
+    ".pdf": _pdf_bytes,
+}
 """What a figure is written as, by the suffix of its file."""

@@ -1,0 +1,104 @@
+"""One data set of a sweep: its sources, how they are read, and what is taken of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from samesense.data.formats.options import OPTIONS, Header, Quoting, TableOptions
+from samesense.errors import ConfigError
+from samesense.recipes.settings import check_known
+
+_HOLD = re.compile(r"hold (0?\.\d+)")
+
+
+class Table(BaseModel):
+    """A table of the file of a sweep: unknown keys are refused with the nearest known one."""
+
+    model_config = ConfigDict(frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        check_known(given if isinstance(given, dict) else (), cls.model_fields)
+        return given
+
+
+class ReadingKeys(Table):
+    """How the files of a data set are read, by the names of the flags; ``None`` leaves it to the rules."""
+
+    columns: str | None = None
+    quoting: Quoting | None = None
+    delimiter: str | None = None
+    header: Header | bool | None = None
+    encoding: str | None = None
+
+    @model_validator(mode="after")
+    def _checked(self) -> ReadingKeys:
+        self.table_options()
+        return self
+
+    def table_options(self) -> TableOptions:
+        """Return how text files and tables are read; ConfigError if an option is none."""
+        return TableOptions(**{name: getattr(self, name) for name in OPTIONS})
+
+
+class TestSource(ReadingKeys):
+    """A test set that is read otherwise than the data set it belongs to; what it does not say is as there."""
+
+    source: str
+
+
+class DataEntry(ReadingKeys):
+    """One data set: a model is trained on ``train``, selected on ``dev`` and evaluated on each test set.
+
+    ``dev`` is a source of its own, ``"hold 0.1"`` (a tenth of the training pairs, no sentence on both sides) or
+    ``"none"``. ``test`` is one source, or several by name. A number of rows takes a fixed random part of that size.
+    """
+
+    name: str = Field(min_length=1)
+    train: str
+    dev: str = "hold 0.1"
+    test: str | dict[str, str | TestSource]
+    train_rows: int | None = Field(None, ge=2)
+    dev_rows: int | None = Field(None, ge=2)
+    test_rows: int | None = Field(None, ge=2)
+    label_order: str | None = None
+    label_range: tuple[float, float] | None = None
+    drop_bad_rows: bool = False
+    settings: dict[str, Any] = {}
+
+    @field_validator("dev")
+    @classmethod
+    def _share(cls, dev: str) -> str:
+        if dev.split()[:1] == ["hold"] and not _HOLD.fullmatch(dev):
+            raise ConfigError(
+                'dev holds out a share of the training pairs below 1, as in dev = "hold 0.1" for a tenth; received '
+                f"{dev!r}."
+            )
+        return dev
+
+    def tests(self) -> dict[str, str | TestSource]:
+        """Return the test sources by the name that tables give them."""
+        if isinstance(self.test, str):
+            return {self.name: self.test}
+        return {f"{self.name}/{name}": source for name, source in self.test.items()}
+
+    def sources(self) -> list[str]:
+        """Return the sources of training, of selection if there is one, and of the tests."""
+        tests = [test if isinstance(test, str) else test.source for test in self.tests().values()]
+        dev = [self.dev] if self.held_out() is None and self.dev != "none" else []
+        return [self.train, *dev, *tests]
+
+    def options_of(self, test: str | TestSource) -> TableOptions:
+        """Return how a test set is read: as it says, else as the data set says."""
+        options = vars(self.table_options())
+        stated = {} if isinstance(test, str) else vars(test.table_options())
+        return TableOptions(**{**options, **{name: value for name, value in stated.items() if value is not None}})
+
+    def held_out(self) -> float | None:
+        """Return the share of the training pairs that selects, or ``None`` if none is held out."""
+        match = _HOLD.fullmatch(self.dev)
+        return float(match[1]) if match else None

@@ -1,0 +1,78 @@
+"""How far a sweep is: how many runs a call may begin, what the running ones do, and how long the others may take."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from samesense.errors import ConfigError
+from samesense.execution.progress import clock_time
+from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record
+from samesense.recipes.sweep.plan import Cell
+from samesense.reports import read_results
+from samesense.reports.store import read_run
+from samesense.training import manifest
+
+logger = logging.getLogger(__name__)
+
+
+def check_max_runs(max_runs: int | None) -> None:
+    """Raise ConfigError unless it is a number of runs, or ``None`` for all."""
+    if max_runs is not None and max_runs < 1:
+        raise ConfigError(f"`max_runs` is a number of runs from 1 on; received {max_runs}. Leave it out for all.")
+
+
+class RunBudget:
+    """How many runs a call may still begin."""
+
+    def __init__(self, runs: int | None) -> None:
+        self.runs = runs
+        self.is_spent = False  # whether a run was left for the next call
+
+    def take(self, waiting: Sequence[Cell]) -> Sequence[Cell]:
+        """Return the cells that are run now, in their order."""
+        if self.runs is None:
+            return waiting
+        chosen = waiting[: self.runs]
+        self.runs -= len(chosen)
+        self.is_spent = len(chosen) < len(waiting)
+        return chosen
+
+
+def describe_progress(running: Sequence[CellJob]) -> dict[str, str]:
+    """Return the last step that each of the running cells has logged, and its last score on dev."""
+    steps = [step for job in running if (step := _last_step(job.folder)) is not None]
+    return {"at step": " and ".join(steps)} if steps else {}
+
+
+def _last_step(folder: Path) -> str | None:
+    if not (folder / manifest.FILE).is_file():  # it is still loading
+        return None
+    run = read_run(folder)
+    step = max((curve.steps[-1] for curve in (run.curve, run.losses) if curve is not None), default=None)
+    dev = "" if run.curve is None else f" (dev {100 * run.curve.values[-1]:.2f})"
+    return None if step is None else f"{step:.0f}{dev}"
+
+
+class RunClock:
+    """Logs how each cell ended, and how long the rest may take."""
+
+    def __init__(self, cells: int) -> None:
+        self.cells, self.done = cells, 0
+        self.started = time.perf_counter()
+
+    def tell(self, job: CellJob, status: str) -> None:
+        """Log the figures of a cell that has ended, or why it failed."""
+        self.done += 1
+        spent = time.perf_counter() - self.started
+        left = spent / self.done * (self.cells - self.done)
+        how = read_record(job.folder)["error"].splitlines()[-1] if status == "failed" else _figures(job)
+        logger.info(f"{self.done} of {self.cells}: {job.cell.name}: {how}; about {clock_time(left)} left")
+
+
+def _figures(job: CellJob) -> str:
+    found = read_results(job.folder / RESULTS)
+    shown = [row for row in found if (row.metric, row.subset) == ("spearman", "all")]
+    return ", ".join(f"{row.dataset} {100 * row.value:.2f}" for row in shown)

@@ -1,0 +1,95 @@
+"""Which figure of a column is shown to be the best: above every other, by the test that the report uses."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from samesense.errors import DataError
+from samesense.reports.headline import Key, Seeds, headlines, is_headline
+from samesense.reports.significance import SAMPLES, Comparison, compare_runs, runs_behind
+from samesense.reports.standing import Ranking
+from samesense.results import Measure, mean_name, measure_of
+from samesense.types import Evidence, Result
+
+
+def shown_best(
+    evidence: Sequence[Evidence],
+    results: Sequence[Result],
+    comparisons: Sequence[Comparison],
+    ranking: Ranking | None = None,
+    *,
+    incomplete: Collection[str] = (),
+) -> dict[Key, str]:
+    """Return for each suite, data set and metric the model that is shown to be better than every other.
+
+    Differences from the reference are those of ``comparisons``, adjusted by Holm. Between two other models the p-value
+    is multiplied by the number of pairs of models, since the best is chosen by its figure. A difference of fewer than
+    five seeds is one of these runs and shows nothing of the methods. A data set in ``incomplete`` has no best: rivals
+    lack seeds there. Means over data sets come from ``ranking``, under the name that tables give them.
+
+    Source: Holm (1979) for the adjustment; Bonferroni for the best.
+    """
+    winners: dict[Key, str] = {}
+    for key, runs in headlines(results).items():
+        measure = measure_of(key[2])
+        if key[1] in incomplete or not is_headline(key[0], key[2]) or not measure.better:
+            continue
+        best = _highest(runs, measure)
+        if best is not None and _beats_rivals(best, key, runs, evidence, comparisons):
+            winners[key] = best
+    leader = None if ranking is None else _leader(ranking)
+    if ranking is not None and leader is not None:
+        winners[ranking.suite, mean_name(len(ranking.datasets)), ranking.metric] = leader
+    return winners
+
+
+def _highest(runs: Seeds, measure: Measure) -> str | None:
+    """Return the model with the best mean over its seeds; ``None`` where two have it, or there is no rival."""
+    values: dict[str, list[float]] = {}
+    for (model, _), row in runs.items():
+        values.setdefault(model, []).append(row.value)
+    means = {model: float(np.mean(figures)) for model, figures in values.items()}
+    top = max(means.values()) if measure.better == "higher" else min(means.values())
+    leaders = [model for model, mean in means.items() if mean == top]
+    return leaders[0] if len(leaders) == 1 and len(means) > 1 else None
+
+
+def _beats_rivals(
+    best: str, key: Key, runs: Seeds, evidence: Sequence[Evidence], comparisons: Sequence[Comparison]
+) -> bool:
+    """Return whether the best differs from every rival: from the reference as tested, from others as tested here."""
+    tested = {one.model: one for one in comparisons if (one.task, one.dataset, one.metric) == key}
+    references = {one.reference for one in tested.values()}
+    behind = runs_behind(key, runs, evidence)
+    models = list(dict.fromkeys(model for model, _ in runs))
+    if any(model not in behind for model in models):
+        return False
+    if best in references:
+        return len(tested) == len(models) - 1 and all(one.finding == "yes" for one in tested.values())
+    if references and (best not in tested or tested[best].finding != "yes"):
+        return False
+    pairs = len(models) * (len(models) - 1) // 2
+    rivals = [model for model in models if model != best and model not in references]
+    try:
+        made = [compare_runs(behind[best], behind[rival], max(SAMPLES, 50 * pairs)) for rival in rivals]
+    except DataError:  # of different examples: what cannot be tested is not shown
+        return False
+    return all(replace(one, adjusted=min(1.0, pairs * one.p_value)).finding == "yes" for one in made)
+
+
+def _leader(ranking: Ranking) -> str | None:
+    """Return the model that is shown to be above all others in the mean over data sets."""
+    best = ranking.places[0].model
+    against = ranking.against_reference
+    if best == ranking.reference:
+        tested = list(against.values())
+    elif best in against:
+        tested = [against[best], *ranking.best_others]
+    else:
+        return None
+    if ranking.unranked or not tested or len(tested) < len(ranking.places) - 1:
+        return None
+    return best if all(one.finding == "yes" for one in tested) else None
