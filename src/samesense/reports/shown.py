@@ -61,23 +61,23 @@ def _beats_rivals(
     best: str, key: Key, runs: Seeds, evidence: Sequence[Evidence], comparisons: Sequence[Comparison]
 ) -> bool:
     """Return whether the best differs from every rival: from the reference as tested, from others as tested here."""
-    tested = {one.model: one for one in comparisons if (one.task, one.dataset, one.metric) == key}
-    references = {one.reference for one in tested.values()}
+    tested = {test.model: test for test in comparisons if (test.task, test.dataset, test.metric) == key}
+    references = {test.reference for test in tested.values()}
     behind = runs_behind(key, runs, evidence)
     models = list(dict.fromkeys(model for model, _ in runs))
     if any(model not in behind for model in models):
         return False
     if best in references:
-        return len(tested) == len(models) - 1 and all(one.finding == "yes" for one in tested.values())
+        return len(tested) == len(models) - 1 and all(test.finding == "yes" for test in tested.values())
     if references and (best not in tested or tested[best].finding != "yes"):
         return False
     pairs = len(models) * (len(models) - 1) // 2
     rivals = [model for model in models if model != best and model not in references]
     try:
-        made = [compare_runs(behind[best], behind[rival], max(SAMPLES, 50 * pairs)) for rival in rivals]
+        tests = [compare_runs(behind[best], behind[rival], max(SAMPLES, 50 * pairs)) for rival in rivals]
     except DataError:  # of different examples: what cannot be tested is not shown
         return False
-    return all(replace(one, adjusted=min(1.0, pairs * one.p_value)).finding == "yes" for one in made)
+    return all(replace(test, adjusted=min(1.0, pairs * test.p_value)).finding == "yes" for test in tests)
 
 
 def _leader(ranking: Ranking) -> str | None:
@@ -92,4 +92,4 @@ def _leader(ranking: Ranking) -> str | None:
         return None
     if ranking.unranked or not tested or len(tested) < len(ranking.places) - 1:
         return None
-    return best if all(one.finding == "yes" for one in tested) else None
+    return best if all(test.finding == "yes" for test in tested) else None

@@ -38,7 +38,7 @@ def incomplete_tests(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> s
     tests = planned_tests(cells)
     missing = {str(cell.entry["dataset"]) for cell in cells if cell.status != "finished"}
     planned = {(cell.entry["dataset"], cell.entry["variant"]) for cell in cells}
-    missing |= {one.dataset for one in tuning if (one.dataset, one.variant) not in planned}
+    missing |= {trial.dataset for trial in tuning if (trial.dataset, trial.variant) not in planned}
     return {name for dataset in missing for name in tests.get(dataset, [])}
 
 
@@ -62,15 +62,19 @@ def list_failed(cells: Sequence[CellResults]) -> list[str]:
 
 def list_waiting(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[str]:
     """Return the variants of which something is neither finished nor failed, and which seeds."""
-    waiting = [one for one in tuning if one.status not in ENDED]
-    names = dict.fromkeys(f"{one.dataset}, {one.variant}" for one in waiting)
+    waiting = [trial for trial in tuning if trial.status not in ENDED]
+    names = dict.fromkeys(f"{trial.dataset}, {trial.variant}" for trial in waiting)
     lines = [f"{name}: not tuned yet" for name in names]
     return lines + _by_seeds([cell for cell in cells if cell.status not in ENDED], "not run yet")
 
 
 def describe_failures(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[str]:
     """Return a line about each run that failed and why, those that were tried first."""
-    lines = [f"{one.dataset}, {one.variant}: {one.settings}: {one.error}" for one in tuning if one.status == "failed"]
+    lines = [
+        f"{trial.dataset}, {trial.variant}: {trial.settings}: {trial.error}"
+        for trial in tuning
+        if trial.status == "failed"
+    ]
     for cell in cells:
         if cell.status == "failed":
             seed = "" if cell.entry["seed"] is None else f", seed {cell.entry['seed']}"

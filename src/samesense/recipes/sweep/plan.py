@@ -262,9 +262,10 @@ def _leave_out_untrainable(plan: Plan) -> None:
     trained = [cell for cell in [*plan.cells, *plan.tuning] if cell.seed is not None and not _is_skipped(plan, cell)]
     if plan.file.untrainable == "refuse" or not trained:
         (variant, dataset), first = next(iter(problems.items()))
-        more = "".join(f" The same holds for {other_set}, {other}." for other, other_set in list(problems)[1:])
+        pairs = list(problems)[1:]
+        alike = "".join(f" The same holds for {name_of_set}, {name}." for name, name_of_set in pairs)
         raise DataError(
-            f"{dataset}, {variant}: {first}{more} To leave a data set out for some settings, write a case with "
+            f"{dataset}, {variant}: {first}{alike} To leave a data set out for some settings, write a case with "
             'data = [...]; to run the others without what cannot be trained, write untrainable = "skip".'
         ) from first
     plan.cells[:] = [cell for cell in plan.cells if not _is_skipped(plan, cell)]

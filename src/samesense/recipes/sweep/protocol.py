@@ -13,7 +13,7 @@ DEV = {
 }
 """Where the pairs come from that choose a checkpoint, by the beginning of ``dev`` in the file."""
 
-NAMED = ("learning_rate", "batch_size")
+CAPTION_SETTINGS = ("learning_rate", "batch_size")
 """Settings that a caption names for each variant, where they differ."""
 
 
@@ -31,10 +31,10 @@ def protocol_sentences(
     seeds = sorted({int(cell.entry["seed"]) for cell in trained})
     starts = _listed(cell.record["start"] for cell in trained)
     layers = sorted({cell.record["layers"] for cell in trained if cell.record["layers"] is not None})
-    kept = f" (first {_listed(layers)} layers)" if layers else ""
+    depth = f" (first {_listed(layers)} layers)" if layers else ""
     sentences = [
-        f"Start model {starts}{kept}; seed{'s' if len(seeds) > 1 else ''} {_listed(seeds)}; {_steps(trained)}; "
-        f"{'; '.join(_setting(trained, name) for name in NAMED)}{_tuned(tuning)}."
+        f"Start model {starts}{depth}; seed{'s' if len(seeds) > 1 else ''} {_listed(seeds)}; {_steps(trained)}; "
+        f"{'; '.join(_setting(trained, name) for name in CAPTION_SETTINGS)}{_tuned(tuning)}."
     ]
     sentences += _label_use(trained)
     sentences += _data(cells, dev_sources)
@@ -70,7 +70,7 @@ def _setting(trained: Sequence[CellResults], name: str) -> str:
 
 
 def _tuned(tuning: Sequence[Tried]) -> str:
-    names = dict.fromkeys(one.settings.partition(" ")[0].replace("_", " ") for one in tuning)
+    names = dict.fromkeys(trial.settings.partition(" ")[0].replace("_", " ") for trial in tuning)
     if not names:
         return ""
     return f"; {' and '.join(names)} chosen on dev of {len(tuning)} runs with the first seed"

@@ -36,12 +36,12 @@ class Splits:
 
     def _named_by_role(self) -> dict[str, PairData]:
         """Return the data of evaluation by their role and file: a test set may have the name of the training's."""
-        others = self.others()
-        every = [self.train, *others.values()]
+        evaluated = self.others()
+        every = [self.train, *evaluated.values()]
         names = distinct_names([data.name for data in every], [data.source for data in every])[1:]
-        roles = ["dev" if data is self.dev else f"test {name}" for name, data in others.items()]
-        named = zip(roles, names, others.values(), strict=True)
-        return {f"{role} ({name})": data for role, name, data in named}
+        roles = ["dev" if data is self.dev else f"test {name}" for name, data in evaluated.items()]
+        entries = zip(roles, names, evaluated.values(), strict=True)
+        return {f"{role} ({name})": data for role, name, data in entries}
 
     def warnings(self, entry: DataEntry) -> Iterator[str]:
         """Yield what is to be known of the data of an entry: pairs that leak, and tests that are not as published."""
