@@ -61,8 +61,8 @@ def _setting(trained: Sequence[CellResults], name: str) -> str:
     """Return a setting, or its value for each variant where they differ."""
     values: dict[str, dict[str, None]] = {}
     for cell in trained:
-        settings = {} if cell.run is None else cell.run.settings
-        values.setdefault(str(settings.get(name)), {})[str(cell.entry["variant"])] = None
+        value = None if cell.run is None else cell.run.settings.get(name)
+        values.setdefault("of its own" if value is None else str(value), {})[str(cell.entry["variant"])] = None
     words = name.replace("_", " ")
     if len(values) == 1:
         return f"{words} {next(iter(values))}"
@@ -70,7 +70,8 @@ def _setting(trained: Sequence[CellResults], name: str) -> str:
 
 
 def _tuned(tuning: Sequence[Tried]) -> str:
-    names = dict.fromkeys(trial.settings.partition(" ")[0].replace("_", " ") for trial in tuning)
+    settings = [setting for trial in tuning for setting in trial.settings.split(", ")]
+    names = dict.fromkeys(setting.partition(" ")[0].replace("_", " ") for setting in settings)
     if not names:
         return ""
     return f"; {' and '.join(names)} chosen on dev of {len(tuning)} runs with the first seed"
