@@ -11,6 +11,7 @@ import pytest
 from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep.cell import status_of
 from tests.command import run_command
+from tests.reports.latex import read_tables
 
 pytest.importorskip("matplotlib")
 
@@ -72,6 +73,45 @@ def test_a_failed_cell_ends_with_code_1(written, tmp_path, monkeypatch, command)
     assert code == 1
     assert "2 of 2 runs failed" in said
     assert "toy, cosent, seed 1: ZeroDivisionError: division by zero" in printed
+
+
+def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(written, toy_pairs, tmp_path, command):
+    out, latex, figures = tmp_path / "out", tmp_path / "my tables" / "t.tex", tmp_path / "figures"
+    words = [*written, "-o", out, "--jobs", "1"]
+    for more, message in (
+        (["--max-runs", "0"], "--max-runs is a number of runs from 1 on; received 0"),
+        (["--latex", toy_pairs / "test.tsv"], "is read here"),
+        (["--latex", written[0]], "is read here"),
+    ):
+        code, _, error = command(*words, *more)
+        assert (code, message in error) == (2, True), error
+    assert not out.exists()
+    code, printed, error = command(*words, "--max-runs", "1", "--latex", latex)
+    assert code == 0
+    assert printed.startswith("Partial: 1 of 2 runs are finished. Missing: toy, mse, seed 1: not run yet. ")
+    assert "| mse | not run |" in printed and "1 of the others now" in error
+    assert r"\emph{Partial: 1 of 2 runs are finished." in latex.read_text(encoding="utf-8")
+    code, printed, error = command(*words, "--latex", latex, "--figures", figures)
+    assert (code, "Partial" in printed, "Partial" in latex.read_text(encoding="utf-8")) == (0, False, False)
+    assert len(read_tables(latex.read_text(encoding="utf-8"))[0]) == 3
+    assert {path.suffix for path in figures.iterdir()} == {".svg", ".png", ".pdf"}
+    assert "learning-toy.pdf" in {path.name for path in figures.iterdir()}
+    assert command(out, "--table", "--latex", latex)[0] == 0
+
+
+def test_ctrl_c_leaves_the_tables_of_what_is_finished(written, tmp_path, monkeypatch, command):
+    train, begun = cells._train, []
+
+    def stopped(job):
+        begun.append(job)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return train(job)
+
+    monkeypatch.setattr(cells, "_train", stopped)
+    code, printed, error = command(*written, "-o", tmp_path / "out", "--jobs", "1")
+    assert code == 130
+    assert printed.startswith("Partial: 1 of 2 runs are finished.") and "the same command goes on" in error
 
 
 @pytest.mark.posix

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import check_choice, check_columns
-from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered, rereadable
+from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered, rereadable, short_name
+from samesense.data.formats.naming import distinct_names
 from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.data.kinds import MEANINGS, Told, tell
 from samesense.errors import ConfigError, DataError
@@ -156,8 +158,16 @@ def doctor(  # noqa: PLR0913 - the flags of the command
     given = [] if against is None else as_sources(against)
     others = dict(zip(numbered([_name(other) for other in given]), map(rereadable, given), strict=True))
     limit = sys.maxsize if all_rows else 5
-    reports = [report_on(one, others, limit_reported=limit, **how) for one in as_sources(data)]
-    return reports[0] if len(reports) == 1 else reports
+    sources = as_sources(data)
+    names = distinct_names([*map(short_name, sources), *map(short_name, given)], [*map(_name, sources), *others])
+    reports = [report_on(source, others, limit_reported=limit, **how) for source in sources]
+    renamed = [_renamed(report, name) for report, name in zip(reports, names, strict=False)]
+    return renamed[0] if len(renamed) == 1 else renamed
+
+
+def _renamed(report: Any, name: str) -> Any:
+    """Return a report under the end of a path, where other sources have the name of its file."""
+    return replace(report, name=name) if name.endswith(f"/{report.name}") else report
 
 
 def _name(source: Source) -> str:

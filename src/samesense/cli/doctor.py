@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from samesense.cli.output import (
     AS_THEY_ARE,
@@ -18,6 +19,8 @@ from samesense.cli.output import (
     put_json,
     reads_tables,
 )
+from samesense.data.formats.memory import short_name
+from samesense.data.formats.naming import distinct_names
 from samesense.errors import BadRowsError, ConfigError, SamesenseError
 
 
@@ -49,9 +52,12 @@ def doctor(
     if against is not None and not against:
         raise ConfigError("--against needs at least one file after it; received none.")
     failed = False
-    for source in data:
+    sources = [*data, *(against or ())]
+    names = distinct_names(list(map(short_name, sources)), sources)
+    for source, name in zip(data, names, strict=False):
         try:
             report = samesense.doctor(source, against=against, all_rows=all_rows, **vars(how))
+            report = replace(report, name=name) if name.endswith(f"/{short_name(source)}") else report
         except SamesenseError as error:
             if len(data) == 1 and not json:
                 raise
