@@ -138,5 +138,5 @@ class Content:
         """Return what a difference does not say where a method was trained a few times only."""
         few = any(one.scope == "runs" for one in self.comparisons)
         said = f" With fewer than {MIN_SEEDS} seeds a difference is one of these runs, not of their methods"
-        said += "." if self.shown_best is None else ", and nothing is bold."
+        said += ", and nothing is bold." if self.shown_best == {} else "."
         return said if few else ""
