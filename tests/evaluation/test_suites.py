@@ -162,7 +162,7 @@ def test_own_pairs_that_no_suite_takes_are_named_and_refused_where_nothing_else_
 def test_own_files_of_one_name_are_told_apart(tmp_path):
     paths = [write_pairs(tmp_path / place / "test.tsv", 10) for place in ("a", "b")]
     tasks, missing, _ = find_tasks(paths)
-    assert [task.dataset for task in tasks] == [str(path) for path in paths]
+    assert [task.dataset for task in tasks] == ["a/test.tsv", "b/test.tsv"]
     assert missing == []
 
 
@@ -341,7 +341,7 @@ def test_documents_of_one_name_are_told_apart(tmp_path):
         sections = [{"sentences": [f"Section {s} of {name} says {i}." for i in range(4)]} for s in range(3)]
         (tmp_path / name / "docs.jsonl").write_text(json.dumps({"sections": sections}))
     first, second = find_tasks([tmp_path / "a" / "docs.jsonl", tmp_path / "b" / "docs.jsonl"], ["sections"]).tasks
-    assert (first.dataset, second.dataset) == (str(tmp_path / "a" / "docs.jsonl"), str(tmp_path / "b" / "docs.jsonl"))
+    assert (first.dataset, second.dataset) == ("a/docs.jsonl", "b/docs.jsonl")
 
 
 def test_sections_without_documents(folder):

@@ -88,9 +88,9 @@ def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(writ
     assert not out.exists()
     code, printed, error = command(*words, "--max-runs", "1", "--latex", latex)
     assert code == 0
-    assert printed.startswith("Partial: 1 of 2 runs are finished. Missing: toy, mse, seed 1: not run yet. ")
+    assert printed.startswith("Partial: 1 of 2 runs finished. Missing: toy, mse, seed 1: not run yet. ")
     assert "| mse | not run |" in printed and "1 of the others now" in error
-    assert r"\emph{Partial: 1 of 2 runs are finished." in latex.read_text(encoding="utf-8")
+    assert r"\emph{Partial: 1 of 2 runs finished." in latex.read_text(encoding="utf-8")
     code, printed, error = command(*words, "--latex", latex, "--figures", figures)
     assert (code, "Partial" in printed, "Partial" in latex.read_text(encoding="utf-8")) == (0, False, False)
     assert len(read_tables(latex.read_text(encoding="utf-8"))[0]) == 3
@@ -111,7 +111,7 @@ def test_ctrl_c_leaves_the_tables_of_what_is_finished(written, tmp_path, monkeyp
     monkeypatch.setattr(cells, "_train", stopped)
     code, printed, error = command(*written, "-o", tmp_path / "out", "--jobs", "1")
     assert code == 130
-    assert printed.startswith("Partial: 1 of 2 runs are finished.") and "the same command goes on" in error
+    assert printed.startswith("Partial: 1 of 2 runs finished.") and "the same command goes on" in error
 
 
 @pytest.mark.posix

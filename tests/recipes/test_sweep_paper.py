@@ -55,12 +55,12 @@ def test_a_partial_sweep_says_what_is_missing_and_has_no_bold(file, tmp_path, mo
     fail(plan, tmp_path, [plan.cells[3]])
     text, _ = write_report(tmp_path, latex=tmp_path / "t.tex")
     opening = text.splitlines()[0]
-    assert opening.startswith(r"Partial: 3 of 10 runs are finished. Missing: Wörter_a, softmax_5 %, seed 2: failed; ")
-    assert "cosent, seed 3, 4, 5: not run yet" in opening and "goes on: samesense sweep FILE --output FOLDER" in opening
+    assert opening.startswith(r"Partial: 3 of 10 runs finished. Missing: Wörter_a, softmax_5 %, seed 2: failed; ")
+    assert "cosent, seeds 3, 4, 5: not run yet" in opening and "goes on: samesense sweep FILE --output FOLDER" in opening
     assert "(2 of 5 runs)" in text and "(1 of 5 runs)" in text
     latex = (tmp_path / "t.tex").read_text(encoding="utf-8")
     [table] = read_tables(latex)
-    assert r"\emph{Partial: 3 of 10 runs are finished. Missing: " in latex and "Partial table; what is missing" in latex
+    assert r"\emph{Partial: 3 of 10 runs finished. Missing: " in latex and "Partial table; what is missing" in latex
     assert not any("textbf" in cell for row in table for cell in row)
     assert "Partial: 3 of 10" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
@@ -81,7 +81,7 @@ def test_bold_needs_all_seeds_of_the_rivals(file, tmp_path, monkeypatch):
 def test_a_sweep_without_a_run_has_no_table_and_says_so(file, tmp_path):
     begin(plan_of(file), tmp_path)
     text, _ = write_report(tmp_path, latex=tmp_path / "t.tex")
-    assert text.startswith("Partial: 0 of 10 runs are finished.")
+    assert text.startswith("Partial: 0 of 10 runs finished.")
     assert read_tables((tmp_path / "t.tex").read_text(encoding="utf-8")) == []
 
 

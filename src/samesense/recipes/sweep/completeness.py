@@ -48,7 +48,7 @@ def describe_incomplete(cells: Sequence[CellResults], tuning: Sequence[Tried]) -
     if not missing:
         return ""
     finished = sum(cell.status == "finished" for cell in cells)
-    return f"Partial: {finished} of {len(cells)} runs are finished. Missing: {'; '.join(missing)}."
+    return f"Partial: {finished} of {len(cells)} runs finished. Missing: {'; '.join(missing)}."
 
 
 CONTINUE = "The command that began it goes on: samesense sweep FILE --output FOLDER, with the same values of --set."
@@ -88,4 +88,11 @@ def _by_seeds(cells: Sequence[CellResults], state: str) -> list[str]:
     for cell in cells:
         numbers = seeds.setdefault(f"{cell.entry['dataset']}, {cell.entry['variant']}", [])
         numbers += [] if cell.entry["seed"] is None else [str(cell.entry["seed"])]
-    return [f"{name}{', seed ' * bool(numbers)}{', '.join(numbers)}: {state}" for name, numbers in seeds.items()]
+    return [f"{name}{_seed_words(numbers)}: {state}" for name, numbers in seeds.items()]
+
+
+def _seed_words(numbers: Sequence[str]) -> str:
+    """Return the seeds of a variant; nothing for a start, which has none."""
+    if not numbers:
+        return ""
+    return f", seed{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
