@@ -56,7 +56,8 @@ def test_a_partial_sweep_says_what_is_missing_and_has_no_bold(file, tmp_path, mo
     text, _ = write_report(tmp_path, latex=tmp_path / "t.tex")
     opening = text.splitlines()[0]
     assert opening.startswith(r"Partial: 3 of 10 runs finished. Missing: Wörter_a, softmax_5 %, seed 2: failed; ")
-    assert "cosent, seeds 3, 4, 5: not run yet" in opening and "goes on: samesense sweep FILE --output FOLDER" in opening
+    assert "cosent, seeds 3, 4, 5: not run yet" in opening
+    assert "goes on: samesense sweep FILE --output FOLDER" in opening
     assert "(2 of 5 runs)" in text and "(1 of 5 runs)" in text
     latex = (tmp_path / "t.tex").read_text(encoding="utf-8")
     [table] = read_tables(latex)

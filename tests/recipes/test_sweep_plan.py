@@ -156,7 +156,7 @@ def test_a_test_set_that_is_not_the_published_one_is_pointed_out(toy, toy_pairs,
 def test_nothing_runs_if_a_cell_could_not(toy):
     with pytest.raises(ConfigError, match=r"toy, temprature 1: There is no setting 'temprature'"):
         quick(toy, grid={"temprature": [1]})
-    with pytest.raises(DataError, match=r"toy, softmax, seed 1: .*write a case with data"):
+    with pytest.raises(DataError, match=r"toy, softmax: .*Give `bins`.*write a case with data"):
         quick(toy, grid={"loss": ["cosent", "softmax"]})
     with pytest.raises(ConfigError, match="layers is a whole number from 1 on; received 0"):
         quick(toy, base={**toy["base"], "layers": 0})
