@@ -84,3 +84,18 @@ def test_documents_are_not_held_out_beside_test_pairs(documents, toy_pairs):
 def test_a_learning_curve_needs_pairs(documents, tiny_trunk, tmp_path):
     with pytest.raises(samesense.errors.ConfigError, match="sections of documents are none"):
         samesense.train(documents, model=str(tiny_trunk), output=tmp_path / "run", learning_curve=True, **SMALL)
+
+
+def test_a_dry_run_says_on_what_the_verdict_will_be(documents, tiny_trunk, tmp_path):
+    planned = plan(documents, settings={"model": str(tiny_trunk), **SMALL})
+    assert any(line.startswith("beside the start: 10 examples that are documents held out") for line in planned.lines())
+    assert any(line.startswith("estimate of the time") for line in planned.dry_run(tmp_path / "run"))
+
+
+def test_a_warning_where_the_default_model_does_not_know_the_language(tmp_path):
+    folder = tmp_path / "Akten & Garten"
+    folder.mkdir()
+    for number in range(3):
+        text = f"Das Gericht hat den Antrag {number} abgelehnt.\n\nDie Frist ist kurz, und der Mieter zahlt nicht.\n"
+        (folder / f"Datei {number}.txt").write_text(text, encoding="utf-8")
+    assert "do not read as English" in "\n".join(plan(folder).lines())

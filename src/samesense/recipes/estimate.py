@@ -11,7 +11,6 @@ from typing import Any
 
 from transformers import TrainerCallback, set_seed
 
-from samesense.data import PairData
 from samesense.data.examples import spread_over
 from samesense.execution.progress import stage, where_time_went
 from samesense.execution.ranks import world_size
@@ -62,8 +61,9 @@ def estimate(
         score = adapter.score(model, choice.precision)
         evaluations = 0 if job.dev is None else 1 + steps // every
         seconds["training"] = step * steps
-        before_and_after = 2 * sum(_scoring(score, one.data) for one in sets.compared)
-        seconds["evaluation"] = evaluations * _scoring(score, sets.selecting) + before_and_after
+        selecting = [] if sets.selecting is None else sets.selecting.pairs()
+        before_and_after = 2 * sum(_scoring(score, one.pairs()) for one in sets.compared)
+        seconds["evaluation"] = evaluations * _scoring(score, selecting) + before_and_after
         seconds["saving"] = saving * (1 + steps // every)
     if settings.learning_curve:
         seconds["learning curve"] = COST * (seconds["training"] + seconds["saving"] + seconds["evaluation"])
@@ -123,11 +123,10 @@ class _Clock(TrainerCallback):
         self.times.append(time.perf_counter())
 
 
-def _scoring(score: Callable[[Sequence[Pair]], Any], data: PairData | None) -> float:
+def _scoring(score: Callable[[Sequence[Pair]], Any], pairs: Sequence[Pair]) -> float:
     """Return the seconds that all pairs take, by those of some."""
-    if data is None:
+    if not pairs:
         return 0.0
-    pairs = data.pairs()
     some = [pairs[at] for at in spread_over(len(pairs), TIMED_PAIRS)]
     return _timed(lambda: score(some)) * len(pairs) / len(some)
 

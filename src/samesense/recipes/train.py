@@ -121,6 +121,8 @@ class TrainingPlan:
             said = [f"beside the start: {len(set(found.held_out.documents))} examples {found.how}"]
         else:
             said = [f"beside the start: {len(found.data)} pairs {found.how or f'of {found.name}'}"] if found else []
+        if found is None and getattr(self.train, "held_out", None) is not None:
+            said = [f"no verdict: {self.sets.reason}"]  # before the time is spent
         if isinstance(found, ComparedSet) and (remark := found.task.remark()):
             said.append(f"  {remark}")
         if self.settings.learning_curve:

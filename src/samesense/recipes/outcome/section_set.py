@@ -9,6 +9,7 @@ from typing import Final
 from samesense.data.held_out import HeldOutSections
 from samesense.evaluation.sections import SectionTask
 from samesense.reports.run_verdict import Role
+from samesense.types import Pair
 
 NAME: Final = "held-out sections"
 """Name of the set, and its role."""
@@ -32,6 +33,10 @@ class SectionSet:
     def task(self) -> SectionTask:
         """The evaluation, with an interval over documents."""
         return SectionTask(self.held_out.triplets, self.name, documents=self.held_out.documents)
+
+    def pairs(self) -> Sequence[Pair]:
+        """Return the pairs that a model scores: each anchor with its positive and with its negative."""
+        return [(anchor, other) for anchor, *others in self.held_out.triplets for other in others]
 
     def texts(self) -> Sequence[str]:
         """Return the sentences of the triplets."""

@@ -14,6 +14,7 @@ from samesense.evaluation.sts import StsTask
 from samesense.recipes.outcome.section_set import SectionSet
 from samesense.reports.run_verdict import Role
 from samesense.training.settings import TrainerSettings
+from samesense.types import Pair
 
 FEWEST = 100
 """Pairs that the part of dev for the verdict has at least, and the part that selects: with fewer, the 95 % interval of
@@ -45,6 +46,10 @@ class ComparedSet:
     def task(self) -> StsTask:
         """The evaluation; DataError if no score could correlate with its labels."""
         return StsTask(self.data, dataset=self.name)
+
+    def pairs(self) -> Sequence[Pair]:
+        """Return the pairs that a model scores."""
+        return self.data.pairs()
 
     def texts(self) -> Sequence[str]:
         """Return the sentences of the pairs."""
