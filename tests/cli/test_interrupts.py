@@ -39,6 +39,7 @@ def test_sigterm_is_ctrl_c_the_first_time_and_its_usual_self_after(run, monkeypa
 
 def test_training_says_how_to_go_on(run, tiny_trunk, toy_pairs, tmp_path, monkeypatch):
     words = ["train", toy_pairs / "train.tsv", "-o", tmp_path / "run", "--model", tiny_trunk, "--max-steps", "2"]
+    words += ["--folds", "none"]
     with monkeypatch.context() as patch:
         patch.setattr("samesense.recipes.model_adapters.BiEncoder.build", pressed)
         code, _, err = run(*words)

@@ -10,7 +10,7 @@ from samesense.data import concat, examine, read_pairs
 from samesense.data.pairs.read import read_bare_pairs
 from samesense.data.pairs.targets import labels_as_classes, labels_from_0_to_1
 from samesense.errors import DataError
-from samesense.recipes.run_folder import write_dev
+from samesense.recipes.run_folder import write_pairs
 
 SHARED = Path(__file__).parents[2].parent / "shared/data"
 ROWS = [
@@ -99,7 +99,7 @@ def test_two_classes_of_inference_have_the_names_that_the_data_give_them(tmp_pat
     assert "  labels: not_entailment: 1, entailment: 2" in report.lines()
     assert labels_as_classes(data).summary == "2 classes (not_entailment, entailment)"
     assert labels_from_0_to_1(data).summary == "not_entailment 0, entailment 1"
-    assert read_pairs(write_dev(tmp_path, data.take([0, 2]))).zero_class == "not_entailment"
+    assert read_pairs(write_pairs(tmp_path, data.take([0, 2]))).zero_class == "not_entailment"
     three = read_pairs([("a", "b", "contradiction"), ("a", "c", "entailment")])
     assert examine(concat([data, three])).label_counts == {"contradiction": 2, "entailment": 3}
 

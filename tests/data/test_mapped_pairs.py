@@ -15,7 +15,7 @@ from samesense.data.pairs.data import concat
 from samesense.data.pairs.doctor import examine
 from samesense.data.pairs.read import read_pairs
 from samesense.recipes.dev_part import hold_out, leaks, shared
-from samesense.recipes.run_folder import write_dev
+from samesense.recipes.run_folder import write_pairs
 from samesense.recipes.runner import as_dataset
 from samesense.training.batches import share_without_comparison
 from samesense.training.losses.registry import PAIR_LOSSES
@@ -124,7 +124,7 @@ def test_the_doctor_and_the_dev_part_find_the_same(kind, monkeypatch, tmp_path):
         assert shared(parts[1], parts[0]) == shared(same_parts[1], same_parts[0])
     assert leaks(found, test, "test") == leaks(held, test, "test")
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
-    assert write_dev(tmp_path / "a", found).read_bytes() == write_dev(tmp_path / "b", held).read_bytes()
+    assert write_pairs(tmp_path / "a", found).read_bytes() == write_pairs(tmp_path / "b", held).read_bytes()
 
 
 @pytest.mark.parametrize(

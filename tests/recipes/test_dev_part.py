@@ -9,7 +9,7 @@ import pytest
 import samesense
 from samesense.data import PairData, sample_path
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.run_folder import begin, read_dev, write_dev
+from samesense.recipes.run_folder import begin, read_dev, write_pairs
 from samesense.training.manifest import describe
 from tests.command import run_command
 from tests.messages import listen
@@ -38,7 +38,7 @@ DATA = {
 @pytest.mark.parametrize("name", DATA)
 def test_what_is_kept_is_read_again(tmp_path, name):
     data = DATA[name]
-    path = write_dev(tmp_path, data)
+    path = write_pairs(tmp_path, data)
     assert path.name == ("dev.jsonl" if "TSV" in name else "dev.tsv")
     read = samesense.read(path)
     unlike = {"source": "", "label_column": ""}
@@ -56,7 +56,7 @@ def as_run(folder, dev, **about):
 def test_the_scale_of_the_whole_holds_for_the_part(tmp_path):
     part = pairs([1.0, 3.0, 3.5])
     run = as_run(tmp_path / "run", part, source="train.tsv")
-    write_dev(run, part)
+    write_pairs(run, part)
     assert samesense.read(run / "dev.tsv").scale == (1, 4)
     assert read_dev(str(run), {}).scale == (0, 5)
     assert read_dev(str(run / "model"), {}).labels == part.labels
@@ -88,16 +88,17 @@ def test_a_run_keeps_what_it_held_out_and_is_calibrated_on_it(tiny_trunk, senten
     drawn = [*np.random.default_rng(0).integers(40, size=(600, 2)).tolist(), *([one, one] for one in range(40))]
     rows = [{"text1": f"{sentences[a]}\t", "text2": sentences[b], "score": 5 * (a == b)} for a, b in drawn]
     train.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    made = samesense.train(train, model=str(tiny_trunk), max_steps=1, output=tmp_path / "run")
+    made = samesense.train(train, model=str(tiny_trunk), max_steps=1, folds="none", output=tmp_path / "run")
     kept = samesense.read(made.folder / "dev.jsonl")
     held = json.loads((made.folder / "manifest.json").read_text())["data"]["dev"]
     assert (len(kept), kept.sha256) == (held["rows"], held["sha256"])
     capsys.readouterr()
     code, _, err = run_command(capsys, "calibrate", made.folder, "--folds", "2")
-    said = f"data: {made.folder}/dev.jsonl, {len(kept)} pairs held out of the training data"
+    how = "each pair scored at the step that others chose, which share no pair with it"
+    said = f"data: {len(kept)} pairs of train.jsonl with the scores that the run has kept of them ({how})"
     assert (code, err.splitlines()[0]) == (0, said), err
     assert run_command(capsys, "calibrate", made.folder, "--seed", "-1")[::2] == (
         2, f"{said}\nsamesense: error: A seed is 0 or more; received --seed -1.\n",
     )  # fmt: skip
     begin(made.folder, describe("cosent", {}, {}), {})  # another run in its place
-    assert not (made.folder / "dev.jsonl").exists()
+    assert not (made.folder / "dev.jsonl").exists() and not (made.folder / "held-out-scores.json").exists()

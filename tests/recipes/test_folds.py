@@ -170,11 +170,10 @@ def test_the_command_reads_the_folder_of_arguments(data, tiny_trunk, tmp_path, c
             for row in range(start, 24, 3):
                 writer.writerow([data.labels[row], *[""] * 8, data.sentences1[row], data.sentences2[row]])
     words = ["train", str(tmp_path), "--loss", "mse", "--model", str(tiny_trunk), "--max-steps", "1", "--precision"]
-    words += ["float32", "--folds", "by-topic", "--json", "--output", str(tmp_path / "f")]
+    words += ["float32", "--folds", "by-topic", "--dev", "none", "--json", "--output", str(tmp_path / "f")]
     app(words, exit_on_error=False, result_action="return_value")
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert {(row["task"], row["subset"]) for row in found} == {
-        ("argument", subset) for subset in ("all", "mean", "DP", "GC", "GM")
-    }
-    with pytest.raises(ConfigError, match="Leave out --dev"):
-        app([*words, "--dev", "x.tsv"], exit_on_error=False, result_action="return_value")
+    *found, verdict = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["subset"] for row in found if row["task"] == "argument"} == {"all", "mean", "DP", "GC", "GM"}
+    assert verdict["sets"][0]["role"] == "out of fold" and (tmp_path / "f" / "model").is_dir()
+    with pytest.raises(ConfigError, match="the folds test and select by themselves"):
+        app([*words, "--test", "x.tsv"], exit_on_error=False, result_action="return_value")

@@ -39,7 +39,7 @@ def many(files):
 
 
 def test_a_part_of_dev_is_set_apart_and_shares_no_sentence(many):
-    found = sets_of(many, None)
+    found = sets_of(many, None, cross_fit=False)
     assert found.verdict.role == "dev" and len(found.verdict.data) >= FEWEST <= len(found.selecting)
     texts = [{*map(plain_text, [*one.sentences1, *one.sentences2])} for one in (found.selecting, found.verdict.data)]
     assert not texts[0] & texts[1] and found.verdict.name == "many.tsv (apart)"
@@ -62,19 +62,21 @@ def test_evaluations_take_a_tenth_of_the_training_between_them(batch, every, mos
 
 def test_a_sentence_in_every_pair_leaves_pairs_apart(many):
     hub = replace(many, sentences1=["the hub"] * len(many))
-    assert "share no pair" in sets_of(hub, None).verdict.how
+    for cross_fit in (True, False):
+        assert "share no pair" in sets_of(hub, None, cross_fit=cross_fit).verdict.how
 
 
 def test_no_verdict_is_invented(many, files):
-    small = sets_of(files["dev"], None)
-    assert (small.verdict, small.selecting) == (None, files["dev"])
-    assert "the 60 dev pairs choose the checkpoint, so they cannot also test it" in small.reason
+    few = files["dev"].take(range(19))
+    small = sets_of(few, None)
+    assert (small.verdict, small.selecting) == (None, few)
+    assert "it takes 20 labelled pairs that were not trained on, and dev has 19" in small.reason
     assert "neither test nor dev" in sets_of(None, None).reason
     whole = sets_of(many, files["test"])
     assert whole.selecting is many and whole.verdict.role == "test"
     assert sets_of(many, None, cut=False).selecting is many
     one_label = replace(many, labels=[0.0] * (len(many) - 1) + [1.0])
-    assert "cannot be cut" in sets_of(one_label, None).reason
+    assert "cannot be cut" in sets_of(one_label, None, cross_fit=False).reason
 
 
 def test_a_verdict_counts_the_test_pairs_that_were_trained_on(files, tiny_trunk, tmp_path):
@@ -87,8 +89,10 @@ def test_a_verdict_counts_the_test_pairs_that_were_trained_on(files, tiny_trunk,
 
 
 def test_two_sets_of_one_name_are_refused(files):
-    with pytest.raises(ConfigError, match=r"two of them are called test\.tsv"):
+    with pytest.raises(ConfigError, match=r"two of the sets are called test\.tsv"):
         sets_of(None, files["test"], [replace(files["dev"], source="elsewhere/test.tsv")])
+    with pytest.raises(ConfigError, match=r"two of the sets are called dev\.tsv"):
+        sets_of(files["dev"], None, [replace(files["test"], source="elsewhere/dev.tsv")])
 
 
 def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_trunk, tmp_path, drawn):
@@ -131,13 +135,14 @@ def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_t
 def test_without_a_test_the_verdict_is_on_pairs_that_selected_nothing(many, tiny_trunk, tmp_path):
     said = listen()
     run = train(
-        many, dev=many, output=tmp_path / "run",
+        many, dev=many, output=tmp_path / "run", merge=True,
         **{**GOOD, "max_steps": 2, "eval_steps": 1, "model": str(tiny_trunk), "report": False},
     )  # fmt: skip
-    kept = sets_of(many, None)
+    kept = sets_of(many, None, cross_fit=False)
     assert (run.verdict.task.dataset, run.verdict.task.n) == ("many.tsv (apart)", len(kept.verdict.data))
     own = load(run.model, precision="float32").scores(kept.selecting.pairs())
-    assert run.output.best_dev_spearman == pytest.approx(spearman(own, kept.selecting.labels), abs=1e-3)
+    chosen = run.verdict.merge.dev[str(run.verdict.merge.share)]
+    assert chosen == pytest.approx(spearman(own, kept.selecting.labels), abs=1e-3)
     assert not (tmp_path / "run" / "report.html").exists() and not any("report" in line for line in said)
 
 
@@ -297,8 +302,8 @@ def test_a_learning_curve_that_cannot_be_fitted_loses_nothing(many, files, tiny_
 
 def test_a_learning_curve_is_refused_where_it_would_say_nothing(files, many, tiny_trunk, tmp_path):
     settings = {**GOOD, "learning_curve": True, "model": str(tiny_trunk)}
-    with pytest.raises(ConfigError, match="the 60 dev pairs choose the checkpoint, so they cannot also test it"):
-        train(many, dev=files["dev"], output=tmp_path / "run", **settings)
+    with pytest.raises(ConfigError, match="it takes 20 labelled pairs that were not trained on, and dev has 19"):
+        train(many, dev=files["dev"].take(range(19)), output=tmp_path / "run", **settings)
     with pytest.raises(ConfigError, match="an eighth of the data, 32 rows at least; received 160 rows"):
         train(files["train"], dev=files["dev"], test=files["test"], output=tmp_path / "run", **settings)
     assert not (tmp_path / "run").exists()
@@ -307,5 +312,7 @@ def test_a_learning_curve_is_refused_where_it_would_say_nothing(files, many, tin
 def test_a_new_head_has_nothing_to_be_compared_with(tiny_trunk, files, tmp_path):
     settings = {**GOOD, "max_steps": 2, "model": str(tiny_trunk), "encoder": "cross"}
     run = train(files["train"], dev=None, test=files["test"], output=tmp_path / "run", **settings)
-    assert run.verdict.lines() == ["no verdict: the start has no score of its own, as its head is new"]
+    (line,) = run.verdict.lines()
+    assert line.startswith("no verdict: the start has no score of its own, as its head is new; Spearman of the trained")
+    assert re.search(r"95 % interval -?[\d.]+ to [\d.]+\) on 60 examples$", line)
     assert (tmp_path / "run" / "report.html").is_file()

@@ -115,10 +115,11 @@ def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
     before, after = (100 * one.value for one in run.results if one.metric == "spearman")
     start, best = 100 * run.output.start_dev_spearman, 100 * run.output.best_dev_spearman
     assert after != before  # 20 steps of so small a model may go either way
-    verdict, _, _, row, dev, page = str(run).splitlines()[-6:]
+    verdict, _, _, row, dev, following, page = str(run).splitlines()[-7:]
     assert verdict.startswith("verdict: ") and verdict.endswith(" the start on test.tsv, 60 examples")
     assert row.split()[:4] == ["test.tsv", f"{before:.2f}", f"{after:.2f}", f"{after - before:+.2f}"]
     assert dev == f"dev, which selected: {best - start:+.2f} ({start:.2f} to {best:.2f})"
+    assert following.startswith(f"next: samesense calibrate {tmp_path / 'run'} ")
     assert page == f"report: {tmp_path / 'run' / 'report.html'}"
     blind = train(data, dev="none", output=tmp_path / "blind", **settings)
     assert blind.conclusion()[0] == "no verdict: there are neither test nor dev pairs. Give `test` FILE"
@@ -148,4 +149,4 @@ def test_a_cross_encoder_has_no_start_to_be_spread(toy_pairs, tmp_path):
 def test_a_new_head_has_nothing_to_gain_over(tiny_trunk, toy_pairs, tmp_path):
     settings = {"model": str(tiny_trunk), "encoder": "cross", **QUICK}
     run = train(toy_pairs / "train.tsv", dev="none", test=toy_pairs / "test.tsv", output=tmp_path / "run", **settings)
-    assert run.conclusion()[0] == "no verdict: the start has no score of its own, as its head is new"
+    assert run.conclusion()[0].startswith("no verdict: the start has no score of its own, as its head is new; ")

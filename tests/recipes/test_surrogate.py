@@ -349,8 +349,10 @@ def test_the_command_holds_out_selects_and_goes_on_from_the_model(folder, tiny_t
     out, err = capsys.readouterr()
     assert "cosines learn Origin's scores, as they are" in err
     *rows, verdict = [json.loads(line) for line in out.splitlines()]
-    assert [row["dataset"] for row in rows] == ["small.held"] * 3 and verdict["verdict"] == "none"
+    assert [row["task"] for row in rows if row["dataset"] == "small.held"][-3:] == ["surrogate"] * 3
+    assert verdict["sets"][0]["role"] == "cross-fitted dev"
     further = ["train", str(toy_pairs / "train.tsv"), "--loss", "mse", "--model", str(tmp_path / "s"), *quick]
+    further += ["--folds", "none"]
     app([*further, "--output", str(tmp_path / "f")], exit_on_error=False, result_action="return_value")
     assert load(str(tmp_path / "f"), precision="float32").scores([("a dog eats", "a cat sleeps")]).shape == (1,)
 

@@ -11,12 +11,14 @@ from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import check_choice, check_columns, check_named
 from samesense.data.formats.memory import Source, as_sources, names_among
 from samesense.data.formats.options import Header, Quoting, reads_tables
+from samesense.errors import ConfigError
 from samesense.execution.progress import stage
 from samesense.execution.unread import says_unread
 
 if TYPE_CHECKING:
     from samesense.data import PairData
     from samesense.inference.calibration.fit import Best, Calibrated, Shape
+    from samesense.inference.models.model import Model
     from samesense.reports.report import Report
     from samesense.results import Results
     from samesense.types import Precision, Result
@@ -219,7 +221,8 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
 
     Args:
         model: a model by name; the calibration is kept in its folder.
-        data: labelled pairs that the model was not trained on; by default those by which its run chose its state.
+        data: labelled pairs that the model was not trained on; by default those that its run held out, or scored out of
+            fold, with the scores that it has kept.
         output: file for the calibration; by default ``calibration.json`` in the model's folder.
         figure: file for a figure of reliability, map and scores; ends in .png or .svg.
         map: isotonic follows the data, logistic is a smooth curve; auto is logistic for yes/no labels, else isotonic.
@@ -250,7 +253,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     check_choice("decide", decide, Best)
     model = check_named(model)
     how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    pairs = _selecting_pairs(model, how) if data is None else labelled_pairs(data, **how)
+    scorer, pairs = _held_out_scores(model, how) if data is None else (None, labelled_pairs(data, **how))
     settings = CalibrationSettings(
         shape=map, yes=yes, decide=decide, min_precision=min_precision, min_recall=min_recall, folds=folds, seed=seed
     )
@@ -261,7 +264,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     if figure is not None:
         check_figure(Path(figure))
         check_place(figure, [*names_among(data), place, place_of(model)])
-    made = run(load(model, precision=precision), pairs, home.fingerprint(), settings)
+    made = run(scorer or load(model, precision=precision), pairs, home.fingerprint(), settings)
     store(made.calibration, place)
     if figure is not None:
         save_plot(_calibration_plot(made, Path(figure).stem), Path(figure))
@@ -269,10 +272,29 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     return made
 
 
-def _selecting_pairs(model: str, how: Mapping[str, Any]) -> PairData:
-    from samesense.recipes.run_folder import read_dev  # imports torch, which an exported model does without
+def _held_out_scores(model: str, how: Mapping[str, Any]) -> tuple[Model | None, PairData]:
+    """Return the pairs of a run that did not train its model, and their scores where the run has kept them.
 
-    return read_dev(model, how)
+    The scores come as a model that gives them; ``None`` leaves the pairs to be scored.
+    """
+    from samesense.inference.models.model import Model
+    from samesense.recipes.run_folder import read_dev, read_held_out_scores  # imports torch
+
+    held_out = read_held_out_scores(model)
+    if held_out is None:
+        return None, read_dev(model, how)
+    if any(value for value in how.values()):
+        named = ", ".join(f"`{name}`" for name, value in how.items() if value)
+        raise ConfigError(
+            f"{named} says how a file is read, and the run has kept its pairs as it read them. Leave it out, or give "
+            "`data` FILE."
+        )
+    logger.info(
+        f"data: {len(held_out.data)} pairs of {held_out.data.name} with the scores that the run has kept of them "
+        f"({held_out.protocol})"
+    )
+    scorer = Model(score=lambda pairs: held_out.scores, name=model, protocol=held_out.protocol)
+    return scorer, held_out.data
 
 
 def _calibration_plot(made: Calibrated, name: str) -> Any:

@@ -39,6 +39,7 @@ def train(  # noqa: PLR0913 - the flags of the command
     label_order: str | None = None,
     label_range: Scale | None = None,
     drop_bad_rows: bool = False,
+    folds: int | str = "auto",
     resume: bool = False,
     overwrite: bool = False,
     **settings: Any,
@@ -50,12 +51,17 @@ def train(  # noqa: PLR0913 - the flags of the command
         output: folder of the run; the model is in its folder ``model``.
         method: ``"cosent"``, ``"supmpn"``, ``"simcse"``, ``"rankcse"``, ``"sections"``, ``"surrogate"``, ``"context"``
             or ``"mixed"``; ``"auto"`` takes what suits the data, and ``"mixed"`` for sources of several kinds.
-        dev: labelled pairs that select the best checkpoint by Spearman; ``"auto"`` holds out a tenth of labelled
-            pairs, ``"none"`` keeps the last checkpoint.
-        test: labelled pairs on which the model is evaluated before and after.
+        dev: labelled pairs that select the best checkpoint by Spearman; ``"auto"`` holds out some of the labelled
+            pairs, or leaves the selection to ``folds``; ``"hold 0.1"`` holds out that share, ``"none"`` keeps the last
+            checkpoint.
+        test: labelled pairs on which the model is evaluated before and after, or ``"hold 0.2"`` for that share of the
+            training pairs.
         guard: labelled pairs on which the model must not get worse than its start, one source or several.
         config: TOML file of settings, or a shipped one by name; ``"auto"`` takes the paper's for these data.
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
+        folds: ``"auto"`` cross-validates few labelled pairs, without dev and test, for the verdict and the number of
+            steps, and then trains on all of them; a number of folds, ``"10-mixed"`` or ``"by-topic"`` asks for it as in
+            :func:`cross_validate`; ``"none"`` trains once.
         resume: continue an interrupted run.
         overwrite: replace an earlier run in the folder.
         settings: of the method, such as ``model``, ``loss``, ``epochs``, ``learning_rate``, ``seed``; the page of each
@@ -73,8 +79,9 @@ def train(  # noqa: PLR0913 - the flags of the command
 
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     planned = plan(
-        data, method=method, dev=dev, test=test, guard=guard, config=config, settings=settings, reading=reading
-    )
+        data, method=method, dev=dev, test=test, guard=guard, config=config, folds=str(folds), settings=settings,
+        reading=reading,
+    )  # fmt: skip
     return planned.run(output, resume=resume, overwrite=overwrite)
 
 
@@ -99,7 +106,10 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
     overwrite: bool = False,
     **settings: Any,
 ) -> Results:
-    """Train a model for each fold, and evaluate every pair by the one that has not seen it: ``train --folds``.
+    """Train a model for each fold, and evaluate every pair by the one that has not seen it.
+
+    It makes no model: the last state of each fold counts, as where results are published by folds. :func:`train` with
+    ``folds`` makes one, and lets the folds choose the number of steps.
 
     Args:
         data: labelled pairs; see :func:`train`.

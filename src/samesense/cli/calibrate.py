@@ -48,7 +48,8 @@ def calibrate(
 
     Args:
         model: model folder, output of train, hub name, default, or origin:FOLDER; also a cross-encoder.
-        data: labelled pairs that the model was not trained on; by default those by which its run chose its state.
+        data: labelled pairs that the model was not trained on; by default those that its run held out or scored out of
+            fold, with the scores that it has kept.
         output: file for the calibration; by default calibration.json in the model's folder.
         figure: file for a figure of reliability, map and scores; ends in .png or .svg.
         map_: isotonic follows the data, logistic is a smooth curve; auto is logistic for yes/no labels, else isotonic.

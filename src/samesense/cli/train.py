@@ -30,7 +30,6 @@ from samesense.execution.ranks import finish
 from samesense.recipes.methods import METHODS
 from samesense.recipes.reading import READING, Reading
 from samesense.recipes.train import plan
-from samesense.results import Results
 from samesense.training.manifest import FILE
 
 SHOWN = (
@@ -76,7 +75,7 @@ def train(
     settings: Annotated[Flags, Parameter(name="*")] = None,
     how: ReadFlags = AS_THEY_ARE,
     reading: TableFlags = BY_THE_RULES,
-    folds: str | None = None,
+    folds: str = "auto",
     resume: Flag = False,
     overwrite: Flag = False,
     dry_run: Flag = False,
@@ -95,42 +94,36 @@ def train(
         method: cosent, supmpn, simcse, rankcse, sections, surrogate, context, which goes from documents to a
             surrogate, or mixed; auto is rankcse with a teacher, mixed for data of several kinds, and else what the
             first rows of the data say.
-        dev: pairs that select the best checkpoint; auto holds out a tenth of labelled pairs, a hundredth of a harvest;
-            none keeps the last.
-        test: pairs for evaluation before and after; without it half of dev, from 200 pairs on.
+        dev: pairs that select the checkpoint; auto holds some out, or leaves it to folds; or "hold 0.1"; none keeps the
+            last.
+        test: pairs for evaluation before and after, or "hold 0.2" of those trained on; else dev or folds.
         config: TOML file of settings, or a shipped one by name; auto takes the paper's.
         settings: single settings; they win over the file.
-        folds: cross-validate instead of making a model: so many folds that share no sentence, 10-mixed for
-            folds of random pairs, or by-topic, each subset one.
+        folds: auto cross-validates few labelled pairs; or so many folds, 10-mixed for random ones, by-topic, none.
         resume: go on with an interrupted run.
         overwrite: replace an earlier run in the output folder.
         dry_run: check all that the run would, say what the data is, which settings hold, how many steps there are and
             about how long they take, by timing a few, and stop.
         json: print one JSON object a result, and the verdict last.
     """
-    if folds is not None and (dev not in ("auto", "none") or test is not None):
-        raise ConfigError("--folds splits the pairs by itself, and none selects. Leave out --dev and --test.")
     planned = plan(
         data,
         method=method,
-        dev=dev if folds is None else "none",
+        dev=dev,
         test=test,
         config=config,
+        folds=folds,
         settings={} if settings is None else settings.model_dump(exclude_none=True),
         reading=Reading(**vars(how)),
     )
     for line in planned.lines():
         logger.info(line)
     if dry_run:
-        for line in planned.dry_run(output, folds, free=not (resume or overwrite)):
+        for line in planned.dry_run(output, free=not (resume or overwrite)):
             logger.info(line)
         put_json([planned.settings.model_dump()])
         return
     with on_interrupt(GOES_ON if planned.method.pipeline else RESUMES, output / FILE):
-        if folds is not None:
-            found = Results(planned.cross_validate(folds, output, resume=resume, overwrite=overwrite))
-            put_json(found.to_dicts()) if json else put(found.table(subsets=True))
-            return
         trained = planned.run(output, resume=resume, overwrite=overwrite)
         if trained.output.interrupted:
             raise KeyboardInterrupt

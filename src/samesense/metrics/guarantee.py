@@ -100,6 +100,25 @@ def share_lower_bound(hits: Numbers, trials: Numbers, level: float = 1 - CONFIDE
     return np.where(successes > 0, ends, 0.0)
 
 
+def share_interval(hits: float, trials: float, level: float = 1 - CONFIDENCE) -> tuple[float, float]:
+    """Return the two-sided interval of a share, which leaves it out with probability ``level`` at most.
+
+    Source: Clopper and Pearson (1934), as :func:`share_lower_bound`.
+
+    Args:
+        hits: of the trials.
+        trials: one or more.
+        level: between 0 and 1.
+
+    Example:
+        >>> [round(end, 3) for end in share_interval(95, 100)]
+        [0.887, 0.984]
+    """
+    low = float(share_lower_bound([hits], [trials], level / 2)[0])
+    high = 1 - float(share_lower_bound([trials - hits], [trials], level / 2)[0])
+    return low, high
+
+
 def share_p_values(hits: Numbers, trials: Numbers, least: float) -> Floats:
     """Return the probability of as many hits or more where the share is ``least``, of each number of trials ``(n,)``.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 from itertools import chain
 from typing import get_args
@@ -17,7 +18,7 @@ from samesense.data.pairs.keys import plain_keys
 from samesense.data.pairs.parts import Apart
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
-from samesense.errors import DataError
+from samesense.errors import ConfigError, DataError
 from samesense.recipes.mixed.data import Mixture
 
 logger = logging.getLogger(__name__)
@@ -25,22 +26,72 @@ logger = logging.getLogger(__name__)
 HELD_OUT_SHARE = 0.1
 """Share of labelled training pairs that is held out to choose the best checkpoint, where no dev set is given."""
 
+MOST_HELD_OUT_SHARE = 0.2
+"""Share that is held out at most for the verdict too."""
 
-def hold_out(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
+HELD_OUT_PAIRS = 200
+"""Pairs that are held out at least, where that is no larger share: fewer leave a wide interval."""
+
+LEAST_HELD_OUT = 24
+"""Pairs that are held out of very few, where that leaves half: a verdict takes 20, and groups may not add up."""
+
+_HOLD = re.compile(r"hold (0?\.\d+)")
+
+
+def held_share(source: object, name: str) -> float | None:
+    """Return the share of a ``"hold 0.2"``; ``None`` for any other source. ConfigError for a share that is none."""
+    if not isinstance(source, str) or source.split()[:1] != ["hold"]:
+        return None
+    match = _HOLD.fullmatch(source)
+    if match is None or not float(match[1]):
+        raise ConfigError(
+            f'{name} holds out a share of the training pairs below 1, as in {name} = "hold 0.1" for a tenth; received '
+            f"{source!r}."
+        )
+    return float(match[1])
+
+
+def share_for_verdict(train: Examples) -> float:
+    """Return the share of labelled pairs that is held out to select and to test: a tenth, and of few pairs a fifth."""
+    labelled = _labelled_pairs(train)
+    count = 1 if labelled is None else max(1, len(labelled))
+    share = min(MOST_HELD_OUT_SHARE, max(HELD_OUT_SHARE, HELD_OUT_PAIRS / count))
+    if count * share < LEAST_HELD_OUT <= count / 2:
+        return LEAST_HELD_OUT / count
+    return share
+
+
+def hold_out(train: Examples, seed: int, share: float = HELD_OUT_SHARE) -> tuple[Examples, PairData | None]:
     """Split a dev set off the training data; none where they are no labelled pairs.
 
     A harvest has held out its own. Of data of several kinds, labelled pairs are split: scored ones, if there are any.
     """
     if isinstance(train, Mixture) and (part := train.labelled()) is not None:
-        rest, dev = hold_out(part.data, seed)
+        rest, dev = hold_out(part.data, seed, share)
         return train.with_data(part.name, rest), dev
     if not isinstance(train, PairData):
         return train, getattr(train, "dev", None)
-    return hold_out_pairs(train, HELD_OUT_SHARE, seed)
+    return hold_out_pairs(train, share, seed)
+
+
+def hold_out_share(train: Examples, share: float, name: str, seed: int) -> tuple[Examples, PairData]:
+    """Split the share off that a user asked for, as dev or test; ConfigError where there are no labelled pairs."""
+    rest, held = (train, None) if _labelled_pairs(train) is None else hold_out(train, seed, share)
+    if held is None:
+        raise ConfigError(f"`{name}` holds out labelled pairs, and {train.name} has none. Give `{name}` FILE.")
+    return rest, held
+
+
+def _labelled_pairs(train: Examples) -> PairData | None:
+    """Return the pairs that can be held out."""
+    if isinstance(train, Mixture):
+        part = train.labelled()
+        return None if part is None else part.data
+    return train if isinstance(train, PairData) else None
 
 
 def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, PairData]:
-    """Split a share off labelled pairs for selection.
+    """Split a share off labelled pairs, to select or to test.
 
     No sentence stands in both parts. Where nearly all pairs hang together by their sentences, no pair does, and a
     warning says so. DataError if a part would have one label only.
@@ -50,12 +101,12 @@ def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, 
         if parts is not None and not any(one_label(part.labels) for part in parts):
             if apart == "pairs":
                 logger.warning(
-                    f"{train.name}: the pairs that are held out to select are {shared(parts[1], parts[0])}, so scores "
+                    f"{train.name}: the pairs that are held out are {shared(parts[1], parts[0])}, so scores "
                     "on them are too high. Give `dev` FILE with pairs of other sentences"
                 )
             return parts
     raise DataError(
-        f"{train.source}: holding out {share:.0%} of {len(train)} pairs for selection leaves one label only on one "
+        f"{train.source}: holding out {share:.0%} of {len(train)} pairs leaves one label only on one "
         "side. Give a dev set, or `dev` none to keep the last state."
     )
 

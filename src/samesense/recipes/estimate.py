@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,6 +17,7 @@ from samesense.execution.ranks import world_size
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.model_adapters import adapter_of, start_settings
 from samesense.recipes.outcome.conclude import check_outcome
+from samesense.recipes.outcome.cross_validation import CrossValidation
 from samesense.recipes.outcome.learning_curve import COST
 from samesense.recipes.runner import checked
 from samesense.training.fit import fit, pick_precision
@@ -31,10 +32,15 @@ TIMED_PAIRS = 200
 Prepare = Callable[[Any, Job[Any, Any]], TrainingInputs]
 
 
-def estimate(
-    job: Job[Any, Any], prepare: Prepare, *, build: Callable[[Job[Any, Any]], Any] | None = None, runs: int = 1
-) -> list[str]:
-    """Return, in words, the steps of a run and an estimate of its time, or of so many like it.
+def estimate(job: Job[Any, Any], prepare: Prepare, *, build: Callable[[Job[Any, Any]], Any] | None = None) -> list[str]:
+    """Return, in words, the steps of a run and an estimate of its time; raises as :func:`measure_time`."""
+    return measure_time(job, prepare, build=build).lines()
+
+
+def measure_time(
+    job: Job[Any, Any], prepare: Prepare, *, build: Callable[[Job[Any, Any]], Any] | None = None
+) -> Estimate:
+    """Return the steps of a run and an estimate of its time, that of its folds included.
 
     All that the run opens is opened, so that it raises where the run would raise before its first step. Teachers are
     asked about a part of the sentences only.
@@ -59,20 +65,61 @@ def estimate(
         steps, every = settings.steps(examples), settings.steps_between_evaluations(examples)
         step, saving = _step(few, model, inputs, choice.precision)
         score = adapter.score(model, choice.precision)
-        evaluations = 0 if job.dev is None else 1 + steps // every
-        seconds["training"] = step * steps
-        selecting = [] if sets.selecting is None else sets.selecting.pairs()
+        dealt = job.cross_validation
+        # so many folds train on as many rows as one run fewer of all, and the run on all makes up for it
+        trainings = 1 if dealt is None else len(dealt.folds)
+        evaluations = 1
+        if dealt is None:
+            evaluations = 0
+        elif dealt.selects:
+            evaluations = steps // every
+        if job.dev is not None:
+            evaluations = 1 + steps // every
+        along_steps = [] if sets.selecting is None else sets.selecting.pairs()
+        if dealt is not None:
+            along_steps = job.data.pairs()
         before_and_after = 2 * sum(_scoring(score, one.pairs()) for one in sets.compared)
-        seconds["evaluation"] = evaluations * _scoring(score, selecting) + before_and_after
-        seconds["saving"] = saving * (1 + steps // every)
+        seconds["loading"] *= 1 if dealt is None else 1 + len(dealt.folds)
+        seconds["training"] = step * steps * trainings
+        seconds["evaluation"] = evaluations * _scoring(score, along_steps) + before_and_after
+        seconds["saving"] = saving * (1 + steps // every) * trainings
     if settings.learning_curve:
         seconds["learning curve"] = COST * (seconds["training"] + seconds["saving"] + seconds["evaluation"])
-    whole = where_time_went({what: runs * spent for what, spent in seconds.items()})
-    return [
-        f"steps: {steps:,} of {min(settings.batch_size * world_size(), examples):,} examples each, of {examples:,}; "
-        f"{evaluations} evaluations on dev" + (f"; {runs} such runs" if runs > 1 else ""),
-        f"estimate of the {whole}; by {TIMED_STEPS} steps of {step:.2g} s on this machine",
-    ]
+    return Estimate(steps, examples, evaluations, step, seconds, settings.batch_size, job.cross_validation)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Steps of a run, and the time that it takes.
+
+    Attributes:
+        steps: of the training on all examples.
+        examples: of an epoch.
+        evaluations: along the steps.
+        step_seconds: of one step.
+        seconds: of all trainings, by what they are spent on.
+        batch_size: of each process.
+        dealt: the folds, if it is cross-validated.
+    """
+
+    steps: int
+    examples: int
+    evaluations: int
+    step_seconds: float
+    seconds: dict[str, float]
+    batch_size: int
+    dealt: CrossValidation | None = None
+
+    def lines(self) -> list[str]:
+        """Return the estimate for people."""
+        evaluated = "on dev" if self.dealt is None else "of each fold"
+        trainings = "" if self.dealt is None else f"; {len(self.dealt.folds)} folds, then a run on all"
+        return [
+            f"steps: {self.steps:,} of {min(self.batch_size * world_size(), self.examples):,} examples each, of "
+            f"{self.examples:,}; {self.evaluations} evaluations {evaluated}{trainings}",
+            f"estimate of the {where_time_went(self.seconds)}; by {TIMED_STEPS} steps of {self.step_seconds:.2g} s on "
+            "this machine",
+        ]
 
 
 def measured_step(job: Job[Any, Any], prepare: Prepare) -> tuple[float, float]:
@@ -109,6 +156,8 @@ def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str
         batches=inputs.batches, collator=inputs.collator, max_length=job.settings.max_seq_length,
         callbacks=[clock, *inputs.callbacks],
     )  # fmt: skip
+    if done.interrupted:
+        raise KeyboardInterrupt
     return (clock.times[-1] - clock.times[0]) / TIMED_STEPS, done.spent["saving"]
 
 

@@ -1,7 +1,6 @@
 """Cross-validation: a model is trained for each fold, and every pair is scored by the one that has not seen it.
 
-    samesense train arguments/ --loss mse --model runs/surrogate --folds 10 --output runs/folds
-    samesense train arguments.tsv --loss mse --model runs/surrogate --folds by-topic --output runs/topics
+    samesense.cross_validate("arguments/", folds=10, loss="mse", model="runs/surrogate", output="runs/folds")
 
 Folds share no sentence, whatever case and punctuation; ``10-mixed`` deals the pairs at random, as published folds are.
 Nothing selects within a fold: the last state is kept. A model is deleted once it has scored its pairs.
@@ -19,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from samesense.data import PairData
-from samesense.errors import ConfigError, DataError
+from samesense.errors import DataError
 from samesense.evaluation.argument import ArgumentTask, Fold
 from samesense.execution.progress import progress_bar
 from samesense.files import only_writer, write_json
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.recipes.methods import Method
+from samesense.recipes.outcome.cross_validation import SPLIT_SEED, read_folds, warn_of_leaks
 from samesense.recipes.run_folder import FOLD_SCORES, FOLDS, RESULTS, check_inputs, check_new, clear, data_identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
@@ -34,9 +34,6 @@ from samesense.training import manifest
 from samesense.types import Result
 
 logger = logging.getLogger(__name__)
-
-SPLIT_SEED = 0
-"""Seed of the split into folds, whatever the seed of the models: their figures are of the same folds."""
 
 
 def cross_validate(
@@ -59,9 +56,9 @@ def cross_validate(
     pair. Where a run could not end well, it raises before the first step; after Ctrl-C, the same call with ``resume``
     goes on.
     """
-    task = _task(data, folds)
+    task = read_folds(data, folds)
     _check_folds(method, data, settings, task.folds)
-    _warn_of_leaks(task)
+    warn_of_leaks(task)
     given = {"folds": folds, "split_seed": SPLIT_SEED, "method": method.name, **settings.model_dump()}
     record = manifest.describe(FOLDS, given, data_identity({"train": data}))
     _check_folder(output, record, resume=resume, overwrite=overwrite)
@@ -112,40 +109,6 @@ def _evaluated(
     append_results(output / RESULTS, results)
     manifest.write(output, manifest.read(output) | {"status": "finished"})
     return results
-
-
-def _task(data: PairData, folds: str) -> ArgumentTask:
-    if folds == "by-topic":
-        return ArgumentTask(data, mode="by-topic", seed=SPLIT_SEED)
-    count, dash, mode = folds.partition("-")
-    if not (count.isascii() and count.isdecimal()) or (dash and mode != "mixed"):
-        raise ConfigError(
-            "folds is a number of folds that share no sentence, such as 10, a number of folds of random pairs, such as "
-            f"10-mixed, or by-topic; received {folds!r}."
-        )
-    return ArgumentTask(data, folds=int(count), mode="mixed" if dash else "apart", seed=SPLIT_SEED)
-
-
-def _warn_of_leaks(task: ArgumentTask) -> None:
-    """Warn where sentences stand on both sides, or where a fold is much larger than others."""
-    if task.shared:
-        logger.warning(
-            f"{task.shared} of {len(task.data)} pairs share a sentence with pairs that their model is trained on, so "
-            "the figures are too high. `folds` with a number alone deals pairs so that they share none"
-        )
-    sizes = [len(held) for _, held in task.folds]
-    if task.mode == "apart" and max(sizes) > 2 * len(task.data) / len(sizes):
-        logger.warning(
-            f"The largest fold has {max(sizes)} of {len(task.data)} pairs, as they hang together by their sentences: "
-            "its model is trained on fewer pairs than the others. Fewer folds are more alike"
-        )
-
-
-def first_of_folds(method: Method, data: PairData, settings: EncoderSettings, folds: str) -> tuple[PairData, int]:
-    """Return what the first fold trains on, and how many there are, all checked as for a run."""
-    task = _task(data, folds)
-    _check_folds(method, data, settings, task.folds)
-    return data.take(task.folds[0][0]), len(task.folds)
 
 
 def _check_folds(method: Method, data: PairData, settings: EncoderSettings, folds: list[Fold]) -> None:

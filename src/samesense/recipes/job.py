@@ -13,7 +13,8 @@ from transformers import TrainerCallback
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.recipes.outcome.sets import Sets, most_selecting, sets_of
+from samesense.recipes.outcome.cross_validation import CrossValidation
+from samesense.recipes.outcome.sets import Sets, sets_of_run
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.batches import Batches
 from samesense.training.mixing import Mix
@@ -42,12 +43,22 @@ class Job(Generic[Data, Settings]):
     # whether it ends with a verdict, for which a part of dev is set aside where there is no test, and with a report;
     # else it is a part of something larger, which compares its models itself
     concludes: bool = False
+    # folds whose models give the verdict, before the model of the run is trained on all pairs; for labelled pairs
+    # without dev and test
+    cross_validation: CrossValidation | None = None
     begun: float = field(default_factory=time.perf_counter)  # when it was asked for; its times count from there
 
     def sets(self) -> Sets:
         """Return what selects, and on what the trained model is compared with its start; raises as ``sets_of``."""
-        most = most_selecting(self.settings, len(self.data))
-        return sets_of(self.dev, self.test, self.guards, cut=self.concludes, most=most).on_sections_of(self.data)
+        return sets_of_run(
+            self.settings,
+            self.data,
+            dev=self.dev,
+            test=self.test,
+            guards=self.guards,
+            cut=self.concludes,
+            cross_validation=self.cross_validation,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.cosent.settings import CosentSettings, choose
 from samesense.recipes.mixed.data import Mixture, refuse
 from samesense.recipes.mixed.settings import MixedSettings
+from samesense.recipes.outcome.cross_validation import CrossValidation
 from samesense.recipes.reading import Reading, read_labelled
 from samesense.recipes.sections.data import SectionsSettings, SectionTriplets, read_triplets
 from samesense.recipes.settings import EncoderSettings, bind, read_settings, shipped
@@ -102,7 +103,7 @@ class Method:
         """Return, for people, what is made of the data; raises if they do not fit the settings."""
         return []
 
-    def run(
+    def run(  # noqa: PLR0913 - the parts of a job
         self,
         train: Examples,
         settings: EncoderSettings,
@@ -112,12 +113,13 @@ class Method:
         test: PairData | None = None,
         guards: Sequence[PairData] = (),
         concludes: bool = False,
+        cross_validation: CrossValidation | None = None,
         resume: bool = False,
         overwrite: bool = False,
     ) -> TrainingRun:
         """Train with settings and data that are there already; see :func:`samesense.recipes.runner.run`.
 
-        For ``guards`` and ``concludes`` see :class:`samesense.recipes.job.Job`.
+        For ``guards``, ``concludes`` and ``cross_validation`` see :class:`samesense.recipes.job.Job`.
         """
         begun = time.perf_counter()
         with stage("loading torch"):
@@ -130,30 +132,42 @@ class Method:
         settings = settings.for_data(train)
         job = Job(
             method=self.name, data=train, settings=settings, output=output, dev=dev, test=test, guards=guards,
-            concludes=concludes, begun=begun, remarks=remarks,
+            concludes=concludes, cross_validation=cross_validation, begun=begun, remarks=remarks,
         )  # fmt: skip
         if self.pipeline:
             made: TrainingRun = means(job, overwrite=overwrite)  # which always goes on
             return made
         return run(job, means, resume=resume, overwrite=overwrite)
 
-    def estimate(
-        self, train: Examples, settings: EncoderSettings, output: Path, *, runs: int = 1, **pairs: Any
-    ) -> list[str]:
-        """Return, in words, the steps and the time of so many runs; see :mod:`samesense.recipes.estimate`.
+    def estimate(self, train: Examples, settings: EncoderSettings, output: Path, **pairs: Any) -> list[str]:
+        """Return, in words, the steps and the time of a run; see :mod:`samesense.recipes.estimate`.
 
-        ``pairs`` are ``dev``, ``test`` and ``guards``, as for :meth:`run`.
+        ``pairs`` are ``dev``, ``test``, ``guards`` and ``cross_validation``, as for :meth:`run`.
         """
         with stage("loading torch"):
             from samesense.recipes.estimate import estimate
-            from samesense.recipes.job import Job
 
-        own = settings.for_data(train)
-        job = Job(method=self.name, data=train, settings=own, output=output, concludes=runs == 1, **pairs)
+        job = self._job_to_estimate(train, settings, output, pairs)
         if self.pipeline:
             found: list[str] = resolve_name(self.estimator)(job)
             return found
-        return estimate(job, resolve_name(self.prepare), runs=runs)
+        return estimate(job, resolve_name(self.prepare))
+
+    def estimated_seconds(self, train: Examples, settings: EncoderSettings, output: Path, **pairs: Any) -> float:
+        """Return the seconds that a run takes, folds included, as :meth:`estimate` has them."""
+        with stage("loading torch"):
+            from samesense.recipes.estimate import measure_time
+
+        job = self._job_to_estimate(train, settings, output, pairs)
+        return sum(measure_time(job, resolve_name(self.prepare)).seconds.values())
+
+    def _job_to_estimate(
+        self, train: Examples, settings: EncoderSettings, output: Path, pairs: Mapping[str, Any]
+    ) -> Any:
+        from samesense.recipes.job import Job
+
+        own = settings.for_data(train)
+        return Job(method=self.name, data=train, settings=own, output=output, concludes=True, **pairs)
 
     def run_or_resume(
         self, train: Examples, settings: EncoderSettings, output: Path, *, dev: PairData | None = None

@@ -1,7 +1,8 @@
 """The folder of a training run: who may write to it, what it holds while the run goes on, and what it says at the end.
 
 model/  manifest.json  history.jsonl  results.jsonl  report.html  dev.tsv (pairs held out of the training data, if they
-were)  learning-curve/ (if asked for)  checkpoints/ (while training)  .lock (held while writing)
+were)  held-out-scores.json (for the calibration)  step-scores.jsonl (of dev)  folds/ (of a cross-validation)
+learning-curve/ (if asked for)  checkpoints/ (while training)  .lock (held while writing)
 
 A run is trained once its manifest has an outcome and its model is there, and finished once the manifest says so: what
 is left after a stop between the two is to evaluate it.
@@ -35,20 +36,24 @@ from samesense.failures import shortened
 from samesense.files import only_writer, read_json, write_json_lines, write_lines
 from samesense.inference.names import place_of
 from samesense.places import check_folder
+from samesense.recipes.outcome.cross_validation import FOLDS_FOLDER
+from samesense.recipes.outcome.held_out_scores import HELD_OUT_SCORES, HeldOutScores, read_held_out
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
 from samesense.training import manifest
 from samesense.training.fit import TrainOutput
+from samesense.training.step_scores import STEP_SCORES
 
 logger = logging.getLogger(__name__)
 
 MODEL, CHECKPOINTS, HISTORY, RESULTS = "model", "checkpoints", "history.jsonl", "results.jsonl"
 REPORT, CURVE = "report.html", "learning-curve"
-FOLDERS = (MODEL, CHECKPOINTS, TENSORBOARD, CURVE)
+FOLDERS = (MODEL, CHECKPOINTS, TENSORBOARD, CURVE, FOLDS_FOLDER)
 FOLD_SCORES = "scores.json"
 """Scores of the pairs of a fold, in its folder."""
 
 DEV = ("dev.tsv", "dev.jsonl")
+TEST = ("test.tsv", "test.jsonl")
 """Pairs held out of the training data; JSON lines where a text has a tab or a line break, which TSV cannot hold."""
 
 
@@ -106,7 +111,7 @@ def check_inputs(output: Path, record: dict[str, Any]) -> None:
 
 def _earlier(output: Path) -> list[Path]:
     """Return what an earlier run may have left: of one model, or of folds."""
-    files = (manifest.FILE, HISTORY, RESULTS, REPORT, *DEV)
+    files = (manifest.FILE, HISTORY, RESULTS, REPORT, STEP_SCORES, HELD_OUT_SCORES, *DEV, *TEST)
     marks = (manifest.FILE, FOLD_SCORES)
     folds = [place for place in output.glob("fold-[0-9][0-9]") if any((place / mark).is_file() for mark in marks)]
     return [*folds, *(output / name for name in (*FOLDERS, *files))]
@@ -180,7 +185,7 @@ def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:
     return not run(overwrite=True).output.interrupted
 
 
-def write_dev(output: Path, dev: PairData) -> Path:
+def write_pairs(output: Path, dev: PairData, files: tuple[str, str] = DEV) -> Path:
     """Keep the pairs that were held out of the training data, so that ``samesense.read`` gives them again."""
     names = ["premise", "hypothesis", "label"] if dev.kind == "nli" else ["sentence1", "sentence2", "score"]
     names += [] if dev.subsets is None else ["subset"]
@@ -190,8 +195,8 @@ def write_dev(output: Path, dev: PairData) -> Path:
         return zip(dev.sentences1, dev.sentences2, labels, *([] if dev.subsets is None else [dev.subsets]), strict=True)
 
     if any(_needs_json(text) for row in rows() for text in row):
-        return write_json_lines(output / DEV[1], (dict(zip(names, row, strict=True)) for row in rows()))
-    return write_lines(output / DEV[0], ("\t".join(row) + "\n" for row in chain([tuple(names)], rows())))
+        return write_json_lines(output / files[1], (dict(zip(names, row, strict=True)) for row in rows()))
+    return write_lines(output / files[0], ("\t".join(row) + "\n" for row in chain([tuple(names)], rows())))
 
 
 def _needs_json(text: str) -> bool:
@@ -203,6 +208,16 @@ def _written(label: float, dev: PairData) -> str:
     if dev.kind == "nli":
         return dev.label_name(label)
     return repr(label).removesuffix(".0")
+
+
+def read_held_out_scores(model: str) -> HeldOutScores | None:
+    """Return the scores that a run has kept of pairs in which its model had no part; ``None`` if there are none.
+
+    ``model`` is a run folder or its ``model``.
+    """
+    run = Path(model).expanduser()
+    run = run.parent if run.name == MODEL else run
+    return read_held_out(run) if (run / manifest.FILE).is_file() else None
 
 
 def read_dev(model: str, how: Mapping[str, Any]) -> PairData:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,30 +19,40 @@ from samesense.data.mapped import is_mapped
 from samesense.encoder.assembly.merge import weights_of
 from samesense.encoder.assembly.vocabulary import unknown_share
 from samesense.encoder.forward.precision import Choice
-from samesense.encoder.maps.standardize import FITTED, standardize
 from samesense.encoder.saving.storage import save
-from samesense.evaluation.task import checked_scores
+from samesense.errors import ConfigError
 from samesense.execution.progress import Laps, stage
-from samesense.execution.ranks import is_main
+from samesense.execution.ranks import is_main, world_size
 from samesense.failures import imported
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes import run_folder
+from samesense.recipes.fold_runs import (
+    curve_out_of_fold,
+    score_of_pairs,
+    standardize_start,
+    stopped_early,
+    train_folds,
+    training_texts,
+)
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.matryoshka import described, evaluate_widths
 from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
 from samesense.recipes.outcome.conclude import check_outcome, conclude, some_texts
-from samesense.recipes.outcome.learning_curve import settings_of_part
-from samesense.recipes.outcome.measure import Measured, measure, rows_of
+from samesense.recipes.outcome.cross_validation import SPLIT_SEED, OutOfFold
+from samesense.recipes.outcome.learning_curve import Train, settings_of_part
+from samesense.recipes.outcome.measure import Measured, UnbiasedScores, measure, rows_of
 from samesense.recipes.outcome.merge import merge
-from samesense.recipes.outcome.sets import Sets
+from samesense.recipes.outcome.sets import ComparedSet, Sets
+from samesense.recipes.outcome.unbiased import keep_held_out, results_by_fold, unbiased_scores
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results
-from samesense.reports.run_verdict import Verdict
+from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD, Verdict
 from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.batches import check_fills_step
 from samesense.training.fit import TrainOutput, check_settings, fit, pick_precision
+from samesense.training.step_scores import STEP_SCORES, StepScores
 from samesense.types import Precision, Result
 
 if TYPE_CHECKING:
@@ -73,9 +83,7 @@ def run(
     settings, output, adapter = job.settings, job.output, adapter_of(job.settings)
     sets = job.sets()
     check_outcome(job, sets)
-    guards = {f"guard {one.name}": one for one in job.guards}
-    data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test, **guards})
-    record = manifest.describe(job.method, settings.model_dump(), data)
+    record = _record_of(job)
     before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
     with stage(f"loading {settings.model}"):
         model = adapter.build(settings) if build is None else build(job)
@@ -93,32 +101,84 @@ def run(
         described = f"model {settings.model}, {adapter.describe(model, settings)}"
         _log_start(model, inputs, [described, f"arithmetic: {choice.precision} ({choice.reason})"])
         laps.count("loading")
-        texts = some_texts(sets, partial(_texts, inputs.dataset)) if job.concludes else []
+        texts = some_texts(sets, partial(training_texts, inputs.dataset)) if job.concludes else []
         with stage("evaluation of the start"):
             scorer = adapter.start(model, settings) if is_main() else None
             start = None if scorer is None else measure(scorer, sets.compared, texts)
         for name, why in ({} if start is None else start.failures).items():
             logger.warning(f"the start has no figure on {name}, and the trained model is not compared with it: {why}")
         laps.count("evaluation")
+        out_of_fold = None
+        if job.cross_validation is not None:
+            out_of_fold = train_folds(job, prepare, build, choice)
+            laps.count("cross-validation")
+            if out_of_fold is None:
+                stopped = TrainOutput(steps=0, seconds=0.0, precision=choice.precision, interrupted=True)
+                run_folder.end(output, record, stopped, {})
+                return TrainingRun(output, stopped, Results(), laps.seconds)
+            inputs = stopped_early(job, inputs, out_of_fold)
         trained = run_folder.finished_training(output, before)
         if trained is None:
             trained, record = _trained(job, adapter, model, inputs, choice, sets, record, laps, resume=resume)
-        results: list[Result] = []
-        verdict = None
-        if is_main():
-            more: dict[str, Any] = {}
-            if not trained.interrupted:
-                end, results, more = _evaluate(job, inputs, sets, start, texts)
-                laps.count("evaluation")
-                append_results(output / run_folder.RESULTS, results)
-                again = partial(_on_part, job, sets, prepare, build)
-                verdict = conclude(job, sets, start, end, trained, record, again) if job.concludes else None
-                if verdict is None and job.concludes:  # while a part for the learning curve was trained
-                    return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
-                more |= {} if verdict is None else {"verdict": verdict.to_dict()}
-            run_folder.end(output, record, trained, more, _start_to_keep(job, adapter, verdict))
-        laps.count("evaluation")
-        return TrainingRun(output, trained, Results(results), laps.seconds, verdict)
+        if trained.interrupted or not is_main():
+            if is_main():
+                run_folder.end(output, record, trained, {})
+            return TrainingRun(output, trained, Results(), laps.seconds)
+        again = partial(_on_part, job, sets, prepare, build)
+        return _ended(job, inputs, sets, _Start(start, texts, out_of_fold), trained, record, again, laps)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What is known of a run before its training."""
+
+    measured: Measured | None  # the start on the sets of the run; None of one whose head is new
+    texts: Sequence[str]  # by which the cones are measured
+    out_of_fold: OutOfFold | None  # what its folds found, if it has some
+
+
+def _ended(
+    job: Job[Any, Any],
+    inputs: TrainingInputs,
+    sets: Sets,
+    start: _Start,
+    trained: TrainOutput,
+    record: dict[str, Any],
+    again: Train,
+    laps: Laps,
+) -> TrainingRun:
+    """Evaluate the saved model, conclude, and write down how the run ended."""
+    output = job.output
+    unbiased = unbiased_scores(job, sets, start.out_of_fold)
+    end, results, more = _evaluate(job, inputs, sets, start, unbiased)
+    laps.count("evaluation")
+    append_results(output / run_folder.RESULTS, results)
+    verdict = None
+    calibrates_on = 0
+    if job.concludes:
+        curve = curve_out_of_fold(job, sets, start.measured, start.out_of_fold)
+        verdict = conclude(job, sets, start.measured, end, trained, record, again, curve)
+        if verdict is None:  # interrupted while a part for the learning curve was trained
+            return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
+        if not verdict.kept:  # else the scores are of another model than the one in the folder
+            calibrates_on = keep_held_out(job, sets, end, unbiased)
+        more |= {"verdict": verdict.to_dict()}
+    run_folder.end(output, record, trained, more, _start_to_keep(job, adapter_of(job.settings), verdict))
+    laps.count("evaluation")
+    return TrainingRun(output, trained, Results(results), laps.seconds, verdict, calibrates_on)
+
+
+def _record_of(job: Job[Any, Any]) -> dict[str, Any]:
+    """Return the manifest of a run that begins; ConfigError for folds where several processes train."""
+    guards = {f"guard {guard.name}": guard for guard in job.guards}
+    data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test, **guards})
+    settings = job.settings.model_dump()
+    dealt = job.cross_validation
+    if dealt is not None:
+        if world_size() > 1:
+            raise ConfigError("Cross-validation trains one model after the other, in one process. Leave torchrun out.")
+        settings |= {"folds": dealt.name, "folds_select": dealt.selects, "split_seed": SPLIT_SEED}
+    return manifest.describe(job.method, settings, data)
 
 
 def _start_to_keep(job: Job[Any, Any], adapter: Adapter, verdict: Verdict | None) -> Callable[[Path], object] | None:
@@ -145,17 +205,6 @@ def _prepared(
     return inputs
 
 
-def _standardize(job: Job[Any, Any], model: Any, inputs: TrainingInputs, choice: Choice) -> str:
-    """Spread a start whose texts lie close together, if that is asked for; return in words what was done."""
-    how = job.settings.standardize
-    if how == "none":  # so that no texts are read for it
-        return ""
-    said = standardize(model, _texts(inputs.dataset, FITTED), how, precision=choice.precision)
-    if said:
-        logger.info(said)
-    return said
-
-
 def _trained(
     job: Job[Any, Any],
     adapter: Adapter,
@@ -172,14 +221,19 @@ def _trained(
     if inputs.before_training is not None:
         inputs.before_training()
         laps.count("teachers")
-    record |= {"start": _standardize(job, model, inputs, choice)}
+    record |= {"start": standardize_start(job, model, inputs, choice)}
     start = weights_of(model) if job.settings.merge else {}
     scored = None if sets.selecting is None else dev_score(adapter, sets.selecting, choice.precision)
+    recorder = None
+    if sets.selecting is not None and job.concludes:
+        pairs_score = score_of_pairs(adapter, sets.selecting, choice.precision)
+        recorder = StepScores(job.output / STEP_SCORES, pairs_score, resume=resume)
     set_seed(job.settings.seed)  # a loss may have weights of its own
     trained = fit(
         model, inputs.dataset, inputs.loss(), job.settings.model_copy(update={"precision": choice.precision}),
-        job.output, dev_score=scored, batches=inputs.batches, collator=inputs.collator, resume=resume,
-        max_length=job.settings.max_seq_length, callbacks=inputs.callbacks,
+        job.output, dev_score=scored if recorder is None else recorded_score(recorder, sets.selecting),
+        batches=inputs.batches, collator=inputs.collator, resume=resume, max_length=job.settings.max_seq_length,
+        callbacks=[*inputs.callbacks, *([] if recorder is None else [recorder])],
     )  # fmt: skip
     laps.add(trained.spent)
     if is_main() and not trained.interrupted:
@@ -211,18 +265,24 @@ def _on_part(
 
 
 def _evaluate(
-    job: Job[Any, Any], inputs: TrainingInputs, sets: Sets, start: Measured | None, texts: Sequence[str]
+    job: Job[Any, Any],
+    inputs: TrainingInputs,
+    sets: Sets,
+    start: _Start,
+    unbiased: Mapping[str, UnbiasedScores],
 ) -> tuple[Measured, list[Result], dict[str, Any]]:
     """Return the saved model's figures, all results of the run, and what the manifest shall hold of it."""
     with stage("evaluation"):
         saved = load(job.output, precision="float32", seed=job.settings.seed, cache=True)
-        end = measure(saved, sets.compared, texts)
+        end = measure(saved, sets.compared, start.texts, unbiased)
         further, more = ([], {}) if inputs.after_training is None else inputs.after_training()
         cut, section = _at_widths(job)
     for name, why in end.failures.items():
         logger.warning(f"the trained model has no figure on {name}: {why}")
+    section |= _how_scored(sets)
+    further = [*further, *results_by_fold(job, saved, unbiased)]
     sections = {**more.get(run_folder.SECTIONS, {}), **section}
-    before = [] if start is None else rows_of(start, sets.compared)
+    before = [] if start.measured is None else rows_of(start.measured, sets.compared)
     results = [*before, *rows_of(end, sets.compared), *further, *cut]
     return end, results, more | ({run_folder.SECTIONS: sections} if sections else {})
 
@@ -238,10 +298,24 @@ def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
     return [row for row in results if row not in known], {"Dimensions": described(results, widths)}
 
 
+def _how_scored(sets: Sets) -> dict[str, str]:
+    """Return a section of the card where the figures are not those of the saved model's own scores."""
+    first = sets.verdict
+    if not isinstance(first, ComparedSet) or first.role not in (CROSS_FITTED, OUT_OF_FOLD):
+        return {}
+    return {"How it was tested": f"On {first.name}: {len(first.data):,} pairs {first.how}."}
+
+
+def recorded_score(recorder: StepScores, dev: PairData | None) -> Callable[[Any], float]:
+    """Return what gives the Spearman of a model's scores on ``dev``, and keeps the scores."""
+    labels = [] if dev is None else dev.labels
+    return lambda model: spearman(recorder.record(model), labels)
+
+
 def dev_score(adapter: Adapter, dev: PairData, precision: Precision = "float32") -> Callable[[Any], float]:
     """Return what gives the Spearman of a model's scores on ``dev``."""
-    pairs = dev.pairs()
-    return lambda model: spearman(checked_scores(adapter.score(model, precision)(pairs), pairs), dev.labels)
+    score = score_of_pairs(adapter, dev, precision)
+    return lambda model: spearman(score(model), dev.labels)
 
 
 def as_dataset(columns: Mapping[str, Sequence[Any]]) -> Dataset:
@@ -260,19 +334,11 @@ def as_dataset(columns: Mapping[str, Sequence[Any]]) -> Dataset:
     return found
 
 
-def _texts(dataset: Any, rows: int) -> list[str]:
-    """Return the texts of so many rows of the training data, evenly from all of them."""
-    if isinstance(dataset, dict):
-        return [text for part in dataset.values() for text in _texts(part, -(-rows // len(dataset)))]
-    chosen = dataset[np.unique(np.linspace(0, len(dataset) - 1, rows).astype(int)).tolist()]
-    return [text for column in chosen.values() if column and isinstance(column[0], str) for text in column]
-
-
 def _log_start(model: Any, inputs: TrainingInputs, lines: Sequence[str]) -> None:
     """Log what is trained on what, and warn if the tokenizer does not know much of the training texts."""
     for line in lines:
         logger.info(line)
-    unknown = unknown_share(model, _texts(inputs.dataset, 500))
+    unknown = unknown_share(model, training_texts(inputs.dataset, 500))
     if unknown >= WARN_UNKNOWN:
         logger.warning(
             f"{unknown:.0%} of the tokens of the texts are unknown to the model's tokenizer, which reads them all as "

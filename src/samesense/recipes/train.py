@@ -20,17 +20,27 @@ from samesense.data.languages import reads_as_english
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
-from samesense.execution.ranks import is_main
+from samesense.execution.progress import clock_time
+from samesense.execution.ranks import is_main, world_size
 from samesense.places import check_empty
-from samesense.recipes.dev_part import hold_out, leaks, shared, texts_of
+from samesense.recipes.dev_part import (
+    held_share,
+    hold_out,
+    hold_out_share,
+    leaks,
+    share_for_verdict,
+    shared,
+    texts_of,
+)
 from samesense.recipes.fitting import Fitting, fitting_method
 from samesense.recipes.held_out_documents import are_documents, read_with_held_out
 from samesense.recipes.learning_rate import rate_for
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.mixed.data import Mixture
 from samesense.recipes.mixture import mixture
+from samesense.recipes.outcome.cross_validation import CrossValidation, deal_pairs
 from samesense.recipes.outcome.section_set import SectionSet
-from samesense.recipes.outcome.sets import ComparedSet, Sets, most_selecting, sets_of
+from samesense.recipes.outcome.sets import LEAST, ComparedSet, Sets, sets_of, sets_of_run
 from samesense.recipes.reading import Reading
 from samesense.recipes.sections.data import SectionTriplets
 from samesense.recipes.settings import EncoderSettings, read_settings, shipped
@@ -38,6 +48,9 @@ from samesense.recipes.training_run import TrainingRun
 from samesense.types import Result
 
 logger = logging.getLogger(__name__)
+
+FEW_PAIRS = 1000
+"""Labelled pairs below which a run without dev and test is cross-validated: see ``benchmarks/verdict.py``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +66,8 @@ class TrainingPlan:
     test: PairData | None = None  # labelled pairs on which the model is evaluated before and after, if any
     guards: tuple[PairData, ...] = ()  # labelled pairs on which the model must not get worse
     held_out: bool = False  # whether dev was held out of the training data
+    test_held_out: bool = False  # whether test was
+    cross_validation: CrossValidation | None = None  # folds that give the verdict and choose the number of steps
     told: tuple[str, ...] = ()  # lines for people: what the data are, which decided the method
 
     def lines(self) -> list[str]:
@@ -96,6 +111,10 @@ class TrainingPlan:
         ]
 
     def _selection(self) -> str:
+        dealt = self.cross_validation
+        if dealt is not None:
+            steps = "the folds choose the number of steps" if dealt.selects else "none, the last state is kept"
+            return f"{steps}; {len(dealt.folds)} folds, {dealt.apart}"
         if self.dev is None:
             return self.method.selects
         if not self.held_out:
@@ -108,8 +127,7 @@ class TrainingPlan:
         """What selects, and on what the trained model is compared with its start."""
         if self.method.pipeline:
             return sets_of(self.dev, self.test, self.guards, cut=False)
-        most = most_selecting(self.settings, len(self.train))
-        return sets_of(self.dev, self.test, self.guards, most=most).on_sections_of(self.train)
+        return sets_of_run(self.settings, self.train, cut=True, **self._pairs())
 
     def _selecting(self) -> int:
         return 0 if self.sets.selecting is None else len(self.sets.selecting)
@@ -129,61 +147,64 @@ class TrainingPlan:
             said.append("learning curve: 7 more trainings on parts of the data, which take 1.5 times as long")
         return said
 
-    def dry_run(self, output: str | Path, folds: str | None = None, *, free: bool = True) -> list[str]:
+    def _pairs(self) -> dict[str, Any]:
+        """Return the pairs beside the training data, and the folds, as a run takes them."""
+        return {
+            "dev": self.dev,
+            "test": self.test,
+            "guards": self.guards,
+            "cross_validation": self.cross_validation,
+        }
+
+    def dry_run(self, output: str | Path, *, free: bool = True) -> list[str]:
         """Return, for people, what is made of the data, the steps, and an estimate of the time.
 
         What the run opens is opened, and what it checks before its first step is checked, the output folder too where
         it must be ``free``. Nothing is left behind.
         """
-        from samesense.recipes.run_folder import FOLDS, check_new
+        from samesense.recipes.run_folder import check_new
 
         if free:
-            check_new(Path(output), self.method.name if folds is None else FOLDS, overwrite=False)
+            check_new(Path(output), self.method.name, overwrite=False)
         self.settings.check_models()
         made = self.method.check(self.train, self.settings)
-        if folds is None:
-            found = self.method.estimate(
-                self.train, self.settings, Path(output), dev=self.dev, test=self.test, guards=self.guards
-            )
-            return [*made, *found]
-        from samesense.recipes.folds import first_of_folds
-
-        train, runs = first_of_folds(self.method, self._pairs(), self.settings, folds)
-        return [*made, *self.method.estimate(train, self.settings, Path(output), runs=runs)]
-
-    def _pairs(self) -> PairData:
-        given = {
-            "guard": bool(self.guards),
-            "merge": self.settings.merge,
-            "learning_curve": self.settings.learning_curve,
-        }
-        wrong = next((name for name, on in given.items() if on), None)
-        if wrong is not None:
-            raise ConfigError(f"Cross-validation makes no model, and `{wrong}` is for one. Leave it out.")
-        if isinstance(self.train, PairData):
-            return self.train
-        raise ConfigError(
-            f"Cross-validation deals labelled pairs into folds, and method {self.method.name} trains on "
-            f"{self.method.takes}. Give labelled pairs."
-        )
+        return [*made, *self.method.estimate(self.train, self.settings, Path(output), **self._pairs())]
 
     def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
-        """Train and evaluate; see :func:`samesense.train`. A dev set that was held out is kept in the folder.
+        """Train and evaluate; see :func:`samesense.train`. Pairs that were held out are kept in the folder.
 
         ConfigError, DataError, ModelError and OutputError come before the first step, where a run could not end well.
         """
         if not (resume or overwrite) and is_main():
             check_empty(Path(output))  # before torch is loaded, which takes seconds
         self.settings.check_models()
+        if self.cross_validation is not None and not resume:
+            self._announce_folds(self.cross_validation, Path(output))
         trained = self.method.run(
-            self.train, self.settings, Path(output), dev=self.dev, test=self.test, guards=self.guards, concludes=True,
-            resume=resume, overwrite=overwrite,
+            self.train, self.settings, Path(output), concludes=True, resume=resume, overwrite=overwrite,
+            **self._pairs(),
         )  # fmt: skip
-        if self.held_out and self.dev is not None and is_main():
-            from samesense.recipes.run_folder import write_dev
-
-            write_dev(Path(output), self.dev)
+        self._write_held_out(Path(output))
         return trained
+
+    def _announce_folds(self, dealt: CrossValidation, output: Path) -> None:
+        """Say how many trainings there are and about how long they take, and how to do with one."""
+        seconds = self.method.estimated_seconds(self.train, self.settings, output, **self._pairs())
+        count = len(dealt.folds)
+        logger.info(
+            f"cross-validation: {count} trainings on parts of the {len(self.train)} pairs test all of them, then one "
+            f"on all; about {clock_time(seconds)} on this machine. `folds` none trains once and tests on pairs held out"
+        )
+
+    def _write_held_out(self, output: Path) -> None:
+        if not is_main():
+            return
+        from samesense.recipes.run_folder import DEV, TEST, write_pairs
+
+        if self.held_out and self.dev is not None:
+            write_pairs(output, self.dev, DEV)
+        if self.test_held_out and self.test is not None:
+            write_pairs(output, self.test, TEST)
 
     def cross_validate(
         self, folds: str, output: str | Path, *, resume: bool = False, overwrite: bool = False
@@ -191,8 +212,12 @@ class TrainingPlan:
         """Evaluate by cross-validation; see :func:`samesense.recipes.folds.cross_validate`."""
         from samesense.recipes.folds import cross_validate
 
+        wrong = next((name for name in ("merge", "learning_curve", "guard") if getattr(self.settings, name)), None)
+        if wrong is not None:
+            raise ConfigError(f"Evaluation by cross-validation makes no model, and `{wrong}` is for one. Leave it out.")
+        pairs = labelled_training_pairs(self.train, self.method)
         return cross_validate(
-            self.method, self._pairs(), self.settings, Path(output), folds, resume=resume, overwrite=overwrite
+            self.method, pairs, self.settings, Path(output), folds, resume=resume, overwrite=overwrite
         )
 
 
@@ -204,18 +229,21 @@ def plan(
     test: Source | None = None,
     guard: Source | None = None,
     config: str = "auto",
+    folds: str = "none",
     settings: Mapping[str, Any] | None = None,
     reading: Reading = Reading(),  # noqa: B008 - frozen
 ) -> TrainingPlan:
     """Read the data and choose the settings of a training.
 
     ``method`` is a name in :data:`~samesense.recipes.methods.METHODS`, or ``"auto"`` for what suits the data. ``dev``
-    are labelled pairs that choose the best checkpoint by Spearman, or their source; ``"auto"`` holds out a tenth of
-    labelled pairs, or a hundredth of a harvest; ``"none"`` or ``None`` keeps the last state. ``test`` are pairs on
-    which the model is evaluated before and after, and ``guard`` one source of pairs or several on which it must not get
-    worse; ``None`` takes those of the settings. ``config`` is the name of a shipped file of settings, the path of the
-    user's own, or ``"auto"`` for the paper's; ``settings`` win over it. ConfigError for an unknown method or setting,
-    or a value out of range; DataError if a source cannot be used.
+    are labelled pairs that choose the best checkpoint by Spearman, or their source; ``"auto"`` holds out labelled
+    pairs, or a hundredth of a harvest; ``"none"`` or ``None`` keeps the last state. ``test`` are pairs on which the
+    model is evaluated before and after; of either, ``"hold 0.2"`` holds out that share of labelled training pairs.
+    ``guard`` is one source of pairs or several on which the model must not get worse; ``None`` takes those of the
+    settings. ``folds`` are those of :func:`~samesense.recipes.outcome.cross_validation.deal_pairs`; ``"auto"``
+    cross-validates few labelled pairs where neither dev nor test is given, and ``"none"`` never does. ``config`` is the
+    name of a shipped file of settings, the path of the user's own, or ``"auto"`` for the paper's; ``settings`` win over
+    it. ConfigError for an unknown method or setting, or a value out of range; DataError if a source cannot be used.
     """
     sources = _sources(data)
     given = dict(settings or {})
@@ -228,13 +256,19 @@ def plan(
         if fitting.found
         else _opened(fitting, sources, config, own, stays, with_held_out=test is None)
     )
-    test_data = _pairs(test, reading)
-    guards = [_pairs(one, reading) for one in (bound.guard if guard is None else as_sources(guard))]
-    held_out = isinstance(dev, str) and dev == "auto"
-    if held_out:
-        examples, dev_data = hold_out(examples, bound.seed)
+    test_share = held_share(test, "test")
+    if test_share is None:
+        test_data = _pairs(test, reading)
     else:
-        dev_data = _pairs(dev, reading)
+        examples, test_data = hold_out_share(examples, test_share, "test", bound.seed)
+    guards = [_pairs(one, reading) for one in (bound.guard if guard is None else as_sources(guard))]
+    alone = test is None and isinstance(dev, str) and dev == "auto"
+    dealt = _folds_of(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
+    held_out = False
+    dev_data = None
+    if dealt is None:
+        sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
+        examples, dev_data, held_out = _selecting_pairs(dev, examples, bound.seed, reading, sparing=sparing)
     named = config in shipped() or "learning_rate" in {**({} if config == "auto" else read_settings(config)), **given}
     rate = None if named or fitting.method.pipeline else rate_for(bound, examples)
     if rate is not None:
@@ -243,8 +277,95 @@ def plan(
             logger.info(f"learning rate {rate.value:g}: {rate.why}; `learning_rate` overrides")
     return TrainingPlan(
         method=fitting.method, config=name, settings=bound, given=given, train=examples, dev=dev_data, test=test_data,
-        guards=tuple(one for one in guards if one is not None), held_out=held_out, told=fitting.told,
+        guards=tuple(one for one in guards if one is not None), held_out=held_out,
+        test_held_out=test_share is not None, cross_validation=dealt, told=fitting.told,
     )  # fmt: skip
+
+
+def labelled_training_pairs(train: Examples, method: Method) -> PairData:
+    """Return training data that can be dealt into folds; ConfigError if they are no labelled pairs."""
+    if isinstance(train, PairData):
+        return train
+    raise ConfigError(
+        f"Cross-validation deals labelled pairs into folds, and method {method.name} trains on {method.takes}. Give "
+        "labelled pairs."
+    )
+
+
+def _folds_of(
+    folds: str,
+    train: Examples,
+    method: Method,
+    settings: EncoderSettings,
+    *,
+    alone: bool,
+    dev: Source | None,
+    test: Source | None,
+) -> CrossValidation | None:
+    """Return the folds of a run, checked; ``None`` where it is not cross-validated.
+
+    ``alone`` says that neither dev nor test was given.
+    """
+    if folds == "none":
+        return None
+    hindrance = _hindrance(settings)
+    unselected = dev is None or (isinstance(dev, str) and dev == "none")
+    if folds == "auto":
+        few = isinstance(train, PairData) and LEAST <= len(train) < FEW_PAIRS
+        if not (alone and few) or method.pipeline:
+            return None
+        if hindrance:
+            logger.info(f"cross-validation: none, as {hindrance}; pairs are held out for the verdict")
+            return None
+    elif hindrance or test is not None or not (alone or unselected):
+        why = hindrance or "the folds test and select by themselves, and dev or test is given"
+        raise ConfigError(f"`folds` {folds} cannot be: {why}. Leave one of the two out.")
+    pairs = labelled_training_pairs(train, method)
+    dealt = deal_pairs(pairs, folds, selects=alone)
+    for teaching, _ in dealt.folds:
+        method.check(pairs.take(teaching), settings)
+    return dealt
+
+
+def _hindrance(settings: EncoderSettings) -> str:
+    """Return why a run cannot be cross-validated, if there is a reason."""
+    if world_size() > 1:
+        return f"{world_size()} processes train together, and folds are trained in one"
+    on_dev = {
+        "merge": settings.merge,
+        "learning_curve": settings.learning_curve,
+        "matryoshka": bool(settings.matryoshka),
+        "early_stopping_patience": settings.early_stopping_patience is not None,
+    }
+    name = next((name for name, needs_dev in on_dev.items() if needs_dev), "")
+    return f"`{name}` needs dev pairs" if name else ""
+
+
+def _selecting_pairs(
+    dev: Source | None, train: Examples, seed: int, reading: Reading, *, sparing: bool
+) -> tuple[Examples, PairData | None, bool]:
+    """Return what is trained on, the pairs that select, and whether these were held out of the training data.
+
+    Of labelled pairs, ``sparing`` holds out a tenth; else so many that they give a verdict too.
+    """
+    share = held_share(dev, "dev")
+    if share is not None:
+        return *hold_out_share(train, share, "dev", seed), True
+    if not (isinstance(dev, str) and dev == "auto"):
+        return train, _pairs(dev, reading), False
+    rest, pairs = hold_out(train, seed) if sparing else _hold_out_for_verdict(train, seed)
+    return rest, pairs, pairs is not None
+
+
+def _hold_out_for_verdict(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
+    """Split off what selects and tests; nothing of pairs that are too few for either."""
+    if isinstance(train, PairData) and len(train) < LEAST:
+        logger.warning(
+            f"{train.name}: {len(train)} labelled pairs are too few to hold some out; all are trained on, and the last "
+            f"state is kept. A verdict takes {LEAST}"
+        )
+        return train, None
+    return hold_out(train, seed, share_for_verdict(train))
 
 
 def _sources(data: Source) -> list[Source] | Examples:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from samesense.execution.progress import where_time_went
-from samesense.reports.run_verdict import Verdict
+from samesense.reports.run_verdict import CROSS_FITTED, Verdict
 from samesense.results import Results, Shown
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class TrainingRun(Shown):
         results: figures on test, before and after, and those that the method adds.
         spent: seconds of this call, by what they were spent on.
         verdict: whether the model is better than its untouched start; ``None`` for a run that was interrupted.
+        calibrates_on: pairs with scores in the folder that a calibration can be made of.
     """
 
     folder: Path
@@ -33,6 +35,7 @@ class TrainingRun(Shown):
     results: Results
     spent: Mapping[str, float] = field(default_factory=dict)
     verdict: Verdict | None = None
+    calibrates_on: int = 0
 
     @property
     def model(self) -> Path:
@@ -56,8 +59,15 @@ class TrainingRun(Shown):
             return []
         start, best = self.output.start_dev_spearman, self.output.best_dev_spearman
         said = [] if self.verdict is None else self.verdict.lines()
-        if start is not None and best is not None:
+        task = None if self.verdict is None else self.verdict.task
+        # beside a verdict on the same pairs, their optimistic figure would only confuse
+        if start is not None and best is not None and (task is None or task.role != CROSS_FITTED):
             said.append(f"dev, which selected: {change(start, best)}")
+        if self.calibrates_on:
+            said.append(
+                f"next: samesense calibrate {quote(str(self.folder))} finds what its scores mean, by "
+                f"{self.calibrates_on:,} pairs whose scores were kept"
+            )
         page = self.folder / "report.html"
         return [*said, *([f"report: {page}"] if page.is_file() else [])]
 

@@ -50,6 +50,7 @@ class RunPage:
     cones: tuple[Floats | None, Floats | None] = (None, None)  # cosines of random pairs before and after
     marked: Mapping[Pair, tuple[Marked, Marked]] = field(default_factory=dict)  # shares of words in the trained scores
     record: Mapping[str, Any]  # manifest of the run
+    selecting: str = "on dev"  # the pairs whose scores along the steps the history has
 
 
 def run_page(page: RunPage) -> str:
@@ -83,7 +84,7 @@ def _opening(page: RunPage) -> Html:
         sizes = (("opening", WIDE), ("opening-narrow", NARROW))
         parts.append(_drawn(*(partial(_apart, verdict.findings, name, size) for name, size in sizes), one=True))
     elif dev is not None:
-        parts.append(_drawn(lambda: dev_curve(dev)))
+        parts.append(_drawn(lambda: dev_curve(dev, page.selecting)))
     more = [*verdict.problems, *(one.line() for one in (verdict.merge, verdict.curve) if one)]
     parts += [_sentence(line) for line in [*more, *([verdict.kept] if verdict.kept else [])]]
     if verdict.advice:
@@ -146,7 +147,7 @@ def _training(page: RunPage) -> Html | None:
         dev = None  # the page opens with it
     if dev is None and losses is None:
         return None
-    shown = [lambda: dev_curve(dev)] if dev is not None else []
+    shown = [lambda: dev_curve(dev, page.selecting)] if dev is not None else []
     shown += [lambda: loss_curve(losses)] if losses is not None else []
     return _drawn(*shown)
 

@@ -13,8 +13,12 @@ from samesense.types import TaskResult
 
 Word = Literal["better", "no difference", "worse"]
 
-Role = Literal["test", "dev", "held-out sections", "guard"]
-"""What a set is for: the task, by test, by a part of dev, or by sections; or a guard, which must not suffer."""
+Role = Literal["test", "dev", "cross-fitted dev", "out of fold", "held-out sections", "guard"]
+"""What a set is for: the task, by test, by a part of dev, by dev whose pairs choose for each other, by the training
+pairs out of fold, or by sections; or a guard, which must not suffer."""
+
+CROSS_FITTED: Role = "cross-fitted dev"
+OUT_OF_FOLD: Role = "out of fold"
 
 CLAIMS: Mapping[Word, str] = {"better": "better than", "no difference": "no difference from", "worse": "worse than"}
 
@@ -163,7 +167,7 @@ class Verdict(Shown):
     """Whether a run has made its model better than the untouched start, and what follows.
 
     Attributes:
-        task: on test, or on the part of dev that selected nothing; ``None`` where there is no verdict.
+        task: on test, on dev, or on the training pairs out of fold; ``None`` where there is no verdict.
         guards: on the sets that must not suffer.
         reason: why there is none.
         problems: guards that could not be compared, and why.

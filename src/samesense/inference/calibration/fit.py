@@ -27,7 +27,7 @@ from samesense.inference.calibration.calibration import (
 from samesense.inference.calibration.promise import percent, promised, scored_pairs
 from samesense.metrics.calibration import calibration_error, mean_absolute_error, mean_squared_error
 from samesense.metrics.classification import Target, accuracy_at, best_threshold, f1_at, precision_at, recall_at
-from samesense.metrics.guarantee import CONFIDENCE, PromiseFinder, Share
+from samesense.metrics.guarantee import CONFIDENCE, PromiseFinder, Share, share_interval
 from samesense.metrics.inputs import is_constant, matching_vectors
 from samesense.results import Shown
 from samesense.types import Result, Scorer, Scores
@@ -42,6 +42,9 @@ TARGETS: tuple[Target, ...] = ("accuracy", "f1")
 
 Errors = dict[str, float]
 """What cross-validation found, by name."""
+
+Intervals = dict[str, tuple[float, float]]
+"""Ends of 95 % intervals, by the name of the error."""
 
 Shape = Literal["auto", "isotonic", "logistic"]
 """What maps scores to values; ``"auto"`` goes by the labels."""
@@ -94,8 +97,8 @@ def best_dividing(scores: Scores, right: Scores, target: Target) -> float:
     return best_threshold(scores, right, target, dividing=True)
 
 
-def decision_quality(scores: Scores, right: Scores, folds: Folds, used: Target) -> Errors:
-    """Return how good thresholds are that were fitted on the other folds.
+def decision_quality(scores: Scores, right: Scores, folds: Folds, used: Target) -> tuple[Errors, Intervals]:
+    """Return how good thresholds are that were fitted on the other folds, and intervals of precision and recall.
 
     That is accuracy and F1, each by its own threshold, and precision and recall by the one that is ``used``. All are
     ``(n,)``; ``right`` is 1 for a yes, 0 for a no.
@@ -105,12 +108,23 @@ def decision_quality(scores: Scores, right: Scores, folds: Folds, used: Target) 
         held = folds == fold
         for target in TARGETS:
             called[target][held] = scores[held] >= best_dividing(scores[~held], right[~held], target)
-    return {
+    errors = {
         "accuracy": accuracy_at(called["accuracy"], right, 0.5),
         "f1": f1_at(called["f1"], right, 0.5),
         "precision": precision_at(called[used], right, 0.5),
         "recall": recall_at(called[used], right, 0.5),
     }
+    hits = float(np.dot(called[used], right))
+    return errors, quality_intervals(hits, float(called[used].sum()), float(right.sum()))
+
+
+def quality_intervals(hits: float, called: float, positives: float) -> Intervals:
+    """Return the 95 % intervals of precision and recall, each pair taken for a trial of its own.
+
+    ``hits`` are those of ``called`` pairs that are a yes, and ``positives`` all that are.
+    """
+    trials = {"precision": called, "recall": positives}
+    return {name: share_interval(hits, count) for name, count in trials.items() if count}
 
 
 def read_as_share(scores: Scores, scale: Scale) -> Scores | None:
@@ -180,6 +194,7 @@ class Calibrated(Shown):
         held_out: calibrated scores, each by a map that was fitted without its pair ``(n,)``.
         before: the score itself read as a share of the scale ``(n,)``; ``None`` where scores lie beyond -1 and 1.
         results: the errors, with those of ``before``, and accuracy and F1.
+        intervals: 95 % intervals of precision and recall at the threshold that is used.
     """
 
     calibration: Calibration
@@ -188,6 +203,7 @@ class Calibrated(Shown):
     held_out: Scores
     before: Scores | None
     results: list[Result]
+    intervals: Intervals = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return what was fitted and how wrong it is, as lines of text."""
@@ -205,7 +221,7 @@ class Calibrated(Shown):
             lines.append("no threshold for yes and no: say from which label on a pair counts (`yes`)")
             return "\n".join(lines)
         lines += threshold_table(fitted, self.scores, (self.labels >= fitted.yes).astype(np.float64))
-        quality = ", ".join(f"{name} {100 * errors[name]:.1f} %" for name in ("precision", "recall"))
+        quality = ", ".join(self._quality(name) for name in ("precision", "recall"))
         lines.append(f"threshold used: {fitted.threshold():.4f} (for {fitted.decide}); cross-validated {quality}")
         if fitted.least is not None:
             lines.append(
@@ -213,6 +229,13 @@ class Calibrated(Shown):
                 "confidence"
             )
         return "\n".join(lines)
+
+    def _quality(self, name: str) -> str:
+        shown = f"{name} {100 * self.calibration.errors[name]:.1f} %"
+        if name not in self.intervals:
+            return shown
+        low, high = self.intervals[name]
+        return f"{shown} (95 % interval {100 * low:.1f} to {100 * high:.1f})"
 
 
 def calibrate(
@@ -277,9 +300,18 @@ def calibrate(
         seed=settings.seed,
     )
     how = f"{model.protocol}; {shape} map, {settings.folds}-fold cross-validation by {apart}, seed {settings.seed}"
-    results = [_result(model, data, metric, error, how, seconds) for metric, error in errors.items()]
+    intervals = decisions.intervals
+    results = [
+        _result(model, data, metric, error, how, seconds, intervals.get(metric)) for metric, error in errors.items()
+    ]
     return Calibrated(
-        calibration=calibration, scores=scores, labels=labels, held_out=held_out, before=before, results=results
+        calibration=calibration,
+        scores=scores,
+        labels=labels,
+        held_out=held_out,
+        before=before,
+        results=results,
+        intervals=intervals,
     )
 
 
@@ -290,13 +322,14 @@ class _Decisions:
     thresholds: dict[Decide, float] = field(default_factory=dict)
     precisions: tuple[tuple[float, float], ...] = ()
     errors: Errors = field(default_factory=dict)
+    intervals: Intervals = field(default_factory=dict)
 
 
 def _decide(data: PairData, scores: Scores, right: Scores, folds: Folds, settings: CalibrationSettings) -> _Decisions:
     """Return the thresholds for yes and no; DataError if what is to hold on new pairs cannot be promised."""
     pairs = scored_pairs(data, scores, right, folds)
     thresholds: dict[Decide, float] = {target: best_dividing(scores, right, target) for target in TARGETS}
-    errors = decision_quality(scores, right, folds, settings.decide)
+    errors, intervals = decision_quality(scores, right, folds, settings.decide)
     finder = PromiseFinder(pairs, "precision")
     precisions = {least: promise.threshold for least in PRECISIONS if (promise := finder.find(least)) is not None}
     if settings.promise is None:
@@ -306,9 +339,12 @@ def _decide(data: PairData, scores: Scores, right: Scores, folds: Folds, setting
         promise = promised(pairs, share, least, data.source)
         thresholds[share] = promise.threshold
         errors |= {"precision": promise.precision, "recall": promise.recall}
+        positives = float(pairs.right.sum())
+        hits = promise.recall * positives
+        intervals = quality_intervals(hits, hits / promise.precision, positives)
         if share == "precision":
             precisions[least] = promise.threshold
-    return _Decisions(thresholds, tuple(sorted(precisions.items())), errors)
+    return _Decisions(thresholds, tuple(sorted(precisions.items())), errors, intervals)
 
 
 def _warn_of_one_side(data: PairData, scores: Scores, right: Scores, target: Target) -> None:
@@ -362,8 +398,17 @@ def _check_no_promise(data: PairData, settings: CalibrationSettings) -> None:
         )
 
 
-def _result(model: Scorer, data: PairData, metric: str, value: float, how: str, seconds: float) -> Result:
+def _result(
+    model: Scorer,
+    data: PairData,
+    metric: str,
+    value: float,
+    how: str,
+    seconds: float,
+    interval: tuple[float, float] | None,
+) -> Result:
+    low, high = interval or (None, None)
     return Result(
         task="calibration", dataset=data.name, split="", subset="all", metric=metric, value=value, n=len(data),
-        protocol=how, model=model.name, seed=model.seed, seconds=seconds,
+        protocol=how, model=model.name, seed=model.seed, seconds=seconds, low=low, high=high,
     )  # fmt: skip

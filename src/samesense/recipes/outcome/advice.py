@@ -23,6 +23,10 @@ EARLY = 1 / 3
 """Share of the steps before which the best state is early."""
 
 
+OUT_OF_FOLD_PAIRS = "Spearman out of fold"
+"""What the curve of a cross-validated run shows."""
+
+
 @dataclass(frozen=True)
 class Seen:
     """What was seen of a run."""
@@ -32,6 +36,7 @@ class Seen:
     steps: int
     curve: Curve | None = None  # Spearman on dev along the steps, the untouched start first
     cones: tuple[float, float] | None = None  # mean cosine of random pairs before and after
+    selecting: str = "dev"  # the pairs of the curve, in words
 
 
 def advice(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
@@ -63,12 +68,15 @@ def _of_training(seen: Seen) -> Iterator[str]:
     elif dev.best < dev.start:
         if not collapsed:
             yield (
-                f"take {lower}, as dev fell and never came back ({100 * dev.start:.1f} at the start, "
+                f"take {lower}, as {seen.selecting} fell and never came back ({100 * dev.start:.1f} at the start, "
                 f"{100 * dev.first:.1f} at the first evaluation, {100 * dev.best:.1f} at best)"
             )
     elif dev.step <= EARLY * seen.steps:
-        yield f"take fewer `epochs` than {seen.settings.epochs:g}: dev was best at step {dev.step:.0f} of {seen.steps}"
-    else:
+        yield (
+            f"take fewer `epochs` than {seen.settings.epochs:g}: {seen.selecting} was best at step {dev.step:.0f} of "
+            f"{seen.steps}"
+        )
+    elif seen.selecting != OUT_OF_FOLD_PAIRS:  # which are those of the verdict
         yield (
             f"look at dev: it rose from {100 * dev.start:.1f} to {100 * dev.best:.1f} while the verdict's pairs lost, "
             "so it is of another kind; take dev pairs like those that the model is for"

@@ -17,12 +17,13 @@ from samesense.inference.explain import marked
 from samesense.inference.models.model import Model
 from samesense.recipes.job import Job
 from samesense.recipes.model_adapters import has_new_head
-from samesense.recipes.outcome.advice import Seen, advice
+from samesense.recipes.outcome.advice import OUT_OF_FOLD_PAIRS, Seen, advice
 from samesense.recipes.outcome.learning_curve import Train, check_learning_curve, measure_curve
 from samesense.recipes.outcome.measure import CONE, Measured, compared
 from samesense.recipes.outcome.merge import check_merge
 from samesense.recipes.outcome.sets import ComparedSet, Sets
 from samesense.recipes.run_folder import REPORT
+from samesense.reports.figures.curves import Curve
 from samesense.reports.run_page import RunPage, cases_of, run_page
 from samesense.reports.run_verdict import Verdict, merged_from
 from samesense.reports.store import read_run
@@ -60,14 +61,22 @@ def conclude(
     trained: TrainOutput,
     record: Mapping[str, Any],
     train: Train,
+    out_of_fold: Curve | None = None,
 ) -> Verdict | None:
-    """Return the verdict, and write the page; ``None`` if a training for the learning curve was interrupted."""
+    """Return the verdict, and write the page; ``None`` if a training for the learning curve was interrupted.
+
+    ``out_of_fold`` is Spearman along the steps by cross-validation, where the run has no dev.
+    """
     verdict = compared(start, end, sets, job.data)
     if "merge" in record:
         verdict = replace(verdict, merge=merged_from(record["merge"]))
     cones = None if start is None else _cones(start, end)
     run = read_run(job.output)
-    verdict = replace(verdict, advice=advice(verdict, Seen(job.settings, job.data, trained.steps, run.curve, cones)))
+    if out_of_fold is not None:
+        run = replace(run, curve=out_of_fold)
+    selecting = "dev" if out_of_fold is None else OUT_OF_FOLD_PAIRS
+    seen = Seen(job.settings, job.data, trained.steps, run.curve, cones, selecting)
+    verdict = replace(verdict, advice=advice(verdict, seen))
     verdict = replace(verdict, kept=reason_to_keep(job, verdict))
     first = sets.verdict
     if job.settings.learning_curve and isinstance(first, ComparedSet) and first.name in end.by_set:
@@ -89,6 +98,7 @@ def conclude(
             after=_evidence(end, "trained"),
             cones=(None if start is None else start.cosines, end.cosines),
             record=record,
+            selecting="on dev" if out_of_fold is None else "out of fold",
         )
         write_page(page, end.model, job.output)
     return verdict

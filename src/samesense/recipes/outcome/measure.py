@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,8 +14,9 @@ from samesense.errors import DataError, ModelError
 from samesense.inference.models.model import Model
 from samesense.recipes.outcome.section_set import SectionSet
 from samesense.recipes.outcome.sets import ComparedSet, Sets
-from samesense.reports.run_verdict import Finding, Verdict, compare
-from samesense.types import Floats, Result, TaskResult
+from samesense.reports.run_verdict import OUT_OF_FOLD, Finding, Verdict, compare
+from samesense.results import measure_of
+from samesense.types import Floats, Result, Scores, TaskResult
 
 CONE = 500
 """Texts whose cosines with each other say how narrow a cone is; their mean is then exact to about 0.01."""
@@ -38,19 +39,43 @@ class Measured:
     cosines: Floats | None = None  # of random pairs of different texts (pairs,); None where nothing is embedded
 
 
-def measure(model: Model, sets: Sequence[ComparedSet | SectionSet], texts: Sequence[str] = ()) -> Measured:
+@dataclass(frozen=True, eq=False)
+class UnbiasedScores:
+    """Scores of the pairs of a set that stand for the trained model, which has seen these pairs or was chosen by them.
+
+    Attributes:
+        scores: by models, or states of the model, in which the pair had no say ``(pairs,)``.
+        protocol: how they were made, in words.
+    """
+
+    scores: Scores
+    protocol: str
+
+
+def measure(
+    model: Model,
+    sets: Sequence[ComparedSet | SectionSet],
+    texts: Sequence[str] = (),
+    unbiased: Mapping[str, UnbiasedScores] | None = None,
+) -> Measured:
     """Evaluate a model on every set; ``texts`` are those by which its cone is measured, if it embeds.
 
-    Where its scores give no figure, as they are all the same or no numbers, the set is among the failures.
+    On a set that is named in ``unbiased``, these scores are evaluated. Where scores give no figure, as they are all the
+    same or no numbers, the set is among the failures.
     """
     by_set: dict[str, TaskResult] = {}
     failures: dict[str, str] = {}
     for one in sets:
+        scored = (unbiased or {}).get(one.name)
         try:
-            by_set[one.name] = one.task.evaluate(model)
+            by_set[one.name] = one.task.evaluate(model if scored is None else _standing_in(model, scored))
         except (DataError, ModelError) as error:
             failures[one.name] = str(error)
     return Measured(by_set, failures, model, _cosines(model, texts) if model.embeds and len(texts) > 1 else None)
+
+
+def _standing_in(model: Model, unbiased: UnbiasedScores) -> Model:
+    return Model(score=lambda pairs: unbiased.scores, name=model.name, protocol=unbiased.protocol, seed=model.seed)
 
 
 def _cosines(model: Model, texts: Sequence[str]) -> Floats | None:
@@ -71,6 +96,19 @@ def rows_of(measured: Measured, sets: Sequence[ComparedSet | SectionSet]) -> lis
     ]
 
 
+def _without_start(compared_set: ComparedSet, end: Measured) -> str:
+    """Return why a set is not compared, and the figure of the trained model on it, if it has one."""
+    if compared_set.name not in end.by_set:
+        return f"{NO_START}; on {compared_set.name} the trained model has no figure: {end.failures[compared_set.name]}"
+    row = end.by_set[compared_set.name].results[0]
+    shown = measure_of(row.metric)
+    interval = ""
+    if row.low is not None and row.high is not None:
+        interval = f" (95 % interval {shown.text(row.low)} to {shown.text(row.high)})"
+    examples = f"{row.n:,} examples{f' {compared_set.how}' if compared_set.how else ''}"
+    return f"{NO_START}; {shown.label} of the trained model {shown.text(row.value)}{interval} on {examples}"
+
+
 def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples) -> Verdict:
     """Compare the end with the start, set by set; without a start, a cross-encoder with a new head, nothing is.
 
@@ -80,7 +118,7 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
     problems: dict[ComparedSet | SectionSet, str] = {}
     for one in sets.compared:
         if start is None:
-            problems[one] = NO_START
+            problems[one] = _without_start(one, end)
         elif one.name in start.failures:
             problems[one] = f"the start has no figure on {one.name}: {start.failures[one.name]}"
         elif one.name in end.failures:
@@ -93,7 +131,7 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
     first = sets.verdict
     reason = sets.reason if first is None else problems.pop(first, "")
     task = None if first is None else found.pop(first, None)
-    if isinstance(first, ComparedSet) and task is not None:
+    if isinstance(first, ComparedSet) and task is not None and first.role != OUT_OF_FOLD:
         task = replace(task, trained_on=trained_on(first.data, train))
     return Verdict(
         task=task,

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from samesense.data.formats.options import OPTIONS, Header, Quoting, TableOptions
-from samesense.errors import ConfigError
+from samesense.recipes.dev_part import held_share
 from samesense.recipes.settings import check_known
-
-_HOLD = re.compile(r"hold (0?\.\d+)")
 
 
 class Table(BaseModel):
@@ -73,11 +70,7 @@ class DataEntry(ReadingKeys):
     @field_validator("dev")
     @classmethod
     def _share(cls, dev: str) -> str:
-        if dev.split()[:1] == ["hold"] and not _HOLD.fullmatch(dev):
-            raise ConfigError(
-                'dev holds out a share of the training pairs below 1, as in dev = "hold 0.1" for a tenth; received '
-                f"{dev!r}."
-            )
+        held_share(dev, "dev")
         return dev
 
     def tests(self) -> dict[str, str | TestSource]:
@@ -100,5 +93,4 @@ class DataEntry(ReadingKeys):
 
     def held_out(self) -> float | None:
         """Return the share of the training pairs that selects, or ``None`` if none is held out."""
-        match = _HOLD.fullmatch(self.dev)
-        return float(match[1]) if match else None
+        return held_share(self.dev, "dev")

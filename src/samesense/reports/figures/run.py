@@ -25,16 +25,17 @@ START, END = style_of(6), style_of(0)
 """How the untouched start and the trained model look in every figure of a run."""
 
 
-def dev_curve(dev: Curve) -> Plot:
-    """Draw Spearman on dev along the steps, the untouched start at step 0 and as a line."""
+def dev_curve(dev: Curve, pairs: str = "on dev") -> Plot:
+    """Draw Spearman on dev along the steps, or on other ``pairs``, the untouched start at step 0 and as a line."""
     with styled():
-        axes = _steps(dev, 100, "Spearman on dev (x100)")
+        axes = _steps(dev, 100, f"Spearman {pairs} (x100)")
         at, best = dev.best
         if at:
             axes.plot([at], [100 * best], "o", markersize=10, markerfacecolor="none", markeredgecolor=END.colour)
         if dev.steps[0] == 0:
             axes.axhline(100 * dev.values[0], color=START.colour, linestyle="--", linewidth=1.2)
-    return Plot("dev", "Spearman on dev. A ring marks the best state, the dashed line the untouched start.", _of(axes))
+    caption = f"Spearman {pairs}. A ring marks the best state, the dashed line the untouched start."
+    return Plot("dev", caption, _of(axes))
 
 
 def loss_curve(loss: Curve) -> Plot:

@@ -1,0 +1,145 @@
+"""The folds of a cross-validated run: their trainings, and what these decide for the training on all pairs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transformers import set_seed
+
+from samesense.data import PairData
+from samesense.encoder.forward.precision import Choice
+from samesense.encoder.maps.standardize import FITTED, standardize
+from samesense.errors import ModelError
+from samesense.evaluation.task import checked_scores
+from samesense.execution.progress import stage
+from samesense.recipes import run_folder
+from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.model_adapters import Adapter, adapter_of
+from samesense.recipes.outcome.cross_validation import FOLDS_FOLDER, FoldScores, OutOfFold, cross_validate
+from samesense.recipes.outcome.measure import Measured
+from samesense.recipes.outcome.sets import Sets
+from samesense.reports.figures.curves import Curve
+from samesense.training.fit import fit
+from samesense.training.step_scores import STEP_SCORES, StepScores, StopAtStep
+from samesense.types import Precision, Scores
+
+logger = logging.getLogger(__name__)
+
+Prepare = Callable[[Any, Job[Any, Any]], TrainingInputs]
+
+Build = Callable[[Job[Any, Any]], Any]
+
+
+def train_folds(job: Job[Any, Any], prepare: Prepare, build: Build | None, choice: Choice) -> OutOfFold | None:
+    """Train and score the folds of a job that are not there yet; ``None`` if that was interrupted."""
+    if job.cross_validation is None:
+        raise ValueError("the job has no folds")
+    train = partial(scored_along_steps, job, prepare, build, choice)
+    return cross_validate(job.data, job.cross_validation, job.output / FOLDS_FOLDER, train)
+
+
+def scored_along_steps(
+    job: Job[Any, Any],
+    prepare: Callable[[Any, Job[Any, Any]], TrainingInputs],
+    build: Callable[[Job[Any, Any]], Any] | None,
+    choice: Choice,
+    teaching: PairData,
+    held: PairData,
+    folder: Path,
+) -> FoldScores | None:
+    """Train on some pairs as the run does on all, and score others along the steps; ``None`` if interrupted.
+
+    Where nothing is chosen, they are scored by the last state alone, in float32 as a saved model is.
+    """
+    selects = job.cross_validation is not None and job.cross_validation.selects
+    examples = job.settings.examples(teaching)
+    steps, every = job.settings.steps(examples), job.settings.steps_between_evaluations(examples)
+    settings = job.settings.model_copy(update={"precision": choice.precision, "early_stopping_patience": None})
+    fold = replace(
+        job, data=teaching, settings=settings, output=folder, guards=(), concludes=False, cross_validation=None
+    )
+    adapter = adapter_of(settings)
+    with stage(f"preparing {folder.name}"):
+        model = adapter.build(settings) if build is None else build(fold)
+        inputs = prepare(model, fold)
+        standardize_start(fold, model, inputs, choice)
+    folder.mkdir(parents=True, exist_ok=True)
+    score = score_of_pairs(adapter, held, choice.precision if selects else "float32")
+    resume = (folder / run_folder.CHECKPOINTS).is_dir()
+    recorder = StepScores(folder / STEP_SCORES, score, every=every if selects else steps, resume=resume)
+    set_seed(settings.seed)
+    trained = fit(
+        model, inputs.dataset, inputs.loss(), settings, folder, batches=inputs.batches, collator=inputs.collator,
+        resume=resume, max_length=settings.max_seq_length, callbacks=[*inputs.callbacks, recorder],
+    )  # fmt: skip
+    if trained.interrupted:
+        return None
+    if not recorder.by_step:
+        raise ModelError(
+            f"The model of {folder.name} has no scores for its pairs at any step. Lower `learning_rate`, or take "
+            "`folds` none."
+        )
+    evaluated = sorted(recorder.by_step)
+    scores = [recorder.by_step[step].tolist() for step in evaluated]
+    protocol = f"{adapter.describe(model, settings)}, {choice.precision if selects else 'float32'}"
+    return FoldScores(steps=evaluated, total=recorder.total, scores=scores, protocol=protocol)
+
+
+def _schedule(job: Job[Any, Any]) -> tuple[int, int]:
+    """Return the steps of a run on all pairs, and those between two evaluations."""
+    examples = job.settings.examples(job.data)
+    return job.settings.steps(examples), job.settings.steps_between_evaluations(examples)
+
+
+def stopped_early(job: Job[Any, Any], inputs: TrainingInputs, out_of_fold: OutOfFold) -> TrainingInputs:
+    """Return what is trained on, with the step at which the folds have the training end."""
+    steps, every = _schedule(job)
+    last = out_of_fold.stop_step(steps, every)
+    if last < steps:
+        logger.info(f"training on all {len(job.data)} pairs, {last} of {steps} steps, as the folds chose")
+    else:
+        logger.info(f"training on all {len(job.data)} pairs, {steps} steps")
+    return inputs if last >= steps else replace(inputs, callbacks=[*inputs.callbacks, StopAtStep(last)])
+
+
+def curve_out_of_fold(
+    job: Job[Any, Any], sets: Sets, start: Measured | None, out_of_fold: OutOfFold | None
+) -> Curve | None:
+    """Return Spearman out of fold along the steps, where the folds chose them."""
+    first = sets.verdict
+    if out_of_fold is None or not out_of_fold.selects or first is None:
+        return None
+    before = None if start is None else start.by_set.get(first.name)
+    figure = None if before is None else before.results[0].value
+    return out_of_fold.curve(job.output.resolve().name, *_schedule(job), figure)
+
+
+def score_of_pairs(adapter: Adapter, data: PairData, precision: Precision) -> Callable[[Any], Scores]:
+    """Return what gives a model's scores of the pairs of some data; it raises ModelError if one is no number."""
+    pairs = data.pairs()
+    return lambda model: checked_scores(adapter.score(model, precision)(pairs), pairs)
+
+
+def standardize_start(job: Job[Any, Any], model: Any, inputs: TrainingInputs, choice: Choice) -> str:
+    """Spread a start whose texts lie close together, if that is asked for; return in words what was done."""
+    how = job.settings.standardize
+    if how == "none":  # so that no texts are read for it
+        return ""
+    said = standardize(model, training_texts(inputs.dataset, FITTED), how, precision=choice.precision)
+    if said:
+        logger.info(said)
+    return said
+
+
+def training_texts(dataset: Any, rows: int) -> list[str]:
+    """Return the texts of so many rows of the training data, evenly from all of them."""
+    if isinstance(dataset, dict):
+        return [text for part in dataset.values() for text in training_texts(part, -(-rows // len(dataset)))]
+    chosen = dataset[np.unique(np.linspace(0, len(dataset) - 1, rows).astype(int)).tolist()]
+    return [text for column in chosen.values() if column and isinstance(column[0], str) for text in column]

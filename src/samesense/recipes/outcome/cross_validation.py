@@ -1,0 +1,231 @@
+"""Cross-validation of a training: every pair is scored by a model that was trained without it.
+
+Each fold's model is scored along its steps; how many steps count is chosen by the other folds. The model of the run is
+then trained on all pairs, with the same schedule, and stops at the share of the steps that all folds choose together.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from samesense.data import PairData
+from samesense.errors import ConfigError, DataError
+from samesense.evaluation.argument import ArgumentTask, Fold
+from samesense.execution.progress import progress_bar
+from samesense.files import write_json
+from samesense.inference.calibration.fit import fold_numbers
+from samesense.recipes.outcome.choose_steps import ScoredFold, choose_scores, choose_share, step_curve
+from samesense.recipes.outcome.held_out_scores import HeldOutScores
+from samesense.reports.figures.curves import Curve
+from samesense.schemas import Record, read_object
+from samesense.types import Floats, Scores
+
+logger = logging.getLogger(__name__)
+
+SPLIT_SEED = 0
+"""Seed of the split into folds, whatever the seed of the models: their figures are of the same folds."""
+
+FOLDS = 5
+"""Folds, unless another number is asked for."""
+
+FOLDS_FOLDER = "folds"
+"""Folder in that of the run: one folder a fold."""
+
+FOLD_FILE = "scores.json"
+"""Scores of the pairs of a fold along the steps, in its folder."""
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """How pairs are dealt into folds, and what is chosen by them.
+
+    Attributes:
+        name: as it was asked for, such as ``"5"``, ``"10-mixed"`` or ``"by-topic"``.
+        folds: rows to train on and rows held out, of each fold.
+        apart: what folds do not share, in words.
+        selects: whether the number of steps is chosen; else the last state counts.
+        task: what else is computed from the scores, where folds were asked for.
+    """
+
+    name: str
+    folds: list[Fold]
+    apart: str
+    selects: bool = True
+    task: ArgumentTask | None = None
+
+    def numbers(self) -> list[int]:
+        """Return the number of the fold of each pair ``(pairs,)``."""
+        numbers = np.full(sum(len(held) for _, held in self.folds), -1)
+        for number, (_, held) in enumerate(self.folds):
+            numbers[held] = number
+        return [int(number) for number in numbers]
+
+    def description(self) -> str:
+        """Return in words how the pairs of a verdict were scored."""
+        scored = "out of fold, each scored by a model that was trained without it"
+        return f"{scored} ({len(self.folds)} folds, {self.apart})"
+
+
+def deal_pairs(data: PairData, folds: str, *, selects: bool = True) -> CrossValidation:
+    """Deal pairs into folds as they were asked for, or for ``"auto"`` into five.
+
+    Of ``"auto"``, folds share no sentence, or no pair where most pairs hang together by their sentences, with a
+    warning. ConfigError or DataError where what was asked for cannot be.
+    """
+    if folds != "auto":
+        task = read_folds(data, folds)
+        warn_of_leaks(task)
+        apart = {"apart": "which share no sentence", "mixed": "of random pairs", "by-topic": "each of one topic"}
+        return CrossValidation(folds, task.folds, apart[task.mode], selects, task)
+    numbers, kind = fold_numbers(data, FOLDS, SPLIT_SEED)
+    if kind == "pairs":
+        logger.warning(
+            f"{data.name}: most pairs hang together by their sentences, so folds share sentences, though no pair: the "
+            "figures are too high. Give `test` FILE with pairs of other sentences"
+        )
+    rows = np.arange(len(data))
+    held = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
+    return CrossValidation(
+        str(FOLDS), [(np.setdiff1d(rows, part), part) for part in held], f"which share no {kind.removesuffix('s')}"
+    )
+
+
+def read_folds(data: PairData, folds: str) -> ArgumentTask:
+    """Return the folds that a text asks for, such as ``"10"``, ``"10-mixed"`` or ``"by-topic"``."""
+    if folds == "by-topic":
+        return ArgumentTask(data, mode="by-topic", seed=SPLIT_SEED)
+    count, dash, mode = folds.partition("-")
+    if not (count.isascii() and count.isdecimal()) or (dash and mode != "mixed"):
+        raise ConfigError(
+            "folds is a number of folds that share no sentence, such as 10, a number of folds of random pairs, such as "
+            f"10-mixed, by-topic, none, or auto; received {folds!r}."
+        )
+    return ArgumentTask(data, folds=int(count), mode="mixed" if dash else "apart", seed=SPLIT_SEED)
+
+
+def warn_of_leaks(task: ArgumentTask) -> None:
+    """Warn where sentences stand on both sides, or where a fold is much larger than others."""
+    if task.shared:
+        logger.warning(
+            f"{task.shared} of {len(task.data)} pairs share a sentence with pairs that their model is trained on, so "
+            "the figures are too high. `folds` with a number alone deals pairs so that they share none"
+        )
+    sizes = [len(held) for _, held in task.folds]
+    if task.mode == "apart" and max(sizes) > 2 * len(task.data) / len(sizes):
+        logger.warning(
+            f"The largest fold has {max(sizes)} of {len(task.data)} pairs, as they hang together by their sentences: "
+            "its model is trained on fewer pairs than the others. Fewer folds are more alike"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoldScores:
+    """Scores of the pairs of a fold along the steps of its training.
+
+    Attributes:
+        steps: at which the pairs were scored, ascending and above 0 ``(evaluations,)``.
+        total: steps of the whole training.
+        scores: ``(evaluations, pairs)``.
+        protocol: how they were made, in words.
+    """
+
+    steps: list[int]
+    total: int
+    scores: list[list[float]]
+    protocol: str
+
+
+class FoldRecord(Record):
+    """What is kept of a fold."""
+
+    steps: list[int]
+    total: int
+    scores: list[list[float]]
+    protocol: str
+
+
+TrainFold = Callable[[PairData, PairData, Path], FoldScores | None]
+"""Trains on some pairs and scores others along the steps, in a folder; ``None`` if that was interrupted."""
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfFold:
+    """What a cross-validation found.
+
+    Attributes:
+        scores: of every pair, by a model that was trained without it ``(pairs,)``.
+        scored: the folds with their scores along the steps.
+        protocol: how the scores were made, in words.
+        selects: whether the folds chose the number of steps.
+    """
+
+    scores: Scores
+    scored: list[ScoredFold]
+    protocol: str
+    selects: bool
+
+    def stop_step(self, steps: int, every: int) -> int:
+        """Return the step at which a training of so many steps ends, evaluated ``every`` so many steps."""
+        if not self.selects:
+            return steps
+        candidates = np.unique(np.append(np.arange(every, steps + 1, every), steps))
+        return round(choose_share(self.scored, candidates / steps) * steps)
+
+    def curve(self, name: str, steps: int, every: int, start: float | None) -> Curve:
+        """Return Spearman out of fold along the steps of a training on all pairs, ``start`` first if there is one."""
+        candidates: Floats = np.unique(np.append(np.arange(every, steps + 1, every), steps)).astype(np.float64)
+        figures = step_curve(self.scored, candidates / steps)
+        first = [] if start is None else [(0.0, start)]
+        points = [*first, *zip(candidates.tolist(), figures.tolist(), strict=True)]
+        return Curve(name, tuple(step for step, _ in points), tuple(figure for _, figure in points))
+
+    def held_out(self, data: PairData, dealt: CrossValidation) -> HeldOutScores:
+        """Return what is kept for the calibration."""
+        return HeldOutScores(data, self.scores, dealt.numbers(), self.protocol)
+
+
+def cross_validate(data: PairData, dealt: CrossValidation, output: Path, train: TrainFold) -> OutOfFold | None:
+    """Train and score the folds that are not there yet; ``None`` if that was interrupted.
+
+    Each fold has a folder in ``output``; one that was scored is not trained again.
+    """
+    scored = []
+    protocol = ""
+    labels = np.asarray(data.labels, dtype=np.float64)
+    with progress_bar("cross-validation", "fold", len(dealt.folds)) as bar:
+        for number, (teaching, held) in enumerate(dealt.folds, 1):
+            folder = output / f"fold-{number:02}"
+            path = folder / FOLD_FILE
+            if not path.is_file():
+                logger.info(f"fold {number} of {len(dealt.folds)}: {len(teaching)} pairs train, {len(held)} test")
+                made = train(data.take(teaching), data.take(held), folder)
+                if made is None:
+                    return None
+                write_json(path, vars(made))
+            shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+            content = read_object(path, FoldRecord)
+            scores = np.asarray(content["scores"], dtype=np.float64)
+            if scores.shape != (len(content["steps"]), len(held)) or not len(scores):
+                raise DataError(
+                    f"{path} must hold scores of {len(held)} pairs along the steps; it holds an array of shape "
+                    f"{scores.shape}. Delete the folder {folder}."
+                )
+            protocol = content["protocol"]
+            shares = np.asarray(content["steps"], dtype=np.float64) / content["total"]
+            scored.append(ScoredFold(held, labels[held], shares, scores))
+            bar.update()
+    if dealt.selects:
+        scores = choose_scores(scored)
+    else:
+        scores = np.empty(len(data))
+        for fold in scored:
+            scores[fold.rows] = fold.scores[-1]
+    return OutOfFold(
+        scores, scored, f"{protocol}; each pair scored by a model that was trained without it", dealt.selects
+    )

@@ -1,0 +1,106 @@
+"""The scores of a verdict where its pairs trained the model or chose its state, and what is kept of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from samesense.data import PairData
+from samesense.data.pairs.data import concat
+from samesense.errors import SamesenseError
+from samesense.inference.calibration.fit import CalibrationSettings, check_labels
+from samesense.inference.models.model import Model
+from samesense.recipes.job import Job
+from samesense.recipes.outcome.choose_steps import ScoredFold, choose_scores
+from samesense.recipes.outcome.cross_validation import OutOfFold
+from samesense.recipes.outcome.held_out_scores import HeldOutScores, write_held_out
+from samesense.recipes.outcome.measure import Measured, UnbiasedScores
+from samesense.recipes.outcome.sets import LEAST, ComparedSet, Sets, folds_of_dev
+from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD
+from samesense.training.step_scores import STEP_SCORES, read_step_scores
+from samesense.types import Result
+
+SELECTING = "selecting pairs"
+"""Name of the scores of dev pairs that chose the state, where the verdict is on others."""
+
+
+def unbiased_scores(job: Job[Any, Any], sets: Sets, out_of_fold: OutOfFold | None) -> dict[str, UnbiasedScores]:
+    """Return the scores that stand for the trained model, by the name of the set.
+
+    Those of the training pairs are out of fold. Those of dev pairs are of the step that pairs of other folds chose;
+    where the verdict is on other pairs, they are under :data:`SELECTING`, for the calibration.
+    """
+    first = sets.verdict
+    if out_of_fold is not None and first is not None:
+        return {first.name: UnbiasedScores(out_of_fold.scores, out_of_fold.protocol)}
+    if not job.concludes or sets.selecting is None or len(sets.selecting) < LEAST or job.settings.merge:
+        return {}
+    scores = _cross_fitted(job, sets.selecting)
+    if scores is None:
+        return {}
+    return {first.name if first is not None and first.role == CROSS_FITTED else SELECTING: scores}
+
+
+def _cross_fitted(job: Job[Any, Any], selecting: PairData) -> UnbiasedScores | None:
+    """Return the score of each selecting pair at the step that the other folds chose; ``None`` if none are kept."""
+    by_step = read_step_scores(job.output / STEP_SCORES)
+    steps = [step for step, scores in sorted(by_step.items()) if step > 0 and len(scores) == len(selecting)]
+    if not steps:
+        return None
+    numbers, apart = folds_of_dev(selecting)
+    labels = np.asarray(selecting.labels, dtype=np.float64)
+    matrix = np.stack([by_step[step] for step in steps])
+    shares = np.array(steps) / steps[-1]
+    groups = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
+    folds = [ScoredFold(rows, labels[rows], shares, matrix[:, rows]) for rows in groups]
+    how = f"each pair scored at the step that others chose, which share no {apart} with it"
+    return UnbiasedScores(choose_scores(folds), how)
+
+
+def results_by_fold(job: Job[Any, Any], model: Model, unbiased: Mapping[str, UnbiasedScores]) -> list[Result]:
+    """Return the figures over folds that were asked for: those of argument similarity, and topic by topic."""
+    dealt = job.cross_validation
+    if dealt is None or dealt.task is None:
+        return []
+    scored = unbiased[job.data.name]
+    candidate = Model(score=lambda pairs: scored.scores, name=model.name, protocol=scored.protocol, seed=model.seed)
+    return list(dealt.task.evaluate(candidate).results)
+
+
+def keep_held_out(job: Job[Any, Any], sets: Sets, end: Measured, unbiased: Mapping[str, UnbiasedScores]) -> int:
+    """Keep the scores of pairs in which the model had no part, and return how many a calibration can be made of.
+
+    A test of the user's is none of them.
+    """
+    held_out = _held_out(job, sets, end, unbiased)
+    if held_out is None:
+        return 0
+    write_held_out(job.output, held_out)
+    try:
+        check_labels(held_out.data, CalibrationSettings())
+    except SamesenseError:  # too few, or too few of one label
+        return 0
+    return len(held_out.data)
+
+
+def _held_out(
+    job: Job[Any, Any], sets: Sets, end: Measured, unbiased: Mapping[str, UnbiasedScores]
+) -> HeldOutScores | None:
+    first = sets.verdict
+    if first is not None and first.role == OUT_OF_FOLD and job.cross_validation is not None:
+        scored = unbiased[first.name]
+        return HeldOutScores(job.data, scored.scores, job.cross_validation.numbers(), scored.protocol)
+    parts: list[tuple[PairData, UnbiasedScores]] = []
+    for name in (SELECTING, "" if first is None else first.name):
+        if name in unbiased and sets.selecting is not None:
+            parts.append((sets.selecting, unbiased[name]))
+    if isinstance(first, ComparedSet) and first.role == "dev" and first.name in end.by_set:
+        scores = end.by_set[first.name].evidence[0].values
+        parts.append((first.data, UnbiasedScores(scores, "pairs that neither trained nor selected")))
+    if not parts:
+        return None
+    data = concat([pairs for pairs, _ in parts])
+    protocol = "; ".join(dict.fromkeys(scored.protocol for _, scored in parts))
+    return HeldOutScores(data, np.concatenate([scored.scores for _, scored in parts]), [-1] * len(data), protocol)

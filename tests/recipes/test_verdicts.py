@@ -1,0 +1,254 @@
+"""Every training with labels ends in a verdict: out of fold, by dev pairs that choose for each other, or by a test."""
+
+import json
+
+import numpy as np
+import pytest
+
+import samesense
+from samesense.data import read_pairs
+from samesense.errors import AnotherRunError, ConfigError, DataError
+from samesense.inference.calibration.storage import read_of
+from samesense.metrics import spearman
+from samesense.recipes import train as planning
+from samesense.recipes.dev_part import held_share
+from samesense.recipes.outcome import cross_validation
+from samesense.recipes.outcome.choose_steps import ScoredFold, choose_scores, choose_share
+from samesense.recipes.outcome.held_out_scores import HELD_OUT_SCORES, read_held_out
+from samesense.recipes.train import plan
+from tests.command import run_command
+from tests.messages import listen
+
+QUICK = {"max_steps": 4, "eval_steps": 2, "batch_size": 16, "precision": "float32", "report": False}
+WORDS = "red blue green old new small large warm cold dry wet loud calm late".split()
+
+
+def some_rows(count, labels, seed=0):
+    """Pairs of which no two share a sentence, the label rising with the words in common."""
+    drawn = np.random.default_rng(seed)
+    rows = []
+    for at in range(count):
+        label = labels[at % len(labels)]
+        words = drawn.permutation(WORDS)[:6].tolist()
+        shared = round(4 * labels.index(label) / max(1, len(labels) - 1))
+        other = [*words[:shared], *drawn.permutation(WORDS)[: 4 - shared].tolist()]
+        rows.append((f"{at} {' '.join(words[:4])}", f"{at + count} {' '.join(other)}", label))
+    return rows
+
+
+def fold(rows, scores, labels):
+    return ScoredFold(np.array(rows), np.array(labels, float), np.array([0.5, 1.0]), np.array(scores, float))
+
+
+def test_no_pair_has_a_say_in_the_step_of_its_own_score():
+    first = fold([0, 2], [[1, 2], [9, 3]], [0, 1])  # its own labels speak for the first evaluation
+    second = fold([1, 3], [[2, 1], [4, 8]], [0, 1])  # the labels of these speak for the second
+    assert choose_scores([first, second]).tolist() == [9, 2, 3, 1]
+    turned = fold([0, 2], first.scores, [1, 0])
+    chosen = choose_scores([turned, second])
+    assert chosen[[0, 2]].tolist() == [9, 3]  # as before: only the scores of the other fold changed
+    assert chosen[[1, 3]].tolist() == [4, 8]
+    assert choose_share([first, second], first.shares) == 0.5
+
+
+def test_labels_that_say_nothing_give_no_gain_out_of_fold():
+    """Twenty evaluations of random scores: the best of them looks good, and the scores chosen out of fold do not."""
+    best, honest = [], []
+    for seed in range(60):
+        drawn = np.random.default_rng(seed)
+        labels, scores, shares = drawn.normal(size=60), drawn.normal(size=(20, 60)), np.arange(1, 21) / 20
+        rows = [np.arange(at, 60, 5) for at in range(5)]
+        folds = [ScoredFold(held, labels[held], shares, scores[:, held]) for held in rows]
+        best.append(max(spearman(one, labels) for one in scores))
+        honest.append(spearman(choose_scores(folds), labels))
+    assert np.mean(best) > 0.2 > 0.07 > abs(np.mean(honest))
+
+
+KINDS = {
+    "binary": [0, 1],
+    "graded": [0, 1, 2, 3, 4, 5],
+    "nli": ["contradiction", "neutral", "entailment"],
+}
+
+
+MORE = [
+    *((kind, {}) for kind in KINDS),
+    ("graded", {"loss": "mse"}),
+    ("graded", {"loss": "angle"}),
+    ("binary", {"loss": "contrastive", "threshold": 0.5}),
+    ("binary", {"loss": "info-nce"}),
+    ("nli", {"method": "simcse", "supervised": True}),
+    ("graded", {"matryoshka": (8,)}),
+    ("graded", {"early_stopping_patience": 1}),
+    ("graded", {"folds": "none"}),
+    ("graded", {"folds": 3}),
+    ("graded", {"test": "hold 0.2"}),
+    ("graded", {"dev": "hold 0.3"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("nli", {"loss": "softmax"}),
+        ("graded", {"encoder": "cross"}),
+        ("graded", {"merge": True}),
+        ("graded", {"folds": "3-mixed", "dev": "none"}),
+        *(pytest.param(kind, settings, marks=pytest.mark.slow) for kind, settings in MORE),
+    ],
+)
+def test_a_verdict_comes_without_a_flag_and_with_most(kind, settings, tiny_trunk, tmp_path, monkeypatch):
+    monkeypatch.setattr(cross_validation, "FOLDS", 2)
+    rows = some_rows(120, list(KINDS[kind]))
+    names = ("premise", "hypothesis", "label") if kind == "nli" else ("sentence1", "sentence2", "score")
+    data = tmp_path / "some pairs.jsonl"
+    data.write_text("".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows))
+    run = samesense.train(data, model=str(tiny_trunk), output=tmp_path / "run", **{**QUICK, **settings})
+    new_head = settings.get("encoder") == "cross"
+    assert run.verdict.word in (["none"] if new_head else ["better", "no difference", "worse"])
+    assert "95 % interval" in "\n".join(run.verdict.lines())
+    assert run.model.is_dir() and run.to_dicts()[-1]["verdict"] == run.verdict.word
+
+
+def test_few_pairs_are_scored_out_of_fold_and_kept_for_the_calibration(tiny_trunk, tmp_path, capsys):
+    rows = some_rows(120, [0, 1])
+    said = listen()
+    run = samesense.train(rows, model=str(tiny_trunk), output=tmp_path / "run", **{**QUICK, "report": True})
+    task = run.verdict.task
+    assert (task.role, task.n, task.trained_on) == ("out of fold", 120, 0)
+    assert any(line.startswith("cross-validation: 5 trainings on parts of the 120 pairs test all") for line in said)
+    assert "`folds` none" in next(line for line in said if line.startswith("cross-validation"))
+    kept = read_held_out(run.folder)
+    assert len(set(kept.folds)) == 5 and kept.data.labels == [label for *_, label in rows]
+    assert task.end == pytest.approx(spearman(kept.scores, kept.data.labels))
+    for number in range(5):
+        inside = {text for at, pair in enumerate(kept.data.pairs()) if kept.folds[at] == number for text in pair}
+        outside = {text for at, pair in enumerate(kept.data.pairs()) if kept.folds[at] != number for text in pair}
+        assert not inside & outside
+    assert "out of fold" in (run.folder / "report.html").read_text() and "out of fold" in (
+        run.model / "README.md"
+    ).read_text(encoding="utf-8")
+    capsys.readouterr()
+    code, out, err = run_command(capsys, "calibrate", run.folder)
+    assert code == 0 and "120 pairs" in err.splitlines()[0] and "95 % interval" in out.splitlines()[-1], err
+    assert read_of(str(run.folder)).n == 120
+    code, _, err = run_command(capsys, "calibrate", run.folder, "--columns", "a,b,c")
+    assert code == 2 and "the run has kept its pairs as it read them" in err
+
+
+def test_dev_pairs_choose_for_each_other(toy_pairs, tiny_trunk, tmp_path):
+    train, dev = (read_pairs(toy_pairs / f"{part}.tsv") for part in ("train", "dev"))
+    run = samesense.train(train, dev=dev, model=str(tiny_trunk), output=tmp_path / "run", **QUICK)
+    task = run.verdict.task
+    assert (task.role, task.dataset, task.n) == ("cross-fitted dev", "dev.tsv", 60)
+    assert not any("dev, which selected" in line for line in run.conclusion())
+    kept = read_held_out(run.folder)
+    assert kept.data.pairs() == dev.pairs() and task.end == pytest.approx(spearman(kept.scores, dev.labels))
+    tested = samesense.train(
+        train, dev=dev, test=toy_pairs / "test.tsv", model=str(tiny_trunk), output=tmp_path / "tested", **QUICK
+    )
+    assert tested.verdict.task.role == "test" and read_held_out(tested.folder).data.pairs() == dev.pairs()
+
+
+def test_sentences_alone_are_judged_on_few_labelled_pairs(toy_pairs, sentences, tiny_trunk, tmp_path):
+    settings = {"max_steps": 2, "eval_steps": 1, "batch_size": 8, "precision": "float32", "report": False}
+    run = samesense.train(
+        sentences, dev=toy_pairs / "dev.tsv", model=str(tiny_trunk), output=tmp_path / "run", **settings
+    )
+    assert run.verdict.task.role == "cross-fitted dev" and run.verdict.task.n == 60
+
+
+def test_a_mixture_holds_out_enough_for_a_verdict(toy_pairs, tiny_trunk, tmp_path):
+    anchors = tmp_path / "anchors.csv"
+    anchors.write_text("anchor,positive\n" + "".join(f"red {at},blue {at}\n" for at in range(20)))
+    sources = [str(toy_pairs / "train.tsv"), str(anchors)]
+    settings = {"epochs": 1, "precision": "float32", "report": False}
+    run = samesense.train(sources, model=str(tiny_trunk), output=tmp_path / "run", **settings)
+    assert run.verdict.task.role == "cross-fitted dev" and run.verdict.task.n >= 24
+
+
+def test_very_few_pairs_are_trained_on_and_say_the_least(tiny_trunk, tmp_path, monkeypatch):
+    monkeypatch.setattr(cross_validation, "FOLDS", 2)
+    said = listen()
+    run = samesense.train(some_rows(19, [0, 1, 2]), model=str(tiny_trunk), output=tmp_path / "run", **QUICK)
+    assert run.verdict.word == "none" and any("19 labelled pairs are too few to hold some out" in line for line in said)
+    run = samesense.train(some_rows(20, [0, 1]), model=str(tiny_trunk), output=tmp_path / "twenty", **QUICK)
+    assert run.verdict.task.n == 20
+    with pytest.raises(DataError):
+        samesense.train(some_rows(60, [1]), model=str(tiny_trunk), output=tmp_path / "one", **QUICK)
+
+
+def test_many_pairs_are_not_cross_validated(tmp_path):
+    many = plan(some_rows(planning.FEW_PAIRS, [0, 1, 2]), folds="auto")
+    assert many.cross_validation is None and len(many.dev) == 200
+    few = plan(some_rows(planning.FEW_PAIRS - 1, [0, 1, 2]), folds="auto")
+    assert len(few.cross_validation.folds) == 5 and few.dev is None
+    assert plan(some_rows(100, [0, 1]), folds="none").cross_validation is None
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"settings": {"merge": True}}, "`merge` needs dev pairs"),
+        ({"test": "hold 0.2"}, "the folds test and select by themselves"),
+        ({"dev": "hold 0.2"}, "the folds test and select by themselves"),
+    ],
+)
+def test_folds_beside_what_they_cannot_have_are_refused(more, why):
+    with pytest.raises(ConfigError, match=why):
+        plan(some_rows(100, [0, 1]), folds="5", **more)
+    with pytest.raises(ConfigError, match="deals labelled pairs into folds, and method simcse"):
+        plan(["one text", "another text"], folds="5")
+
+
+def test_a_share_is_held_out_as_in_a_sweep(tmp_path):
+    planned = plan(some_rows(200, [0, 1]), test="hold 0.2", dev="hold 0.25")
+    assert (len(planned.test), len(planned.dev), len(planned.train)) == (40, 40, 120)
+    texts = [{text for pair in data.pairs() for text in pair} for data in (planned.train, planned.dev, planned.test)]
+    assert not texts[0] & texts[1] and not texts[0] & texts[2] and not texts[1] & texts[2]
+    assert (held_share("hold .5", "dev"), held_share("dev.tsv", "dev"), held_share(None, "dev")) == (0.5, None, None)
+    for wrong in ("hold", "hold 2", "hold 0.0", "hold 1"):
+        with pytest.raises(ConfigError, match="test holds out a share of the training pairs below 1"):
+            held_share(wrong, "test")
+    with pytest.raises(ConfigError, match="`test` holds out labelled pairs"):
+        plan(["one text", "another text"], test="hold 0.2")
+
+
+def test_what_was_held_out_is_kept_and_removed_with_the_run(tiny_trunk, tmp_path, monkeypatch):
+    monkeypatch.setattr(cross_validation, "FOLDS", 2)
+    rows, output = some_rows(100, [0, 1]), tmp_path / "run"
+    run = samesense.train(rows, test="hold 0.3", dev="hold 0.3", model=str(tiny_trunk), output=output, **QUICK)
+    assert (len(samesense.read(output / "test.tsv")), len(samesense.read(output / "dev.tsv"))) == (30, 21)
+    assert run.verdict.task.role == "test"
+    samesense.train(rows, model=str(tiny_trunk), output=output, overwrite=True, **QUICK)
+    assert (output / "folds" / "fold-02").is_dir() and not (output / "test.tsv").exists()
+    samesense.train(rows, model=str(tiny_trunk), folds="none", output=output, overwrite=True, **QUICK)
+    assert not (output / "folds").exists() and (output / "dev.tsv").exists()
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_in_its_folds_goes_on(tiny_trunk, tmp_path, monkeypatch):
+    monkeypatch.setattr(cross_validation, "FOLDS", 3)
+    rows, trained = some_rows(60, [0, 1, 2]), []
+    how = {"model": str(tiny_trunk), **QUICK}
+    whole = samesense.train(rows, output=tmp_path / "whole", **how)
+    write = cross_validation.write_json
+
+    def stops_at_the_third(path, content):
+        if len(trained) == 2:
+            raise KeyboardInterrupt
+        trained.append(path.parent.name)
+        write(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cross_validation, "write_json", stops_at_the_third)
+        with pytest.raises(KeyboardInterrupt):
+            samesense.train(rows, output=tmp_path / "run", **how)
+    with pytest.raises(AnotherRunError, match="folds"):
+        samesense.train(rows, output=tmp_path / "run", resume=True, folds="none", **how)
+    said = listen()
+    run = samesense.train(rows, output=tmp_path / "run", resume=True, **how)
+    assert trained == ["fold-01", "fold-02"]
+    assert [line.split()[1] for line in said if line.startswith("fold ")] == ["3"]
+    assert run.verdict.task == whole.verdict.task
+    assert (run.folder / HELD_OUT_SCORES).read_text() == (whole.folder / HELD_OUT_SCORES).read_text()
