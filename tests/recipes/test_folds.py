@@ -151,7 +151,7 @@ def test_the_start_is_not_removed_by_overwriting(data, settings, tmp_path):
 
 def test_what_cannot_be_dealt_is_refused_at_once(data, settings, tmp_path):
     for given, error, words in (
-        ("ten", ConfigError, "a number of folds of random pairs, such as 10-mixed, or by-topic"),
+        ("ten", ConfigError, "a number of folds of random pairs, such as 10-mixed, by-topic, none, or auto"),
         ("40", ConfigError, "2 to 30 folds"),
         ("30", DataError, "at least 60 pairs"),
     ):
