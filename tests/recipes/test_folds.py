@@ -175,5 +175,3 @@ def test_the_command_reads_the_folder_of_arguments(data, tiny_trunk, tmp_path, c
     *found, verdict = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {row["subset"] for row in found if row["task"] == "argument"} == {"all", "mean", "DP", "GC", "GM"}
     assert verdict["sets"][0]["role"] == "out of fold" and (tmp_path / "f" / "model").is_dir()
-    with pytest.raises(ConfigError, match="the folds test and select by themselves"):
-        app([*words, "--test", "x.tsv"], exit_on_error=False, result_action="return_value")
