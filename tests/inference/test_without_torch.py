@@ -54,12 +54,22 @@ def test_similarity_and_encode_of_an_exported_folder(exported, sentences, tmp_pa
     assert (done.returncode, "is needed here" in done.stderr) == (2, True)
 
 
+def test_few_texts_need_no_torch(tiny_trunk, tmp_path):
+    (tmp_path / "texts.txt").write_text("a dog\n", encoding="utf-8")
+    for command in (
+        ("encode", tiny_trunk, tmp_path / "texts.txt", "--output", tmp_path / "rows.npy"),
+        ("similarity", tiny_trunk, "a dog", "a cat"),
+    ):
+        done = run(*command)
+        assert done.returncode == 0, done.stderr
+
+
 def test_what_needs_torch_says_so_in_one_sentence(tiny_trunk, toy_pairs, tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("a dog\n")
     for command in (
-        ("encode", tiny_trunk, texts, "--output", tmp_path / "rows.npy"),
-        ("similarity", tiny_trunk, "a", "b"),
+        ("encode", tiny_trunk, texts, "--output", tmp_path / "rows.npy", "--deterministic"),
+        ("similarity", tiny_trunk, "a", "b", "--precision", "bfloat16"),
         ("evaluate", tiny_trunk, "--data", toy_pairs / "dev.tsv"),
     ):
         done = run(*command)

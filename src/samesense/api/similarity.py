@@ -52,7 +52,9 @@ def similarity(
 
     check_choice("by", by, ("whole", "sentences"))
     pairs = _pairs(text1, text2)
-    opened = load(model, precision=precision, calibration=None if calibration is None else Path(calibration))
+    texts = [text for pair in pairs for text in pair]
+    place = None if calibration is None else Path(calibration)
+    opened = load(model, precision=precision, texts=texts, calibration=place)
     calibrated = calibrated or calibration is not None
     if by == "sentences":
         from samesense.inference.sentences import check_scale, sentence_scores
@@ -126,7 +128,7 @@ def explain(
     if by == "sentences":
         from samesense.inference.sentences import match_sentences
 
-        return match_sentences(load(model, precision=precision), [(text1, text2)])[0]
+        return match_sentences(load(model, precision=precision, texts=[text1, text2]), [(text1, text2)])[0]
     kind, place = split_kind(model) if isinstance(model, str) else ("", "")
     if by == "auto" and kind in ("origin", "continuations"):
         from samesense.inference.models import functions

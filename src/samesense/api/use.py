@@ -125,7 +125,7 @@ def _unit_vectors(model: Any, texts: list[str], precision: Precision, chunk: Chu
     from samesense.inference.models.load import load
     from samesense.inference.stream import encode_with_bar
 
-    return encode_with_bar(load(model, precision=precision), texts, normalize=True, chunk=chunk)
+    return encode_with_bar(load(model, precision=precision, texts=texts), texts, normalize=True, chunk=chunk)
 
 
 @says_unread

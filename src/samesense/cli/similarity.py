@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from cyclopts import Parameter
@@ -22,7 +22,10 @@ from samesense.cli.output import (
 from samesense.data.formats.delimited import read_fields
 from samesense.data.formats.lines import standard_input
 from samesense.errors import ConfigError, DataError
-from samesense.types import Pair
+from samesense.types import Pair, Scores
+
+if TYPE_CHECKING:
+    from samesense.inference.models.model import Model
 
 
 @reads_tables
@@ -63,16 +66,20 @@ def similarity(
         raise ConfigError('similarity needs a model: samesense similarity MODEL "a" "b", or --origin FOLDER "a" "b".')
     pairs = _from_stdin() if text1 is None else [_given(text1, text2)]
     calibrated = calibrated or calibration is not None
-    from samesense.inference.calibration.storage import read_of
     from samesense.inference.models.load import load
-    from samesense.inference.sentences import check_scale, sentence_scores
 
     if by == "sentences":
+        from samesense.inference.sentences import check_scale
+
         check_scale(calibrated=calibrated or threshold == "calibrated")
-    opened = load(model, precision=precision)
-    fitted = read_of(model, calibration) if calibrated or threshold == "calibrated" else None
+    opened = load(model, precision=precision, texts=[text for pair in pairs for text in pair])
+    fitted = None
+    if calibrated or threshold == "calibrated":
+        from samesense.inference.calibration.storage import read_of
+
+        fitted = read_of(model, calibration)
     cut = threshold if not isinstance(threshold, str) else fitted.threshold() if fitted is not None else None
-    scores = opened.scores(pairs) if by == "whole" else sentence_scores(opened, pairs)
+    scores = _scores(opened, pairs, by)
     columns = {"score": np.round(scores, 6).tolist()}
     if fitted is not None and calibrated:
         columns["calibrated"] = np.round(fitted.apply(scores), 6).tolist()
@@ -84,6 +91,14 @@ def similarity(
         return
     for row in rows:
         put(_line(row))
+
+
+def _scores(model: Model, pairs: list[Pair], by: Literal["whole", "sentences"]) -> Scores:
+    if by == "whole":
+        return model.scores(pairs)
+    from samesense.inference.sentences import sentence_scores
+
+    return sentence_scores(model, pairs)
 
 
 def _texts_of_an_origin(first: str | None, second: str | None, third: str | None) -> tuple[str | None, str | None]:

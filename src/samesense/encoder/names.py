@@ -6,9 +6,6 @@ import importlib.util
 from contextlib import suppress
 from pathlib import Path
 
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
 from samesense.encoder.model_files import ADAPTERS, AdapterConfig, check_model_files, read_model_file
 from samesense.errors import MissingExtraError, ModelError
 from samesense.files import left_of
@@ -59,6 +56,9 @@ def local_folder(name: str) -> Path | None:
     source = resolve(name)
     if Path(source).is_dir():
         return Path(source)
+    from huggingface_hub import snapshot_download  # a quarter of a second, which a folder does not need
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
     # sentence-transformers completes a name without an owner, unless it is one of the first transformers
     for known in [source] if "/" in source else [source, f"sentence-transformers/{source}"]:
         with suppress(LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):

@@ -161,7 +161,7 @@ class _NoTokensError(Exception):
 
 
 def _by_tokens(model: Model, texts: Pair) -> Explanation:
-    if not model.embeds or not model.backend.startswith("torch"):
+    if not model.embeds or not model.backend.startswith(("torch", "numpy")):
         how = f"by {model.backend or 'a function'}" if model.embeds else "from both texts together"
         raise _NoTokensError(f"it is computed {how}")
     from samesense.encoder.forward.token_parts import token_parts

@@ -22,6 +22,7 @@ from sentence_transformers.base.modules import Module, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, WeightedLayerPooling
 from torch import nn
 
+from samesense.encoder.layer_pooling import layer_weights, match_layer_pooling
 from samesense.errors import ConfigError
 from samesense.types import First, PoolingName
 
@@ -48,16 +49,6 @@ def pooling_modules(trunk: Transformer, pooling: PoolingName = "mean", *, first:
     ]
 
 
-def layer_weights(layers: int, pooling: PoolingName, first: First) -> list[float]:
-    """Return the weights of the last hidden states, of which there are ``layers + 1`` with the embeddings' own."""
-    if pooling == "last-2":
-        return [1.0, 1.0]
-    between = layers - 2 if first == "layer" else layers - 1
-    if between < 0:  # a one-layer model: first and last are the same layer
-        return [1.0]
-    return [1.0, *[0.0] * between, 1.0]
-
-
 def freeze_layer_weights(model: nn.Module) -> None:
     """Keep the layer weights of first-last and last-2 as they are: loading a folder makes them trainable again."""
     for module in model.modules():
@@ -69,18 +60,11 @@ def layer_pooling(model: nn.Module) -> tuple[PoolingName, First] | None:
     """Return which of the poolings that weigh layers a model has; ``None`` for another way of weighing, or none."""
     for module in model.modules():
         if isinstance(module, WeightedLayerPooling):
-            weighted = [round(float(w), 4) for w in module.layer_weights]
-            layers, start = module.num_hidden_layers, module.layer_start
-            for pooling, first in _OF_LAYERS:
-                expected = layer_weights(layers, pooling, first)
-                if weighted == expected and start == layers + 1 - len(expected):
-                    return pooling, first
+            weights = [round(float(weight), 4) for weight in module.layer_weights]
+            match = match_layer_pooling(weights, module.num_hidden_layers, module.layer_start)
+            if match is not None:
+                return match
     return None
-
-
-_OF_LAYERS: tuple[tuple[PoolingName, First], ...] = (
-    ("first-last", "layer"), ("first-last", "embeddings"), ("last-2", "layer"),
-)  # fmt: skip
 
 
 def describe_pooling(model: nn.Module) -> str:

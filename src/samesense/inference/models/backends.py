@@ -23,7 +23,7 @@ from samesense.types import Encode, Precision
 BackendOption = Literal["auto", "torch", "onnx", "onnx-int8"]
 """What a user may ask for."""
 
-Backend = Literal["torch-float32", "torch-bfloat16", "onnx", "onnx-int8"]
+Backend = Literal["torch-float32", "torch-bfloat16", "numpy", "onnx", "onnx-int8"]
 """What computes in the end."""
 
 EXACT: tuple[Backend, ...] = ("onnx", "torch-float32")

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cache as once
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import check_choice
+from samesense.encoder.names import resolve
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import stage
 from samesense.hub import check_model
-from samesense.inference.models.backends import Backend, BackendOption, check_backend, choose, exported_backends
+from samesense.inference.models.backends import (
+    Backend,
+    BackendOption,
+    Choice,
+    check_backend,
+    choose,
+    exported_backends,
+)
 from samesense.inference.models.functions import FunctionEncoder, open_kind
 from samesense.inference.models.maps import apply_maps
 from samesense.inference.models.model import Model
@@ -27,6 +37,14 @@ from samesense.types import Encode, PoolingName, Precision
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
+logger = logging.getLogger(__name__)
+
+MOST_WORK = 50_000_000_000
+"""Products of two numbers up to which NumPy is done before torch is imported: three seconds on two slow cores."""
+
+MOST_LETTERS = 20_000_000
+"""Characters beyond which no model is opened by NumPy, however little it does with each."""
+
 
 def load(  # noqa: PLR0913 - what may be told of any kind of model
     model: str | Path | Model | SentenceTransformer | CrossEncoder | Encode = "default",
@@ -38,6 +56,7 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     pooling: PoolingName | None = None,
     deterministic: bool = False,
     sample: Sequence[str] | None = None,
+    texts: Sequence[str] | None = None,
     fit_texts: Sequence[str] | None = None,
     cache: bool | Path = False,
     seed: int | None = None,
@@ -63,6 +82,9 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower, and nothing is
             chosen by measuring.
         sample: the texts to be encoded, for the choice.
+        texts: all texts that the model is opened for, where they are known, or ``sample``. Few of them are computed by
+            NumPy in float32, to the same six digits, where the model is an encoder in a folder that it can read:
+            nobody waits for torch to be imported.
         fit_texts: unlabelled texts on which ``+whiten`` and ``+flow`` are fitted, each counting as often as it comes.
         cache: encode each distinct text once, and score each distinct pair of a cross-encoder once. A folder keeps the
             embeddings of models between runs; other kinds are quick to read, or may change.
@@ -96,10 +118,18 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         return opened
     base, maps = split_maps(f"{model}{narrow}") if isinstance(model, str | Path) else ("", narrow)
     options = _Options(
-        backend=backend, precision=precision, device=device, pooling=pooling, deterministic=deterministic,
-        sample=None if deterministic else sample, threads=threads, cache=bool(cache), prompt=prompt,
+        backend=backend,
+        precision=precision,
+        device=device,
+        pooling=pooling,
+        deterministic=deterministic,
+        sample=None if deterministic else sample,
+        texts=None if deterministic else (sample if texts is None else texts),
+        threads=threads,
+        cache=bool(cache),
+        prompt=prompt,
         whitened=any(name == "whiten" for name, _ in parse_maps(maps)),
-    )  # fmt: skip
+    )
     if not isinstance(model, str | Path):
         opened = _from_memory(model, options)
         if cache:
@@ -127,6 +157,7 @@ class _Options:
     pooling: PoolingName | None
     deterministic: bool
     sample: Sequence[str] | None
+    texts: Sequence[str] | None
     threads: int | None
     cache: bool
     prompt: str | None
@@ -169,13 +200,46 @@ def _open(base: str, options: _Options) -> Model:
             f"Make one: samesense export {name} --output FOLDER"
             f"{' --int8' if options.backend == 'onnx-int8' else ''}"
         )
+    by_numpy = _by_numpy(name, pooling, options)
+    if by_numpy is not None:
+        return by_numpy
     with needs_torch():
         return _by_torch(name, pooling, options)
 
 
-def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Model:
-    from samesense.encoder.names import resolve
+def _by_numpy(name: str, pooling: PoolingName | None, options: _Options) -> Model | None:
+    """Return a model for few texts; ``None`` for many, or where only torch computes what is asked for."""
+    texts = options.texts
+    elsewhere = options.device not in (None, "cpu") or options.backend != "auto" or options.precision == "bfloat16"
+    if texts is None or elsewhere or options.prompt is not None or options.whitened:
+        return None
+    if sum(map(len, texts)) > MOST_LETTERS:
+        return None
+    from samesense.inference.plain.errors import NotPlainError
+    from samesense.inference.plain.folder import open_plain
 
+    folder = Path(resolve(name))
+    if not folder.is_dir():  # of the hub, which is asked for its newest version
+        return None
+    open_torch = partial(_open_torch, name, pooling, options.device)
+    try:
+        encoder = open_plain(folder, open_torch, pooling=pooling, threads=options.threads)
+    except NotPlainError as reason:
+        logger.debug(f"{name} is computed by torch: {reason}")
+        return None
+    if encoder.work(texts) > MOST_WORK:
+        return None
+    return Model(encoder, name=name, choice=Choice("numpy", f"{len(texts)} texts, for which torch is not waited for"))
+
+
+def _open_torch(name: str, pooling: PoolingName | None, device: str | None) -> SentenceTransformer:
+    from samesense.encoder.assembly.build import build
+
+    with needs_torch():
+        return build(name, pooling=pooling, device=device)
+
+
+def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Model:
     source = resolve(name)
     check_model(source)  # before torch is loaded, which takes seconds
 

@@ -18,6 +18,7 @@ from samesense.execution.audience import requested_progress
 from samesense.execution.unread import note
 from samesense.inference.models.backends import Choice
 from samesense.inference.onnx.encoder import OnnxEncoder
+from samesense.inference.onnx.token_encoder import TokenEncoder
 from samesense.types import Embeddings, Encode, Pair, Score, Scores, TaskName
 
 if TYPE_CHECKING:
@@ -101,6 +102,15 @@ class Model:
         return f"Model({', '.join(f'{key}={value}' for key, value in parts.items())})"
 
     def _description(self) -> dict[str, Any]:
+        if isinstance(self._encoder, TokenEncoder):
+            known = self._encoder.description
+            return {
+                "kind": "bi-encoder" if self.onnx is None else "exported",
+                "dimensions": known.dim,
+                "max_seq_length": known.max_tokens,
+                "device": "cpu",
+                "backend": self.backend,
+            }
         model: Any = self.cross_encoder or getattr(self._encoder, "sentence_transformer", None)
         if model is not None:
             cross = self.cross_encoder is not None
@@ -111,15 +121,6 @@ class Model:
                 "max_seq_length": longest if isinstance(longest, int) else None,
                 "device": str(model.device),
                 **({} if cross else {"backend": self.backend}),
-            }
-        if self.onnx is not None:
-            described = self.onnx.description
-            return {
-                "kind": "exported",
-                "dimensions": described.dim,
-                "max_seq_length": described.max_tokens,
-                "device": "cpu",
-                "backend": self.backend,
             }
         return {"kind": "function" if self.embeds else "score", "protocol": repr(self.protocol)}
 

@@ -4,47 +4,35 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from samesense.encoder.each_once import each_once, token_batches
+from samesense.encoder.each_once import token_batches
 from samesense.encoder.names import PROMPTS
-from samesense.encoder.tokens import reading_by, unknown_id
-from samesense.encoder.windows import Reading
 from samesense.errors import ModelError
-from samesense.execution.threads import cores
-from samesense.execution.unread import Unread, note
 from samesense.failures import first_line
-from samesense.files import read_json
 from samesense.inference.onnx.format import (
     DESCRIPTION,
     GRAPHS,
     TOKENIZER,
     VECTOR_OUTPUT,
-    Description,
     OnnxName,
     graph_file,
     read_description,
 )
+from samesense.inference.onnx.token_encoder import TokenEncoder, cut_to, thread_count
 from samesense.places import check_inside
-from samesense.types import Embeddings, TaskName
+from samesense.types import Embeddings
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-SETTINGS = "config_sentence_transformers.json"
 
-BATCH_TOKENS = 1024
-"""Tokens of one run of the graph, padding included."""
-
-
-class OnnxEncoder:
+class OnnxEncoder(TokenEncoder):
     """A folder written by ``samesense export``, ready to encode by the backend ``onnx`` or ``onnx-int8``."""
 
     def __init__(
@@ -56,12 +44,12 @@ class OnnxEncoder:
         else; several texts are computed at the same time. int8 needs it most: its scale is taken from all texts of a
         batch together. ``threads`` are ``OMP_NUM_THREADS``, or those the process may use, unless given.
         """
-        self.folder = Path(folder).expanduser()
+        place = Path(folder).expanduser()
+        description = read_description(place)
+        super().__init__(place, description, _tokenizer(place, description.max_tokens))
         self.name: OnnxName = name
-        self.description = read_description(self.folder)
         self.deterministic = deterministic
-        self._threads = threads or _threads()
-        self._tokenizer = _tokenizer(self.folder, self.description.max_tokens)
+        self._threads = thread_count(threads)
         self._session = _session(self._graph(), 1 if deterministic else self._threads, deterministic)
         self._check_session()
 
@@ -117,104 +105,9 @@ class OnnxEncoder:
             parts.append(f"prompt {how.prompt!r}")
         return ", ".join(parts)
 
-    @property
-    def reading(self) -> Reading:
-        """How the model reads texts that are neither query nor document."""
-        return self.reading_for(None)
-
-    def reading_for(self, task: TaskName | None) -> Reading:
-        """Return how the model reads texts of a task."""
-        known = self.description
-        return reading_by(
-            self._tokenizer, prompt=self.prompt_of(task), special=known.special_tokens, longest=known.max_tokens
-        )
-
-    @property
-    def tells_tasks_apart(self) -> bool:
-        """Whether queries and documents have prompts of their own."""
-        return any(self.prompt_of(task) != self.description.prompt for task in PROMPTS)
-
-    def prompt_of(self, task: TaskName | None) -> str:
-        """Return the text that is read before those of a task: that of the task if it has one, else its default."""
-        own = (self._prompts.get(name) for name in PROMPTS[task]) if task is not None else ()
-        return next(filter(None, own), self.description.prompt)
-
-    @cached_property
-    def _prompts(self) -> dict[str, Any]:
-        """The prompts of the model by name, as sentence-transformers keeps them."""
-        found = self._settings(SETTINGS).get("prompts")
-        return found if isinstance(found, dict) and all(isinstance(one, str) for one in found.values()) else {}
-
-    @cached_property
-    def _leaves_prompt_out(self) -> bool:
-        return any(self._settings(path).get("include_prompt") is False for path in self.folder.glob("*/config.json"))
-
-    def _settings(self, name: str | Path) -> dict[str, Any]:
-        """Return what a file of the folder says; nothing where it is absent."""
-        path = self.folder / name
-        check_inside(self.folder, path)
-        found = read_json(path, "Export the model again.") if path.is_file() else {}
-        return found if isinstance(found, dict) else {}
-
-    def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        normalize: bool = False,
-        batch_tokens: int | None = None,
-        on_progress: Callable[[int], None] | None = None,
-        task: TaskName | None = None,
-    ) -> Embeddings:
-        """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; see :func:`each_once`.
-
-        ModelError for texts of a ``task`` whose prompt is not the one that the pooling of the graph leaves out.
-        """
-        prompt = self.prompt_of(task)
-        if prompt != self.description.prompt and self._leaves_prompt_out:
-            raise ModelError(
-                f"The graph of {self.folder} leaves the prompt {self.description.prompt!r} out of the mean, and so no "
-                f"other; a {task} has the prompt {prompt!r}. Keep to torch for search with this model."
-            )
-        budget, unread = batch_tokens or BATCH_TOKENS, Unread()
-        unread.longest = self.description.max_tokens or 0
-
-        def embed(block: list[str]) -> Embeddings:
-            encodings = self._encodings(block, prompt)
-            self._count(block, encodings, unread, task)
-            return self._alone(encodings) if self.deterministic else self._together(encodings, budget)
-
-        rows = each_once(texts, embed, self.description.dim, normalize=normalize, on_progress=on_progress)
-        note(unread, self)
-        return rows
-
-    def _count(self, texts: list[str], encodings: list[Encoding], unread: Unread, task: TaskName | None) -> None:
-        """Count the texts of which something is not read; see :class:`~samesense.encoder.forward.reading.Watch`."""
-        unread.see(texts)
-        longest, unknown = self.description.max_tokens, unknown_id(self._tokenizer)
-        added = len(self._encodings([""], self.prompt_of(task))[0].ids)
-        few = []
-        for text, encoding in zip(texts, encodings, strict=True):
-            ids = encoding.ids
-            if len(ids) == longest and encoding.overflowing:
-                unread.cut.add(text)
-            strange = 0 if unknown is None else ids.count(unknown)
-            known = len(ids) - strange - added
-            if known <= 0 or (strange and known <= 2):
-                few.append(text)
-        for text, pieces in zip(few, self.reading_for(task).pieces_of(few), strict=True):
-            if not pieces.known:
-                unread.unknown.add(text)
-
-    def token_ids(self, text: str) -> list[int]:
-        """Return the ids that the graph is given for ``text``, prompt and special tokens included."""
-        ids: list[int] = self._encodings([text], self.description.prompt)[0].ids
-        return ids
-
-    def _encodings(self, texts: list[str], prompt: str) -> list[Encoding]:
-        try:
-            return read_texts(self._tokenizer, self.description, texts, prompt)
-        except Exception as error:  # tokenizers has no class of its own for what a damaged file makes it fail with
-            raise ModelError(f"The tokenizer of {self.folder} fails ({error}). Export the model again.") from error
+    def embed(self, encodings: list[Encoding], budget: int) -> Embeddings:
+        """Return the vectors of tokenised texts by the graph; see :class:`TokenEncoder`."""
+        return self._alone(encodings) if self.deterministic else self._together(encodings, budget)
 
     def _together(self, encodings: list[Encoding], budget: int) -> Embeddings:
         out = np.empty((len(encodings), self.description.dim), dtype=np.float32)
@@ -269,13 +162,6 @@ INPUTS = tuple(_FIELDS)
 """Inputs that an exported graph may have."""
 
 
-def _threads() -> int:
-    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    if given.isdigit() and int(given):
-        return int(given)
-    return cores()
-
-
 def _tokenizer(folder: Path, max_tokens: int | None) -> Tokenizer:
     from tokenizers import Tokenizer
 
@@ -284,27 +170,6 @@ def _tokenizer(folder: Path, max_tokens: int | None) -> Tokenizer:
     except Exception as error:  # the library raises nothing narrower
         raise ModelError(f"Cannot read the tokenizer {folder / TOKENIZER}: {error}. Export the model again.") from error
     return cut_to(tokenizer, max_tokens)
-
-
-def cut_to(tokenizer: Tokenizer, max_tokens: int | None) -> Tokenizer:
-    """Return a tokenizer, changed in place, that pads nothing and cuts texts to ``max_tokens``; ``None`` cuts none."""
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    if max_tokens is not None:
-        tokenizer.enable_truncation(max_tokens)
-    return tokenizer
-
-
-def read_texts(
-    tokenizer: Tokenizer, description: Description, texts: Sequence[str], prompt: str | None = None
-) -> list[Encoding]:
-    """Return texts as a graph is given them: behind the prompt, with special tokens where the model has them.
-
-    ``None`` is the prompt of the description.
-    """
-    behind = [(description.prompt if prompt is None else prompt) + text for text in texts]
-    encodings: list[Encoding] = tokenizer.encode_batch(behind, add_special_tokens=description.special_tokens)
-    return encodings
 
 
 def _session(graph: Path, threads: int, deterministic: bool) -> Any:

@@ -36,7 +36,7 @@ from samesense.errors import DataError, MissingExtraError, ModelError
 from samesense.execution.progress import stage
 from samesense.execution.unread import counted
 from samesense.files import replacing_folder, write_text
-from samesense.inference.onnx.encoder import OnnxEncoder, cut_to, read_texts
+from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import (
     DESCRIPTION,
     GRAPHS,
@@ -49,6 +49,7 @@ from samesense.inference.onnx.format import (
     graph_file,
 )
 from samesense.inference.onnx.graph import check_modules, graph_inputs, write_graph, write_int8
+from samesense.inference.onnx.token_encoder import cut_to, read_texts
 from samesense.metrics import spearman
 from samesense.results import plain
 from samesense.types import Embeddings, Encode, Floats, Scores

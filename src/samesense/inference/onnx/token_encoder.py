@@ -1,0 +1,182 @@
+"""Texts in, embeddings out, without torch: tokens by the tokenizers library, and what computes their vectors."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samesense.encoder.each_once import each_once
+from samesense.encoder.names import PROMPTS
+from samesense.encoder.tokens import reading_by, unknown_id
+from samesense.encoder.windows import Reading
+from samesense.errors import ModelError
+from samesense.execution.threads import cores
+from samesense.execution.unread import Unread, note
+from samesense.files import read_json
+from samesense.inference.onnx.format import Description
+from samesense.places import check_inside
+from samesense.types import Embeddings, TaskName
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+SETTINGS = "config_sentence_transformers.json"
+
+BATCH_TOKENS = 1024
+"""Tokens that are computed at once, padding included."""
+
+
+class TokenEncoder(ABC):
+    """An encoder of a folder, whose ``description`` says how texts are read, and :meth:`embed` what becomes of them."""
+
+    damage = "Export the model again."
+    """What helps where a file of the folder is damaged."""
+
+    def __init__(self, folder: Path, description: Description, tokenizer: Tokenizer) -> None:
+        self.folder = folder
+        self.description = description
+        self._tokenizer = tokenizer
+
+    @abstractmethod
+    def embed(self, encodings: list[Encoding], budget: int) -> Embeddings:
+        """Return the vectors of tokenised texts, at most ``budget`` tokens at once, padding included."""
+
+    @property
+    def reading(self) -> Reading:
+        """How the model reads texts that are neither query nor document."""
+        return self.reading_for(None)
+
+    def reading_for(self, task: TaskName | None) -> Reading:
+        """Return how the model reads texts of a task."""
+        known = self.description
+        return reading_by(
+            self._tokenizer, prompt=self.prompt_of(task), special=known.special_tokens, longest=known.max_tokens
+        )
+
+    @property
+    def tells_tasks_apart(self) -> bool:
+        """Whether queries and documents have prompts of their own."""
+        return any(self.prompt_of(task) != self.description.prompt for task in PROMPTS)
+
+    def prompt_of(self, task: TaskName | None) -> str:
+        """Return the text that is read before those of a task: that of the task if it has one, else its default."""
+        own = (self._prompts.get(name) for name in PROMPTS[task]) if task is not None else ()
+        return next(filter(None, own), self.description.prompt)
+
+    @cached_property
+    def _prompts(self) -> dict[str, Any]:
+        """The prompts of the model by name, as sentence-transformers keeps them."""
+        found = self._settings(SETTINGS).get("prompts")
+        return found if isinstance(found, dict) and all(isinstance(one, str) for one in found.values()) else {}
+
+    @cached_property
+    def _leaves_prompt_out(self) -> bool:
+        return any(self._settings(path).get("include_prompt") is False for path in self.folder.glob("*/config.json"))
+
+    def _settings(self, name: str | Path) -> dict[str, Any]:
+        """Return what a file of the folder says; nothing where it is absent."""
+        path = self.folder / name
+        check_inside(self.folder, path)
+        found = read_json(path, self.damage) if path.is_file() else {}
+        return found if isinstance(found, dict) else {}
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        normalize: bool = False,
+        batch_tokens: int | None = None,
+        on_progress: Callable[[int], None] | None = None,
+        task: TaskName | None = None,
+    ) -> Embeddings:
+        """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; see :func:`each_once`.
+
+        ModelError for texts of a ``task`` whose prompt is not the one that the pooling of the graph leaves out.
+        """
+        prompt = self.prompt_of(task)
+        if prompt != self.description.prompt and self._leaves_prompt_out:
+            raise ModelError(
+                f"The graph of {self.folder} leaves the prompt {self.description.prompt!r} out of the mean, and so no "
+                f"other; a {task} has the prompt {prompt!r}. Keep to torch for search with this model."
+            )
+        budget, unread = batch_tokens or BATCH_TOKENS, Unread()
+        unread.longest = self.description.max_tokens or 0
+
+        def embed_block(block: list[str]) -> Embeddings:
+            encodings = self._encodings(block, prompt)
+            self._count(block, encodings, unread, task)
+            return self.embed(encodings, budget)
+
+        rows = each_once(texts, embed_block, self.description.dim, normalize=normalize, on_progress=on_progress)
+        note(unread, self)
+        return rows
+
+    def _count(self, texts: list[str], encodings: list[Encoding], unread: Unread, task: TaskName | None) -> None:
+        """Count the texts of which something is not read; see :class:`~samesense.encoder.forward.reading.Watch`."""
+        unread.see(texts)
+        longest, unknown = self.description.max_tokens, unknown_id(self._tokenizer)
+        added = len(self._encodings([""], self.prompt_of(task))[0].ids)
+        few = []
+        for text, encoding in zip(texts, encodings, strict=True):
+            ids = encoding.ids
+            if len(ids) == longest and encoding.overflowing:
+                unread.cut.add(text)
+            strange = 0 if unknown is None else ids.count(unknown)
+            known = len(ids) - strange - added
+            if known <= 0 or (strange and known <= 2):
+                few.append(text)
+        if not few:
+            return
+        for text, pieces in zip(few, self.reading_for(task).pieces_of(few), strict=True):
+            if not pieces.known:
+                unread.unknown.add(text)
+
+    def tokenised(self, texts: list[str]) -> list[Encoding]:
+        """Return texts as tokens, behind the prompt."""
+        return self._encodings(texts, self.description.prompt)
+
+    def token_ids(self, text: str) -> list[int]:
+        """Return the ids that the graph is given for ``text``, prompt and special tokens included."""
+        ids: list[int] = self.tokenised([text])[0].ids
+        return ids
+
+    def _encodings(self, texts: list[str], prompt: str) -> list[Encoding]:
+        try:
+            return read_texts(self._tokenizer, self.description, texts, prompt)
+        except Exception as error:  # tokenizers has no class of its own for what a damaged file makes it fail with
+            raise ModelError(f"The tokenizer of {self.folder} fails ({error}). {self.damage}") from error
+
+
+def thread_count(threads: int | None) -> int:
+    """Return how many threads compute: as many as are stated, or ``OMP_NUM_THREADS``, or the process may use."""
+    if threads is not None:
+        return threads
+    stated = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if stated.isdigit() and int(stated):
+        return int(stated)
+    return cores()
+
+
+def cut_to(tokenizer: Tokenizer, max_tokens: int | None) -> Tokenizer:
+    """Return a tokenizer, changed in place, that pads nothing and cuts texts to ``max_tokens``; ``None`` cuts none."""
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    if max_tokens is not None:
+        tokenizer.enable_truncation(max_tokens)
+    return tokenizer
+
+
+def read_texts(
+    tokenizer: Tokenizer, description: Description, texts: Sequence[str], prompt: str | None = None
+) -> list[Encoding]:
+    """Return texts as a graph is given them: behind the prompt, with special tokens where the model has them.
+
+    ``None`` is the prompt of the description.
+    """
+    behind = [(description.prompt if prompt is None else prompt) + text for text in texts]
+    encodings: list[Encoding] = tokenizer.encode_batch(behind, add_special_tokens=description.special_tokens)
+    return encodings

@@ -1,0 +1,226 @@
+"""From the folder of a model to its encoder by NumPy, or why torch is needed for it.
+
+Everything that the files say must be known here. What is not leaves the model to torch, and never to a guess.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from samesense.encoder.model_files import ADAPTERS
+from samesense.inference.onnx.format import Description
+from samesense.inference.onnx.token_encoder import SETTINGS, cut_to
+from samesense.inference.plain.encoder import NumpyEncoder, PooledTransformer, StaticMean, Trunk
+from samesense.inference.plain.errors import NotPlainError
+from samesense.inference.plain.modules import Map, Pooling, chosen_pooling, read_layers, read_map, read_pooling
+from samesense.inference.plain.tokenizer import read_bare_tokenizer, read_settings, read_tokenizer
+from samesense.inference.plain.transformer import Transformer
+from samesense.inference.plain.weights import FILE, Weights
+from samesense.types import PoolingName
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
+
+TRIAL = "a man and 2 dogs"
+"""A text that is embedded at once, so that damaged weights are left to torch, which says what is wrong."""
+
+_OF_TRANSFORMER = {
+    "transformer_task": "feature-extraction",
+    "modality_config": {"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
+    "module_output_name": "token_embeddings",
+    "do_lower_case": False,
+}
+"""Settings of a transformer that may be stated, if they are these."""
+
+
+def open_plain(
+    folder: Path,
+    open_torch: Callable[[], SentenceTransformer],
+    *,
+    pooling: PoolingName | None = None,
+    threads: int | None = None,
+) -> NumpyEncoder:
+    """Open a model folder by NumPy.
+
+    Args:
+        folder: of a sentence-transformers model, or of a bare transformer.
+        open_torch: opens the same by torch.
+        pooling: in the place of the model's own; ``None`` keeps that, and gives a bare transformer ``mean``.
+        threads: that compute.
+
+    Raises:
+        NotPlainError: if the folder holds anything that is not known here.
+    """
+    try:
+        encoder = _opened(folder, open_torch, pooling, threads)
+        trial = encoder.embed(encoder.tokenised([TRIAL]), 0)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise NotPlainError(f"a file has another form: {error}") from error
+    except Exception as error:  # the tokenizers library raises nothing narrower
+        if type(error) is not Exception:
+            raise
+        raise NotPlainError(f"its tokenizer cannot be read: {error}") from error
+    if not np.isfinite(trial).all():
+        raise NotPlainError("its vector of a short text is not finite")
+    return encoder
+
+
+def _opened(
+    folder: Path, open_torch: Callable[[], SentenceTransformer], pooling: PoolingName | None, threads: int | None
+) -> NumpyEncoder:
+    if any((folder / name).exists() for name in (ADAPTERS, "router_config.json")):
+        raise NotPlainError("it has adapters or routes")
+    settings = _settings_of_model(folder)
+    entries = _modules(folder)
+    kind, place = entries[0]
+    if kind == "StaticEmbedding":
+        if pooling is not None:
+            raise NotPlainError("a pooling is for transformers")
+        tokenizer, trunk, facts, rest = _static(place, entries[1:])
+    else:
+        tokenizer, trunk, facts, rest = _transformer(place, entries[1:], pooling)
+    width = facts.pop("width")
+    maps, dim = _maps(rest, width)
+    prompts = settings["prompts"]
+    if facts.pop("leaves_prompt_out") and any(prompts.values()):
+        raise NotPlainError("it leaves its prompt out of the pooling")
+    cut = settings["truncate_dim"]
+    description = Description(
+        samesense=version("samesense"),
+        dim=dim if cut is None else min(cut, dim),
+        prompt=prompts[settings["default"]] if settings["default"] is not None else "",
+        padding_side="right",
+        pad_token=0,
+        inputs=["input_ids"],
+        modules=[name for name, _ in entries],
+        graphs={},
+        **facts,
+    )
+    cut_to(tokenizer, description.max_tokens)
+    return NumpyEncoder(
+        folder, description, tokenizer, trunk, maps, open_torch=open_torch, truncate_dim=cut, threads=threads
+    )
+
+
+def _settings_of_model(folder: Path) -> dict[str, Any]:
+    """Return prompts, the name of the default one, and the numbers of a vector that are kept."""
+    settings = read_settings(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
+    prompts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
+    known = {"__version__", "prompts", "default_prompt_name", "similarity_fn_name", "model_type", "truncate_dim"}
+    if others := settings.keys() - known:
+        raise NotPlainError(f"{SETTINGS} has {min(others)}")
+    if settings.get("model_type") not in (None, "SentenceTransformer"):
+        raise NotPlainError("it is no encoder")
+    if not all(isinstance(prompt, str) for prompt in prompts.values()) or default not in (None, *prompts):
+        raise NotPlainError("its prompts are damaged")
+    return {"prompts": prompts, "default": default, "truncate_dim": settings.get("truncate_dim")}
+
+
+def _modules(folder: Path) -> list[tuple[str, Path]]:
+    """Return the kind and the folder of each module; those of a bare transformer are itself."""
+    path = folder / "modules.json"
+    if not path.is_file():
+        return [("Transformer", folder)]
+    entries = json.loads(path.read_text(encoding="utf-8"))
+    for entry in entries:
+        if not entry["type"].startswith("sentence_transformers.") or entry.get("kwargs"):
+            raise NotPlainError(f"it has a module {entry['type']}")
+    modules = [(entry["type"].rpartition(".")[2], folder / entry["path"]) for entry in entries]
+    if modules[0][0] not in ("Transformer", "StaticEmbedding"):
+        raise NotPlainError(f"it begins with {modules[0][0]}")
+    return modules
+
+
+def _static(
+    folder: Path, rest: list[tuple[str, Path]]
+) -> tuple[Tokenizer, Trunk, dict[str, Any], list[tuple[str, Path]]]:
+    tokenizer, weights = read_bare_tokenizer(folder), Weights(folder / FILE)
+    if set(weights.shapes) != {"embedding.weight"}:
+        raise NotPlainError("its vectors are stored otherwise")
+    rows, width = weights.shapes["embedding.weight"]
+    truncation = tokenizer.truncation or {}
+    if tokenizer.get_vocab_size() > rows or truncation.get("direction", "right") != "right":
+        raise NotPlainError("its tokenizer has other tokens")
+    facts = {
+        "width": width,
+        "max_tokens": truncation.get("max_length"),
+        "pooling": "static mean",
+        "special_tokens": False,
+        "leaves_prompt_out": False,
+    }
+    return tokenizer, StaticMean(weights, "embedding.weight"), facts, rest
+
+
+def _transformer(
+    folder: Path, rest: list[tuple[str, Path]], chosen: PoolingName | None
+) -> tuple[Tokenizer, Trunk, dict[str, Any], list[tuple[str, Path]]]:
+    config = read_settings(folder / "config.json")
+    tokenizer, settings = read_tokenizer(folder)
+    transformer = Transformer(config, Weights(folder / FILE))
+    if tokenizer.get_vocab_size() > transformer.rows:
+        raise NotPlainError("its tokenizer has other tokens")
+    pooling, rest = _pooling(rest, transformer, chosen, bool(config.get("output_hidden_states")))
+    facts = {
+        "width": transformer.width * len(pooling.modes),
+        "max_tokens": min(_longest(folder, config, settings), transformer.positions),
+        "pooling": pooling.name,
+        "special_tokens": True,
+        "leaves_prompt_out": not pooling.includes_prompt,
+    }
+    return tokenizer, PooledTransformer(transformer, pooling), facts, rest
+
+
+def _longest(folder: Path, config: dict[str, Any], settings: dict[str, Any]) -> int:
+    """Return how many tokens are read at most, as the settings of a transformer or its tokenizer have it."""
+    longest = None
+    for path in folder.glob("sentence_*_config.json"):
+        stated = read_settings(path)
+        longest = stated.pop("max_seq_length", None)
+        for key, value in stated.items():
+            if value is not None and value != _OF_TRANSFORMER.get(key, {}):
+                raise NotPlainError(f"{path.name} has {key}")
+    if longest is not None:
+        return int(longest)
+    limits = [settings.get("model_max_length"), config.get("max_position_embeddings")]
+    return int(min(limit for limit in limits if limit is not None))
+
+
+def _pooling(
+    rest: list[tuple[str, Path]], transformer: Transformer, chosen: PoolingName | None, hidden: bool
+) -> tuple[Pooling, list[tuple[str, Path]]]:
+    """Return the pooling, and the modules behind it."""
+    width, depth = transformer.width, transformer.depth
+    if chosen is not None or not rest:
+        behind = [module for module in rest if module[0] not in ("Pooling", "WeightedLayerPooling")]
+        return chosen_pooling(chosen or "mean", depth), behind
+    weighed = None
+    if rest[0][0] == "WeightedLayerPooling":
+        weighed, rest = rest[0][1], rest[1:]
+    if not rest or rest[0][0] != "Pooling":
+        raise NotPlainError("no pooling follows its transformer")
+    pooling = read_pooling(read_settings(rest[0][1] / "config.json"), width)
+    if weighed is not None:
+        layers, start = read_layers(weighed, read_settings(weighed / "config.json"), depth)
+        if not hidden:
+            raise NotPlainError("it weighs layers that it does not give")
+        pooling.weigh(layers, start, depth)
+    return pooling, rest[1:]
+
+
+def _maps(rest: list[tuple[str, Path]], width: int) -> tuple[list[Map], int]:
+    maps = []
+    for kind, folder in rest:
+        config: dict[str, Any] = {}
+        with suppress(NotPlainError):  # a module without settings has no file
+            config = read_settings(folder / "config.json")
+        apply, width = read_map(kind, folder, config, width)
+        maps.append(apply)
+    return maps, width

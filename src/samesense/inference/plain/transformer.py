@@ -1,0 +1,320 @@
+"""The forward pass of BERT and its kin, one text at a time: no padding, and so no masks.
+
+    embeddings  E[token] + P[position] (+ T[type]), normalised
+    layer       h = norm(x + Wo attention(x)); x = norm(h + W2 act(W1 h))
+
+Source: Devlin et al. 2019, "BERT"; Song et al. 2020, "MPNet", for its relative positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.inference.plain.activations import OF_TRANSFORMERS, layer_norm, softmax
+from samesense.inference.plain.errors import NotPlainError
+from samesense.inference.plain.weights import Array, Weights
+
+Ids = npt.NDArray[np.int64]
+
+UNUSED = ("pooler.dense.weight", "pooler.dense.bias", "embeddings.position_ids")
+"""Tensors of a trunk that no vector of a token depends on."""
+
+PADDING = 1
+"""Id of the padding token of models that count positions from it."""
+
+FURTHEST = 128
+"""Distance of two tokens from which MPNet tells none apart."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a family of models names its settings and tensors.
+
+    Attributes:
+        prefix: before the names, in checkpoints of models with a head.
+        layers: before the number of a layer.
+        names: of the linear maps and norms of a layer, in the order in which they are used.
+        width: key of the width of a state.
+        depth: key of the number of layers.
+        heads: key of the number of heads.
+        inner: key of the width within a layer.
+        activation: key of the activation.
+        epsilon: key of what is added to variances, or ``None`` where it is 1e-12.
+        types: it has embeddings of token types.
+        counts_from_padding: positions begin behind the id of the padding token.
+    """
+
+    prefix: str
+    layers: str = "encoder.layer"
+    names: tuple[str, ...] = (
+        "attention.self.query",
+        "attention.self.key",
+        "attention.self.value",
+        "attention.output.dense",
+        "attention.output.LayerNorm",
+        "intermediate.dense",
+        "output.dense",
+        "output.LayerNorm",
+    )
+    width: str = "hidden_size"
+    depth: str = "num_hidden_layers"
+    heads: str = "num_attention_heads"
+    inner: str = "intermediate_size"
+    activation: str = "hidden_act"
+    epsilon: str | None = "layer_norm_eps"
+    types: bool = True
+    counts_from_padding: bool = False
+
+
+KINDS = {
+    "bert": Kind("bert."),
+    "roberta": Kind("roberta.", counts_from_padding=True),
+    "xlm-roberta": Kind("roberta.", counts_from_padding=True),
+    "camembert": Kind("roberta.", counts_from_padding=True),
+    "mpnet": Kind(
+        "mpnet.",
+        names=(
+            "attention.attn.q",
+            "attention.attn.k",
+            "attention.attn.v",
+            "attention.attn.o",
+            "attention.LayerNorm",
+            "intermediate.dense",
+            "output.dense",
+            "output.LayerNorm",
+        ),
+        types=False,
+        counts_from_padding=True,
+    ),
+    "distilbert": Kind(
+        "distilbert.",
+        layers="transformer.layer",
+        names=(
+            "attention.q_lin",
+            "attention.k_lin",
+            "attention.v_lin",
+            "attention.out_lin",
+            "sa_layer_norm",
+            "ffn.lin1",
+            "ffn.lin2",
+            "output_layer_norm",
+        ),
+        width="dim",
+        depth="n_layers",
+        heads="n_heads",
+        inner="hidden_dim",
+        activation="activation",
+        epsilon=None,
+        types=False,
+    ),
+}
+"""By the ``model_type`` of their configuration."""
+
+
+class Linear(NamedTuple):
+    """A linear map, or the scale and the shift of a norm."""
+
+    weight: Array
+    bias: Array
+
+    def __call__(self, rows: Array) -> Array:
+        """Return the rows mapped, ``(rows, out)``."""
+        mapped: Array = rows @ self.weight.T + self.bias
+        return mapped
+
+
+class Layer(NamedTuple):
+    """The maps and norms of one layer, as :attr:`Kind.names` lists them."""
+
+    query: Linear
+    key: Linear
+    value: Linear
+    out: Linear
+    attention_norm: Linear
+    inner: Linear
+    outer: Linear
+    norm: Linear
+
+
+class Transformer:
+    """A trunk: ids of a text in, the states of its tokens out."""
+
+    def __init__(self, config: dict[str, Any], weights: Weights) -> None:
+        """Take a configuration of transformers and its weights; NotPlainError if it is another kind of model."""
+        self.kind = _kind(config)
+        kind = self.kind
+        self.width, self.depth, self.heads = (_count(config, key) for key in (kind.width, kind.depth, kind.heads))
+        inner = _count(config, kind.inner)
+        if self.width % self.heads:
+            raise NotPlainError("its heads do not divide its width")
+        self._epsilon = 1e-12 if kind.epsilon is None else float(config.get(kind.epsilon, 1e-12))
+        self._activation = OF_TRANSFORMERS[config.get(kind.activation, "gelu")]
+        self._names = _Names(weights, kind.prefix)
+        shapes = self._shapes(inner)
+        self._names.check(shapes)
+        self.rows = self._names.shape("embeddings.word_embeddings.weight")[0]
+        self.positions = self._names.shape("embeddings.position_embeddings.weight")[0] - self._first_position
+        self.parameters = sum(int(np.prod(shape)) for name, shape in shapes.items() if "embeddings" not in name)
+        self._layers = [self._layer(number) for number in range(self.depth)]
+        self._norm = self._linear("embeddings.LayerNorm")
+        self._positions = self._names["embeddings.position_embeddings.weight"]
+        self._types = self._names["embeddings.token_type_embeddings.weight"] if kind.types else None
+        self._distances = self._names[_DISTANCES] if config["model_type"] == "mpnet" else None
+
+    @property
+    def _first_position(self) -> int:
+        return PADDING + 1 if self.kind.counts_from_padding else 0
+
+    def _shapes(self, inner: int) -> dict[str, tuple[int | None, ...]]:
+        """Return the shape that each tensor must have; ``None`` for any number of rows."""
+        width = self.width
+        table: tuple[int | None, ...] = (None, width)
+        shapes: dict[str, tuple[int | None, ...]] = {
+            "embeddings.word_embeddings.weight": table,
+            "embeddings.position_embeddings.weight": table,
+            "embeddings.LayerNorm.weight": (width,),
+            "embeddings.LayerNorm.bias": (width,),
+        }
+        if self.kind.types:
+            shapes["embeddings.token_type_embeddings.weight"] = table
+        if self.kind is KINDS["mpnet"]:
+            shapes[_DISTANCES] = (32, self.heads)
+        square = (width, width)
+        norm = (width,)
+        matrices = (square, square, square, square, norm, (inner, width), (width, inner), norm)
+        for number in range(self.depth):
+            for name, shape in zip(self.kind.names, matrices, strict=True):
+                shapes[f"{self.kind.layers}.{number}.{name}.weight"] = shape
+                shapes[f"{self.kind.layers}.{number}.{name}.bias"] = shape[:1]
+        return shapes
+
+    def _linear(self, name: str) -> Linear:
+        return Linear(self._names[f"{name}.weight"], self._names[f"{name}.bias"])
+
+    def _layer(self, number: int) -> Layer:
+        return Layer(*(self._linear(f"{self.kind.layers}.{number}.{name}") for name in self.kind.names))
+
+    def states(self, ids: Ids) -> list[Array]:
+        """Return the states of a text before the first layer and behind each, ``(tokens, width)`` every one."""
+        states = [self._embeddings(ids)]
+        bias = self._distance_bias(len(ids))
+        for layer in self._layers:
+            attended = layer.out(self._attended(layer, states[-1], bias))
+            middle = layer_norm(attended + states[-1], *layer.attention_norm, self._epsilon)
+            outcome = layer.outer(self._activation(layer.inner(middle)))
+            states.append(layer_norm(outcome + middle, *layer.norm, self._epsilon))
+        return states
+
+    def _embeddings(self, ids: Ids) -> Array:
+        rows = self._names.rows("embeddings.word_embeddings.weight", ids)
+        if self._types is not None:
+            rows = rows + self._types[0]
+        if self.kind.counts_from_padding:  # a padding token in a text has no position of its own
+            real = ids != PADDING
+            positions = np.cumsum(real) * real + PADDING
+        else:
+            positions = np.arange(len(ids))
+        return layer_norm(rows + self._positions[positions], *self._norm, self._epsilon)
+
+    def _attended(self, layer: Layer, states: Array, bias: Array | None) -> Array:
+        """Return what the tokens attend to, ``(tokens, width)``."""
+        tokens, size = len(states), self.width // self.heads
+
+        def split(rows: Array) -> Array:
+            return rows.reshape(tokens, self.heads, size).transpose(1, 0, 2)
+
+        query, key, value = (split(linear(states)) for linear in (layer.query, layer.key, layer.value))
+        scores = query @ key.transpose(0, 2, 1) / np.float32(np.sqrt(size))
+        if bias is not None:
+            scores = scores + bias
+        attended: Array = softmax(scores) @ value
+        return attended.transpose(1, 0, 2).reshape(tokens, self.width)
+
+    def _distance_bias(self, tokens: int) -> Array | None:
+        """Return what MPNet adds to scores by the distance of two tokens, ``(heads, tokens, tokens)``."""
+        if self._distances is None:
+            return None
+        buckets = _distance_buckets(tokens, len(self._distances))
+        return self._distances[buckets].transpose(2, 0, 1)
+
+
+_DISTANCES = "encoder.relative_attention_bias.weight"
+
+
+def _distance_buckets(tokens: int, buckets: int) -> Ids:
+    """Return the bucket of the distance of each token from each other, ``(tokens, tokens)``.
+
+    Source: Raffel et al. 2020, "T5", section 2.1: half of the buckets for either direction, of these half for exact
+    distances, and the others for ranges that grow by a factor.
+    """
+    places = np.arange(tokens)
+    distance = places[:, None] - places[None, :]
+    half = buckets // 2
+    exact = half // 2
+    size = np.abs(distance)
+    ratio = np.log(np.maximum(size, 1).astype(np.float32) / exact) / log(FURTHEST / exact)
+    ranges = np.minimum(exact + (ratio * (half - exact)).astype(np.int64), half - 1)
+    return (distance < 0) * half + np.where(size < exact, size, ranges)
+
+
+class _Names:
+    """The tensors of a trunk by their names without a prefix."""
+
+    def __init__(self, weights: Weights, prefix: str) -> None:
+        self._weights = weights
+        self._prefix = prefix if f"{prefix}embeddings.word_embeddings.weight" in weights.shapes else ""
+
+    def __getitem__(self, name: str) -> Array:
+        return self._weights[f"{self._prefix}{name}"]
+
+    def rows(self, name: str, indices: Ids) -> Array:
+        return self._weights.rows(f"{self._prefix}{name}", indices)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._weights.shapes[f"{self._prefix}{name}"]
+
+    def check(self, shapes: dict[str, tuple[int | None, ...]]) -> None:
+        """Raise NotPlainError unless the tensors are these."""
+        stored = self._weights.shapes
+        for name, shape in shapes.items():
+            actual = stored.get(f"{self._prefix}{name}")
+            if actual is None or len(actual) != len(shape):
+                raise NotPlainError(f"it has no {name} of the usual shape")
+            if any(size not in (None, length) for size, length in zip(shape, actual, strict=True)):
+                raise NotPlainError(f"{name} has another shape than its configuration says")
+        known = {f"{self._prefix}{name}" for name in (*shapes, *UNUSED)}
+        if others := stored.keys() - known:
+            raise NotPlainError(f"it has {min(others)} too")
+
+
+def _kind(config: dict[str, Any]) -> Kind:
+    kind = KINDS.get(config.get("model_type", ""))
+    if kind is None:
+        raise NotPlainError(f"it is of the kind {config.get('model_type')}")
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        raise NotPlainError("its positions are relative")
+    for key in ("is_decoder", "add_cross_attention", "sinusoidal_pos_embds"):
+        if config.get(key):
+            raise NotPlainError(f"it has {key}")
+    for key in ("auto_map", "quantization_config", "pruned_heads", "transformers_weights"):
+        if config.get(key):
+            raise NotPlainError(f"it has {key}")
+    if config.get(kind.activation, "gelu") not in OF_TRANSFORMERS:
+        raise NotPlainError(f"its activation is {config.get(kind.activation)}")
+    if kind.counts_from_padding and kind.types and config.get("pad_token_id", PADDING) != PADDING:
+        raise NotPlainError("its padding token is another one")
+    if config.get("relative_attention_num_buckets", 32) != 32:
+        raise NotPlainError("it has another number of distances")
+    return kind
+
+
+def _count(config: dict[str, Any], key: str) -> int:
+    value = config.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise NotPlainError(f"its {key} is {value}")
+    return value

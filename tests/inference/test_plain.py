@@ -1,0 +1,226 @@
+"""Models that NumPy reads give the vectors of torch, and what it does not know is left to torch."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from math import erf as exact_erf
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from samesense.encoder.names import default_folder
+from samesense.execution.unread import counted
+from samesense.inference.models.load import load
+from samesense.inference.plain.activations import erf
+from samesense.inference.plain.errors import NotPlainError
+from samesense.inference.plain.folder import open_plain
+from samesense.inference.plain.weights import Weights
+from tests.inference import plain_models
+from tests.inference.plain_models import MODULES, TEXTS, TRUNKS, bert, static
+
+
+def by_both(folder, **options):
+    """The same model by NumPy and by torch."""
+    plain = load(folder, texts=TEXTS, **options)
+    assert plain.backend == "numpy"
+    return plain, load(folder, precision="float32", **options)
+
+
+def check_same(folder, **options):
+    plain, by_torch = by_both(folder, **options)
+    with counted(apart=True) as unread:
+        rows = plain.encode(TEXTS)
+    with counted(apart=True) as expected_unread:
+        expected = by_torch.encode(TEXTS)
+    np.testing.assert_allclose(rows, expected, atol=2e-6 * max(1.0, np.abs(expected).max()))
+    pairs = list(pairwise(TEXTS))
+    np.testing.assert_allclose(plain.scores(pairs), by_torch.scores(pairs), atol=1e-6)
+    assert plain.protocol == by_torch.protocol
+    assert plain.reading.longest == by_torch.reading.longest
+    assert plain.reading.lengths(TEXTS) == by_torch.reading.lengths(TEXTS)
+    assert (unread.cut, unread.unknown) == (expected_unread.cut, expected_unread.unknown)
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    return bert(tmp_path_factory.mktemp("plain") / "bert")
+
+
+@pytest.mark.parametrize("name", TRUNKS)
+def test_every_trunk_gives_the_vectors_of_torch(name, tmp_path):
+    check_same(TRUNKS[name](tmp_path / "bare"))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_gives_the_vectors_of_torch(name, bare, tmp_path):
+    plain_models.model(bare, name).save(str(tmp_path / "model"))
+    check_same(tmp_path / "model")
+
+
+def test_every_pooling_by_its_name(bare):
+    for pooling in ("mean", "cls", "max", "lasttoken", "first-last", "last-2"):
+        check_same(bare, pooling=pooling)
+
+
+def test_static_vectors(tmp_path):
+    check_same(static(tmp_path / "static"))
+
+
+def test_prompts_lengths_and_fewer_dimensions(bare, tmp_path):
+    made = plain_models.model(
+        bare, "unit", prompts={"query": "the man ", "passage": "a dog ", "mine": "the "}, default_prompt_name="mine",
+        truncate_dim=10,
+    )  # fmt: skip
+    made.max_seq_length = 12
+    made.save(str(tmp_path / "model"))
+    check_same(tmp_path / "model")
+    plain, by_torch = by_both(tmp_path / "model")
+    for task in ("query", "document"):
+        np.testing.assert_allclose(plain.encode(TEXTS, task=task), by_torch.encode(TEXTS, task=task), atol=2e-6)
+
+
+def test_a_prompt_that_the_pooling_leaves_out_is_left_to_torch(bare, tmp_path):
+    made = plain_models.model(bare, "cls", prompts={"mine": "the "}, default_prompt_name="mine")
+    made[1].include_prompt = False
+    made.save(str(tmp_path / "model"))
+    assert load(tmp_path / "model", texts=TEXTS).backend.startswith("torch")
+
+
+def test_texts_of_many_lengths_in_half_precision_and_bfloat16(bare, tmp_path):
+    import torch
+    from transformers import BertModel
+
+    shutil.copytree(bare, tmp_path / "half")
+    BertModel.from_pretrained(bare).to(torch.bfloat16).save_pretrained(tmp_path / "half")
+    check_same(tmp_path / "half")
+
+
+def test_the_default_model_to_six_digits():
+    plain, by_torch = by_both("default")
+    texts = ["A man is eating.", "Someone has a meal.", "Die Katze schläft.", "word " * 400, "?"]
+    pairs = [(one, other) for one in texts for other in texts]
+    np.testing.assert_allclose(plain.scores(pairs), by_torch.scores(pairs), atol=5e-7)
+    assert plain.protocol == by_torch.protocol
+
+
+def test_many_texts_and_other_arithmetic_go_to_torch(bare, monkeypatch):
+    for options in ({"precision": "bfloat16"}, {"backend": "torch"}, {"deterministic": True}, {"prompt": "the "}):
+        assert load(bare, texts=["a"], **options).backend.startswith("torch"), options
+    assert load(bare).backend.startswith("torch")
+    monkeypatch.setattr("samesense.inference.models.load.MOST_WORK", 1)
+    assert load(bare, texts=["a"]).backend.startswith("torch")
+
+
+def test_the_model_in_torch_is_still_there(bare):
+    plain = load(bare, texts=["a"])
+    assert plain.encoder.get_embedding_dimension() == 32
+    assert plain.identity == load(bare, precision="float32").identity
+    assert "numpy" in repr(plain)
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changes}), encoding="utf-8")
+
+
+def change(path, make):
+    save_file(make(load_file(path)), path)
+
+
+DAMAGED = {
+    "unknown kind": lambda folder: edit(folder / "config.json", model_type="modernbert"),
+    "decoder": lambda folder: edit(folder / "config.json", is_decoder=True),
+    "relative positions": lambda folder: edit(folder / "config.json", position_embedding_type="relative_key"),
+    "other activation": lambda folder: edit(folder / "config.json", hidden_act="silu"),
+    "other shape": lambda folder: edit(folder / "config.json", intermediate_size=32),
+    "missing weight": lambda folder: change(
+        folder / "model.safetensors", lambda weights: {name: weights[name] for name in [*weights][:-3]}
+    ),
+    "other weight": lambda folder: save_file(
+        {**load_file(folder / "model.safetensors"), "head.weight": np.zeros(2, np.float32)},
+        folder / "model.safetensors",
+    ),
+    "not a number": lambda folder: save_file(
+        {name: value * np.nan for name, value in load_file(folder / "model.safetensors").items()},
+        folder / "model.safetensors",
+    ),
+    "cut weights": lambda folder: (folder / "model.safetensors").write_bytes(
+        (folder / "model.safetensors").read_bytes()[:5000]
+    ),
+    "other case": lambda folder: edit(folder / "tokenizer_config.json", do_lower_case=False),
+    "unknown setting": lambda folder: edit(folder / "tokenizer_config.json", add_bos_token=True),
+    "cut from the left": lambda folder: edit(folder / "tokenizer_config.json", truncation_side="left"),
+    "other special token": lambda folder: edit(folder / "tokenizer_config.json", sep_token="[END]"),
+    "unknown tokenizer": lambda folder: edit(folder / "tokenizer_config.json", tokenizer_class="T5Tokenizer"),
+    "no tokenizer": lambda folder: (folder / "tokenizer.json").unlink(),
+    "damaged tokenizer": lambda folder: (folder / "tokenizer.json").write_text("{", encoding="utf-8"),
+    "adapters": lambda folder: (folder / "adapter_config.json").write_text("{}", encoding="utf-8"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_what_is_not_known_is_left_to_torch(damage, bare, tmp_path):
+    folder = shutil.copytree(bare, tmp_path / "bare")
+    assert open_plain(folder, None).description.dim == 32
+    DAMAGED[damage](folder)
+    with pytest.raises(NotPlainError):
+        open_plain(folder, None)
+
+
+def test_the_error_function():
+    values = np.linspace(-6, 6, 20001, dtype=np.float32)
+    np.testing.assert_allclose(erf(values), [exact_erf(value) for value in values], atol=1e-7)
+
+
+def test_weights_of_every_precision(tmp_path):
+    import torch
+    from safetensors.torch import save_file as save_torch
+
+    rows = torch.randn(5, 3)
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        save_torch({"one": rows.to(dtype), "other": rows[0].to(dtype)}, tmp_path / "weights.safetensors")
+        weights = Weights(tmp_path / "weights.safetensors")
+        expected = rows.to(dtype).float().numpy()
+        np.testing.assert_array_equal(weights["one"], expected)
+        np.testing.assert_array_equal(weights.rows("one", np.array([3, 0])), expected[[3, 0]])
+    (tmp_path / "weights.safetensors").write_bytes(b"\xff" * 20)
+    with pytest.raises(NotPlainError):
+        Weights(tmp_path / "weights.safetensors")
+
+
+WITHOUT_TORCH = """
+import sys
+from samesense.cli.main import main
+try:
+    main(sys.argv[1:])
+finally:
+    print("torch" in sys.modules, file=sys.stderr)
+"""
+
+
+def run(*arguments, **options):
+    words = [sys.executable, "-c", WITHOUT_TORCH, *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"), **options)
+
+
+def imports_torch(done):
+    assert done.returncode == 0, done.stderr
+    return done.stderr.splitlines()[-1] == "True"
+
+
+def test_similarity_does_not_import_torch(bare, tmp_path):
+    done = run("similarity", bare, *TEXTS[:2])
+    assert not imports_torch(done)
+    assert float(done.stdout) == pytest.approx(load(bare, precision="float32").similarity(*TEXTS[:2]), abs=1e-4)
+    assert imports_torch(run("similarity", bare, *TEXTS[:2], "--precision", "bfloat16"))
+    assert not imports_torch(run("similarity", default_folder(), *TEXTS[:2]))
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(TEXTS), encoding="utf-8")
+    assert not imports_torch(run("encode", bare, texts, "--output", tmp_path / "rows.npy"))
+    np.testing.assert_allclose(
+        np.load(tmp_path / "rows.npy"), load(bare, precision="float32").encode([text.strip() for text in TEXTS]),
+        atol=1e-5,
+    )  # fmt: skip
