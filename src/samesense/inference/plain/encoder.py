@@ -101,11 +101,11 @@ class NumpyEncoder(TokenEncoder):
     @property
     def protocol(self) -> str:
         """In words, everything that changes a figure; those of torch in float32."""
-        known = self.description
-        longest = "inputs of any length" if known.max_tokens is None else f"at most {known.max_tokens} tokens"
-        parts = ["cosine", f"{known.pooling} pooling", "float32", longest]
-        if known.prompt:
-            parts.append(f"prompt {known.prompt!r}")
+        described = self.description
+        longest = "inputs of any length" if described.max_tokens is None else f"at most {described.max_tokens} tokens"
+        parts = ["cosine", f"{described.pooling} pooling", "float32", longest]
+        if described.prompt:
+            parts.append(f"prompt {described.prompt!r}")
         if self.tells_tasks_apart:
             parts += [f"prompt of a {task} {self.prompt_of(task)!r}" for task in PROMPTS]
         if self._truncate_dim is not None:

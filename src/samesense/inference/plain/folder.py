@@ -80,15 +80,17 @@ def _opened(
         raise NotPlainError("it has adapters or routes")
     settings = _settings_of_model(folder)
     entries = _modules(folder)
-    kind, place = entries[0]
+    kind, first = entries[0]
     if kind == "StaticEmbedding":
         if pooling is not None:
             raise NotPlainError("a pooling is for transformers")
-        tokenizer, trunk, facts, rest = _static(place, entries[1:])
+        tokenizer, trunk, facts, behind = _static(first, entries[1:])
     else:
-        tokenizer, trunk, facts, rest = _transformer(place, entries[1:], pooling)
+        tokenizer, trunk, facts, behind = _transformer(
+            first, entries[1:], pooling, bare=not (folder / "modules.json").is_file()
+        )
     width = facts.pop("width")
-    maps, dim = _maps(rest, width)
+    maps, dim = _maps(behind, width)
     prompts = settings["prompts"]
     if facts.pop("leaves_prompt_out") and any(prompts.values()):
         raise NotPlainError("it leaves its prompt out of the pooling")
@@ -114,8 +116,8 @@ def _settings_of_model(folder: Path) -> dict[str, Any]:
     """Return prompts, the name of the default one, and the numbers of a vector that are kept."""
     settings = read_settings(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
     prompts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
-    known = {"__version__", "prompts", "default_prompt_name", "similarity_fn_name", "model_type", "truncate_dim"}
-    if others := settings.keys() - known:
+    keys = {"__version__", "prompts", "default_prompt_name", "similarity_fn_name", "model_type", "truncate_dim"}
+    if others := settings.keys() - keys:
         raise NotPlainError(f"{SETTINGS} has {min(others)}")
     if settings.get("model_type") not in (None, "SentenceTransformer"):
         raise NotPlainError("it is no encoder")
@@ -140,7 +142,7 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
 
 
 def _static(
-    folder: Path, rest: list[tuple[str, Path]]
+    folder: Path, behind: list[tuple[str, Path]]
 ) -> tuple[Tokenizer, Trunk, dict[str, Any], list[tuple[str, Path]]]:
     tokenizer, weights = read_bare_tokenizer(folder), Weights(folder / FILE)
     if set(weights.shapes) != {"embedding.weight"}:
@@ -156,18 +158,24 @@ def _static(
         "special_tokens": False,
         "leaves_prompt_out": False,
     }
-    return tokenizer, StaticMean(weights, "embedding.weight"), facts, rest
+    return tokenizer, StaticMean(weights, "embedding.weight"), facts, behind
 
 
 def _transformer(
-    folder: Path, rest: list[tuple[str, Path]], chosen: PoolingName | None
+    folder: Path, behind: list[tuple[str, Path]], chosen: PoolingName | None, *, bare: bool
 ) -> tuple[Tokenizer, Trunk, dict[str, Any], list[tuple[str, Path]]]:
     config = read_settings(folder / "config.json")
     tokenizer, settings = read_tokenizer(folder)
     transformer = Transformer(config, Weights(folder / FILE))
     if tokenizer.get_vocab_size() > transformer.rows:
         raise NotPlainError("its tokenizer has other tokens")
-    pooling, rest = _pooling(rest, transformer, chosen, bool(config.get("output_hidden_states")))
+    pooling, behind = _pooling(
+        behind,
+        transformer,
+        chosen,
+        bare=bare,
+        hidden=bool(config.get("output_hidden_states")),
+    )
     facts = {
         "width": transformer.width * len(pooling.modes),
         "max_tokens": min(_longest(folder, config, settings), transformer.positions),
@@ -175,7 +183,7 @@ def _transformer(
         "special_tokens": True,
         "leaves_prompt_out": not pooling.includes_prompt,
     }
-    return tokenizer, PooledTransformer(transformer, pooling), facts, rest
+    return tokenizer, PooledTransformer(transformer, pooling), facts, behind
 
 
 def _longest(folder: Path, config: dict[str, Any], settings: dict[str, Any]) -> int:
@@ -194,30 +202,30 @@ def _longest(folder: Path, config: dict[str, Any], settings: dict[str, Any]) -> 
 
 
 def _pooling(
-    rest: list[tuple[str, Path]], transformer: Transformer, chosen: PoolingName | None, hidden: bool
+    behind: list[tuple[str, Path]], transformer: Transformer, chosen: PoolingName | None, *, bare: bool, hidden: bool
 ) -> tuple[Pooling, list[tuple[str, Path]]]:
     """Return the pooling, and the modules behind it."""
     width, depth = transformer.width, transformer.depth
-    if chosen is not None or not rest:
-        behind = [module for module in rest if module[0] not in ("Pooling", "WeightedLayerPooling")]
-        return chosen_pooling(chosen or "mean", depth), behind
+    if chosen is not None or bare:
+        layers = [module for module in behind if module[0] not in ("Pooling", "WeightedLayerPooling")]
+        return chosen_pooling(chosen or "mean", depth), layers
     weighed = None
-    if rest[0][0] == "WeightedLayerPooling":
-        weighed, rest = rest[0][1], rest[1:]
-    if not rest or rest[0][0] != "Pooling":
+    if behind[0][0] == "WeightedLayerPooling":
+        weighed, behind = behind[0][1], behind[1:]
+    if not behind or behind[0][0] != "Pooling":
         raise NotPlainError("no pooling follows its transformer")
-    pooling = read_pooling(read_settings(rest[0][1] / "config.json"), width)
+    pooling = read_pooling(read_settings(behind[0][1] / "config.json"), width)
     if weighed is not None:
         layers, start = read_layers(weighed, read_settings(weighed / "config.json"), depth)
         if not hidden:
             raise NotPlainError("it weighs layers that it does not give")
         pooling.weigh(layers, start, depth)
-    return pooling, rest[1:]
+    return pooling, behind[1:]
 
 
-def _maps(rest: list[tuple[str, Path]], width: int) -> tuple[list[Map], int]:
+def _maps(behind: list[tuple[str, Path]], width: int) -> tuple[list[Map], int]:
     maps = []
-    for kind, folder in rest:
+    for kind, folder in behind:
         config: dict[str, Any] = {}
         with suppress(NotPlainError):  # a module without settings has no file
             config = read_settings(folder / "config.json")

@@ -187,6 +187,6 @@ def _check_names(config: dict[str, Any]) -> None:
             raise NotPlainError(f"its {key} is {config[key]}")
 
 
-def _check_keys(config: dict[str, Any], known: set[str]) -> None:
-    if others := config.keys() - known:
+def _check_keys(config: dict[str, Any], keys: set[str]) -> None:
+    if others := config.keys() - keys:
         raise NotPlainError(f"the configuration of a module has {min(others)}")

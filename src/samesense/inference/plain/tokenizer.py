@@ -144,10 +144,10 @@ def _check_mark(mark: Any, added: dict[str, dict[str, Any]], *, special: bool = 
 def _check_built(content: dict[str, Any], settings: dict[str, Any], kind: str) -> None:
     """Raise NotPlainError unless the file is what a class builds of vocabulary and settings."""
     marks = {role: mark["content"] if isinstance(mark, dict) else mark for role, mark in _marks(settings, kind).items()}
-    known = {*marks.values(), *(entry["content"] for entry in (settings.get("added_tokens_decoder") or {}).values())}
+    contents = {*marks.values(), *(entry["content"] for entry in (settings.get("added_tokens_decoder") or {}).values())}
     for entry in content.get("added_tokens", []):
         lstrip = kind in ("MPNetTokenizer", "RobertaTokenizer", "XLMRobertaTokenizer") and entry["lstrip"]
-        if entry["content"] not in known or not entry["special"]:
+        if entry["content"] not in contents or not entry["special"]:
             raise NotPlainError("its tokenizer has tokens that its settings have not")
         if lstrip and entry["content"] != marks["mask_token"]:
             raise NotPlainError("its tokenizer has marks that take the space before them")

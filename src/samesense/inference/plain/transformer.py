@@ -287,8 +287,8 @@ class _Names:
                 raise NotPlainError(f"it has no {name} of the usual shape")
             if any(size not in (None, length) for size, length in zip(shape, actual, strict=True)):
                 raise NotPlainError(f"{name} has another shape than its configuration says")
-        known = {f"{self._prefix}{name}" for name in (*shapes, *UNUSED)}
-        if others := stored.keys() - known:
+        names = {f"{self._prefix}{name}" for name in (*shapes, *UNUSED)}
+        if others := stored.keys() - names:
             raise NotPlainError(f"it has {min(others)} too")
 
 
