@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -120,6 +121,9 @@ def test_the_model_in_torch_is_still_there(bare):
     assert plain.encoder.get_embedding_dimension() == 32
     assert plain.identity == load(bare, precision="float32").identity
     assert "numpy" in repr(plain)
+    again = pickle.loads(pickle.dumps(plain))
+    assert again.backend == "numpy"
+    np.testing.assert_array_equal(again.encode(TEXTS), plain.encode(TEXTS))
 
 
 def edit(path, **changes):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -91,7 +91,12 @@ class NumpyEncoder(TokenEncoder):
         super().__init__(folder, description, tokenizer)
         self._trunk, self._maps, self._open_torch = trunk, maps, open_torch
         self._truncate_dim = truncate_dim
+        self.reopen: Callable[[], NumpyEncoder] | None = None  # set where the folder was opened
         self._threads = thread_count(threads)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle how the folder is opened, which it is again where it is unpickled."""
+        return self.reopen, ()
 
     @cached_property
     def sentence_transformer(self) -> SentenceTransformer:

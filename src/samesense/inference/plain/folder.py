@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,7 @@ def open_plain(
         raise NotPlainError(f"its tokenizer cannot be read: {error}") from error
     if not np.isfinite(trial).all():
         raise NotPlainError("its vector of a short text is not finite")
+    encoder.reopen = partial(open_plain, folder.absolute(), open_torch, pooling=pooling, threads=threads)
     return encoder
 
 
