@@ -213,6 +213,8 @@ def _kind(config: dict[str, Any]) -> Kind:
         raise NotPlainError(f"it is of the kind {config.get('model_type')}")
     if config.get("position_embedding_type", "absolute") != "absolute":
         raise NotPlainError("its positions are relative")
+    if any("SequenceClassification" in name for name in config.get("architectures") or ()):
+        raise NotPlainError("it scores pairs")
     for key in ("is_decoder", "add_cross_attention", "sinusoidal_pos_embds"):
         if config.get(key):
             raise NotPlainError(f"it has {key}")
