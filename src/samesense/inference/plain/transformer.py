@@ -207,6 +207,13 @@ class _Names:
             raise NotPlainError(f"it has {min(others)} too")
 
 
+_UNKNOWN = (
+    *("is_decoder", "add_cross_attention", "sinusoidal_pos_embds"),
+    *("auto_map", "quantization_config", "pruned_heads", "transformers_weights"),
+)
+"""Settings that make another computation of it, where they are set."""
+
+
 def _kind(config: dict[str, Any]) -> Kind:
     kind = KINDS.get(config.get("model_type", ""))
     if kind is None:
@@ -215,10 +222,7 @@ def _kind(config: dict[str, Any]) -> Kind:
         raise NotPlainError("its positions are relative")
     if any("SequenceClassification" in name for name in config.get("architectures") or ()):
         raise NotPlainError("it scores pairs")
-    for key in ("is_decoder", "add_cross_attention", "sinusoidal_pos_embds"):
-        if config.get(key):
-            raise NotPlainError(f"it has {key}")
-    for key in ("auto_map", "quantization_config", "pruned_heads", "transformers_weights"):
+    for key in _UNKNOWN:
         if config.get(key):
             raise NotPlainError(f"it has {key}")
     if config.get(kind.activation, "gelu") not in OF_TRANSFORMERS:
