@@ -1,8 +1,16 @@
-"""What people come for, from their files to what they use: each journey by commands alone, with a model of no size."""
+"""What people come for, from their files to what they use: each journey by commands alone, with a model of no size.
+
+The tutorials are followed as they stand: their commands, in their order, on data of the same form.
+"""
 
 import csv
 import json
+import os
 import random
+import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -153,3 +161,113 @@ def test_put_to_work(go, tiny_desk):
     assert json.loads(out.splitlines()[0])["text"] == rows[1][0]
     go("encode small faq.csv --columns question --output faq.parquet")
     go("similarity small --threshold calibrated", rows[0][0], rows[0][1])
+
+
+TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHELL_SIGNS = {"|", "<", ">", "&&", ";"}
+
+
+def blocks(page, language):
+    """The blocks of a tutorial in one language."""
+    text = (TUTORIALS / f"{page}.md").read_text(encoding="utf-8")
+    return [code for name, code in FENCE.findall(text) if name == language]
+
+
+def shell_statements(page):
+    """The statements of a tutorial, in order: lines after ``$`` in its consoles, and bash blocks.
+
+    A bash block with a script in it is one statement; in others each line is one.
+    """
+    text = (TUTORIALS / f"{page}.md").read_text(encoding="utf-8")
+    for name, code in FENCE.findall(text):
+        lines = code.replace("\\\n", " ").splitlines()
+        if name == "console":
+            yield from (line.removeprefix("$ ") for line in lines if line.startswith("$ "))
+        elif name == "bash" and "<<" in code:
+            yield code
+        elif name == "bash":
+            yield from lines
+
+
+@pytest.fixture
+def follow(go, tiny_desk, monkeypatch):
+    """Follows a tutorial with the tiny model as ``default``: {statement: (standard output, error)}."""
+    monkeypatch.setattr("samesense.encoder.names.default_folder", lambda: tiny_desk)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+
+    def call(page, *, instead=(), without=()):
+        """``instead`` are texts in the place of others, ``without`` the beginnings of statements that are left out."""
+        answers = {}
+        for statement in shell_statements(page):
+            if statement.startswith(tuple(without)):
+                continue
+            changed = statement
+            for text, other in instead:
+                changed = changed.replace(text, other)
+            words = shlex.split(changed, comments=True)
+            if words[:1] == ["samesense"] and not SHELL_SIGNS & set(words):
+                answers[statement] = go("", *words[1:])
+            else:
+                done = subprocess.run(["sh", "-c", changed], capture_output=True, text=True)
+                assert done.returncode == 0, f"{changed}\n{done.stderr}"
+                answers[statement] = done.stdout, done.stderr
+        return answers
+
+    return call
+
+
+def test_a_spreadsheet_of_labelled_pairs(follow):
+    """400 pairs with labels in words become a verdict, a threshold and a scored list, by four plain commands."""
+    exec(blocks("spreadsheet", "python")[0], {"__name__": "page"})
+    answers = follow("spreadsheet", instead=[("--min-precision 0.95", "--min-precision 0.5")])
+    train, calibrate, score = (answers[line] for line in list(answers)[1:])
+    assert "out of fold" in line_of(train[1], "verdict: ")
+    assert "precision" in calibrate[0] and "out-of-fold" in calibrate[0]
+    new, scored = (
+        Path(name).read_text(encoding="utf-8-sig").splitlines() for name in ("Neue Liste.csv", "Bewertet.csv")
+    )
+    assert [line[: len(before)] for line, before in zip(scored, new, strict=True)] == new
+    assert scored[0].endswith(";score;probability;same") and re.search(r";-?0,\d+;0,\d+;(yes|no)$", scored[1])
+    assert "row" in score[1]
+    assert Path("Bewertet.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+
+
+def test_losses_over_seeds_to_a_table(follow):
+    """Three losses and several seeds become a LaTeX table and figures; an unfinished sweep says what is missing."""
+    Path("data").mkdir()
+    for part, count in {"train": 80, "dev": 60, "test": 60}.items():
+        source = random.Random(part)
+        rows = (
+            f"{source.randint(3, 5) if alike else source.randint(0, 2)}\t{a}\t{b}" for a, b, alike in questions(count)
+        )
+        write(f"data/stsb.{part}.tsv", ["score\tsentence1\tsentence2", *rows])
+    (settings,) = blocks("reproduce-a-paper", "toml")
+    quick = settings.replace("1, 2, 3, 4, 5", "1, 2").replace("30", "4").replace("eval_steps = 15", "eval_steps = 2")
+    write("losses.toml", [quick])
+    answers = follow("reproduce-a-paper", without=["mkdir", "python", "samesense sweep reproduce"])
+    partial, whole = (
+        next(out for line, (out, _) in answers.items() if flag in line) for flag in ("--max-runs", "--figures")
+    )
+    assert "not run" in partial and "Partial: 3 of 7 runs finished" in partial
+    assert "Partial" not in whole and "±" in whole
+    assert r"\pm" in Path("table.tex").read_text(encoding="utf-8")
+    assert list(Path("figures").glob("seeds-*.pdf"))
+
+
+def test_documents_to_a_search(follow):
+    """Documents without labels become models, a page that compares them, and a search of passages."""
+    source = random.Random(0)
+    documents = []
+    for number in range(120):
+        themes = [source.choices(WORDS, k=6) for _ in range(3)]
+        sections = [
+            {"title": f"Part {place}", "sentences": [" ".join(source.choices(theme, k=5)) + "." for _ in range(6)]}
+            for place, theme in enumerate(themes)
+        ]
+        documents.append({"title": f"Document {number}", "sections": sections})
+    write("documents.jsonl", map(json.dumps, documents))
+    answers = follow("documents-only")
+    query = next(out for line, (out, _) in answers.items() if line.startswith("samesense index query"))
+    assert re.search(r"docs/Document \d+\.md, line \d+", query)
+    assert Path("report.html").is_file()
