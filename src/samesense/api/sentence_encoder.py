@@ -99,7 +99,7 @@ class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self._encode(model, texts)
 
     def _open(self) -> Model:
-        options = {
+        options: dict[str, Any] = {
             "backend": self.backend,
             "precision": self.precision,
             "device": self.device,
@@ -155,7 +155,7 @@ def text_column(data: Any) -> list[str]:
             f"SentenceEncoder takes one text a row, in a list or a column; received {type(data).__name__}. "
             "Put a single text into a list: [text]."
         )
-    shape = getattr(data, "shape", ())
+    shape: tuple[int, ...] = getattr(data, "shape", ())
     if len(shape) > 1 and shape[1] != 1:
         raise DataError(
             f"SentenceEncoder takes one column of texts; received {shape[1]} columns. Name it: frame['text'], or "

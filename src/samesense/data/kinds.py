@@ -128,8 +128,8 @@ def tell(source: Source, columns: str | None = None) -> Told:
         if isinstance(source, known):
             return Told(kind, "what was read", columns=columns)
     if holds_documents_of_text(source):
-        kind = "a folder of documents" if leads_to(str(source), Path.is_dir) else "the ending of a document"
-        return Told("documents", kind)
+        is_folder = leads_to(str(source), Path.is_dir)
+        return Told("documents", "a folder of documents" if is_folder else "the ending of a document")
     if not in_memory(source) and leads_to(source, Path.is_dir) and holds_arguments(source):
         return Told("pairs", "the form of a published set")
     if holds_lines(source):

@@ -218,7 +218,7 @@ def needed_examples(one: Comparison, pairs: int) -> int | None:
         return None
     reach = normal.inv_cdf(1 - LEVEL / (2 * max(1, pairs))) + normal.inv_cdf(POWER)
     needed = one.n * (reach * error / one.difference) ** 2
-    unit = 10 ** max(0, floor(log10(needed)) - 1)
+    unit: int = 10 ** max(0, floor(log10(needed)) - 1)
     return ceil(needed / unit) * unit
 
 

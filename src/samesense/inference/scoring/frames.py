@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from samesense.inference.scoring.columns import Values
@@ -18,8 +19,7 @@ def with_columns(source: Any, values: Values) -> Any:
     if kind == "pandas":
         return _of_pandas(source, values)
     if kind == "polars":
-        import polars
-
+        polars = import_module("polars")
         return source.with_columns([polars.Series(name, cells) for name, cells in values.items()])
     if kind == "datasets":
         for name, cells in values.items():
@@ -34,8 +34,7 @@ def with_columns(source: Any, values: Values) -> Any:
 
 def _of_pandas(source: Any, values: Values) -> Any:
     """Return a frame with its index; yes and no are nullable where a row has none."""
-    import pandas
-
+    pandas = import_module("pandas")
     columns = {name: pandas.Series(cells, index=source.index, dtype=_dtype(cells)) for name, cells in values.items()}
     frame = source.copy()
     for name, column in columns.items():
