@@ -42,8 +42,10 @@ def test_a_run_on_documents_ends_with_a_verdict_on_sections(documents, tiny_trun
     assert manifest.read(tmp_path / "run")["verdict"]["sets"][0]["role"] == "held-out sections"
 
 
+@pytest.mark.parametrize("tuned", [True, False])
 @pytest.mark.parametrize("word", ["better", "no difference", "worse"])
-def test_without_a_flag_the_start_is_kept_unless_training_helps(documents, tiny_trunk, tmp_path, monkeypatch, word):
+def test_the_start_is_kept_where_training_does_not_help(documents, tiny_trunk, tmp_path, monkeypatch, word, tuned):
+    """One that was never tuned for sentences is kept where training does harm."""
     compared = conclude.compared
 
     def pretended(*args):
@@ -52,13 +54,15 @@ def test_without_a_flag_the_start_is_kept_unless_training_helps(documents, tiny_
         return replace(verdict, task=replace(verdict.task, low=ends[0], high=ends[1]))
 
     monkeypatch.setattr(conclude, "compared", pretended)
+    monkeypatch.setattr(conclude, "NARROW", 2.0 if tuned else -2.0)
+    is_kept = word == "worse" or (tuned and word == "no difference")
     trained = samesense.train(documents, model=str(tiny_trunk), output=tmp_path / "run", learning_rate=0.05, **SMALL)
     texts = ["a small dog", "the red house sleeps"]
     settings = plan(documents, settings={"model": str(tiny_trunk)}).settings
     start = load(str(tiny_trunk), pooling=settings.bare_pooling).encode(texts)
-    assert np.allclose(load(trained.folder).encode(texts), start, atol=1e-5) == (word != "better")
+    assert np.allclose(load(trained.folder).encode(texts), start, atol=1e-5) == is_kept
     card = (trained.model / "README.md").read_text(encoding="utf-8")
-    if word == "better":
+    if not is_kept:
         assert trained.verdict.kept == ""
         assert "trained by simcse" in card
     else:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from samesense.encoder.maps.standardize import NARROW
 from samesense.errors import SamesenseError
 from samesense.execution.progress import stage
 from samesense.files import write_text
@@ -77,7 +78,7 @@ def conclude(
     selecting = "dev" if out_of_fold is None else OUT_OF_FOLD_PAIRS
     seen = Seen(job.settings, job.data, trained.steps, run.curve, cones, selecting)
     verdict = replace(verdict, advice=advice(verdict, seen))
-    verdict = replace(verdict, kept=reason_to_keep(job, verdict))
+    verdict = replace(verdict, kept=reason_to_keep(job, verdict, cones))
     first = sets.verdict
     if job.settings.learning_curve and isinstance(first, ComparedSet) and first.name in end.by_set:
         scores = end.by_set[first.name].evidence[0].values
@@ -104,9 +105,19 @@ def conclude(
     return verdict
 
 
-def reason_to_keep(job: Job[Any, Any], verdict: Verdict) -> str:
-    """Return why the start is kept in place of the trained model; empty where it is not."""
+def reason_to_keep(job: Job[Any, Any], verdict: Verdict, cones: tuple[float, float] | None) -> str:
+    """Return why the start is kept in place of the trained model; empty where it is not.
+
+    A start that was never tuned for sentences, by the mean cosine of its random pairs, is kept only if training did
+    harm: training was shown to help such models with meaning, which sections of documents do not measure.
+    """
     if not getattr(job.settings, "keep_start", False) or verdict.word == "better":
+        return ""
+    if cones is not None and cones[0] >= NARROW and verdict.word != "worse":
+        logger.info(
+            f"model/ is the trained model: the start was never tuned for sentences (random pairs have a mean cosine of "
+            f"{cones[0]:.2f}), and training was not shown to do harm"
+        )
         return ""
     shown = "training was not shown to help" if verdict.word != "worse" else "training did harm"
     return f"model/ is the start, {job.settings.model}, as {shown}; `method` {job.method} gives the trained one"
