@@ -100,6 +100,10 @@ class Result:
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
+EvidenceStatistic = Literal["spearman", "average_precision", "f1", "mean"]
+"""The figure that evidence explains: one of values and labels, or the mean of values."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """What lies behind one figure, example by example: for paired comparisons, figures and case studies."""
@@ -108,11 +112,16 @@ class Evidence:
     dataset: str
     metric: str
     model: str
-    statistic: Literal["spearman", "mean"]  # the rank correlation of values with labels, or the mean of values
-    values: Scores  # per example the model's score, or its outcome (1 for right and 0 for wrong), (n,)
+    statistic: EvidenceStatistic
+    values: Scores  # per example the model's score, its decision (f1: 1 for positive), or its outcome (1 for right)
     labels: Scores | None  # the reference (n,); None for a mean
     examples: Sequence[Pair] | Sequence[str]  # (n,), the same and in the same order for every model
     seed: int | None = None
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether the values are scores of pairs that have labels, which can be ranked and drawn."""
+        return self.labels is not None and self.statistic != "f1"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from sklearn.metrics import average_precision_score, f1_score
 
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.binary import BinaryTask
-from samesense.metrics import best_threshold, mean_interval
+from samesense.metrics import best_threshold, bootstrap_interval, mean_interval
+from samesense.metrics.statistics import STATISTICS
 from tests.evaluation.toy import candidate, pair_data
 
 
@@ -54,13 +55,19 @@ def test_the_threshold_is_not_that_of_the_test_pairs():
 
 def test_evidence_is_right_or_wrong():
     found = BinaryTask(TEST, DEV).evaluate(noisy(TEST, DEV))
-    (evidence,) = found.evidence
+    scored, evidence, decided = found.evidence
     accuracy = found.results[1]
     assert (evidence.metric, evidence.statistic, evidence.labels) == ("accuracy", "mean", None)
     assert set(evidence.values) == {0.0, 1.0}
     assert np.mean(evidence.values) == accuracy.value
     assert (accuracy.low, accuracy.high) == mean_interval(evidence.values)
     assert evidence.examples == TEST.pairs()
+    precision, _, f1 = found.results
+    assert (scored.statistic, decided.statistic, decided.has_scores) == ("average_precision", "f1", False)
+    for row, behind in ((precision, scored), (f1, decided)):
+        assert STATISTICS[behind.statistic].value(behind.values, behind.labels) == pytest.approx(row.value, abs=1e-12)
+        assert (row.low, row.high) == bootstrap_interval(behind.values, behind.labels, behind.statistic)
+        assert row.low < row.value < row.high
 
 
 def test_without_dev_pairs_only_average_precision():
@@ -68,8 +75,9 @@ def test_without_dev_pairs_only_average_precision():
     found = task.evaluate(noisy(TEST))
     (row,) = found.results
     positive = f"{int(sum(TEST.labels))} of 300 positive"
-    assert row.protocol == f"by rule; raw text; {positive}; no threshold was fitted, for there are no dev pairs"
-    assert found.evidence == []
+    how = "no threshold was fitted, for there are no dev pairs; 95 % bootstrap, 1000 samples"
+    assert row.protocol == f"by rule; raw text; {positive}; {how}"
+    assert [behind.metric for behind in found.evidence] == ["average_precision"]
     assert set(task.texts()) == {text for pair in TEST.pairs() for text in pair}
 
 
@@ -100,3 +108,13 @@ def test_refuses_other_labels_and_scores():
         BinaryTask(TEST, pair_data([("a", "b", 1), ("a", "c", 1)], source="toy.dev.tsv"))
     with pytest.raises(ModelError, match="pair 0 is nan"):
         BinaryTask(TEST, DEV).evaluate(candidate(lambda a, b: np.nan))
+
+
+def test_a_perfect_model_has_no_interval_and_says_so():
+    sure = noisy(TEST, DEV, noise=0.0)
+    rows = BinaryTask(TEST, DEV).evaluate(sure).results
+    assert [(row.value, row.low) for row in (rows[0], rows[2])] == [(1.0, None)] * 2
+    assert rows[0].protocol.endswith("no interval, as all resamples give the same")
+    shown = BinaryTask(TEST, DEV)
+    shown.intervals = False
+    assert all(row.low is None for row in (shown.evaluate(noisy(TEST, DEV)).results[0],))

@@ -6,7 +6,7 @@ import pytest
 from samesense.errors import DataError
 from samesense.metrics import power_law as module
 from samesense.metrics.power_law import EXPONENTS, fit_learning_curve, power_laws
-from samesense.metrics.significance import resampled_correlations
+from samesense.metrics.significance import resampled_statistics
 from tests.references.power_law import power_law
 
 ROWS = np.array([1000, 125, 125, 125, 125, 250, 250, 500])
@@ -54,7 +54,7 @@ def test_a_resample_adds_a_residual_widened_for_the_parameters(monkeypatch):
         module, "power_laws", lambda sizes, figures: fitted.append(figures) or power_laws(sizes, figures)
     )
     curve = fit_learning_curve(ROWS, scores, labels, samples=40)
-    noise = fitted[1] - resampled_correlations(list(scores), labels, "spearman", 40, 0).T
+    noise = fitted[1] - resampled_statistics(list(scores), labels, "spearman", 40, 0).T
     limit, factor, exponent = curve.law
     residuals = curve.figures - (limit - factor * (ROWS / 1000) ** -exponent)
     wide = residuals * np.sqrt(8 / 5)  # 8 models, 3 parameters

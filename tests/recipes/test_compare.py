@@ -37,7 +37,7 @@ pytest.importorskip("matplotlib")
 def quick(monkeypatch):
     """A speed that is measured in a moment."""
     monkeypatch.setattr(cost_module, "SECONDS", 0.01)
-    monkeypatch.setattr(memory_module, "measure_memory", lambda spec, texts, precision: 123.0)
+    monkeypatch.setattr(memory_module, "measure_memory", lambda specs, texts, precision: dict.fromkeys(specs, 123.0))
 
 
 def command(*arguments):
@@ -120,7 +120,9 @@ def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
     written = (tmp_path / "r.md").read_text(encoding="utf-8")
     assert written.startswith(answer)
     assert "\n## sts: Spearman\n" in written
-    assert "\\toprule" in (tmp_path / "r.tex").read_text(encoding="utf-8")
+    table = (tmp_path / "r.tex").read_text(encoding="utf-8")
+    assert "\\toprule" in table
+    assert table.startswith("% Take ")
     assert not list(tmp_path.rglob("*.part"))
 
 
@@ -206,7 +208,9 @@ def test_the_command(toy, tmp_path, capsys):
     assert "What the models cost was not measured." in capsys.readouterr().out
     assert captured.err.splitlines()[-1] == f"written: {page}"
     command(*toy["models"], "--data", *toy["data"], "--output", page, "--json")
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    *rows, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert last["recommendation"]["model"] in ("plain", "sif")
+    assert last["recommendation"]["text"][0].startswith(f"Take {last['recommendation']['model']}: ")
     assert {(row["model"], row["metric"]) for row in rows} == {
         (model, metric) for model in ("plain", "sif") for metric in ("spearman", "pearson")
     }

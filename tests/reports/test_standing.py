@@ -12,7 +12,7 @@ from samesense.evaluation.run import Cost, EvaluatedModel
 from samesense.execution.speed import Speed
 from samesense.metrics import bootstrap_interval
 from samesense.metrics.resampling import resamples
-from samesense.reports.recommendation import needed_examples, recommend
+from samesense.reports.recommendation import MARGIN, needed_examples, recommend
 from samesense.reports.significance import p_text, paired_comparisons
 from samesense.reports.standing import rank
 from samesense.reports.tables import places_cells
@@ -256,19 +256,61 @@ def test_the_recommendation_of_a_clear_winner():
 
 def test_of_models_that_cannot_be_told_apart_the_cheapest_is_recommended():
     results, behind = scored(60)
+    assert 0 < results[0].value - results[1].value < MARGIN
     fast = model("b", speed=Speed((800.0, 790.0, 810.0)), megabytes=22.0)
     slow = model("a", speed=Speed((200.0, 190.0, 210.0)), megabytes=22.0)
     made = recommend(rank(behind, results, [slow, fast]))
     assert (made.model, made.equals) == ("b", ("a", "b"))
     choice, _, power = made.lines()
-    assert choice.startswith("Take b: as good as a, the highest, as far as these data can tell (")
+    assert choice.startswith("Take b: it is within 1 point of a, the highest, and not shown to be worse (")
     assert ", at about a quarter of the time; Spearman " in choice
-    assert power.startswith(("A difference as small as that of a and b", "To show a difference as large as that of a"))
+    assert power.startswith(
+        (
+            "No data of this size would show a difference as small as that of a and b",
+            "To show a difference as large as that of a",
+        )
+    )
     alike = model("b", speed=Speed((195.0, 191.0, 200.0)), megabytes=11.0)
     made = recommend(rank(behind, results, [slow, alike]))
     assert made.model == "b" and ", at about half of the size on disk; " in made.lines()[0]
     unmeasured = recommend(rank(behind, results))
     assert unmeasured.model == "a" and unmeasured.lines()[1] == "What the models cost was not measured."
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_few_pairs_do_not_recommend_a_weak_model_because_it_is_cheap(measured):
+    """With 15 pairs no model is shown to be worse, not even one that is far below."""
+    results, behind = scored(15, noise=(0.5, 1.2, 1.2))
+    slow = model("a", speed=Speed((200.0, 190.0, 210.0)), megabytes=90.0)
+    fast = [model(name, speed=Speed((9000.0, 8900.0, 9100.0)), megabytes=2.0) for name in "bc"]
+    ranking = rank(behind, results, [slow, *fast] if measured else ())
+    made = recommend(ranking)
+    assert made.equals[0] == "a" and len(made.equals) > 1  # not shown to be worse
+    assert ranking.places[0].score - ranking.places[1].score > MARGIN
+    assert (made.model, made.near) == ("a", ("a",))
+    text = " ".join(made.lines())
+    assert "the highest, and not shown to be better than " in text
+    assert ("; no other model is within 1 point of it." in text) == measured
+    assert re.search(r"about [\d,]+ examples of this kind would be needed; these are 15\.", text), text
+
+
+def test_the_margin_is_the_border_between_the_cheaper_and_the_highest():
+    results, behind = scored(60)
+    ranking = rank(behind, results, [model("a", speed=Speed((200.0, 190.0, 210.0))),
+                                     model("b", speed=Speed((900.0, 890.0, 910.0)))])  # fmt: skip
+    best, second, third = ranking.places
+    chosen = [
+        recommend(replace(ranking, places=(best, replace(second, score=best.score - below), third))).model
+        for below in (0.99 * MARGIN, 1.01 * MARGIN)
+    ]
+    assert chosen == ["b", "a"]
+
+
+def test_a_model_is_not_called_cheaper_than_one_whose_cost_is_unknown():
+    results, behind = scored(60)
+    fast = model("b", speed=Speed((900.0, 890.0, 910.0)), megabytes=22.0)
+    assert recommend(rank(behind, results, [model("a"), fast])).model == "a"
+    assert recommend(rank(behind, results, [model("a"), model("b", megabytes=22.0)])).model == "a"
 
 
 def test_copies_of_a_model_are_equal_and_neither_is_the_best():

@@ -69,7 +69,7 @@ def compare(
         markdown: file for the tables in Markdown.
         latex: file for the tables in LaTeX.
         figures: folder for the figures as SVG, PNG and PDF.
-        json: print one JSON object a result.
+        json: print one JSON object a result, and the recommendation as the last.
     """
     import samesense
     from samesense.places import check_place
@@ -99,6 +99,8 @@ def compare(
     written += [] if figures is None else report.save_figures(figures)
     if json:
         put_json(result.to_dict() for result in [*report.results, *report.averages])
+        if report.recommendation is not None:
+            put_json([{"recommendation": report.recommendation.to_dict()}])
     else:
         put(str(report))
     for failed in report.failures:

@@ -119,7 +119,7 @@ def _interval(members: Sequence[Result], evidence: Sequence[Evidence]) -> tuple[
     found = {(one.task, one.dataset, one.metric, one.model, one.seed): one for one in evidence}
     behind = [found.get((row.task, row.dataset, row.metric, row.model, row.seed)) for row in members]
     drawn = [
-        resampled_figures([one.values], one.labels, samples=SAMPLES, seed=number)
+        resampled_figures([one.values], one.labels, one.statistic, samples=SAMPLES, seed=number)
         for number, one in enumerate(behind)
         if one is not None
     ]

@@ -11,10 +11,10 @@ from samesense.data.benchmarks.catalogue import Benchmark, part_name
 from samesense.data.pairs.keys import pair_key
 from samesense.errors import DataError
 from samesense.evaluation.suite import BenchmarkSplits, Suite
-from samesense.evaluation.task import Task, in_words, timed_scores
-from samesense.metrics import average_precision, best_threshold, f1_at, mean_interval
+from samesense.evaluation.task import SAMPLES, ResultBuilder, Task, in_words, timed_scores
+from samesense.metrics import PairStatistic, average_precision, best_threshold, bootstrap_interval, f1_at, mean_interval
 from samesense.metrics.classification import check_binary
-from samesense.types import Scorer, TaskResult
+from samesense.types import Result, Scorer, Scores, TaskResult
 
 
 class BinaryTask(Task):
@@ -55,28 +55,49 @@ class BinaryTask(Task):
                 yield from data.sentences2
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return ``average_precision`` and, with dev pairs, ``accuracy`` and ``f1``; accuracy has evidence."""
+        """Return ``average_precision`` and, with dev pairs, ``accuracy`` and ``f1``, all with evidence."""
         pairs = self.test.pairs()
         both, seconds = timed_scores(candidate, pairs + (self.dev.pairs() if self.dev else []))
         scores = both[: len(pairs)]
+        labels = np.asarray(self.test.labels, dtype=np.float64)
         build = self.builder(candidate, seconds)
-        value = average_precision(scores, self.test.labels)
         how = "no threshold is needed" if self.dev else "no threshold was fitted, for there are no dev pairs"
-        found = TaskResult([build.result("average_precision", value, len(pairs), how)])
+        value = average_precision(scores, labels)
+        found = TaskResult([_result(build, "average_precision", value, scores, labels, how)])
+        found.evidence.append(build.evidence("average_precision", scores, pairs, labels, "average_precision"))
         if self.dev is not None:
-            dev, labels = both[len(pairs) :], np.asarray(self.test.labels)
+            dev = both[len(pairs) :]
             fitted = f"fitted for it on {len(dev)} pairs of {self.dev.name}"
             if self._shared:
                 fitted += f", which hold {self._shared} of the test pairs"
             cut = best_threshold(dev, self.dev.labels, "accuracy")
             outcomes = ((scores >= cut) == (labels == 1)).astype(np.float64)
-            how, interval = f"threshold {cut:.4g} {fitted}", mean_interval(outcomes)
+            how = f"threshold {cut:.4g} {fitted}"
+            interval = mean_interval(outcomes)
             found.results.append(build.result("accuracy", float(outcomes.mean()), len(pairs), how, interval))
             found.evidence.append(build.evidence("accuracy", outcomes, pairs))
             cut = best_threshold(dev, self.dev.labels, "f1")
-            value, how = f1_at(scores, labels, cut), f"threshold {cut:.4g} {fitted}"
-            found.results.append(build.result("f1", value, len(pairs), how))
+            decisions = (scores >= cut).astype(np.float64)
+            how = f"threshold {cut:.4g} {fitted}"
+            found.results.append(_result(build, "f1", f1_at(scores, labels, cut), decisions, labels, how))
+            found.evidence.append(build.evidence("f1", decisions, pairs, labels, "f1"))
         return found
+
+
+def _result(
+    build: ResultBuilder, metric: PairStatistic, value: float, values: Scores, labels: Scores, how: str
+) -> Result:
+    """Return a figure with its bootstrap interval, where that exists; a threshold is taken as it is."""
+    interval: tuple[float, float] | None = None
+    if build.intervals:
+        try:
+            interval = bootstrap_interval(values, labels, metric, samples=SAMPLES)
+        except DataError:
+            how += "; too few pairs for an interval"
+    if interval is not None and interval[0] == interval[1]:
+        interval = None
+        how += "; no interval, as all resamples give the same"
+    return build.result(metric, value, len(labels), how, interval)
 
 
 def _check(data: PairData) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from samesense.errors import ModelError
-from samesense.types import Evidence, Pair, Result, Scorer, Scores, TaskResult
+from samesense.types import Evidence, EvidenceStatistic, Pair, Result, Scorer, Scores, TaskResult
 
 SPLITS = ("train", "dev", "valid", "validation", "test")
 """Parts of a name, between dots, that name a split."""
@@ -83,15 +83,20 @@ class ResultBuilder:
         return Result(**own, subset=subset, metric=metric, value=value, n=n, low=low, high=high)
 
     def evidence(
-        self, metric: str, values: Scores, examples: Sequence[Pair] | Sequence[str], labels: Scores | None = None
+        self,
+        metric: str,
+        values: Scores,
+        examples: Sequence[Pair] | Sequence[str],
+        labels: Scores | None = None,
+        statistic: EvidenceStatistic = "spearman",
     ) -> Evidence:
-        """Return what lies behind a result: a rank correlation if there are labels, else a mean."""
+        """Return what lies behind a result: a statistic of values and labels if there are labels, else a mean."""
         return Evidence(
             task=self.task,
             dataset=self.dataset,
             metric=metric,
             model=self.model,
-            statistic="mean" if labels is None else "spearman",
+            statistic="mean" if labels is None else statistic,
             values=values,
             labels=labels,
             examples=examples,

@@ -24,8 +24,10 @@ from samesense.metrics.significance import (
     paired_bootstrap,
     paired_mean,
 )
+from samesense.metrics.statistics import PairStatistic
 
 __all__ = [
+    "PairStatistic",
     "PairedDifference",
     "PermutedDifference",
     "Statistic",

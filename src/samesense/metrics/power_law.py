@@ -10,7 +10,7 @@ import numpy.typing as npt
 from samesense.errors import DataError
 from samesense.metrics.inputs import Numbers, finite_vector
 from samesense.metrics.resampling import correlations
-from samesense.metrics.significance import defined, percentile_interval, resampled_correlations
+from samesense.metrics.significance import defined, percentile_interval, resampled_statistics
 from samesense.types import Floats
 
 EXPONENTS = np.geomspace(0.05, 2.0, 40)
@@ -93,7 +93,7 @@ def fit_learning_curve(
     law = power_laws(relative, figures[None])[0]
     residuals = figures - (law[0] - law[1] * relative ** -law[2])
     wide = residuals * np.sqrt(len(sizes) / (len(sizes) - PARAMETERS))
-    drawn = defined(resampled_correlations(list(scores), right, "spearman", samples, seed)).T
+    drawn = defined(resampled_statistics(list(scores), right, "spearman", samples, seed)).T
     noise = np.random.default_rng(seed).choice(wide, size=drawn.shape)
     return LearningCurve(float(sizes.max()), figures, law, power_laws(relative, drawn + noise))
 

@@ -50,3 +50,39 @@ def _ranks(side: Floats, drawn: Indices) -> Floats:
     cells = picked + np.arange(len(drawn))[:, None] * count
     size = np.bincount(cells.ravel(), minlength=len(drawn) * count).reshape(-1, count)
     return np.take_along_axis(np.cumsum(size, axis=1) - (size - 1) / 2, picked, axis=1)
+
+
+def average_precisions(drawn: Indices, scores: Floats, labels: Floats) -> Floats:
+    """Return the average precision of each resample ``(block,)``, NaN where it lacks positives or negatives.
+
+    ``drawn`` are the rows of each resample ``(block, n)``; ``scores`` and ``labels``, which are 0 or 1, ``(n,)``.
+    """
+    groups: npt.NDArray[np.int64] = np.unique(-scores, return_inverse=True)[1]  # the highest score first
+    count = int(groups.max()) + 1
+    cells = (groups[drawn] + np.arange(len(drawn))[:, None] * count).ravel()
+    shape = (len(drawn), count)
+    taken = np.bincount(cells, minlength=shape[0] * count).reshape(shape)
+    hits = np.bincount(cells, weights=labels[drawn].ravel(), minlength=shape[0] * count).reshape(shape)
+    precision = np.cumsum(hits, axis=1) / np.maximum(1, np.cumsum(taken, axis=1))
+    positives = hits.sum(axis=1)
+    values: Floats = np.einsum("ij,ij->i", hits, precision) / np.maximum(1, positives)
+    return _where_both(values, positives, drawn)
+
+
+def f1_scores(drawn: Indices, decisions: Floats, labels: Floats) -> Floats:
+    """Return F1 of each resample ``(block,)``, NaN where it lacks positives or negatives.
+
+    ``decisions`` ``(n,)`` are 1 for a pair that is called positive, else 0; the rest as :func:`average_precisions`.
+    """
+    called = decisions[drawn] >= 0.5
+    positive = labels[drawn] == 1
+    positives = positive.sum(axis=1)
+    total = called.sum(axis=1) + positives
+    values: Floats = 2 * (called & positive).sum(axis=1) / np.maximum(1, total)
+    return _where_both(values, positives, drawn)
+
+
+def _where_both(values: Floats, positives: npt.NDArray[np.generic], drawn: Indices) -> Floats:
+    """Return the values, NaN for resamples without a positive or without a negative."""
+    both = (positives > 0) & (positives < drawn.shape[1])
+    return np.where(both, values, np.nan)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from samesense.errors import ConfigError, DataError
-from samesense.metrics.correlation import CORRELATIONS, Statistic
-from samesense.metrics.inputs import Numbers, check_correlates, finite_vector
+from samesense.metrics.inputs import Numbers, finite_vector
 from samesense.metrics.significance import (
     PairedDifference,
     at_least,
@@ -18,12 +18,12 @@ from samesense.metrics.significance import (
     check_statistic,
     compared,
     defined,
-    least_of_correlations,
     least_of_means,
     percentile_interval,
-    resampled_correlations,
     resampled_means,
+    resampled_statistics,
 )
+from samesense.metrics.statistics import STATISTICS, PairStatistic
 from samesense.types import Floats
 
 ROUNDING = 1e-12
@@ -36,7 +36,7 @@ def paired_seeds(
     runs_a: Sequence[Numbers],
     runs_b: Sequence[Numbers],
     labels: Numbers | None = None,
-    statistic: Statistic = "spearman",
+    statistic: PairStatistic | Literal["mean"] = "spearman",
     *,
     same_seeds: bool = False,
     samples: int = 1000,
@@ -54,8 +54,8 @@ def paired_seeds(
     Args:
         runs_a: for each run of the first method its scores, or its outcomes for a mean ``(n,)``.
         runs_b: those of the second method. A side with one run is taken as it is, as a model that is not trained.
-        labels: reference labels ``(n,)``; ``None`` compares the mean outcomes, such as accuracies.
-        statistic: ``"spearman"`` or ``"pearson"``; of no effect without labels.
+        labels: reference labels ``(n,)``; without them mean outcomes are compared, such as accuracies.
+        statistic: as in :func:`~samesense.metrics.bootstrap_interval`, or ``"mean"``, which needs no labels.
         same_seeds: the runs of both sides are in the order of the same seeds, and compared seed by seed.
         samples: number of resamples of the examples.
         seed: of the resampling.
@@ -64,11 +64,11 @@ def paired_seeds(
         The difference of the means over the runs, its 95 % interval and its p-value.
 
     Raises:
-        DataError: if neither side has two runs, or a correlation is undefined on a run or on a resample.
+        DataError: if neither side has two runs, or a figure is undefined on a run or on a resample.
         ConfigError: if a setting is out of range, or ``same_seeds`` with different numbers of runs.
     """
     check_sampling(samples, 0.95, seed)
-    check_statistic(statistic)
+    check_statistic(statistic, (*STATISTICS, "mean"))
     sizes = len(runs_a), len(runs_b)
     if min(sizes) < 1 or max(sizes) < 2:
         raise DataError(f"Seeds are compared with two runs or more on a side, got {sizes[0]} and {sizes[1]}.")
@@ -93,25 +93,30 @@ class Resampled:
 
 
 def resampled_figures(
-    runs: Sequence[Numbers], labels: Numbers | None, statistic: Statistic = "spearman", *, samples: int, seed: int
+    runs: Sequence[Numbers],
+    labels: Numbers | None,
+    statistic: PairStatistic | Literal["mean"] = "spearman",
+    *,
+    samples: int,
+    seed: int,
 ) -> Resampled:
     """Return the figure of each run as it is and on resamples, the same for all runs.
 
     Arguments and errors are those of :func:`paired_seeds`.
     """
-    if labels is None:
+    if labels is None or statistic == "mean":
         outcomes = [finite_vector(run, "runs") for run in runs]
         _check_sizes(outcomes)
         stacked = np.stack(outcomes)
         n = stacked.shape[1]
         return Resampled(stacked.mean(axis=1), resampled_means(stacked, samples, seed), least_of_means(n), n)
-    checked = [check_correlates(run, labels) for run in runs]
-    sides, right = [left for left, _ in checked], checked[0][1]
-    figures = np.array([CORRELATIONS[statistic](left, right) for left in sides])
-    n = len(right)
-    return Resampled(
-        figures, resampled_correlations(sides, right, statistic, samples, seed), least_of_correlations(n), n
-    )
+    figure = STATISTICS[statistic]
+    checked = [figure.check(run, labels) for run in runs]
+    sides = [left for left, _ in checked]
+    right = checked[0][1]
+    figures = np.array([figure.value(left, right) for left in sides])
+    drawn = resampled_statistics(sides, right, statistic, samples, seed)
+    return Resampled(figures, drawn, figure.least(right), len(right))
 
 
 def mean_of_sets(sets: Sequence[Resampled]) -> Resampled:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,13 +10,14 @@ import numpy as np
 from samesense.errors import ConfigError, DataError
 from samesense.metrics.correlation import CORRELATIONS, Statistic
 from samesense.metrics.inputs import Numbers, check_correlates, finite_vector
-from samesense.metrics.resampling import correlations, resamples
+from samesense.metrics.resampling import resamples
+from samesense.metrics.statistics import STATISTICS, PairStatistic
 from samesense.types import Floats
 
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Difference of two correlations, or of two means, on the same examples.
+    """Difference of two figures, such as correlations or means, on the same examples.
 
     Attributes:
         difference: the first model's figure minus the second's.
@@ -35,23 +35,23 @@ class PairedDifference:
 def bootstrap_interval(
     scores: Numbers,
     labels: Numbers,
-    statistic: Statistic,
+    statistic: PairStatistic,
     *,
     samples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of a correlation.
+    """Return the percentile bootstrap interval of a correlation, an average precision or an F1.
 
     Pairs are drawn with replacement; Spearman's ranks are computed anew within each resample. Resamples on
-    which the correlation is undefined (a constant side) are skipped.
+    which the figure is undefined (a constant side, or no positive or no negative) are skipped.
 
     Source: Efron (1979), "Bootstrap methods: another look at the jackknife".
 
     Args:
-        scores: model scores ``(n,)``.
-        labels: reference labels ``(n,)``.
-        statistic: ``"spearman"`` or ``"pearson"``.
+        scores: model scores ``(n,)``; for ``"f1"`` decisions, 1 for a pair that is called positive, else 0.
+        labels: reference labels ``(n,)``; 0 and 1 for the last two statistics.
+        statistic: ``"spearman"``, ``"pearson"``, ``"average_precision"`` or ``"f1"``.
         samples: number of resamples.
         level: probability that the interval should cover.
         seed: of the resampling.
@@ -60,13 +60,13 @@ def bootstrap_interval(
         Lower and upper end.
 
     Raises:
-        DataError: if the correlation is undefined, or undefined on more than half of the resamples.
+        DataError: if the figure is undefined, or undefined on more than half of the resamples.
         ConfigError: if a setting is out of range.
     """
-    check_statistic(statistic)
+    check_statistic(statistic, STATISTICS)
     check_sampling(samples, level, seed)
-    left, right = check_correlates(scores, labels)
-    values = resampled_correlations([left], right, statistic, samples, seed)[0]
+    left, right = STATISTICS[statistic].check(scores, labels)
+    values = resampled_statistics([left], right, statistic, samples, seed)[0]
     return percentile_interval(defined(values), level)
 
 
@@ -74,7 +74,7 @@ def paired_bootstrap(
     scores_a: Numbers,
     scores_b: Numbers,
     labels: Numbers,
-    statistic: Statistic,
+    statistic: PairStatistic,
     *,
     samples: int = 1000,
     seed: int = 0,
@@ -87,10 +87,10 @@ def paired_bootstrap(
     Source: Davison and Hinkley (1997), "Bootstrap Methods and their Application".
 
     Args:
-        scores_a: scores of the first model ``(n,)``.
+        scores_a: scores of the first model ``(n,)``, as in :func:`bootstrap_interval`.
         scores_b: scores of the second model ``(n,)``.
         labels: reference labels ``(n,)``.
-        statistic: ``"spearman"`` or ``"pearson"``.
+        statistic: as in :func:`bootstrap_interval`.
         samples: number of resamples.
         seed: of the resampling.
 
@@ -98,13 +98,17 @@ def paired_bootstrap(
         The difference, its 95 % interval and its p-value.
 
     Raises:
-        DataError: if a correlation is undefined, or undefined on more than half of the resamples.
+        DataError: if a figure is undefined, or undefined on more than half of the resamples.
         ConfigError: if a setting is out of range.
     """
     check_sampling(samples, 0.95, seed)
-    difference, first, second, right = paired_sides(scores_a, scores_b, labels, statistic)
-    both = resampled_correlations([first, second], right, statistic, samples, seed)
-    return at_least(least_of_correlations(len(right)), compared(difference, defined(both[0] - both[1])))
+    check_statistic(statistic, STATISTICS)
+    figure = STATISTICS[statistic]
+    first, right = figure.check(scores_a, labels)
+    second, _ = figure.check(scores_b, labels)
+    difference = figure.value(first, right) - figure.value(second, right)
+    both = resampled_statistics([first, second], right, statistic, samples, seed)
+    return at_least(figure.least(right), compared(difference, defined(both[0] - both[1])))
 
 
 def mean_interval(values: Numbers, *, samples: int = 1000, level: float = 0.95, seed: int = 0) -> tuple[float, float]:
@@ -165,11 +169,6 @@ def least_of_means(examples: int) -> float:
     return 2.0 ** (1 - examples)
 
 
-def least_of_correlations(examples: int) -> float:
-    """Return the least p-value that a comparison of correlations may have: that of one order among all, both ways."""
-    return min(1.0, 2.0 / math.factorial(min(examples, 20)))
-
-
 def at_least(p_value: float, found: PairedDifference) -> PairedDifference:
     """Return a comparison with a p-value that is not below ``p_value``."""
     return replace(found, p_value=max(found.p_value, p_value))
@@ -212,7 +211,7 @@ def paired_sides(
         DataError: if a correlation is undefined.
         ConfigError: if the statistic is unknown.
     """
-    check_statistic(statistic)
+    check_statistic(statistic, CORRELATIONS)
     correlate = CORRELATIONS[statistic]
     first, right = check_correlates(scores_a, labels)
     second, _ = check_correlates(scores_b, labels)
@@ -239,13 +238,13 @@ def compared(difference: float, resampled: Floats) -> PairedDifference:
     return PairedDifference(difference, low, high, min(1.0, 2 * (smaller + 1) / (len(resampled) + 1)))
 
 
-def resampled_correlations(
-    sides: Sequence[Floats], labels: Floats, statistic: Statistic, samples: int, seed: int
+def resampled_statistics(
+    sides: Sequence[Floats], labels: Floats, statistic: PairStatistic, samples: int, seed: int
 ) -> Floats:
-    """Return correlations with the labels ``(sides, samples)``, all on the same resamples, NaN where undefined."""
+    """Return figures against the labels ``(sides, samples)``, all on the same resamples, NaN where undefined."""
+    resample = STATISTICS[statistic].resample
     blocks = [
-        np.stack([correlations(drawn, side, labels, ranked=statistic == "spearman") for side in sides])
-        for drawn in resamples(len(labels), samples, seed)
+        np.stack([resample(drawn, side, labels) for side in sides]) for drawn in resamples(len(labels), samples, seed)
     ]
     return np.concatenate(blocks, axis=1)
 
@@ -255,7 +254,7 @@ def defined(values: Floats) -> Floats:
     undefined = np.isnan(np.atleast_2d(values)).any(axis=0)
     if 2 * undefined.sum() > undefined.size:
         raise DataError(
-            f"No interval: the correlation is undefined on {undefined.sum()} of {undefined.size} resamples, "
+            f"No interval: the figure is undefined on {undefined.sum()} of {undefined.size} resamples, "
             "because scores or labels hardly vary. More pairs are needed."
         )
     return values[..., ~undefined]
@@ -267,10 +266,11 @@ def percentile_interval(values: Floats, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def check_statistic(statistic: str) -> None:
-    """Raise ConfigError if ``statistic`` names no correlation."""
-    if statistic not in CORRELATIONS:
-        raise ConfigError(f"The statistic must be 'spearman' or 'pearson', got {statistic!r}.")
+def check_statistic(statistic: str, names: Collection[str]) -> None:
+    """Raise ConfigError if ``statistic`` is none of ``names``."""
+    if statistic not in names:
+        *first, last = map(repr, names)
+        raise ConfigError(f"The statistic must be {', '.join(first)} or {last}, got {statistic!r}.")
 
 
 def check_sampling(samples: int, level: float, seed: int) -> None:

@@ -86,7 +86,7 @@ def cases_table(content: Content, suite: str, dataset: str) -> Html:
     """Return the pairs that each model places worst, and those on which models differ; nothing without labels."""
     found: dict[str, Evidence] = {}
     for one in content.evidence:
-        if (one.task, one.dataset) == (suite, dataset) and one.labels is not None:
+        if (one.task, one.dataset) == (suite, dataset) and one.has_scores:
             found.setdefault(one.model, one)
     if not found:
         return Html("")

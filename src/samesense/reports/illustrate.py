@@ -32,7 +32,7 @@ def distributions(evidence: Sequence[Evidence], styles: Mapping[str, Style]) -> 
     """
     found: dict[tuple[str, str], dict[str, Evidence]] = {}
     for one in evidence:
-        if one.labels is not None:
+        if one.has_scores:
             found.setdefault((one.task, one.dataset), {}).setdefault(one.model, one)
     return {
         (task, dataset): [_spread(list(models.values()), styles, stem("spread", task, dataset))]

@@ -1,7 +1,7 @@
 """Which of several models to take, by how much, how sure that is, and at what cost.
 
-The rule: the highest figure, where its lead over each other model is shown; else the cheapest of those that cannot be
-told apart from the highest. Cheapest is the fastest where the ranges of the speeds do not overlap, then the smallest.
+The rule: the highest figure, unless a cheaper model is neither shown to be worse nor more than :data:`MARGIN` below it;
+then the cheapest of those. Cheapest is the fastest where the ranges of the speeds do not overlap, then the smallest.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 from statistics import NormalDist
+from typing import Any
 
 from samesense.evaluation.run import Failure
 from samesense.execution.speed import ROUNDS
@@ -17,6 +18,18 @@ from samesense.reports.significance import LEVEL, Comparison, p_text
 from samesense.reports.standing import Ranking, Standing
 from samesense.reports.verdict import count_text, direction, losses, short, span
 from samesense.results import Measure
+
+MARGIN = 0.01
+"""A cheaper model is recommended up to this far below the highest figure: 1 point of 100.
+
+Few examples show no model to be worse. Without the margin they would recommend a weak model because it is cheap.
+"""
+
+ROUNDING = 1e-9
+"""Shares such as 193 and 196 of 300 differ by the margin, but for the last digit."""
+
+MARGIN_TEXT = f"{100 * MARGIN:g} point"
+"""The margin, as figures are shown."""
 
 POWER = 0.8
 """Chance of showing a difference that the number of needed examples is for."""
@@ -28,8 +41,8 @@ NAMED = 3
 """Most models that are named in a sentence; the table has all."""
 
 RULE = (
-    "How it is chosen: the highest figure, where it is shown to be above every other model; else the cheapest of those "
-    "that cannot be told apart from it, which is the fastest where ranges of speed do not overlap, then the smallest "
+    "How it is chosen: the highest figure, unless a cheaper model is neither shown to be worse nor more than "
+    f"{MARGIN_TEXT} (of 100) below it. Cheapest is the fastest where ranges of speed do not overlap, then the smallest "
     "on disk. Differences are paired over the same examples (bootstrap); p adjusted by Holm over all pairs of models. "
     "All suites weigh equally."
 )
@@ -38,8 +51,8 @@ RULE = (
 COST_NOTE = (
     "Time: milliseconds a text in batches, of up to 256 of the evaluated texts, after a warm-up and with nothing "
     f"remembered, models in turns, {ROUNDS} rounds, median and range; a cross-encoder reads two texts a pair. Memory: "
-    "the peak resident set of a process of its own that opens the model and reads 64 of these texts, Python and "
-    "libraries included. Disk: the weights."
+    "the peak resident memory of a process of its own that opens the model and reads 64 of these texts, Python and "
+    "libraries included (torch alone takes some 300 MB). Disk: the weights."
 )
 """How costs are measured, for the page."""
 
@@ -51,6 +64,7 @@ class Recommendation:
     ranking: Ranking
     model: str
     equals: tuple[str, ...]  # models that cannot be told apart from the highest, itself included, the highest first
+    near: tuple[str, ...]  # those of them that are at most the margin below it, itself included
     measured: bool  # whether costs were measured
     failures: tuple[Failure, ...] = ()  # of models that have no figure
 
@@ -64,34 +78,61 @@ class Recommendation:
         choice = _choice(self)
         return [choice, _cost(self), *losses(self.ranking, self.model), *_power(self), *_without_figure(self)]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the recommendation as plain JSON types: model, figure, cost, and what it was chosen among."""
+        place = self.place
+        milliseconds = None if place.speed is None else 1000 / place.speed.median
+        return {
+            "model": self.model,
+            "metric": self.ranking.metric,
+            "value": place.score,
+            "low": place.low,
+            "high": place.high,
+            "suites": list(self.ranking.counted),
+            "n": self.ranking.n,
+            "highest": self.equals[0],
+            "not_shown_worse": list(self.equals),
+            "within_margin": list(self.near),
+            "margin": MARGIN,
+            "milliseconds": milliseconds,
+            "memory_megabytes": place.memory,
+            "disk_megabytes": place.megabytes,
+            "text": self.lines(),
+        }
+
 
 def recommend(ranking: Ranking, failures: Sequence[Failure] = ()) -> Recommendation:
     """Choose one of the ranked models; see :mod:`samesense.reports.recommendation`."""
     best, *others = ranking.places
-    apart = {one.reference for one in ranking.best_others if one.significant}
-    equals = [best, *(place for place in others if place.model not in apart)]
+    worse = {comparison.reference for comparison in ranking.best_others if comparison.significant}
+    equals = [best, *(place for place in others if place.model not in worse)]
+    near = [place for place in equals if best.score - place.score <= MARGIN + ROUNDING]
     measured = any(place.speed is not None or place.megabytes is not None for place in ranking.places)
-    chosen = _cheapest(equals) if measured else best
+    chosen = _cheapest(near) if measured else best
     return Recommendation(
         ranking=ranking,
         model=chosen.model,
         equals=tuple(place.model for place in equals),
+        near=tuple(place.model for place in near),
         measured=measured,
-        failures=tuple(one for one in failures if one.model in ranking.unranked),
+        failures=tuple(failure for failure in failures if failure.model in ranking.unranked),
     )
 
 
 def _cheapest(places: Sequence[Standing]) -> Standing:
     """Return the fastest; of those whose speeds overlap with its own the smallest; of equally small ones the first.
 
-    A model whose speed was not measured is not known to be cheaper, so that the first is kept before it.
+    A model is only cheaper than the first where both were measured.
     """
     timed = [place for place in places if place.speed is not None]
-    if not timed:
-        return min(places, key=lambda place: place.megabytes or float("inf"))
-    fastest = max(timed, key=lambda place: place.speed.median if place.speed else 0.0)
-    alike = [place for place in timed if place.speed and fastest.speed and place.speed.overlaps(fastest.speed)]
-    return min(alike, key=lambda place: place.megabytes or float("inf"))
+    if timed and places[0].speed is None:
+        return places[0]
+    if timed:
+        fastest = max(timed, key=lambda place: place.speed.median if place.speed else 0.0)
+        places = [place for place in timed if place.speed and fastest.speed and place.speed.overlaps(fastest.speed)]
+    if places[0].megabytes is None:
+        return places[0]
+    return min(places, key=lambda place: place.megabytes or float("inf"))
 
 
 def _choice(made: Recommendation) -> str:
@@ -111,7 +152,7 @@ def _choice(made: Recommendation) -> str:
     if _is_same(highest):
         return f"Take {made.model}: {measured}, equal to {made.equals[0]} on every example{_cheaper(made)}."
     return (
-        f"Take {made.model}: as good as {made.equals[0]}, the highest, as far as these data can tell "
+        f"Take {made.model}: it is within {MARGIN_TEXT} of {made.equals[0]}, the highest, and not shown to be worse "
         f"({_difference(highest.turned(), ranking.measure)}){_cheaper(made)}; {measured}."
     )
 
@@ -128,15 +169,21 @@ def _lead(ranking: Ranking) -> str:
 
 
 def _not_apart(made: Recommendation) -> str:
-    """Return from which models the highest, which is recommended, cannot be told apart."""
-    close = [one for one in made.ranking.best_others if one.reference in made.equals]
+    """Return from which models the highest, which is recommended, cannot be told apart, and why none of them is."""
+    close = [comparison for comparison in made.ranking.best_others if comparison.reference in made.equals]
     if all(map(_is_same, close)):
-        return f"equal to {' and '.join(one.reference for one in close)} on every example"
-    close = sorted(close, key=lambda one: one.difference)
-    shown = [f"{one.reference} ({_difference(one, made.ranking.measure)})" for one in close[:NAMED]]
+        return f"equal to {' and '.join(comparison.reference for comparison in close)} on every example"
+    close = sorted(close, key=lambda comparison: comparison.difference)
+    shown = [
+        f"{comparison.reference} ({_difference(comparison, made.ranking.measure)})" for comparison in close[:NAMED]
+    ]
     more = [f"{len(close) - NAMED} more"] if len(close) > NAMED else []
-    known = "the cheapest of those" if made.measured else "one of those"
-    return f"{known} that cannot be told apart; it is, beside {', '.join([*shown, *more])}"
+    unsure = f"not shown to be better than {' or '.join([*shown, *more])}"
+    if not made.measured:
+        return unsure
+    if len(made.near) > 1:
+        return f"{unsure}; of the models within {MARGIN_TEXT} of it none is cheaper"
+    return f"{unsure}; no other model is within {MARGIN_TEXT} of it"
 
 
 def _cheaper(made: Recommendation) -> str:
@@ -231,7 +278,7 @@ def _power(made: Recommendation) -> list[str]:
     [one] = beside
     needed = needed_examples(one, made.ranking.pairs)
     if needed is None or needed > MOST_TIMES * one.n:
-        return [f"A difference as small as that of {one.model} and {one.reference} no data of this size would show."]
+        return [f"No data of this size would show a difference as small as that of {one.model} and {one.reference}."]
     if needed <= one.n:
         return []
     return [f"To show a difference as large as that of {one.model} and {one.reference}, about {needed:,} examples of "

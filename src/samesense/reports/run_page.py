@@ -153,7 +153,7 @@ def _training(page: RunPage) -> Html | None:
 
 
 def _scores(page: RunPage) -> Html | None:
-    shown = [one for one in (*page.before[:1], *page.after[:1]) if one.labels is not None]
+    shown = [one for one in (*page.before[:1], *page.after[:1]) if one.has_scores]
     if not shown or page.verdict.task is None:
         return None
     return _drawn(lambda: distribution(shown, styles=STYLES, name="scores", panel=NARROW_PANEL))
@@ -163,7 +163,7 @@ def cases_of(before: Sequence[Evidence], after: Sequence[Evidence]) -> dict[str,
     """Return by their titles the pairs that the trained model places worst, and those that training moved most."""
     found = {}
     for own in after:
-        if own.labels is None:
+        if not own.has_scores:
             continue
         found[f"{own.dataset}: trained against the labels"] = against_gold(own)
         start = next((one for one in before if one.dataset == own.dataset), None)

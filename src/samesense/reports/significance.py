@@ -136,15 +136,15 @@ def compare_runs(own: Sequence[Evidence], other: Sequence[Evidence], samples: in
     own, other = in_seed_order(own), in_seed_order(other)
     values, labels = aligned([*own, *other])
     first, second = values[: len(own)], values[len(own) :]
-    truth = None if own[0].statistic == "mean" else labels
+    statistic = own[0].statistic
     found: PairedDifference
     if len(values) > 2:
         same = len(own) > 1 and [run.seed for run in own] == [run.seed for run in other]
-        found = paired_seeds(first, second, truth, same_seeds=same)
-    elif truth is None:
+        found = paired_seeds(first, second, labels, statistic, same_seeds=same)
+    elif statistic == "mean":
         found = paired_mean(first[0], second[0], samples=samples)
     else:
-        found = paired_bootstrap(first[0], second[0], truth, "spearman", samples=samples)
+        found = paired_bootstrap(first[0], second[0], labels, statistic, samples=samples)
     trained = [len(runs) for runs in (own, other) if runs[0].seed is not None]
     return Comparison(
         task=own[0].task,

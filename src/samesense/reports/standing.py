@@ -261,11 +261,11 @@ def _resampled_set(
     ordered = {name: in_seed_order(behind[name]) for name in names}
     runs = [run for model_runs in ordered.values() for run in model_runs]
     values, labels = aligned(runs)
-    truth = None if runs[0].statistic == "mean" else labels
     single = sum(len(model_runs) == 1 for model_runs in ordered.values())
     pairs = single * (single - 1) // 2  # tested by counting resamples, and multiplied by their number
     number, _ = known.setdefault(tuple(runs[0].examples), (len(known), len(labels)))
-    drawn = resampled_figures(values, truth, samples=max(SAMPLES, 50 * pairs), seed=number)
+    samples = max(SAMPLES, 50 * pairs)
+    drawn = resampled_figures(values, labels, runs[0].statistic, samples=samples, seed=number)
     figures = {}
     start = 0
     for name, model_runs in ordered.items():

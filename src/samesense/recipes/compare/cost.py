@@ -18,6 +18,7 @@ from samesense.execution.speed import Speed, time_in_turns
 from samesense.inference.models.model import Model
 from samesense.inference.names import split_kind, split_maps, split_pooling
 from samesense.inference.onnx.format import is_exported, read_description
+from samesense.recipes.compare.readers import reader_of
 from samesense.types import Scorer
 
 SAMPLE = 256
@@ -89,13 +90,6 @@ def _run(spec: str, model: Scorer, texts: Sequence[str]) -> Callable[[], int] | 
         return len(sample)
 
     return run
-
-
-def reader_of(model: Model) -> Callable[[Sequence[str]], object]:
-    """Return what reads sentences: one by one, or two at a time where only pairs are scored."""
-    if model.embeds:
-        return model.encode_uncached
-    return lambda texts: model.scores_uncached(list(zip(texts[::2], texts[1::2], strict=False)))
 
 
 def _timed(run: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 NOT_RANKED = (
     "No model is recommended: no suite asked for has a figure that is tested and of which more is better. Add sts, "
-    "which takes any labelled pairs; binary needs dev pairs for its accuracy."
+    "which takes any labelled pairs, or binary, which takes pairs labelled 0 and 1."
 )
 """What is said where only figures without a test were asked for."""
 
@@ -158,7 +158,7 @@ class _Shades:
     def add(self, model: Scorer, evidence: Sequence[Evidence]) -> None:
         """Explain the pairs of a model that tokens explain; leaving words out would cost a score each."""
         if isinstance(model, Model) and model.name not in self.found:
-            cases = [case for one in evidence if one.labels is not None for case in against_gold(one)]
+            cases = [case for one in evidence if one.has_scores for case in against_gold(one)]
             try:
                 with stage("explaining the pairs placed worst"):
                     self.found[model.name] = marked(model, dict.fromkeys(case.texts for case in cases))

@@ -20,10 +20,17 @@ from samesense.reports import read_results
 from samesense.reports.store import Run, read_run
 from samesense.schemas import Record, read_object
 from samesense.training import manifest
-from samesense.types import Evidence, Pair, Result
+from samesense.types import Evidence, EvidenceStatistic, Pair, Result
 
 MOST_LABELS = 3
 """With more different labels, cosines are not summed up label by label."""
+
+STATISTICS: dict[str, EvidenceStatistic] = {
+    "spearman": "spearman",
+    "average_precision": "average_precision",
+    "f1": "f1",
+}
+"""The statistic of scores and labels behind a metric; others are means of outcomes."""
 
 ARITHMETIC = "arithmetic"
 """Name of the precision of the training among what a cell was made with."""
@@ -171,15 +178,16 @@ def _evidence(
             task, _, rest = key.partition(":")
             dataset, _, metric = rest.rpartition(":")  # a name of the user's, which may hold colons
             examples, labels = pairs[found["identity"]["tests"][dataset]]
+            statistic = STATISTICS.get(metric, "mean")
             evidence.append(
                 Evidence(
                     task=task,
                     dataset=dataset,
                     metric=metric,
                     model=entry["variant"],
-                    statistic="spearman" if metric == "spearman" else "mean",
+                    statistic=statistic,
                     values=scores[key],
-                    labels=labels if metric == "spearman" else None,
+                    labels=None if statistic == "mean" else labels,
                     examples=examples,
                     seed=entry["seed"],
                 )
