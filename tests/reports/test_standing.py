@@ -363,4 +363,8 @@ def test_every_ranked_model_has_a_row():
     assert [row[0] for row in rows] == ["a", "b", "c"]
     assert rows[2][3] == "the reference"
     assert [row[4] for row in rows] == ["-", "50 (48 to 53)", "-"]
-    assert header[4:] == ["ms a text (range)", "computed"]  # nothing is known of their sizes
+    assert header[4:] == ["ms a text (range)"]  # nothing is known of their sizes
+    models = [model("a"), replace(model("b"), cost=Cost(computed="in int8 on 1 thread"))]
+    header, rows = places_cells(rank(behind, results, models, against="c"))
+    assert header[4:] == ["computed"]  # only where it differs
+    assert [row[4] for row in rows] == ["in float32 on 2 threads", "in int8 on 1 thread", ""]

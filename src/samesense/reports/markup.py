@@ -30,6 +30,10 @@ def joined(parts: Iterable[object]) -> Html:
     return Html("\n".join(map(markup, parts)))
 
 
+LONG_CELL = 24
+"""Characters from which a cell keeps some width on a narrow screen, where the table scrolls instead."""
+
+
 def table(header: Sequence[object], rows: Iterable[Sequence[object]], *, class_: str = "") -> Html:
     """Return a table that scrolls sideways where it is too wide; a cell may be a whole ``td`` element.
 
@@ -38,10 +42,18 @@ def table(header: Sequence[object], rows: Iterable[Sequence[object]], *, class_:
     head = element("tr", *(element("th", cell, scope="col") for cell in header))
     body = []
     for first, *rest in rows:
-        cells = [cell if isinstance(cell, Html) and cell.startswith("<td") else element("td", cell) for cell in rest]
+        cells = map(_cell, rest)
         body.append(element("tr", element("th", first, scope="row"), *cells))
     whole = element("table", element("thead", head), element("tbody", joined(body)), class_=class_)
     return element("div", whole, class_="wide")
+
+
+def _cell(value: object) -> Html:
+    """Return a cell of a table, or the whole ``td`` element that was given."""
+    if isinstance(value, Html):
+        return value if value.startswith("<td") else element("td", value)
+    text = str(value)
+    return element("td", text, class_="long" if len(text) >= LONG_CELL else "")
 
 
 def folded(title: object, *content: object) -> Html:

@@ -43,8 +43,8 @@ NAMED = 3
 RULE = (
     "How it is chosen: the highest figure, unless a cheaper model is neither shown to be worse nor more than "
     f"{MARGIN_TEXT} (of 100) below it. Cheapest is the fastest where ranges of speed do not overlap, then the smallest "
-    "on disk. Differences are paired over the same examples (bootstrap); p adjusted by Holm over all pairs of models. "
-    "All suites weigh equally."
+    "on disk. Differences are paired over the same examples (bootstrap); p adjusted by Holm over all pairs of models, "
+    "in the table over those with the reference alone. All suites weigh equally."
 )
 """How a model is recommended, for the page."""
 
@@ -52,7 +52,7 @@ COST_NOTE = (
     "Time: milliseconds a text in batches, of up to 256 of the evaluated texts, after a warm-up and with nothing "
     f"remembered, models in turns, {ROUNDS} rounds, median and range; a cross-encoder reads two texts a pair. Memory: "
     "the peak resident memory of a process of its own that opens the model and reads 64 of these texts, Python and "
-    "libraries included (torch alone takes some 300 MB). Disk: the weights."
+    "libraries included, which for a small model are most of it. Disk: the weights."
 )
 """How costs are measured, for the page."""
 

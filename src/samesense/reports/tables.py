@@ -98,7 +98,7 @@ COMPUTED = "computed"
 def places_cells(ranking: Ranking) -> tuple[list[str], Rows]:
     """Return the header and a row for each model, the best first: score, lead over the reference, time, memory, size.
 
-    What is known of no model has no column.
+    What is known of no model has no column, nor has the arithmetic where it is the same for all.
     """
     measure = ranking.measure
     rows = []
@@ -116,8 +116,10 @@ def places_cells(ranking: Ranking) -> tuple[list[str], Rows]:
         rows.append([place.model, short(place.score, measure), interval, lead, *costs])
     header = ["model", measure.label, "95 % interval", f"against {ranking.reference}", "ms a text (range)"]
     header += ["MB of memory", "MB on disk", "million parameters", COMPUTED]
-    shown = [at for at in range(len(header)) if any(row[at] not in (ABSENT, "") for row in rows)]
-    return [header[at] for at in shown], [[row[at] for at in shown] for row in rows]
+    shown = [index for index in range(len(header)) if any(row[index] not in (ABSENT, "") for row in rows)]
+    if len({row[-1] for row in rows} - {""}) == 1:
+        shown = [index for index in shown if header[index] != COMPUTED]
+    return [header[index] for index in shown], [[row[index] for index in shown] for row in rows]
 
 
 def markdown_opening(ranking: Ranking, lines: Sequence[str]) -> str:

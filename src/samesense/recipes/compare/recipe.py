@@ -145,7 +145,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
             environment=made_in,
             warnings=warnings,
             data=[one for one in described if one is not None],
-            fingerprints=model_fingerprints(list(specs.values())),
+            fingerprints=model_fingerprints([spec for spec, _ in opened]),
         )
 
 
