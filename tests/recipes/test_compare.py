@@ -108,7 +108,7 @@ def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
     assert {"versions", "machine", "threads", "precision", "date", "command", "processor"} <= set(content.environment)
     for path in (tmp_path / "out" / "r.html", tmp_path / "r.md", tmp_path / "r.tex", tmp_path / "r.jsonl"):
         assert content.save(path) == path
-    assert len(content.save_figures(tmp_path / "f")) == 2 * 4
+    assert len(content.save_figures(tmp_path / "f")) == 3 * 4  # SVG, PNG and PDF of each
     assert read_results(tmp_path / "r.jsonl") == [*content.results, *content.averages]
     answer = " ".join(content.verdict())
     assert str(content).endswith(f"\n\n{answer}")
