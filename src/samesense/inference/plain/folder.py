@@ -218,10 +218,10 @@ def _pooling(
         raise NotPlainError("no pooling follows its transformer")
     pooling = read_pooling(read_settings(behind[0][1] / "config.json"), width)
     if weighed is not None:
-        layers, start = read_layers(weighed, read_settings(weighed / "config.json"), depth)
+        layer_weights, start = read_layers(weighed, read_settings(weighed / "config.json"), depth)
         if not hidden:
             raise NotPlainError("it weighs layers that it does not give")
-        pooling.weigh(layers, start, depth)
+        pooling.weigh(layer_weights, start, depth)
     return pooling, behind[1:]
 
 

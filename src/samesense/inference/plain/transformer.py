@@ -8,7 +8,7 @@ Source: Devlin et al. 2019, "BERT"; Song et al. 2020, "MPNet", for its relative 
 
 from __future__ import annotations
 
-from math import log
+from math import log, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,7 +74,8 @@ class Transformer:
         self._names.check(shapes)
         self.rows = self._names.shape("embeddings.word_embeddings.weight")[0]
         self.positions = self._names.shape("embeddings.position_embeddings.weight")[0] - self._first_position
-        self.parameters = sum(int(np.prod(shape)) for name, shape in shapes.items() if "embeddings" not in name)
+        inner_names = [name for name in shapes if "embeddings" not in name]
+        self.parameters = sum(prod(self._names.shape(name)) for name in inner_names)
         self._layers = [self._layer(number) for number in range(self.depth)]
         self._norm = self._linear("embeddings.LayerNorm")
         self._positions = self._names["embeddings.position_embeddings.weight"]
@@ -174,7 +175,8 @@ def _distance_buckets(tokens: int, buckets: int) -> Ids:
     size = np.abs(distance)
     ratio = np.log(np.maximum(size, 1).astype(np.float32) / exact) / log(FURTHEST / exact)
     ranges = np.minimum(exact + (ratio * (half - exact)).astype(np.int64), half - 1)
-    return (distance < 0) * half + np.where(size < exact, size, ranges)
+    buckets_of_pairs: Ids = (distance < 0) * half + np.where(size < exact, size, ranges)
+    return buckets_of_pairs
 
 
 class _Names:

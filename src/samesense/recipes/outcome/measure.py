@@ -96,7 +96,7 @@ def rows_of(measured: Measured, sets: Sequence[ComparedSet | SectionSet]) -> lis
     ]
 
 
-def _without_start(compared_set: ComparedSet, end: Measured) -> str:
+def _without_start(compared_set: ComparedSet | SectionSet, end: Measured) -> str:
     """Return why a set is not compared, and the figure of the trained model on it, if it has one."""
     if compared_set.name not in end.by_set:
         return f"{NO_START}; on {compared_set.name} the trained model has no figure: {end.failures[compared_set.name]}"
