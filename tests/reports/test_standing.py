@@ -301,6 +301,14 @@ def test_the_margin_is_the_border_between_the_cheaper_and_the_highest():
     assert chosen == ["b", "a"]
 
 
+def test_the_highest_that_is_also_the_cheapest_says_so():
+    results, behind = scored(15, noise=(0.5, 1.2, 1.2))
+    fast = model("a", speed=Speed((9000.0, 8900.0, 9100.0)), megabytes=2.0)
+    slow = [model(name, speed=Speed((200.0, 190.0, 210.0)), megabytes=90.0) for name in "bc"]
+    [choice, *_] = recommend(rank(behind, results, [fast, *slow])).lines()
+    assert choice.startswith("Take a: ") and choice.endswith("; none of these is known to be cheaper.")
+
+
 def test_a_model_is_not_called_cheaper_than_one_whose_cost_is_unknown():
     results, behind = scored(60)
     fast = model("b", speed=Speed((900.0, 890.0, 910.0)), megabytes=22.0)

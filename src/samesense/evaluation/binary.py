@@ -11,10 +11,10 @@ from samesense.data.benchmarks.catalogue import Benchmark, part_name
 from samesense.data.pairs.keys import pair_key
 from samesense.errors import DataError
 from samesense.evaluation.suite import BenchmarkSplits, Suite
-from samesense.evaluation.task import SAMPLES, ResultBuilder, Task, in_words, timed_scores
-from samesense.metrics import PairStatistic, average_precision, best_threshold, bootstrap_interval, f1_at, mean_interval
+from samesense.evaluation.task import Task, in_words, timed_scores
+from samesense.metrics import best_threshold, mean_interval
 from samesense.metrics.classification import check_binary
-from samesense.types import Result, Scorer, Scores, TaskResult
+from samesense.types import Scorer, TaskResult
 
 
 class BinaryTask(Task):
@@ -62,8 +62,7 @@ class BinaryTask(Task):
         labels = np.asarray(self.test.labels, dtype=np.float64)
         build = self.builder(candidate, seconds)
         how = "no threshold is needed" if self.dev else "no threshold was fitted, for there are no dev pairs"
-        value = average_precision(scores, labels)
-        found = TaskResult([_result(build, "average_precision", value, scores, labels, how)])
+        found = TaskResult([build.resampled("average_precision", scores, labels, how)])
         found.evidence.append(build.evidence("average_precision", scores, pairs, labels, "average_precision"))
         if self.dev is not None:
             dev = both[len(pairs) :]
@@ -79,25 +78,9 @@ class BinaryTask(Task):
             cut = best_threshold(dev, self.dev.labels, "f1")
             decisions = (scores >= cut).astype(np.float64)
             how = f"threshold {cut:.4g} {fitted}"
-            found.results.append(_result(build, "f1", f1_at(scores, labels, cut), decisions, labels, how))
+            found.results.append(build.resampled("f1", decisions, labels, how))
             found.evidence.append(build.evidence("f1", decisions, pairs, labels, "f1"))
         return found
-
-
-def _result(
-    build: ResultBuilder, metric: PairStatistic, value: float, values: Scores, labels: Scores, how: str
-) -> Result:
-    """Return a figure with its bootstrap interval, where that exists; a threshold is taken as it is."""
-    interval: tuple[float, float] | None = None
-    if build.intervals:
-        try:
-            interval = bootstrap_interval(values, labels, metric, samples=SAMPLES)
-        except DataError:
-            how += "; too few pairs for an interval"
-    if interval is not None and interval[0] == interval[1]:
-        interval = None
-        how += "; no interval, as all resamples give the same"
-    return build.result(metric, value, len(labels), how, interval)
 
 
 def _check(data: PairData) -> None:

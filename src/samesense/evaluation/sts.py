@@ -10,8 +10,8 @@ import numpy.typing as npt
 from samesense.data import PairData
 from samesense.errors import DataError
 from samesense.evaluation.suite import Average, Suite
-from samesense.evaluation.task import SAMPLES, ResultBuilder, Task, timed_scores
-from samesense.metrics import Statistic, bootstrap_interval
+from samesense.evaluation.task import ResultBuilder, Task, timed_scores
+from samesense.metrics import Statistic
 from samesense.metrics.correlation import CORRELATIONS, spearman
 from samesense.metrics.inputs import check_correlates
 from samesense.results import WHOLE_SUBSETS, Results
@@ -102,17 +102,8 @@ def correlation_results(build: ResultBuilder, scores: Scores, labels: Scores, su
 
 def _correlation(build: ResultBuilder, metric: Statistic, subset: str, scores: Scores, labels: Scores) -> Result:
     """Return one correlation, with its interval where that exists."""
-    value = CORRELATIONS[metric](scores, labels)
     how = "all pairs" if subset == "all" else "pairs of the subset"
-    interval: tuple[float, float] | None = None
-    if build.intervals:
-        try:
-            interval = bootstrap_interval(scores, labels, metric, samples=SAMPLES)
-        except DataError:
-            how += "; too few pairs for an interval"
-    if interval is not None and interval[0] == interval[1]:
-        interval, how = None, f"{how}; no interval, as all resamples give the same"
-    return build.result(metric, value, len(labels), how, interval, subset)
+    return build.resampled(metric, scores, labels, how, subset)
 
 
 def check_inputs(pairs: Sequence[Pair], labels: Sequence[float], subsets: Sequence[str] | None) -> None:

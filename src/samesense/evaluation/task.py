@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from samesense.errors import ModelError
+from samesense.errors import DataError, ModelError
+from samesense.metrics import PairStatistic, bootstrap_interval
+from samesense.metrics.statistics import STATISTICS
 from samesense.types import Evidence, EvidenceStatistic, Pair, Result, Scorer, Scores, TaskResult
 
 SPLITS = ("train", "dev", "valid", "validation", "test")
@@ -81,6 +83,23 @@ class ResultBuilder:
         protocol = in_words(self.protocol, how, f"95 % bootstrap, {SAMPLES} samples" if low is not None else "")
         own = {name: value for name, value in vars(self).items() if name != "intervals"} | {"protocol": protocol}
         return Result(**own, subset=subset, metric=metric, value=value, n=n, low=low, high=high)
+
+    def resampled(self, metric: PairStatistic, values: Scores, labels: Scores, how: str, subset: str = "all") -> Result:
+        """Return a figure of values and labels with its bootstrap interval, where that exists.
+
+        DataError if the figure is undefined.
+        """
+        value = STATISTICS[metric].value(values, labels)
+        interval: tuple[float, float] | None = None
+        if self.intervals:
+            try:
+                interval = bootstrap_interval(values, labels, metric, samples=SAMPLES)
+            except DataError:
+                how += "; too few pairs for an interval"
+        if interval is not None and interval[0] == interval[1]:
+            interval = None
+            how += "; no interval, as all resamples give the same"
+        return self.result(metric, value, len(labels), how, interval, subset)
 
     def evidence(
         self,

@@ -181,8 +181,11 @@ def _not_apart(made: Recommendation) -> str:
     unsure = f"not shown to be better than {' or '.join([*shown, *more])}"
     if not made.measured:
         return unsure
+    equals = [place for place in made.ranking.places if place.model in made.equals]
+    if _cheapest(equals).model == made.model:
+        return f"{unsure}; none of these is known to be cheaper"
     if len(made.near) > 1:
-        return f"{unsure}; of the models within {MARGIN_TEXT} of it none is cheaper"
+        return f"{unsure}; of the models within {MARGIN_TEXT} of it none is known to be cheaper"
     return f"{unsure}; no other model is within {MARGIN_TEXT} of it"
 
 
