@@ -123,6 +123,16 @@ def test_names_stand_inside_and_part_where_models_are_near():
     assert not [1 for at, one in enumerate(boxes) for other in boxes[:at] if one.overlaps(other)]
 
 
+def test_a_name_is_not_written_on_the_range_of_a_speed():
+    wide = [Place("paraphrase", 86, 76, 93, 200.0, (150.0, 290.0)), Place("default", 83, 70, 92, 95.0, (80.0, 125.0))]
+    axes = overview(wide, styles={}, score="Spearman", name="overview").figure.axes[0]
+    assert len(axes.texts) == 2
+    for place, text in zip(wide, axes.texts, strict=True):
+        level = axes.transData.transform((place.speed, place.score))[1]
+        box = text.get_window_extent()
+        assert not box.y0 <= level <= box.y1, place.model
+
+
 def test_without_speeds_the_overview_has_a_row_a_model():
     drawn = overview([replace(one, speed=None) for one in PLACES], styles={}, score="Spearman", name="overview")
     axes = drawn.figure.axes[0]

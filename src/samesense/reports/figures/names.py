@@ -33,7 +33,7 @@ Point = tuple[float, float]
 
 
 def write_names(axes: Axes, places: Mapping[str, Sequence[Point]], bars: Iterable[tuple[Point, Point]] = ()) -> None:
-    """Write each text beside the mean of its places; ``bars`` are lines from a lower to an upper end to keep free.
+    """Write each text beside the mean of its places; ``bars`` are lines along an axis, end to end, to keep free.
 
     Places and bars are in the units of the axes. The axes have their final limits.
     """
@@ -46,7 +46,11 @@ def write_names(axes: Axes, places: Mapping[str, Sequence[Point]], bars: Iterabl
         return np.asarray(axes.transData.transform(at)) * scale
 
     taken = [(x - MARK, y - MARK, x + MARK, y + MARK) for own in places.values() for x, y in in_points(own)]
-    taken += [(x - 1.5, low, x + 1.5, high) for (x, low), (_, high) in (in_points(bar) for bar in bars)]
+    for bar in bars:
+        ends = in_points(bar)
+        x_low, y_low = ends.min(axis=0) - 1.5
+        x_high, y_high = ends.max(axis=0) + 1.5
+        taken.append((x_low, y_low, x_high, y_high))
     left, right = axes.bbox.x0 * scale, axes.bbox.x1 * scale
     for text, own in places.items():
         x, y = in_points(own).mean(axis=0)

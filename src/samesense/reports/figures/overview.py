@@ -133,6 +133,9 @@ def _by_speed(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], 
 def _name(axes: Axes, places: Sequence[Place]) -> None:
     at = {place.model: (place.speed or 1.0, place.score) for place in places}
     bars = [((place.speed or 1.0, place.low), (place.speed or 1.0, place.high)) for place in places]
+    bars += [
+        ((place.speeds[0], place.score), (place.speeds[1], place.score)) for place in places if place.speeds is not None
+    ]
     write_names(axes, {shown_name(model): [point] for model, point in at.items()}, bars)
 
 
