@@ -82,7 +82,8 @@ def f1_scores(drawn: Indices, decisions: Floats, labels: Floats) -> Floats:
     return _where_both(values, positives, drawn)
 
 
-def _where_both(values: Floats, positives: npt.NDArray[np.generic], drawn: Indices) -> Floats:
+def _where_both(values: Floats, positives: Floats | Indices, drawn: Indices) -> Floats:
     """Return the values, NaN for resamples without a positive or without a negative."""
     both = (positives > 0) & (positives < drawn.shape[1])
-    return np.where(both, values, np.nan)
+    shown: Floats = np.where(both, values, np.nan)
+    return shown
