@@ -214,6 +214,8 @@ def _is_same(one: Comparison) -> bool:
 
 def _difference(one: Comparison, measure: Measure) -> str:
     """Return the difference of two models with its interval and p-value."""
+    if _is_same(one):
+        return "equal on every example"
     ends = span(one.low, one.high, measure, 1)
     return f"{direction(one.difference, measure, 1)}, 95 % interval {ends}, {p_text(one.adjusted)}"
 
