@@ -322,8 +322,9 @@ def test_copies_of_a_model_are_equal_and_neither_is_the_best():
     made = recommend(rank([behind[0], copy[1]], [results[0], copy[0]]))
     assert len(made.lines()) == 2 and "equal to copy on every example" in made.lines()[0]
     assert "best" not in " ".join(made.lines())
-    text = recommend(rank([*behind[:2], copy[1]], [*results[:2], copy[0]])).lines()[0]
+    text, _, power = recommend(rank([*behind[:2], copy[1]], [*results[:2], copy[0]])).lines()
     assert "copy (equal on every example)" in text and "b (" in text, text
+    assert "of a and b" in power
 
 
 def test_the_needed_examples_reach_the_power_that_they_promise():

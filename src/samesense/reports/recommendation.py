@@ -277,7 +277,8 @@ def needed_examples(one: Comparison, pairs: int) -> int | None:
 def _power(made: Recommendation) -> list[str]:
     """Return how many examples would tell the recommended model from the highest, or that from the next."""
     close = [one for one in made.ranking.best_others if one.reference in made.equals]
-    beside = [one for one in close if one.reference == made.model] or close[:1]
+    different = [comparison for comparison in close if not _is_same(comparison)]
+    beside = [comparison for comparison in close if comparison.reference == made.model] or different[:1]
     if not beside or _is_same(beside[0]):
         return []
     [one] = beside
