@@ -167,7 +167,7 @@ def test_what_is_refused_is_said_in_one_line(run, folder, labelled, toy_pairs, t
             f"has no calibration: there is no {folder / 'calibration.json'}",
         ),
         (("calibrate", folder, "--data", short), "at least 50 pairs, and these are 19"),
-        (("calibrate", folder, "--data", graded, "--figure", "x.pdf"), "A figure ends in .svg or .png"),
+        (("calibrate", folder, "--data", graded, "--figure", "x.gif"), "A figure ends in "),
         (("calibrate", folder, "--data", graded, "--folds", 1), "2 to 10 folds; received 1"),
         (("calibrate", folder, "--data", graded, "--output", folder / "own.json"), "counts as part of the model"),
         (("calibrate", "default", "--data", graded), "'default' has none of its own. Name a file for it: --output"),

@@ -3,6 +3,7 @@ from cyclopts import App
 
 from samesense.cli.origin import origin
 from samesense.recipes.origin import recipe
+from samesense.recipes.origin.settings import OriginSettings
 
 
 @pytest.fixture
@@ -21,12 +22,13 @@ def test_settings_reach_the_recipe(command, monkeypatch, tmp_path):
 
     monkeypatch.setattr(recipe, "run", run)
     folder = tmp_path / "o"
+    monkeypatch.setattr(OriginSettings, "check_language_model", lambda settings: None)
     command("a.txt", "b.txt", "--output", str(folder), "--windows", "7", "--own", "0.5", "--overwrite")
     sources, settings, output, overwrite = given[0]
     assert (sources, output, overwrite) == (["a.txt", "b.txt"], folder, True)
     assert (settings.contexts, settings.windows, settings.own) == ("bank", 7, 0.5)
     monkeypatch.setattr(recipe, "run", lambda *rest, **others: False)
     folder.mkdir()
-    (folder / "manifest.json").write_text("{}")
+    (folder / "manifest.json").write_text('{"method": "origin"}')
     with pytest.raises(KeyboardInterrupt, match="What is finished is kept: the same command goes on"):
         command("a.txt", "--output", str(folder))

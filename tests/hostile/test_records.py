@@ -28,7 +28,8 @@ RACE = {
     "lines": [], "notes": ["left out"], "forms": False, "result": None,
 }  # fmt: skip
 CELL = {"status": "finished", "variant": "v", "seconds": 1.0, "identity": {"tests": {}}, "error": ""}
-PLANNED = {"cells": [{"folder": "a", "variant": "v", "dataset": "d", "seed": 1}], "tuning": []}
+PLANNED_CELL = {"folder": "a", "variant": "v", "dataset": "d", "seed": 1}
+PLANNED = {"cells": [PLANNED_CELL], "tuning": [], "dev": {}, "skipped": []}
 TEACHER = {"sentences": 2, "name": "t", "teacher": "identity"}
 
 

@@ -14,7 +14,8 @@ from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep import workers
 from samesense.recipes.sweep.cell import read_record, status_of
 from samesense.recipes.sweep.gather import gather, rows
-from samesense.recipes.sweep.run import _how_far, run
+from samesense.recipes.sweep.pace import describe_progress
+from samesense.recipes.sweep.run import run
 from tests.messages import listen
 from tests.recipes.sweeps import content, quick
 
@@ -118,7 +119,8 @@ def test_cells_in_processes_give_the_same_figures_and_all_models_are_kept_on_req
     said, seen = listen(), []
     monkeypatch.setattr(workers, "cores", lambda: 2)
     monkeypatch.setattr(workers, "LOOK", 0.05)
-    monkeypatch.setattr("samesense.recipes.sweep.run._how_far", lambda running: seen.append(len(running)) or {})
+    progress = "samesense.recipes.sweep.run.describe_progress"
+    monkeypatch.setattr(progress, lambda running: seen.append(len(running)) or {})
     plan = quick(toy, grid={}, seeds=[1, 2, 3], keep="all")
     run(plan, tmp_path / "one")
     ended = run(plan, tmp_path / "two", jobs="auto")
@@ -137,10 +139,10 @@ def test_cells_in_processes_are_seen_at_their_last_step(toy, tmp_path):
     for job, logs in zip(work[:2], logged, strict=True):
         write_json(job.folder / "manifest.json", {})
         write_json_lines(job.folder / "history.jsonl", logs)
-    assert _how_far(work) == {"at step": "8 (dev 50.00)"}  # the others have not begun
+    assert describe_progress(work) == {"at step": "8 (dev 50.00)"}  # the others have not begun
     write_json_lines(work[1].folder / "history.jsonl", [{"step": 4, "loss": 1.0}])
-    assert _how_far(work) == {"at step": "8 (dev 50.00) and 4"}
-    assert _how_far(work[2:]) == {}
+    assert describe_progress(work) == {"at step": "8 (dev 50.00) and 4"}
+    assert describe_progress(work[2:]) == {}
 
 
 def test_two_cells_at_a_time_are_kept_where_they_make_more_steps(toy, tmp_path, monkeypatch):

@@ -250,8 +250,8 @@ def origin(
     Raises:
         KeyboardInterrupt: after Ctrl-C, everything kept.
     """
-    from samesense.recipes.origin.recipe import run
     from samesense.recipes.origin.settings import choose_origin
+    from samesense.recipes.origin.stages import check_origin
 
     sources = as_sources(documents)
     if any(map(in_memory, sources)):
@@ -259,7 +259,9 @@ def origin(
             f"An Origin reads documents from files; received {name_of(sources[0])}. Write them to a file."
         )
     chosen = choose_origin(config, settings)
-    chosen.check_language_model()
+    check_origin(sources, chosen, Path(output))
+    from samesense.recipes.origin.recipe import run  # imports torch, which takes seconds
+
     if not run(sources, chosen, Path(output), overwrite=overwrite):
         raise KeyboardInterrupt
     return Path(output)

@@ -19,6 +19,7 @@ from samesense.cli.output import (
     reads_tables,
 )
 from samesense.recipes.origin.settings import OriginSettings, choose_origin
+from samesense.recipes.origin.stages import check_origin
 from samesense.training.manifest import FILE
 
 Flags: Any = flags({"origin": OriginSettings})
@@ -49,7 +50,7 @@ def origin(
     """
     given = {} if settings is None else settings.model_dump(exclude_none=True)
     chosen = choose_origin(config, given)
-    chosen.check_language_model()  # before torch is loaded, which takes seconds
+    check_origin(documents, chosen, output)
     with on_interrupt(GOES_ON, output / FILE):
         from samesense.recipes.origin.recipe import run
 

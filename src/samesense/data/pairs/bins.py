@@ -24,7 +24,7 @@ from samesense.types import Floats, Indices
 MOST_WHOLE_SCORES = 11
 """Most different whole scores that are classes by themselves: the ratings from 0 to 10."""
 
-_RULE = "`bins` takes the number of bins, 2 or more, or three rising edges or more, as in: 5 or 0,1.5,3,5"
+_RULE = "`bins` takes the number of bins, 2 or more, or three finite, rising edges or more, as in: 5 or 0,1.5,3,5"
 
 
 def parse_bins(value: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, DataError
 from samesense.places import JOINT
 from samesense.recipes.origin.stages import fingerprint
 
@@ -50,4 +50,14 @@ class Documents:
 def name_documents(sources: Sequence[str], settings: object) -> Documents:
     """Return the sources with their fingerprints; whether they hold documents is seen when they are read."""
     named = tuple(map(str, sources))
+    for source in named:
+        _check_present(source)
     return Documents(sources=named, fingerprints={source: fingerprint(source) for source in named})
+
+
+def _check_present(source: str) -> None:
+    """Raise DataError for a full path, with its split or without, at which there is nothing."""
+    path = Path(source).expanduser()
+    whole, _, _ = source.rpartition(":")
+    if path.is_absolute() and not path.exists() and not (whole and Path(whole).expanduser().is_dir()):
+        raise DataError(f"{source}: there is no such file or folder. Check the spelling.")

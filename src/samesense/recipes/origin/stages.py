@@ -19,6 +19,7 @@ from samesense.execution.progress import stage, where_time_went
 from samesense.files import is_empty
 from samesense.hashes import content_hash
 from samesense.places import check_folder
+from samesense.recipes.origin.settings import OriginSettings
 from samesense.schemas import Record, read_object
 from samesense.training import manifest
 
@@ -52,16 +53,8 @@ class Stages:
     """
 
     def __init__(self, folder: Path, record: dict[str, Any], *, overwrite: bool) -> None:
-        check_folder(folder)
+        before = read_stages(folder, record["method"])
         self.folder, self.overwrite = folder, overwrite
-        path = folder / manifest.FILE
-        if folder.exists() and not is_empty(folder) and not path.is_file():
-            raise OutputError(
-                f"{folder} is not empty and holds no {record['method'].title()}. Choose another output folder."
-            )
-        before = read_object(path, StagesRecord) if path.is_file() else {}
-        if before and before.get("method") != record["method"]:
-            raise OutputError(f"{folder} holds a run of {before.get('method')}. Choose another output folder.")
         self.record = record | {"stages": before.get("stages", {})}
         self.spent: dict[str, float] = {}  # seconds of the stages that this run did
 
@@ -168,6 +161,28 @@ def describe_corpus(corpus: Corpus) -> str:
     """Return the sizes of a corpus."""
     sizes = f"{corpus.documents} documents, {len(corpus)} sentences"
     return f"{sizes}, {len(corpus.windows)} contexts in {corpus.chunks} chunks"
+
+
+def read_stages(folder: Path, method: str) -> dict[str, Any]:
+    """Return the manifest of earlier stages in a folder, empty without any.
+
+    OutputError if stages of a method could not be written there: it cannot be a folder, or it holds something else.
+    """
+    check_folder(folder)
+    path = folder / manifest.FILE
+    if folder.exists() and not is_empty(folder) and not path.is_file():
+        raise OutputError(f"{folder} is not empty and holds no {method.title()}. Choose another output folder.")
+    before = read_object(path, StagesRecord) if path.is_file() else {}
+    if before and before.get("method") != method:
+        raise OutputError(f"{folder} holds a run of {before.get('method')}. Choose another output folder.")
+    return before
+
+
+def check_origin(sources: Iterable[str], settings: OriginSettings, output: Path) -> None:
+    """Raise, before torch is loaded, if an Origin could not be made: by its output or its language model."""
+    check_apart(sources, output)
+    read_stages(output, "origin")
+    settings.check_language_model()
 
 
 def check_apart(sources: Iterable[str], output: Path) -> None:
