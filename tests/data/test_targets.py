@@ -135,7 +135,7 @@ def test_scores_that_are_no_classes_are_refused_with_the_option_that_settles_it(
     "given", [1, 0, -3, 2.5, True, [], [1, 2], [0, 2, 2], [3, 2, 1], "x", {}, [0, float("nan"), 2]]
 )
 def test_bins_that_are_none_are_refused(given):
-    with pytest.raises(ConfigError, match=r"`bins` takes the number of bins, 2 or more, or three rising edges"):
+    with pytest.raises(ConfigError, match=r"`bins` takes the number of bins, 2 or more, or three finite, rising edges"):
         CosentSettings(loss="softmax", bins=given)
 
 
