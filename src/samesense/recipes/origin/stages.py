@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -19,9 +19,11 @@ from samesense.execution.progress import stage, where_time_went
 from samesense.files import is_empty
 from samesense.hashes import content_hash
 from samesense.places import check_folder
-from samesense.recipes.origin.settings import OriginSettings
 from samesense.schemas import Record, read_object
 from samesense.training import manifest
+
+if TYPE_CHECKING:
+    from samesense.recipes.origin.settings import OriginSettings
 
 logger = logging.getLogger(__name__)
 
