@@ -203,5 +203,5 @@ def test_batches_without_a_comparison_are_those_of_all_processes(parts, settings
 def test_hold_out_needs_two_labels_on_both_sides(tmp_path):
     rows = "".join(f"{int(i == 0)}\ta {i}\tb {i}\n" for i in range(30))
     (tmp_path / "rare.tsv").write_text("label\tsentence1\tsentence2\n" + rows)
-    with pytest.raises(DataError, match=r"holding out 10% of 30 pairs for selection leaves one label only on one side"):
+    with pytest.raises(DataError, match=r"holding out 10% of 30 pairs leaves one label only on one side"):
         hold_out(read_pairs(tmp_path / "rare.tsv"), seed=0)
