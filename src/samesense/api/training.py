@@ -292,6 +292,9 @@ def sweep(
     output: str | Path,
     datasets: str | Sequence[str] | None = None,
     jobs: int | Literal["auto"] = "auto",
+    max_runs: int | None = None,
+    latex: str | Path | None = None,
+    figures: str | Path | None = None,
     **placeholders: str,
 ) -> Markdown:
     """Train and evaluate every combination of settings, data and seeds in a file, and compare them.
@@ -302,6 +305,9 @@ def sweep(
         datasets: data sets of the file to run now; all if none is named.
         jobs: runs at a time, each with its share of the processor's cores; ``"auto"`` measures whether two are
             faster than one. 1 runs them in this process.
+        max_runs: runs at most now; the same call goes on with the others.
+        latex: file for the tables in LaTeX.
+        figures: folder for the figures as SVG, PNG and PDF.
         placeholders: values of placeholders of the file, as in ``DATA="data"``.
 
     Returns:
@@ -317,10 +323,15 @@ def sweep(
     from samesense.recipes.sweep.run import run
     from samesense.results import Markdown
 
-    ended = run(make_plan(read_sweep(Path(file), placeholders)), Path(output), jobs=jobs, datasets=datasets)
+    plan = make_plan(read_sweep(Path(file), placeholders))
+    ended = run(plan, Path(output), jobs=jobs, datasets=datasets, max_runs=max_runs)
     if ended.interrupted:
         raise KeyboardInterrupt
-    text, _ = write_report(Path(output))
+    text, _ = write_report(
+        Path(output),
+        latex=None if latex is None else Path(latex),
+        figures=None if figures is None else Path(figures),
+    )
     if ended.failed:
         raise ConfigError(
             f"{ended.failed} of {ended.finished + ended.failed} runs failed; cell.json of each says why. The same "
