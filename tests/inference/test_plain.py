@@ -18,6 +18,7 @@ from samesense.execution.unread import counted
 from samesense.inference.models.load import load
 from samesense.inference.plain.activations import erf
 from samesense.inference.plain.errors import NotPlainError
+from samesense.inference.plain.files import model_files_hash
 from samesense.inference.plain.folder import open_plain
 from samesense.inference.plain.weights import Weights
 from tests.inference import plain_models
@@ -228,3 +229,76 @@ def test_similarity_does_not_import_torch(bare, tmp_path):
         np.load(tmp_path / "rows.npy"), load(bare, precision="float32").encode([text.strip() for text in TEXTS]),
         atol=1e-5,
     )  # fmt: skip
+
+
+def test_a_query_of_a_collection_does_not_import_torch(bare, tmp_path):
+    texts = tmp_path / "Sätze; alle.txt"
+    texts.write_text("a man\na dog\nthe man is big\n", encoding="utf-8")
+    collection, model = tmp_path / "my index", shutil.copytree(bare, tmp_path / "model")
+    assert imports_torch(run("index", "build", collection, texts, "--model", model))
+    query = ("index", "query", collection, "a dog", "--json")
+    done = run(*query)
+    assert not imports_torch(done)
+    by_numpy = [json.loads(line) for line in done.stdout.splitlines()]
+    (model / "results.json").write_text("{}", encoding="utf-8")  # decides nothing, and only torch can tell
+    done = run(*query)
+    assert imports_torch(done)
+    by_torch = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row.pop("score") for row in by_numpy] == pytest.approx([row.pop("score") for row in by_torch], abs=2e-6)
+    assert by_numpy == by_torch
+    moved = shutil.copytree(bare, tmp_path / "moved")
+    assert not imports_torch(run(*query, "--model", moved))
+
+
+def test_a_query_by_another_model_is_refused(bare, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("a man\na dog\n", encoding="utf-8")
+    assert run("index", "build", tmp_path / "index", texts, "--model", bare).returncode == 0
+    other = shutil.copytree(bare, tmp_path / "other")
+    change(other / "model.safetensors", lambda weights: {name: rows * 1.5 for name, rows in weights.items()})
+    for model in (other, f"{bare}?cls"):
+        done = run("index", "query", tmp_path / "index", "a dog", "--model", model)
+        assert (done.returncode, "the model it was built with" in done.stderr) == (2, True), done.stderr
+
+
+def test_files_of_a_model(bare, tmp_path):
+    assert model_files_hash(f"{bare}?cls") == model_files_hash(f"{bare}+dim:8") == model_files_hash("owner/name") == ""
+    plain_models.model(bare, "dense").save(str(tmp_path / "model"))
+    before = model_files_hash(str(tmp_path / "model"))
+    assert before == model_files_hash(str(shutil.copytree(tmp_path / "model", tmp_path / "copy")))
+    (weights,) = (path for path in tmp_path.glob("copy/*/model.safetensors"))
+    change(weights, lambda tensors: {name: rows + 1 for name, rows in tensors.items()})
+    assert model_files_hash(str(tmp_path / "copy")) != before
+
+
+def test_small_tables_do_not_import_torch(bare, tmp_path):
+    table = tmp_path / "Paare.csv"
+    table.write_text("links;rechts\na man;the man\n;\na dog;the dog is big\n", encoding="utf-8")
+    (tmp_path / "texts.txt").write_text("a man\na dog\na man is big\n", encoding="utf-8")
+    (tmp_path / "others.txt").write_text("the man\nthe dog\n", encoding="utf-8")
+    commands = (
+        ("score", table, "--model", bare, "--decimal", "point", "--output", "{}.csv"),
+        ("dedup", tmp_path / "texts.txt", "--model", bare, "--threshold", "0.5", "--output", "{}.txt"),
+        (
+            "match",
+            tmp_path / "texts.txt",
+            tmp_path / "others.txt",
+            "--model",
+            bare,
+            "--threshold",
+            "0.5",
+            "--output",
+            "{}.tsv",
+        ),
+    )
+    for command in commands:
+        outcomes = []
+        for precision in ("auto", "float32"):
+            words = [str(word).format(tmp_path / precision) for word in command]
+            done = run(*words, "--precision", precision)
+            assert not imports_torch(done), command
+            outcomes.append(done.stdout)
+        assert outcomes[0] == outcomes[1]
+    cells = [line.split(";") for line in (tmp_path / "auto.csv").read_text(encoding="utf-8").splitlines()]
+    scores = load(bare, precision="float32").scores([("a man", "the man"), ("a dog", "the dog is big")])
+    assert [float(cells[row][2]) for row in (1, 3)] == pytest.approx(scores, abs=2e-6)

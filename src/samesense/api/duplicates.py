@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,9 +79,9 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     check_choice("keep", keep, Keep)
     check_choice("search", search, Search)
     _check_chunk(chunk)
-    opened, cut = _opened(model, threshold, min_precision, pairs, precision)
     place = None if work is None else Path(work)
     texts = texts_of(source, columns)
+    opened, cut = _opened(model, threshold, min_precision, pairs, precision, None if work is not None else texts)
     found = run(texts, opened, cut, by=by, keep=keep, search=search, work=place, chunk=chunk)
     _say_unmerged(len(found.unmerged), "kept", chunk)
     return found
@@ -133,7 +134,8 @@ def match(  # noqa: PLR0913 - the flags of the command
     check_choice("search", search, Search)
     _check_chunk(chunk)
     texts, others = texts_of(source, columns), texts_of(target, target_columns)
-    opened, cut = _opened(model, threshold, min_precision, pairs, precision)
+    few = None if work is not None else [*texts, *others]
+    opened, cut = _opened(model, threshold, min_precision, pairs, precision, few)
     place = None if work is None else Path(work)
     found = run(texts, others, opened, cut, top=top, one_to_one=one_to_one, search=search, work=place, chunk=chunk)
     _say_unmerged(len(found.unmerged), "not matched with them", chunk)
@@ -158,9 +160,17 @@ def _say_unmerged(count: int, what: str, chunk: Chunk | None) -> None:
 
 
 def _opened(
-    model: Any, threshold: Threshold | None, min_precision: float | None, pairs: Source | None, precision: Precision
+    model: Any,
+    threshold: Threshold | None,
+    min_precision: float | None,
+    pairs: Source | None,
+    precision: Precision,
+    texts: Sequence[str] | None,
 ) -> tuple[Model, float]:
-    """Return the model and the threshold; what can be refused without the model is refused before it is loaded."""
+    """Return the model and the threshold; what can be refused without the model is refused before it is loaded.
+
+    ``texts`` are all that are compared, ``None`` where the model's identity is asked for, which torch computes.
+    """
     from samesense.inference.duplicates.threshold import check_one, known_threshold, threshold_from
     from samesense.inference.models.load import load
     from samesense.inference.search.mining import check_threshold
@@ -169,7 +179,7 @@ def _opened(
     if pairs is None:
         cut = known_threshold(model, threshold, min_precision)
         check_threshold(cut)
-        return load(model, precision=precision), cut
+        return load(model, precision=precision, texts=texts), cut
     labelled = labelled_pairs(pairs)
     opened = load(model, precision=precision)
     return opened, threshold_from(labelled, opened, min_precision)

@@ -80,7 +80,7 @@ def score(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.models.load import load
     from samesense.inference.names import place_of
     from samesense.inference.scoring.columns import ScoreColumns, check_options, score_columns
-    from samesense.inference.scoring.files import ScoredSource, WritingOptions, score_in_memory, write_scored
+    from samesense.inference.scoring.files import ScoredSource, WritingOptions, few_texts, score_in_memory, write_scored
     from samesense.inference.scoring.summary import missing_texts
     from samesense.inference.scoring.writers import Decimal
 
@@ -98,7 +98,12 @@ def score(  # noqa: PLR0913 - the flags of the command
         opened = ScoredSource(table, name)
         survey = opened.survey(columns)
         ScoreColumns(prefix, None, None).check(survey.names, opened.called)  # before the model is loaded
-        scorer = load(model, precision=precision, calibration=None if calibration is None else Path(calibration))
+        scorer = load(
+            model,
+            precision=precision,
+            texts=few_texts(opened, survey),
+            calibration=None if calibration is None else Path(calibration),
+        )
         added = score_columns(scorer, threshold, min_precision, prefix)
         added.check(survey.names, opened.called)
         if survey.without:

@@ -239,8 +239,11 @@ def query(
     if words:
         answers = collection.text_search(texts, top=top, where=where)
     else:
+        from samesense.inference.collection.embedder import open_for_queries
+
         collection.check(texts, top=top, where=where)
-        embedder = _embedder_of(collection, model)
+        built = collection.stored()
+        embedder = open_for_queries(model or built.model, built, texts)
         answers = collection.query(texts, embedder, top=top, where=where, exact=exact, hybrid=hybrid)
     for asked, answer in zip(texts, answers, strict=True):
         if not answer:

@@ -13,7 +13,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +192,11 @@ class Collection:
             count = "SELECT count(*), count(*) FILTER (WHERE position >= ?) FROM text"
             texts, later = self._reader.db.execute(count, (about.graph_rows,)).fetchone()
             return about.shown(texts, later)
+
+    def stored(self) -> store.About:
+        """Return what is stored of the collection beside its texts."""
+        with self._reader.state() as about:
+            return replace(about)
 
     def get(self, number: int) -> Entry:
         """Return the text with an id; DataError if there is none."""

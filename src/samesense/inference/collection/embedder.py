@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,12 @@ from samesense.encoder.windows import Reading, Windows, cut_texts
 from samesense.errors import ModelError
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
+from samesense.inference.plain.files import model_files_hash
 from samesense.inference.search.exact import unit_rows
 from samesense.types import Embeddings, Encode
+
+if TYPE_CHECKING:
+    from samesense.inference.collection.store import About
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Embedder:
         longest: tokens that are read of a text, ``None`` for any number.
         encode_queries: the same as ``encode`` for queries, where these are encoded otherwise.
         reading: how much is read of a text, ``None`` for all of it.
+        files: hash of the model's files, by which it is known without torch; empty if it is not of files in float32.
     """
 
     encode: Encode
@@ -45,6 +50,7 @@ class Embedder:
     encode_queries: Encode | None = None
     longest: int | None = None
     reading: Reading | None = None
+    files: str = ""
 
     def __post_init__(self) -> None:
         if not self.identity:
@@ -76,7 +82,10 @@ def open_embedder(name: str, precision: str = "auto", *, identity: str | None = 
         identity: as a collection or a copy of it in a store keeps it; ModelError for a model with another one.
     """
     how: dict[str, Any] = {"backend" if precision in ("onnx", "onnx-int8") else "precision": precision}
+    files = model_files_hash(name)  # before it is loaded: files that change meanwhile are then others than these
     opened = embedder_of(load(name, **how), name)
+    if opened.precision == "float32":
+        opened = replace(opened, files=files)
     if identity not in (None, opened.identity):
         raise ModelError(
             f"Vectors are searched with the model that made them; {name!r} in {opened.precision} differs from it in "
@@ -85,19 +94,36 @@ def open_embedder(name: str, precision: str = "auto", *, identity: str | None = 
     return opened
 
 
-def embedder_of(model: Model, name: str) -> Embedder:
-    """Return a loaded model as what a collection needs of it; ModelError for a cross-encoder."""
-    said = "bfloat16" if "bfloat16" in model.protocol else "float32"  # a map has no backend, and says it in words
-    precision = model.backend.removeprefix("torch-") or said
+def open_for_queries(name: str, built: About, texts: Sequence[str]) -> Embedder:
+    """Open a model for some queries of a collection, without torch if its files are those of the collection's model.
+
+    Of other files, torch tells whether they make the same model; the collection refuses what they do not.
+    """
+    if built.files and built.precision == "float32":
+        model = load(name, precision="float32", texts=texts)
+        if model.backend == "numpy" and model_files_hash(name) == built.files:
+            return embedder_of(model, name, identity=built.identity)
+    return open_embedder(name, built.precision)
+
+
+def embedder_of(model: Model, name: str, *, identity: str | None = None) -> Embedder:
+    """Return a loaded model as what a collection needs of it; ModelError for a cross-encoder.
+
+    ``identity`` is the model's, if it is known; ``None`` asks the model, which reads all its weights.
+    """
+    identity = model.identity if identity is None else identity
+    arithmetic = "bfloat16" if "bfloat16" in model.protocol else "float32"  # a map has no backend, and says it in words
+    computed = "" if model.backend == "numpy" else model.backend.removeprefix("torch-")
+    precision = computed or arithmetic
     if not model.tells_tasks_apart:
         reading = model.reading
         longest = None if reading is None else reading.longest
         return Embedder(
-            model.encode, model.identity, name, precision, model.windows, model.look, longest=longest, reading=reading
+            model.encode, identity, name, precision, model.windows, model.look, longest=longest, reading=reading
         )
     return Embedder(
         partial(model.encode, task="document"),
-        model.identity,
+        identity,
         name,
         precision,
         partial(model.windows, task="document"),

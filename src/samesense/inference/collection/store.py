@@ -90,6 +90,7 @@ class About:
     expansion: int = 0  # candidates looked at in a search
     recall: float = 0.0  # share of the ten nearest neighbours that it found when it was made
     queries: int = 0  # sampled texts on which that was measured
+    files: str = ""  # hash of the model's files; empty if it is not of files in float32
     sources: str = ""  # JSON of the documents it was built from, see DocumentSources; empty where it was of rows
 
     def new_name(self, kind: str, suffix: str) -> str:
@@ -104,7 +105,16 @@ class About:
     def is_sound(self) -> bool:
         """Return whether everything is of its kind, and no count is negative."""
         counts = (self.dim, self.next_id, self.rows, self.graph_rows, self.expansion, self.queries)
-        texts = (self.key, self.model, self.identity, self.precision, self.vectors, self.graph, self.sources)
+        texts = (
+            self.key,
+            self.model,
+            self.identity,
+            self.precision,
+            self.vectors,
+            self.graph,
+            self.files,
+            self.sources,
+        )
         return (
             all(isinstance(count, int) and count >= 0 for count in counts)
             and all(isinstance(text, str) for text in texts)

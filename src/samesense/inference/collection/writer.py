@@ -72,7 +72,13 @@ class Writer:
         with store.saying(self.folder):
             store.make_tables(self.db, self.about.key)
             self.about = store.About(
-                self.about.key, model.name, model.identity, model.precision, dtype=dtype, approximate=approximate
+                self.about.key,
+                model.name,
+                model.identity,
+                model.precision,
+                dtype=dtype,
+                approximate=approximate,
+                files=model.files,
             )
             self._new_vectors()
 

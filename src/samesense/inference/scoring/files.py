@@ -174,6 +174,14 @@ def _is_there(source: str) -> bool:
     return is_file(source) if is_url(source) else leads_to(source, Path.is_file)
 
 
+def few_texts(source: ScoredSource, survey: Survey) -> list[str] | None:
+    """Return all texts of a table that is compared in one block, ``None`` of a longer one."""
+    if survey.total > BLOCK:
+        return None
+    pairs = (pair_of(row.cells, survey.compared) for row in source.rows())
+    return [text for pair in pairs if pair is not None for text in pair]
+
+
 ScoredRows = Iterable[tuple[SourceRow, dict[str, Any]]]
 """Rows with their new cells."""
 

@@ -1,0 +1,38 @@
+"""The files of a model folder that decide its vectors, as one hash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from samesense.encoder.names import resolve
+from samesense.hashes import folder_hash
+from samesense.inference.names import split_kind, split_maps, split_pooling
+
+_SUFFIXES = (".json", ".safetensors", ".txt")
+"""Of settings, weights and vocabularies; what else lies in a folder is never read by :mod:`.folder`."""
+
+
+def model_files_hash(name: str) -> str:
+    """Return the SHA-256 of a model's files, equal only for models that give the same vectors in float32.
+
+    It needs no torch. Files that decide nothing count too, so folders of the same vectors may differ in it. It is empty
+    for what is no folder, and for a name with a pooling or maps, which no file holds.
+    """
+    base, maps = split_maps(name)
+    if maps or split_kind(base)[0] or split_pooling(base)[1] is not None:
+        return ""
+    folder = Path(resolve(base))
+    if not folder.is_dir():
+        return ""
+    places = {folder, *_module_folders(folder)}
+    files = {path for place in places for path in place.iterdir() if path.suffix in _SUFFIXES and path.is_file()}
+    return folder_hash(folder, sorted(files))
+
+
+def _module_folders(folder: Path) -> list[Path]:
+    path = folder / "modules.json"
+    if not path.is_file():
+        return []
+    places = [folder / entry["path"] for entry in json.loads(path.read_text(encoding="utf-8"))]
+    return [place for place in places if place.is_dir() and place.is_relative_to(folder)]
