@@ -34,5 +34,9 @@ def _module_folders(folder: Path) -> list[Path]:
     path = folder / "modules.json"
     if not path.is_file():
         return []
-    places = [folder / entry["path"] for entry in json.loads(path.read_text(encoding="utf-8"))]
-    return [place for place in places if place.is_dir() and place.is_relative_to(folder)]
+    try:
+        places = [folder / entry["path"] for entry in json.loads(path.read_text(encoding="utf-8"))]
+    except (ValueError, KeyError, TypeError, OSError):  # what opens the model says what is damaged
+        return []
+    inside = folder.resolve()
+    return [place for place in places if place.is_dir() and place.resolve().is_relative_to(inside)]
