@@ -103,5 +103,11 @@ def test_the_command_under_torchrun_leaves_one_whole_run(tiny_trunk, toy_pairs, 
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert (record["status"], record["outcome"]["steps"]) == ("finished", 6)
     assert sorted(p.name for p in (tmp_path / "run").iterdir() if p.name != "model") == [
-        ".lock", "history.jsonl", "manifest.json", "report.html", "results.jsonl",
-    ]  # fmt: skip
+        ".lock",
+        "held-out-scores.json",
+        "history.jsonl",
+        "manifest.json",
+        "report.html",
+        "results.jsonl",
+        "step-scores.jsonl",
+    ]
