@@ -277,8 +277,8 @@ def compare_settings(arguments: argparse.Namespace) -> None:
         for state_weight, word_weight in product((0, 0.5, 1, 2), repeat=2):
             joined = own + state_weight * state + word_weight * ppmi
             grid.append((dev.figure(joined), own_layer, layer, state_weight, word_weight))
-    for row in sorted(grid, reverse=True)[:20]:
-        print("all: {:.2f}, own layer {}, state layer {} x {}, ppmi x {}".format(*row))
+    for combination in sorted(grid, reverse=True)[:20]:
+        print("all: {:.2f}, own layer {}, state layer {} x {}, ppmi x {}".format(*combination))
 
 
 def main() -> None:
