@@ -5,9 +5,10 @@ import json
 import pytest
 
 from samesense.cli import index
+from samesense.inference.collection import embedder
 from samesense.inference.search import hnsw as search_approximate
 from tests.command import run_command
-from tests.inference.made_vectors import embedder
+from tests.inference.made_vectors import embedder as made_embedder
 
 
 @pytest.fixture
@@ -16,9 +17,10 @@ def run(tmp_path, monkeypatch, capsys):
 
     def fake(name, precision):
         asked.append((name, precision))
-        return embedder(identity="moved" if name == "wrong" else "hashed words")
+        return made_embedder(identity="moved" if name == "wrong" else "hashed words")
 
     monkeypatch.setattr(index, "_embedder", fake)
+    monkeypatch.setattr(embedder, "open_for_queries", lambda name, built, texts: fake(name, built.precision))
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
