@@ -1,4 +1,5 @@
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +16,7 @@ from samesense.inference.calibration.calibration import Calibration, Isotonic, L
 from samesense.inference.calibration.fit import CalibrationSettings, calibrate, fold_numbers, read_as_share
 from samesense.metrics import best_threshold, f1_at, precision_at, recall_at
 from samesense.metrics.guarantee import share_lower_bound
+from samesense.recipes.outcome.held_out_scores import HeldOutScores, write_held_out
 from tests.inference.made_labelled import binary, graded, labelled, reader
 from tests.references import calibration as reference
 
@@ -346,3 +348,20 @@ print([name for name in ("torch", "sklearn", "scipy", "sentence_transformers", "
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["[2.5] [True]", "[]"]
+
+
+def test_scores_that_a_run_has_kept_are_calibrated_without_torch(tiny_trunk, tmp_path):
+    scores, labels = graded(200)
+    pairs = labelled(scores, labels)
+    (tmp_path / "manifest.json").write_text("{}")
+    shutil.copytree(tiny_trunk, tmp_path / "model")
+    write_held_out(tmp_path, HeldOutScores(pairs, scores, [0] * len(pairs), "cosine"))
+    code = """
+import sys
+import samesense
+print(samesense.calibrate(sys.argv[1]).calibration.n, "torch" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "model")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{len(pairs)} False\n"

@@ -278,7 +278,7 @@ def _held_out_scores(model: str, how: Mapping[str, Any]) -> tuple[Model | None, 
     The scores come as a model that gives them; ``None`` leaves the pairs to be scored.
     """
     from samesense.inference.models.model import Model
-    from samesense.recipes.run_folder import read_dev, read_held_out_scores  # imports torch
+    from samesense.recipes.held_out_pairs import read_dev, read_held_out_scores
 
     held_out = read_held_out_scores(model)
     if held_out is None:

@@ -12,32 +12,29 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from samesense.data import PairData, read_pairs
+from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.data.formats.files import leads_to
-from samesense.data.formats.options import table_options
-from samesense.data.pairs.read import holds_scores
 from samesense.encoder.assembly.students import is_made
 from samesense.encoder.saving.card import RIGHTS, Card, CardData, write_card
 from samesense.encoder.saving.storage import check_free
-from samesense.errors import AnotherRunError, ConfigError, DataError, OutputError
+from samesense.errors import AnotherRunError, DataError, OutputError
 from samesense.execution.ranks import is_main
 from samesense.execution.trainer import TENSORBOARD
 from samesense.failures import shortened
-from samesense.files import only_writer, read_json, write_json_lines, write_lines
+from samesense.files import only_writer, read_json
 from samesense.inference.names import place_of
 from samesense.places import check_folder
+from samesense.recipes.held_out_pairs import DEV, MODEL, TEST
 from samesense.recipes.outcome.cross_validation import FOLDS_FOLDER
-from samesense.recipes.outcome.held_out_scores import HELD_OUT_SCORES, HeldOutScores, read_held_out
+from samesense.recipes.outcome.held_out_scores import HELD_OUT_SCORES
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
 from samesense.training import manifest
@@ -46,15 +43,11 @@ from samesense.training.step_scores import STEP_SCORES
 
 logger = logging.getLogger(__name__)
 
-MODEL, CHECKPOINTS, HISTORY, RESULTS = "model", "checkpoints", "history.jsonl", "results.jsonl"
+CHECKPOINTS, HISTORY, RESULTS = "checkpoints", "history.jsonl", "results.jsonl"
 REPORT, CURVE = "report.html", "learning-curve"
 FOLDERS = (MODEL, CHECKPOINTS, TENSORBOARD, CURVE, FOLDS_FOLDER)
 FOLD_SCORES = "scores.json"
 """Scores of the pairs of a fold, in its folder."""
-
-DEV = ("dev.tsv", "dev.jsonl")
-TEST = ("test.tsv", "test.jsonl")
-"""Pairs held out of the training data; JSON lines where a text has a tab or a line break, which TSV cannot hold."""
 
 
 def data_identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
@@ -183,74 +176,6 @@ def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:
         except AnotherRunError as error:
             logger.info(f"begun anew: {error}")
     return not run(overwrite=True).output.interrupted
-
-
-def write_pairs(output: Path, dev: PairData, files: tuple[str, str] = DEV) -> Path:
-    """Keep the pairs that were held out of the training data, so that ``samesense.read`` gives them again."""
-    names = ["premise", "hypothesis", "label"] if dev.kind == "nli" else ["sentence1", "sentence2", "score"]
-    names += [] if dev.subsets is None else ["subset"]
-
-    def rows() -> Iterator[tuple[str, ...]]:
-        labels = (_written(label, dev) for label in dev.labels)
-        return zip(dev.sentences1, dev.sentences2, labels, *([] if dev.subsets is None else [dev.subsets]), strict=True)
-
-    if any(_needs_json(text) for row in rows() for text in row):
-        return write_json_lines(output / files[1], (dict(zip(names, row, strict=True)) for row in rows()))
-    return write_lines(output / files[0], ("\t".join(row) + "\n" for row in chain([tuple(names)], rows())))
-
-
-def _needs_json(text: str) -> bool:
-    """Return whether TSV cannot hold a text; nor one in quotes of its own, which a reader may take for a program's."""
-    return any(mark in text for mark in "\t\n\r") or text[:1] == text[-1:] == '"'
-
-
-def _written(label: float, dev: PairData) -> str:
-    if dev.kind == "nli":
-        return dev.label_name(label)
-    return repr(label).removesuffix(".0")
-
-
-def read_held_out_scores(model: str) -> HeldOutScores | None:
-    """Return the scores that a run has kept of pairs in which its model had no part; ``None`` if there are none.
-
-    ``model`` is a run folder or its ``model``.
-    """
-    run = Path(model).expanduser()
-    run = run.parent if run.name == MODEL else run
-    return read_held_out(run) if (run / manifest.FILE).is_file() else None
-
-
-def read_dev(model: str, how: Mapping[str, Any]) -> PairData:
-    """Return the pairs that chose the state of a run: those held out, or else those of the file that was given.
-
-    ``model`` is a run folder or its ``model``; for ``how`` see :func:`~samesense.data.read_pairs`. ConfigError if there
-    is no such run or it had none; DataError if the file is gone or holds something else.
-    """
-    run = Path(model).expanduser()
-    run = run.parent if run.name == MODEL else run
-    fix = "Give labelled pairs that the model was not trained on: `data` FILE"
-    if not (run / manifest.FILE).is_file():
-        raise ConfigError(f"{model} is no run of samesense train, which would have pairs of its own. {fix}")
-    about = manifest.read(run)["data"].get("dev")
-    if about is None:
-        raise ConfigError(f"The run in {run} had no dev pairs. {fix}")
-    held_out = next((run / name for name in DEV if (run / name).is_file()), None)
-    if held_out is not None:
-        logger.info(f"data: {held_out}, {about['rows']} pairs held out of the training data")
-        with table_options():  # the file is one of this library
-            scale = tuple(about["scale"]) if about["scale"] and holds_scores(held_out) else None
-            return read_pairs(held_out, label_range=scale)
-    source = about["source"]
-    if not leads_to(source, Path.exists):
-        raise DataError(f"The run in {run} was selected on {source}, which is not there. {fix}")
-    pairs = read_pairs(source, **how)
-    if pairs.sha256 != about["sha256"]:
-        raise DataError(
-            f"The run in {run} was selected on {source}, which was another file then, or was read with other flags. "
-            f"{fix}"
-        )
-    logger.info(f"data: {source}, {len(pairs)} pairs on which the run was selected")
-    return pairs
 
 
 def end(

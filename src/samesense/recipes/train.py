@@ -199,7 +199,7 @@ class TrainingPlan:
     def _write_held_out(self, output: Path) -> None:
         if not is_main():
             return
-        from samesense.recipes.run_folder import DEV, TEST, write_pairs
+        from samesense.recipes.held_out_pairs import DEV, TEST, write_pairs
 
         if self.held_out and self.dev is not None:
             write_pairs(output, self.dev, DEV)

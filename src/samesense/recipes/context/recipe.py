@@ -28,11 +28,12 @@ from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.report import COMPARED, REPORT, SURROGATE, VERDICT, evaluate, speed, write_report
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings
 from samesense.recipes.harvest.recipe import harvest
+from samesense.recipes.held_out_pairs import MODEL
 from samesense.recipes.job import Job
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
-from samesense.recipes.run_folder import MODEL, RESULTS, data_identity, run_or_resume
 from samesense.recipes.run_folder import REPORT as PAGE
+from samesense.recipes.run_folder import RESULTS, data_identity, run_or_resume
 from samesense.recipes.runner import run as run_job
 from samesense.recipes.surrogate.data import read_harvest
 from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
