@@ -96,11 +96,11 @@ class Choice:
         """Return the places of the negatives among candidates with these scores ``(candidates,)``, highest first."""
         order = np.argsort(-scores, kind="stable")
         floor = -np.inf if self.min_score is None else self.min_score
-        kept = order[(scores[order] <= ceiling) & (scores[order] >= floor)]
-        if self.sampling == "random" and len(kept) > self.num_negatives:
-            drawn = np.random.default_rng((self.seed, row)).permutation(len(kept))[: self.num_negatives]
-            kept = kept[np.sort(drawn)]
-        return kept[: self.num_negatives]
+        eligible = order[(scores[order] <= ceiling) & (scores[order] >= floor)]
+        if self.sampling == "random" and len(eligible) > self.num_negatives:
+            drawn = np.random.default_rng((self.seed, row)).permutation(len(eligible))[: self.num_negatives]
+            eligible = eligible[np.sort(drawn)]
+        return eligible[: self.num_negatives]
 
 
 def mine_negatives(
@@ -135,7 +135,7 @@ def mine_negatives(
     pool = _Pool(data, corpus)
     if not pool.candidates:
         raise DataError(f"{data.source}: there are no texts to be negatives. Give anchors with positives, or a corpus.")
-    found: list[list[str]] = [[] for _ in data.anchors]
+    mined_rows: list[list[str]] = [[] for _ in data.anchors]
     near_positives = 0
     with TemporaryDirectory(prefix="samesense-") as folder:
         path = Path(folder) / "vectors.bin"
@@ -148,9 +148,9 @@ def mine_negatives(
                     count = len(data.positives[row])
                     ceiling = choice.ceiling(scores[:count])
                     near_positives += int((scores[count:] > ceiling).sum())
-                    found[row] = [texts[count + at] for at in choice.chosen(scores[count:], ceiling, row)]
+                    mined_rows[row] = [texts[count + index] for index in choice.chosen(scores[count:], ceiling, row)]
                 bar.update(len(rows))
-    negatives = [[*own, *mined] for own, mined in zip(data.negatives, found, strict=True)]
+    negatives = [[*existing, *mined] for existing, mined in zip(data.negatives, mined_rows, strict=True)]
     return replace(data, negatives=negatives, left_out={**data.left_out, "neighbours too near": near_positives})
 
 
@@ -159,15 +159,15 @@ class _Pool:
 
     def __init__(self, data: TupleData, corpus: Iterable[str]) -> None:
         self._key = key_of("same")
-        given = (text for side in (data.positives, data.negatives) for own in side for text in own)
+        labelled = (text for side in (data.positives, data.negatives) for group in side for text in group)
         first: dict[int, str] = {}
-        for texts in (given, corpus):
+        for texts in (labelled, corpus):
             for text in texts:
                 first.setdefault(self._key(text), text)
         self.candidates = len(first)
-        rest = (text for rows in ([data.anchors], data.positives) for own in rows for text in own)
-        place = {text: row for row, text in enumerate(dict.fromkeys([*first.values(), *rest]))}
-        self.texts, self._place = list(place), place
+        remaining = (text for rows in ([data.anchors], data.positives) for group in rows for text in group)
+        row_of = {text: row for row, text in enumerate(dict.fromkeys([*first.values(), *remaining]))}
+        self.texts, self._place = list(row_of), row_of
         self._row = {key: row for row, key in enumerate(first)}
         self._own: dict[int, set[int]] = {}
         for anchor, positives in zip(data.anchors, data.positives, strict=True):
@@ -186,8 +186,8 @@ class _Pool:
 
     def barred(self, anchor: str, negatives: Sequence[str]) -> set[int]:
         """Return the candidates that are no new negatives of an anchor: itself, its positives, those it has."""
-        own = {self._row[key] for key in map(self._key, [anchor, *negatives]) if key in self._row}
-        return own | self._own.get(self._key(anchor), set())
+        excluded = {self._row[key] for key in map(self._key, [anchor, *negatives]) if key in self._row}
+        return excluded | self._own.get(self._key(anchor), set())
 
 
 Scored = tuple[int, list[str], Scores]
@@ -199,21 +199,23 @@ def _scored(
 ) -> list[Scored]:
     """Return positives and candidates of the anchors of a block that have a positive."""
     rows = [row for row in block if data.positives[row]]
-    found = [
+    candidates = [
         _by_cosine(row, data, [*pool.rows(data.positives[row]), *ids], pool, vectors)
         for row, ids in zip(rows, _nearest(data, rows, pool, vectors, choice), strict=True)
     ]
-    if score is None or not found:
-        return found
-    pairs: list[Pair] = [(data.anchors[row], text) for row, texts, _ in found for text in texts]
-    parts = np.split(checked_scores(score(pairs), pairs), np.cumsum([len(texts) for _, texts, _ in found])[:-1])
-    return [(row, texts, part) for (row, texts, _), part in zip(found, parts, strict=True)]
+    if score is None or not candidates:
+        return candidates
+    pairs: list[Pair] = [(data.anchors[row], text) for row, texts, _ in candidates for text in texts]
+    score_splits = np.split(
+        checked_scores(score(pairs), pairs), np.cumsum([len(texts) for _, texts, _ in candidates])[:-1]
+    )
+    return [(row, texts, split) for (row, texts, _), split in zip(candidates, score_splits, strict=True)]
 
 
 def _by_cosine(row: int, data: TupleData, others: list[int], pool: _Pool, vectors: Embeddings) -> Scored:
-    (own,) = pool.rows([data.anchors[row]])
-    scores = row_cosines(vectors[own : own + 1], vectors[others])
-    return row, [pool.texts[at] for at in others], scores
+    (anchor_row,) = pool.rows([data.anchors[row]])
+    scores = row_cosines(vectors[anchor_row : anchor_row + 1], vectors[others])
+    return row, [pool.texts[index] for index in others], scores
 
 
 def _nearest(
@@ -222,9 +224,9 @@ def _nearest(
     """Yield the candidates of each anchor that are considered, the nearest first."""
     barred = [pool.barred(data.anchors[row], data.negatives[row]) for row in rows]
     count = choice.range_max + max(map(len, barred), default=0)
-    best = [Best(choice.range_max + len(own)) for own in barred]
+    best = [Best(choice.range_max + len(excluded)) for excluded in barred]
     queries = vectors[pool.rows([data.anchors[row] for row in rows])]
     nearest(queries, lambda: blocks(vectors[: pool.candidates]), best, count)
-    for one, own in zip(best, barred, strict=True):
-        ids = [at for at in one.ids.tolist() if at not in own]
+    for closest, excluded in zip(best, barred, strict=True):
+        ids = [index for index in closest.ids.tolist() if index not in excluded]
         yield ids[choice.range_min : choice.range_max]

@@ -78,10 +78,10 @@ class Matched(ShownRows):
     def __str__(self) -> str:
         """Return how many rows have a match."""
         matched = self.rows - len(self.unmatched)
-        found = share_found(self.recall, self.sampled, "matches")
-        said = f"{matched} of {self.rows} texts matched at a cosine of {self.threshold:.4g} or more{found}"
+        recall_text = share_found(self.recall, self.sampled, "matches")
+        message = f"{matched} of {self.rows} texts matched at a cosine of {self.threshold:.4g} or more{recall_text}"
         left = len(self.unmerged)
-        return f"{said}; {left} are close to others that differ in what the model did not read" if left else said
+        return f"{message}; {left} are close to others that differ in what the model did not read" if left else message
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the matches, each a row of either list and their cosine."""
@@ -89,10 +89,10 @@ class Matched(ShownRows):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain JSON types."""
-        known = self.recall is not None and self.sampled > 0
+        measured = self.recall is not None and self.sampled > 0
         return {
             "texts": self.rows, "matched": self.rows - len(self.unmatched), "matches": len(self.pairs),
-            "unmerged": len(self.unmerged), "threshold": self.threshold, "recall": self.recall if known else None,
+            "unmerged": len(self.unmerged), "threshold": self.threshold, "recall": self.recall if measured else None,
             "sampled": self.sampled,
         }  # fmt: skip
 
@@ -150,7 +150,7 @@ def match(
     what = f"match, {'approximate' if approximate else 'exact'}, {here} texts, {count} each"
     both = [*first.texts, *second.texts]
     apart = model.tells_tasks_apart
-    made = open_work(work, what, model, both, chunk, here if apart else None)
+    work_folder = open_work(work, what, model, both, chunk, here if apart else None)
     readings = [model.reading_for(task) for task in get_args(TaskName)] if apart else [model.reading]
     unlike = Unlike(both, *readings, in_windows=chunk is not None)
     same = np.full(here, -1) if apart else _same_texts(first, second)
@@ -158,7 +158,7 @@ def match(
     def at(cut: float) -> Matched:
         floor = cut if work is None else max(-1.0, cut - ROOM)
         find = _approximate if approximate else _exact
-        links = made.links(cut, lambda vectors: find(vectors, here, floor, count))
+        links = work_folder.links(cut, lambda vectors: find(vectors, here, floor, count))
         links, left = _alike(links, cut, unlike, here)
         links = _with_same(links, same)
         pairs = _one_to_one(links, first, second, same) if one_to_one else _closest(links, first, second, top)
@@ -172,28 +172,28 @@ def match(
 
 def _same_texts(first: Distinct, second: Distinct) -> Indices:
     """Return of each text of the first list its place in the second, -1 if it is not there ``(texts,)``."""
-    place = {text: number for number, text in enumerate(second.texts)}
-    return np.array([place.get(text, -1) for text in first.texts], dtype=np.int64)
+    position = {text: number for number, text in enumerate(second.texts)}
+    return np.array([position.get(text, -1) for text in first.texts], dtype=np.int64)
 
 
 def _alike(links: Links, threshold: float, unlike: Unlike, here: int) -> tuple[Links, Indices]:
     """Return the links at the threshold without those of texts that are unlike, and the first texts of the latter."""
     close = np.flatnonzero(links.scores >= threshold)
     apart = unlike(links.first[close], here + links.second[close])
-    kept = close[~apart]
-    alike = replace(links, first=links.first[kept], second=links.second[kept], scores=links.scores[kept])
+    retained = close[~apart]
+    alike = replace(links, first=links.first[retained], second=links.second[retained], scores=links.scores[retained])
     return alike, np.unique(links.first[close[apart]])
 
 
 def _with_same(links: Links, same: Indices) -> Links:
     """Return the links with one of each text to itself in the second list, whose cosine is 1."""
     there = np.flatnonzero(same >= 0)
-    other = same[links.first] != links.second
+    differs = same[links.first] != links.second
     return replace(
         links,
-        first=np.concatenate([there, links.first[other]]),
-        second=np.concatenate([same[there], links.second[other]]),
-        scores=np.concatenate([np.ones(len(there)), links.scores[other]]),
+        first=np.concatenate([there, links.first[differs]]),
+        second=np.concatenate([same[there], links.second[differs]]),
+        scores=np.concatenate([np.ones(len(there)), links.scores[differs]]),
     )
 
 
@@ -202,23 +202,23 @@ def _exact(vectors: Embeddings, here: int, floor: float, count: int) -> Links:
     best = [Best(count) for _ in range(here)]
     for ids, rows in blocks(vectors[:here]):
         nearest(unit_rows(rows), lambda: blocks(vectors[here:]), [best[row] for row in ids], count)
-    first = np.repeat(np.arange(here), [len(one.ids) for one in best])
-    second = np.concatenate([np.zeros(0, dtype=np.int64), *(one.ids for one in best)])
-    scores = np.concatenate([np.zeros(0), *(one.scores for one in best)])
-    kept = scores >= floor
-    return Links(first[kept], second[kept], scores[kept], np.full(len(vectors), -np.inf), floor)
+    first = np.repeat(np.arange(here), [len(row_best.ids) for row_best in best])
+    second = np.concatenate([np.zeros(0, dtype=np.int64), *(row_best.ids for row_best in best)])
+    scores = np.concatenate([np.zeros(0), *(row_best.scores for row_best in best)])
+    above = scores >= floor
+    return Links(first[above], second[above], scores[above], np.full(len(vectors), -np.inf), floor)
 
 
 def _approximate(vectors: Embeddings, here: int, floor: float, count: int) -> Links:
     """Return about the same, by the lists closest to each row; scores are exact, the recall measured."""
     lists = make_lists(vectors[:here], vectors[here:], floor, count)
-    kept = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
+    matches = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
     for near in near_in_lists(lists, floor):
-        for part in parts(near):
-            scores = row_cosines(vectors[part.first], vectors[here + part.second])
+        for block in parts(near):
+            scores = row_cosines(vectors[block.first], vectors[here + block.second])
             close = scores >= floor
-            kept.append((part.first[close], part.second[close], scores[close]))
-    first, second, scores = (np.concatenate(part) for part in zip(*kept, strict=True))
+            matches.append((block.first[close], block.second[close], scores[close]))
+    first, second, scores = (np.concatenate(block) for block in zip(*matches, strict=True))
     order = np.lexsort((second, -scores, first))
     rank = np.arange(len(order)) - np.searchsorted(first[order], first[order])
     best = order[rank < count]
@@ -230,10 +230,10 @@ def _closest(links: Links, first: Distinct, second: Distinct, top: int) -> list[
     """Return for each row of the first list its matches, ``top`` at most, the closest first, then by row."""
     of_text: list[list[Match]] = [[] for _ in first.texts]
     copies = _rows(second)
-    for text, other, score in _at(links, first, second):
-        rows = copies[other][: top - len(of_text[text])].tolist()
+    for text, candidate, score in _at(links, first, second):
+        rows = copies[candidate][: top - len(of_text[text])].tolist()
         of_text[text] += [Match(0, row, score) for row in rows]
-    return [one._replace(row=row) for row, text in enumerate(first.of_row.tolist()) for one in of_text[text]]
+    return [entry._replace(row=row) for row, text in enumerate(first.of_row.tolist()) for entry in of_text[text]]
 
 
 def _one_to_one(links: Links, first: Distinct, second: Distinct, own: Indices) -> list[Match]:
@@ -243,36 +243,40 @@ def _one_to_one(links: Links, first: Distinct, second: Distinct, own: Indices) -
     and each takes the first of the second that is left. Copies of texts wait in queues, since their pairs may be many.
     """
     waiting, free = ([deque(rows.tolist()) for rows in _rows(texts)] for texts in (first, second))
-    found: list[Match] = []
+    matches: list[Match] = []
     for tied in _tied(list(_at(links, first, second)), own.tolist()):
-        others: dict[int, dict[int, float]] = {}
-        for text, other, score in tied:
-            others.setdefault(text, {})[other] = score
-        ready = [(waiting[text][0], text) for text in others if waiting[text]]
+        candidates: dict[int, dict[int, float]] = {}
+        for text, candidate, score in tied:
+            candidates.setdefault(text, {})[candidate] = score
+        ready = [(waiting[text][0], text) for text in candidates if waiting[text]]
         heapify(ready)
         while ready:
             row, text = heappop(ready)
-            left = [other for other in others[text] if free[other]]
+            left = [candidate for candidate in candidates[text] if free[candidate]]
             if left:
-                other = min(left, key=lambda other: free[other][0])
-                found.append(Match(row, free[other].popleft(), others[text][other]))
+                candidate = min(left, key=lambda candidate: free[candidate][0])
+                matches.append(Match(row, free[candidate].popleft(), candidates[text][candidate]))
                 waiting[text].popleft()
                 if waiting[text]:
                     heappush(ready, (waiting[text][0], text))
-    return sorted(found)
+    return sorted(matches)
 
 
 def _at(links: Links, first: Distinct, second: Distinct) -> Iterator[tuple[int, int, float]]:
     """Yield the links of each text together, in the order of :mod:`samesense.inference.search.ties`."""
     order = np.lexsort((links.second, -links.scores, links.first))
     starts = np.flatnonzero(np.diff(links.first[order], prepend=-1))
-    for own in np.split(order, starts[1:]) if len(order) else ():
-        text = int(links.first[own[0]])
-        others, scores = links.second[own], links.scores[own]
-        if len(own) > 1:
-            places = in_order(scores, others, same_as(first.texts[text], [second.texts[other] for other in others]))
-            others, scores = others[places], scores[places]
-        yield from ((text, other, score) for other, score in zip(others.tolist(), scores.tolist(), strict=True))
+    for indices in np.split(order, starts[1:]) if len(order) else ():
+        text = int(links.first[indices[0]])
+        candidates, scores = links.second[indices], links.scores[indices]
+        if len(indices) > 1:
+            ranking = in_order(
+                scores, candidates, same_as(first.texts[text], [second.texts[candidate] for candidate in candidates])
+            )
+            candidates, scores = candidates[ranking], scores[ranking]
+        yield from (
+            (text, candidate, score) for candidate, score in zip(candidates.tolist(), scores.tolist(), strict=True)
+        )
 
 
 def _tied(links: list[tuple[int, int, float]], own: list[int]) -> Iterator[list[tuple[int, int, float]]]:
@@ -280,9 +284,9 @@ def _tied(links: list[tuple[int, int, float]], own: list[int]) -> Iterator[list[
     same = [link for link in links if own[link[0]] == link[1]]
     if same:
         yield same
-    rest = sorted((link for link in links if own[link[0]] != link[1]), key=lambda link: -link[2])
-    numbers = groups(np.array([score for _, _, score in rest])).tolist()
-    for _, tied in groupby(zip(numbers, rest, strict=True), key=lambda one: one[0]):
+    remaining = sorted((link for link in links if own[link[0]] != link[1]), key=lambda link: -link[2])
+    numbers = groups(np.array([score for _, _, score in remaining])).tolist()
+    for _, tied in groupby(zip(numbers, remaining, strict=True), key=lambda numbered: numbered[0]):
         yield [link for _, link in tied]
 
 

@@ -33,16 +33,16 @@ def near_pairs(texts: Sequence[str], encode: Encode, count: int, rng: np.random.
     There are ``count``, or all that there are if they are fewer. ``encode`` is asked for all texts.
     """
     vectors = unit_rows(encode(texts))
-    asked = rng.permutation(len(texts))[: 1 + 2 * count // NEAR]  # two may be the nearest of each other
-    best = [Best(NEAR + 1) for _ in asked]
-    nearest(vectors[asked], lambda: [(np.arange(len(texts)), vectors)], best, NEAR + 1)
-    places = dict.fromkeys(
-        (min(one, other), max(one, other))
-        for one, found in zip(asked.tolist(), best, strict=True)
-        for other in found.ids.tolist()
-        if one != other
+    sample = rng.permutation(len(texts))[: 1 + 2 * count // NEAR]  # two may be the nearest of each other
+    best = [Best(NEAR + 1) for _ in sample]
+    nearest(vectors[sample], lambda: [(np.arange(len(texts)), vectors)], best, NEAR + 1)
+    index_pairs = dict.fromkeys(
+        (min(row, neighbour), max(row, neighbour))
+        for row, closest in zip(sample.tolist(), best, strict=True)
+        for neighbour in closest.ids.tolist()
+        if row != neighbour
     )
-    return _shuffled([(texts[one], texts[other]) for one, other in places], rng)[:count]
+    return _shuffled([(texts[row], texts[neighbour]) for row, neighbour in index_pairs], rng)[:count]
 
 
 def random_pairs(texts: Sequence[str], count: int, rng: np.random.Generator) -> list[Pair]:
@@ -50,8 +50,8 @@ def random_pairs(texts: Sequence[str], count: int, rng: np.random.Generator) -> 
     if len(texts) * (len(texts) - 1) // 2 <= 4 * count:  # of more, enough of the drawn ones differ
         return _shuffled(list(combinations(texts, 2)), rng)[:count]
     drawn = np.sort(rng.integers(len(texts), size=(2 * count + 100, 2)), axis=1).tolist()
-    different = dict.fromkeys((one, other) for one, other in drawn if one != other)
-    return [(texts[one], texts[other]) for one, other in list(different)[:count]]
+    different = dict.fromkeys((left, right) for left, right in drawn if left != right)
+    return [(texts[left], texts[right]) for left, right in list(different)[:count]]
 
 
 def pairs_of(
@@ -65,7 +65,7 @@ def pairs_of(
     if len(different) < 2:
         raise ConfigError(f"Pairs are made of two different texts or more; received {len(different)}.")
     if len(different) > TEXTS:
-        different = [different[place] for place in np.sort(rng.permutation(len(different))[:TEXTS])]
+        different = [different[index] for index in np.sort(rng.permutation(len(different))[:TEXTS])]
     if encode is None:
         return random_pairs(different, most, rng)
     if by == "neighbours":
@@ -97,7 +97,7 @@ def ordered(
         return pairs
     scores = score(pairs)
     first = rng.permutation(len(pairs)) if other is None else np.argsort(-disagreement(scores, other(pairs)))
-    return [pairs[place] for place in in_bands(scores, first, rng)]
+    return [pairs[index] for index in in_bands(scores, first, rng)]
 
 
 def in_bands(scores: Scores, order: Indices, rng: np.random.Generator) -> Indices:
@@ -108,10 +108,10 @@ def in_bands(scores: Scores, order: Indices, rng: np.random.Generator) -> Indice
     edges = np.linspace(scores.min(), scores.max(), BANDS + 1)[1:-1]
     band = np.searchsorted(edges, scores[order], side="right")
     turn = np.empty(len(scores), dtype=np.int64)
-    for one in range(BANDS):
-        turn[band == one] = np.arange(np.count_nonzero(band == one))
-    places: Indices = order[np.lexsort((rng.permutation(BANDS)[band], turn))]
-    return places
+    for number in range(BANDS):
+        turn[band == number] = np.arange(np.count_nonzero(band == number))
+    indices: Indices = order[np.lexsort((rng.permutation(BANDS)[band], turn))]
+    return indices
 
 
 def disagreement(one: Scores, other: Scores) -> Floats:
@@ -125,4 +125,4 @@ def disagreement(one: Scores, other: Scores) -> Floats:
 
 
 def _shuffled(pairs: list[Pair], rng: np.random.Generator) -> list[Pair]:
-    return [pairs[place] for place in rng.permutation(len(pairs))]
+    return [pairs[index] for index in rng.permutation(len(pairs))]

@@ -111,12 +111,12 @@ def named_models(models: ModelLike | Sequence[ModelLike] | Mapping[str, ModelLik
 def _named(model: ModelLike) -> tuple[str, ModelLike]:
     """Return name and place of a model; a place that is there may hold an equals sign."""
     if not isinstance(model, str | Path):
-        opened = load(model)
-        return Path(opened.name).name, opened
+        loaded = load(model)
+        return Path(loaded.name).name, loaded
     text = str(model)
-    name, equals, place = text.partition("=")
+    name, equals, location = text.partition("=")
     path = Path(text).expanduser()
-    return (name, place) if equals and not path.exists() else (path.name or path.resolve().name, text)
+    return (name, location) if equals and not path.exists() else (path.name or path.resolve().name, text)
 
 
 def _opened(model: ModelLike, backend: BackendOption, precision: Precision) -> Model:
@@ -160,11 +160,11 @@ def _open_search(folder: Path, models: Sequence[Model]) -> tuple[_Searched, int]
     """Return a collection and which of the models it was built with."""
     collection = Collection.open(folder)
     collection.search(np.eye(1, collection.about()["dim"]), top=1)  # says now if a file or usearch is missing
-    *others, last = [place for place, model in enumerate(models) if model.embeds] or [0]
-    for place in others:
+    *earlier, last = [index for index, model in enumerate(models) if model.embeds] or [0]
+    for index in earlier:
         with suppress(ModelError):
-            collection.check_model(embedder_of(models[place], models[place].name))
-            return _Searched(collection, models[place].identity), place
+            collection.check_model(embedder_of(models[index], models[index].name))
+            return _Searched(collection, models[index].identity), index
     collection.check_model(embedder_of(models[last], models[last].name))
     return _Searched(collection, models[last].identity), last
 
@@ -180,10 +180,10 @@ def open_calibration(model: str, file: Path | None) -> Calibration | None:
 def read_keys(file: Path | None) -> list[str]:
     """Return the keys of a file, one a line, or the one of the environment; none where neither is given."""
     if file is None:
-        given = os.environ.get(KEY_VARIABLE)
-        if given is not None and not given.strip():
+        value = os.environ.get(KEY_VARIABLE)
+        if value is not None and not value.strip():
             raise ConfigError(f"{KEY_VARIABLE} is set and empty, which would let everyone in. Give a key, or unset it.")
-        return [] if given is None else _checked([given.strip()], KEY_VARIABLE)
+        return [] if value is None else _checked([value.strip()], KEY_VARIABLE)
     try:
         keys = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:

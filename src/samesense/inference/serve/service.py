@@ -230,7 +230,7 @@ class CrossEncoderService(Service[Pair]):
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         self.limits.check_texts(texts, param)
         size_of = dict(zip(texts, await self._count(texts), strict=True))
-        sizes = self._read([size_of[one] + size_of[other] for one, other in pairs], "pair", param, cut)
+        sizes = self._read([size_of[left] + size_of[right] for left, right in pairs], "pair", param, cut)
         scores = await self.batcher.submit(pairs, sizes)
         if scores.ndim != 1 or not np.isfinite(scores).all():
             raise ModelError(f"A cross-encoder must give one finite score a pair; it gave {scores.tolist()[:5]}.")
@@ -256,16 +256,19 @@ class EmbeddingService(Service[Asked]):
         def rows_of(texts: Sequence[str], task: TaskName | None) -> Embeddings:
             as_task: dict[str, Any] = {} if task is None else {"task": task}
             run: Encode = partial(encode, **as_task)
-            found = checked_rows(np.asarray(run(texts)), texts).astype(np.float32)
-            return unit_rows(np.asarray(nonzero_rows(found, texts))) if serving.normalize else found
+            vectors = checked_rows(np.asarray(run(texts)), texts).astype(np.float32)
+            return unit_rows(np.asarray(nonzero_rows(vectors, texts))) if serving.normalize else vectors
 
-        def rows(asked: Sequence[Asked]) -> Embeddings:
-            tasks = list(dict.fromkeys(one.task for one in asked))
+        def rows(items: Sequence[Asked]) -> Embeddings:
+            tasks = list(dict.fromkeys(item.task for item in items))
             if len(tasks) == 1:
-                return rows_of([one.text for one in asked], tasks[0])
-            places = [[place for place, one in enumerate(asked) if one.task == task] for task in tasks]
-            parts = [rows_of([asked[at].text for at in own], task) for own, task in zip(places, tasks, strict=True)]
-            return np.concatenate(parts)[np.argsort(np.concatenate(places))]
+                return rows_of([item.text for item in items], tasks[0])
+            indices_by_task = [[index for index, item in enumerate(items) if item.task == task] for task in tasks]
+            blocks = [
+                rows_of([items[position].text for position in indices], task)
+                for indices, task in zip(indices_by_task, tasks, strict=True)
+            ]
+            return np.concatenate(blocks)[np.argsort(np.concatenate(indices_by_task))]
 
         super().__init__(serving, rows, limits, metrics, on)
         self._search_on = search_on
