@@ -91,7 +91,7 @@ class Drift(Shown):
         if self.threshold is not None:
             old, new = (value if math.isfinite(value) else None for value in self.threshold[:2])
             threshold = {**self.threshold._asdict(), "old": old, "new": new}
-        changed = [one._asdict() for one in self.changed]
+        changed = [change._asdict() for change in self.changed]
         return {"drift": self.drift, **asdict(self), "threshold": threshold, "changed": changed}
 
     def __str__(self) -> str:
@@ -105,8 +105,8 @@ class Drift(Shown):
             old, new, of, value = self.threshold
             kind = "precision" if of == "precision" else "share of neighbours"
             lines.insert(2, f"threshold moved   {old:.4f} -> {new:.4f} at the {kind} {value:.3f}")
-        for one in self.changed:
-            lines += ["", f"{one.text}", f"  {one.overlap:.2f} kept; {one.before!r} -> {one.after!r}"]
+        for change in self.changed:
+            lines += ["", f"{change.text}", f"  {change.overlap:.2f} kept; {change.before!r} -> {change.after!r}"]
         return "\n".join(lines)
 
 
@@ -149,14 +149,17 @@ def drift(
     sample = np.sort(np.random.default_rng(0).choice(len(once), size=min(queries, len(once)), replace=False))
     before, after = (unit_rows(encode_with_bar(model, once, normalize=True)) for model in (old, new))
     theirs, ours = _nearest(before, sample, top), _nearest(after, sample, top)
-    kept = np.array([len(np.intersect1d(a, b)) / top for a, b in zip(theirs, ours, strict=True)])
+    overlaps = np.array([len(np.intersect1d(a, b)) / top for a, b in zip(theirs, ours, strict=True)])
     either = [np.union1d(a, b) for a, b in zip(theirs, ours, strict=True)]
-    first, second = np.repeat(sample, [len(one) for one in either]), np.concatenate(either)
+    first, second = np.repeat(sample, [len(ids) for ids in either]), np.concatenate(either)
     scores = cosines_of(before, first, second), cosines_of(after, first, second)
-    worst = [place for place in np.argsort(kept, kind="stable")[:SHOWN] if kept[place] < 1]
-    changed = (Changed(once[sample[at]], float(kept[at]), once[theirs[at][0]], once[ours[at][0]]) for at in worst)
+    worst = [index for index in np.argsort(overlaps, kind="stable")[:SHOWN] if overlaps[index] < 1]
+    changed = (
+        Changed(once[sample[number]], float(overlaps[number]), once[theirs[number][0]], once[ours[number][0]])
+        for number in worst
+    )
     return Drift(
-        overlap=float(kept.mean()), moved=float(np.abs(scores[1] - scores[0]).mean()),
+        overlap=float(overlaps.mean()), moved=float(np.abs(scores[1] - scores[0]).mean()),
         shift=float((scores[1] - scores[0]).mean()), changed=tuple(changed), texts=len(once), queries=len(sample),
         top=top, threshold=_threshold(old, new, pairs, threshold, scores),
     )  # fmt: skip
@@ -178,7 +181,7 @@ def _nearest(vectors: Embeddings, sample: Indices, top: int) -> list[Indices]:
     """Return for each sampled row its nearest others, the nearest first."""
     best = [Best(top + 1) for _ in sample]
     nearest(vectors[sample], lambda: blocks(vectors), best, top + 1)
-    return [one.ids[one.ids != row][:top] for row, one in zip(sample, best, strict=True)]
+    return [closest.ids[closest.ids != row][:top] for row, closest in zip(sample, best, strict=True)]
 
 
 def _threshold(
@@ -187,12 +190,14 @@ def _threshold(
     if pairs is None:
         if threshold is None:
             return None
-        share = float((scores[0] >= threshold).mean())
-        cut = float(np.quantile(scores[1], 1 - share, method="higher")) if share else float("inf")
-        return Moved(threshold, cut, "share", share)
+        fraction = float((scores[0] >= threshold).mean())
+        limit = float(np.quantile(scores[1], 1 - fraction, method="higher")) if fraction else float("inf")
+        return Moved(threshold, limit, "share", fraction)
     right = np.asarray(pairs.labels, dtype=np.float64)
     before, after = old.scores(pairs.pairs()), new.scores(pairs.pairs())
-    cut = best_threshold(before, right, "f1") if threshold is None else threshold
-    precision = precision_at(before, right, cut) if (before >= cut).any() else 0.0  # of no pair that is called the same
+    limit = best_threshold(before, right, "f1") if threshold is None else threshold
+    precision = (
+        precision_at(before, right, limit) if (before >= limit).any() else 0.0
+    )  # of no pair that is called the same
     moved = threshold_at(after, right, precision=precision) if precision else float("inf")
-    return Moved(cut, moved, "precision", precision)
+    return Moved(limit, moved, "precision", precision)

@@ -89,8 +89,8 @@ class Explanation(Shown):
 
     def table(self, top: int = 10) -> str:
         """Lay it out as plain text, with the ``top`` pairs of words that add most."""
-        how = "by the vectors of tokens" if self.by == "tokens" else "by what it loses without a word"
-        lines = [f"{self.score:.4f}  {how}{f' ({self.why})' if self.why else ''}; the shares sum to {self._sums()}"]
+        method = "by the vectors of tokens" if self.by == "tokens" else "by what it loses without a word"
+        lines = [f"{self.score:.4f}  {method}{f' ({self.why})' if self.why else ''}; the shares sum to {self._sums()}"]
         for title, words in zip(("first text", "second text"), (self.words1, self.words2), strict=True):
             lines += ["", title, *(f"{word.share:+.4f}  {word.text}" for word in words)]
         if self.pairs:
@@ -139,21 +139,21 @@ def marked(model: Model, pairs: Iterable[Pair], *, most_words: int = 0) -> dict[
     A model that tokens do not explain has those pairs that hold at most ``most_words`` words explained by leaving each
     of them out, which costs a score a word; the others are left out.
     """
-    found = {}
+    marks = {}
     for pair in pairs:
         few = sum(len(word_spans(text)) for text in pair) <= most_words
         if all(text.strip() for text in pair):
             with suppress(ModelError):
-                found[pair] = explain(model, *pair, by="auto" if few else "tokens").marked()
-    return found
+                marks[pair] = explain(model, *pair, by="auto" if few else "tokens").marked()
+    return marks
 
 
 def _pieces(text: str, words: Sequence[Word]) -> Marked:
-    pieces, at = [], 0
+    pieces, end = [], 0
     for word in words:
-        pieces += [(text[at : word.start], 0.0), (text[word.start : word.end], word.share)]
-        at = word.end
-    return [(piece, share) for piece, share in [*pieces, (text[at:], 0.0)] if piece]
+        pieces += [(text[end : word.start], 0.0), (text[word.start : word.end], word.share)]
+        end = word.end
+    return [(piece, share) for piece, share in [*pieces, (text[end:], 0.0)] if piece]
 
 
 class _NoTokensError(Exception):
@@ -162,18 +162,18 @@ class _NoTokensError(Exception):
 
 def _by_tokens(model: Model, texts: Pair) -> Explanation:
     if not model.embeds or not model.backend.startswith(("torch", "numpy")):
-        how = f"by {model.backend or 'a function'}" if model.embeds else "from both texts together"
-        raise _NoTokensError(f"it is computed {how}")
+        reason = f"by {model.backend or 'a function'}" if model.embeds else "from both texts together"
+        raise _NoTokensError(f"it is computed {reason}")
     from samesense.encoder.forward.token_parts import token_parts
 
     try:
-        one, other = (token_parts(model.encoder, text) for text in texts)
+        parts1, parts2 = (token_parts(model.encoder, text) for text in texts)
     except ModelError as error:
         raise _NoTokensError(str(error)) from error
-    left, right = one.vectors.astype(np.float64), other.vectors.astype(np.float64)
+    left, right = parts1.vectors.astype(np.float64), parts2.vectors.astype(np.float64)
     shares = left @ right.T / (np.linalg.norm(left.sum(axis=0)) * np.linalg.norm(right.sum(axis=0)))
-    rows, names1 = _grouped(texts[0], one.spans)
-    columns, names2 = _grouped(texts[1], other.spans)
+    rows, names1 = _grouped(texts[0], parts1.spans)
+    columns, names2 = _grouped(texts[1], parts2.spans)
     table = np.zeros((len(names1), len(names2)))
     np.add.at(table, (rows[:, None], columns[None]), shares)
     pairs = [
@@ -191,23 +191,23 @@ def _grouped(text: str, spans: Sequence[tuple[int, int]]) -> tuple[npt.NDArray[n
     """Return for each token the place of its word, and where the words stand; the last may be what the model adds."""
     words = word_spans(text)
     starts = [start for start, _ in words]
-    places = []
+    word_indices = []
     for start, end in spans:
         inside = start + len(text[start:end]) - len(text[start:end].lstrip())  # a token may begin with a space
-        places.append(max(0, bisect_right(starts, inside) - 1) if end > start else len(words))
-    marks = [(len(text), len(text))] if len(words) in places else []
-    return np.array(places, dtype=np.intp), [*words, *marks]
+        word_indices.append(max(0, bisect_right(starts, inside) - 1) if end > start else len(words))
+    marks = [(len(text), len(text))] if len(words) in word_indices else []
+    return np.array(word_indices, dtype=np.intp), [*words, *marks]
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Return where the words and marks of a text stand; all of it, if it has none."""
-    return [found.span() for found in WORD_OR_MARK.finditer(text)] or [(0, len(text))]
+    return [match.span() for match in WORD_OR_MARK.finditer(text)] or [(0, len(text))]
 
 
 def _words(text: str, spans: Sequence[tuple[int, int]], shares: Floats) -> tuple[Word, ...]:
     return tuple(
-        Word(text[start:end] or MARKS, start, end, float(share))
-        for (start, end), share in zip(spans, shares, strict=True)
+        Word(text[start:end] or MARKS, start, end, float(value))
+        for (start, end), value in zip(spans, shares, strict=True)
     )
 
 
@@ -224,8 +224,8 @@ def _by_occlusion(model: Model, texts: Pair, why: str) -> Explanation:
 
 def occluded(texts: Pair) -> list[Pair]:
     """Return the two texts, then the first without each of its words, then the second; none is left empty."""
-    one, other = texts
-    return [texts, *((less, other) for less in _without(one)), *((one, less) for less in _without(other))]
+    text1, text2 = texts
+    return [texts, *((less, text2) for less in _without(text1)), *((text1, less) for less in _without(text2))]
 
 
 def losses(scores: Scores, texts: Pair) -> tuple[Floats, Floats]:

@@ -33,10 +33,10 @@ def expand(sources: Iterable[str]) -> list[str]:
     names: list[str] = []
     for source in sources:
         is_pattern = any(sign in source for sign in "*?[") and not leads_to(source, Path.exists)
-        found = matching(source) if is_pattern else [source]
-        if not found:
+        matches = matching(source) if is_pattern else [source]
+        if not matches:
             raise DataError(f"{source}: no file matches this pattern. Check it; in a shell it stands in quotes.")
-        names += found
+        names += matches
     return names
 
 
@@ -54,27 +54,27 @@ def kept_columns(names: Sequence[str], text: str, keep: str | None, source: str)
         DataError: if there is no such column.
     """
     if keep is None:
-        kept = [name for name in names if name.strip().casefold() == "id" and name != text]
+        columns = [name for name in names if name.strip().casefold() == "id" and name != text]
     elif keep == ALL:
-        kept = [name for name in names if name != text]
+        columns = [name for name in names if name != text]
     else:
-        kept = [_named(names, name.strip(), source) for name in keep.split(",") if name.strip()]
-    taken = [name for name in kept if name in OWN]
+        columns = [_named(names, name.strip(), source) for name in keep.split(",") if name.strip()]
+    taken = [name for name in columns if name in OWN]
     if taken:
         raise ConfigError(
             f"{source}: the output has columns {' and '.join(OWN)} of its own, and `keep` adds {taken[0]!r}. Leave it "
             "out, or rename it."
         )
-    return list(dict.fromkeys(kept))
+    return list(dict.fromkeys(columns))
 
 
 def _named(names: Sequence[str], name: str, source: str) -> str:
-    found = name if name in names else spelled_names(names).get(name.casefold())
-    if found is None:
+    column = name if name in names else spelled_names(names).get(name.casefold())
+    if column is None:
         raise DataError(
             f"{source}: `keep` names {name!r}, which this source does not have. Its columns: {listed(names)}."
         )
-    return found
+    return column
 
 
 def schema_of(rows: Sequence[Row], kept: Sequence[str], source: str) -> pa.Schema:
@@ -153,12 +153,12 @@ def read_with(
     schemas: list[pa.Schema] = []
     for source in sources:
         if is_table(source):
-            found, text = rows_with_texts(source, columns)
-            names = kept_columns(names_in(found), text, keep, source)
-            found = [found[place] for place in usable_rows(found, text, source, drop_bad_rows=drop_bad_rows)]
-            texts += (str(cells[text]) for _, cells in found)
-            rows += ((number, {name: cells.get(name) for name in names}) for number, cells in found)
-            schemas.append(schema_of(found, names, source))
+            records, text = rows_with_texts(source, columns)
+            names = kept_columns(names_in(records), text, keep, source)
+            records = [records[index] for index in usable_rows(records, text, source, drop_bad_rows=drop_bad_rows)]
+            texts += (str(cells[text]) for _, cells in records)
+            rows += ((number, {name: cells.get(name) for name in names}) for number, cells in records)
+            schemas.append(schema_of(records, names, source))
         else:
             refuse_columns(source, columns, keep)
             texts += read_usable(source, drop_bad_rows=drop_bad_rows).texts

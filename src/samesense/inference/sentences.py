@@ -76,19 +76,19 @@ def match_sentences(model: Model, pairs: Sequence[Pair]) -> list[SentenceMatches
         DataError: if a document is empty.
         MissingExtraError: if nupunkt is absent, which splits English.
     """
-    parts = [(_sentences(one), _sentences(other)) for one, other in pairs]
-    scores = model.scores([(a, b) for first, second in parts for a in first for b in second])
-    found, start = [], 0
-    for first, second in parts:
+    split_pairs = [(_sentences(left), _sentences(right)) for left, right in pairs]
+    scores = model.scores([(a, b) for first, second in split_pairs for a in first for b in second])
+    matches, start = [], 0
+    for first, second in split_pairs:
         count = len(first) * len(second)
-        found.append(_matches(first, second, scores[start : start + count].reshape(len(first), len(second))))
+        matches.append(_matches(first, second, scores[start : start + count].reshape(len(first), len(second))))
         start += count
-    return found
+    return matches
 
 
 def sentence_scores(model: Model, pairs: Sequence[Pair]) -> Scores:
     """Return the score of each pair of documents, ``(pairs,)``; see :func:`match_sentences`."""
-    return np.array([found.score for found in match_sentences(model, pairs)], dtype=np.float64)
+    return np.array([match.score for match in match_sentences(model, pairs)], dtype=np.float64)
 
 
 def check_scale(*, calibrated: bool) -> None:
@@ -98,10 +98,10 @@ def check_scale(*, calibrated: bool) -> None:
 
 
 def _sentences(text: str) -> list[str]:
-    found = [sentence for paragraph in split_paragraphs(text) for sentence in split_sentences(paragraph)]
-    if not found:
+    sentences = [sentence for paragraph in split_paragraphs(text) for sentence in split_sentences(paragraph)]
+    if not sentences:
         raise DataError("Documents are compared by their sentences, and one is empty. Give two texts.")
-    return found
+    return sentences
 
 
 def _matches(first: list[str], second: list[str], scores: Scores) -> SentenceMatches:
@@ -114,5 +114,5 @@ def _matches(first: list[str], second: list[str], scores: Scores) -> SentenceMat
 
 def _best(text: str, others: list[str], scores: Scores) -> Match:
     """Return the sentence that is most like one, of equal ones the same sentence."""
-    place = int(in_order(scores, np.arange(len(others)), same_as(text, others))[0])
-    return Match(text, others[place], float(scores[place]))
+    index = int(in_order(scores, np.arange(len(others)), same_as(text, others))[0])
+    return Match(text, others[index], float(scores[index]))

@@ -63,19 +63,19 @@ def read_usable(source: str, columns: str | None = None, *, drop_bad_rows: bool 
     """Return the texts of a source as :func:`read_texts` reads it; ``drop_bad_rows`` leaves out rows without one."""
     if is_table(source):
         rows, column = rows_with_texts(source, columns)
-        places = usable_rows(rows, column, source, drop_bad_rows=drop_bad_rows)
-        return Usable([str(rows[place][1][column]) for place in places], places, len(rows), names_in(rows))
+        indices = usable_rows(rows, column, source, drop_bad_rows=drop_bad_rows)
+        return Usable([str(rows[index][1][column]) for index in indices], indices, len(rows), names_in(rows))
     refuse_columns(source, columns)
     lines = [line.rstrip(LINE_END) for line in checked_lines(source, drop_bad_rows=drop_bad_rows)]
-    places = [place for place, line in enumerate(lines) if line.strip()]
-    say_left_out(_called(source), [place + 1 for place, line in enumerate(lines) if not line.strip()], len(lines))
-    return Usable([lines[place] for place in places], places, len(lines), ["text"])
+    indices = [index for index, line in enumerate(lines) if line.strip()]
+    say_left_out(_called(source), [index + 1 for index, line in enumerate(lines) if not line.strip()], len(lines))
+    return Usable([lines[index] for index in indices], indices, len(lines), ["text"])
 
 
 def is_table(source: str) -> bool:
     """Return whether a source has columns, and is no text file or standard input."""
-    named = ":" in source and not is_url(source) and not leads_to(source, Path.is_file)
-    return source != "-" and (bool(split_suffix(source)[0]) or leads_to(source, Path.is_dir) or named)
+    has_column = ":" in source and not is_url(source) and not leads_to(source, Path.is_file)
+    return source != "-" and (bool(split_suffix(source)[0]) or leads_to(source, Path.is_dir) or has_column)
 
 
 def refuse_columns(source: str, columns: str | None, keep: str | None = None) -> None:
@@ -145,10 +145,10 @@ def encode_with_bar(
 
 def _blocks(texts: int, queries: int | None) -> Iterator[tuple[int, int, TaskName | None]]:
     """Yield the bounds of blocks of texts, each of queries or documents, if they are told apart."""
-    parts: list[tuple[int, int, TaskName | None]] = [(0, texts, None)]
+    sections: list[tuple[int, int, TaskName | None]] = [(0, texts, None)]
     if queries is not None:
-        parts = [(0, queries, "query"), (queries, texts, "document")]
-    for first, last, task in parts:
+        sections = [(0, queries, "query"), (queries, texts, "document")]
+    for first, last, task in sections:
         for start in range(first, last, BLOCK_TEXTS):
             yield start, min(last, start + BLOCK_TEXTS), task
 
@@ -187,8 +187,8 @@ def write_unit_vectors(
         for start, end, task in _blocks(len(texts), queries):
             block, run = list(texts[start:end]), partial(encode, task=task)
             whole = len(block) == BLOCK_TEXTS
-            known = None if task == "query" else unfinished  # whose vectors go by the text alone
-            unit = run(block) if known is None else known.rows(block, run, keep=whole)
+            cached = None if task == "query" else unfinished  # whose vectors go by the text alone
+            unit = run(block) if cached is None else cached.rows(block, run, keep=whole)
             stream.write(unit.tobytes())
             dim = unit.shape[1]
             bar.update(start + len(block) - bar.n)  # those that were not encoded

@@ -106,38 +106,40 @@ def _of_values(where: Mapping[str, Any] | None) -> Condition:
     items = (where or {}).items()
     if len(items) > MOST_COMPARISONS:
         raise _wrong(excerpt(where), f"it has {len(items)} names, and may have at most {MOST_COMPARISONS}")
-    parts = [_equal(name, _alternatives(value)) for name, value in items]
-    return _checked(_joined(parts, " AND "), excerpt(where)) if parts else Condition()
+    comparisons = [_equal(name, _alternatives(value)) for name, value in items]
+    return _checked(_joined(comparisons, " AND "), excerpt(where)) if comparisons else Condition()
 
 
 def among(ids: Sequence[int], column: Literal["id", "position"] = "id") -> Condition:
     """Return the condition that a text has one of these ids, or positions."""
     try:
-        numbers = [index(one) for one in ids]  # of any library
+        numbers = [index(number) for number in ids]  # of any library
     except TypeError as error:
         raise ConfigError(f"An id is a whole number; received {shortened(error)}.") from error
     return Condition(f"{column} IN (SELECT value FROM json_each(?))", (json.dumps(numbers),))
 
 
 def _parsed(text: str) -> Condition:
-    parts, place, comparisons = [], 0, 0
-    while found := _PART.match(text, place):
-        parts.append(Condition(found["joint"].upper()) if found["joint"] else _comparison(found))
-        place = found.end()
-        comparisons += not found["joint"]
+    conditions, position, comparisons = [], 0, 0
+    while match := _PART.match(text, position):
+        conditions.append(Condition(match["joint"].upper()) if match["joint"] else _comparison(match))
+        position = match.end()
+        comparisons += not match["joint"]
         if comparisons > MOST_COMPARISONS:
             raise _wrong(text, f"it may have at most {MOST_COMPARISONS} comparisons")
-        if len(parts) > MOST_WORDS:
+        if len(conditions) > MOST_WORDS:
             raise _wrong(text, f"it is too long: it may have {MOST_WORDS} comparisons, words and parentheses")
-    if place < len(text) or not parts:
-        raise _wrong(text, f"it cannot be read from {text[place : place + 20]!r} on")
-    shape = " ".join("TRUE" if one.names else one.sql for one in parts)  # no name, no value: AND, OR, NOT, (, )
+    if position < len(text) or not conditions:
+        raise _wrong(text, f"it cannot be read from {text[position : position + 20]!r} on")
+    shape = " ".join(
+        "TRUE" if clause.names else clause.sql for clause in conditions
+    )  # no name, no value: AND, OR, NOT, (, )
     try:
         with closing(sqlite3.connect(":memory:")) as parser:
             parser.execute(f"SELECT CASE WHEN {shape} THEN 1 END")
     except sqlite3.Error as error:
         raise _wrong(text, "its comparisons, AND, OR, NOT and parentheses do not fit together") from error
-    return _checked(_joined(parts, " "), text)
+    return _checked(_joined(conditions, " "), text)
 
 
 def _checked(whole: Condition, text: str) -> Condition:

@@ -82,10 +82,10 @@ class ReadingReport:
 
     def log(self) -> None:
         """Say how many files were read, and name those that were not."""
-        parts = [f"{self.files:,} files read"]
-        parts += [f"{self.unchanged:,} unchanged"] if self.unchanged else []
-        parts += [f"{self.removed:,} removed"] if self.removed else []
-        logger.info(f"documents: {', '.join(parts)}")
+        figures = [f"{self.files:,} files read"]
+        figures += [f"{self.unchanged:,} unchanged"] if self.unchanged else []
+        figures += [f"{self.removed:,} removed"] if self.removed else []
+        logger.info(f"documents: {', '.join(figures)}")
         if self.skipped:
             total = self.files + len(self.skipped)
             names = listed(list(self.skipped), SHOWN)

@@ -143,15 +143,16 @@ class Reader:
         """
         store.check_names(self.db, chosen)
         best = [Best(top + SPARE) for _ in queries]
-        wanted = chosen
+        requested = chosen
         if self.graph is not None and not exact and not chosen.names:
             self._offer(self.graph, queries, best, top + SPARE)
             chosen = Condition("position >= ?", (self.about.graph_rows,))
         ids, positions = self._places(chosen)
         nearest(queries, lambda: store.blocks(ids, positions, self.vectors), best, top + SPARE)
-        asked = [None] * len(best) if texts is None else texts
+        query_texts = [None] * len(best) if texts is None else texts
         return [
-            self._in_order(one, query, text, top, wanted) for one, query, text in zip(best, queries, asked, strict=True)
+            self._in_order(closest, query, text, top, requested)
+            for closest, query, text in zip(best, queries, query_texts, strict=True)
         ]
 
     def _in_order(self, best: Best, query: Embeddings, text: str | None, top: int, chosen: Condition) -> Hits:
@@ -159,9 +160,9 @@ class Reader:
         ids, scores = best.ids, best.scores
         same, positions = self._same(text, top, chosen)
         if len(same):
-            others = ~np.isin(ids, same)
-            own = row_cosines(query[None], self.vectors[positions])
-            ids, scores = np.concatenate([same, ids[others]]), np.concatenate([own, scores[others]])
+            different = ~np.isin(ids, same)
+            same_scores = row_cosines(query[None], self.vectors[positions])
+            ids, scores = np.concatenate([same, ids[different]]), np.concatenate([same_scores, scores[different]])
         noise = noise_of(f"{self.about.precision} {self.about.dtype}")
         order = in_order(scores, ids, np.isin(ids, same), noise)[:top]
         return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
@@ -172,8 +173,8 @@ class Reader:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         begins = f"substr(text, 1, {store.BEGINNING}) = substr(?, 1, {store.BEGINNING})"
         query = f"SELECT id, position FROM text WHERE {begins} AND text = ? AND ({chosen.sql}) ORDER BY id LIMIT ?"
-        found = self.db.execute(query, (text, text, *chosen.values, most)).fetchall()
-        ids, positions = np.array(found, dtype=np.int64).reshape(-1, 2).T
+        records = self.db.execute(query, (text, text, *chosen.values, most)).fetchall()
+        ids, positions = np.array(records, dtype=np.int64).reshape(-1, 2).T
         return ids, positions
 
     def by_words(self, text: str, top: int, chosen: Condition) -> Hits:
@@ -188,8 +189,8 @@ class Reader:
     def rows(self, ids: list[int]) -> dict[int, tuple[str, str]]:
         """Return text and metadata, as JSON, of the ids that are there."""
         chosen = among(ids)
-        found = self.db.execute(f"SELECT id, text, metadata FROM text WHERE {chosen.sql}", chosen.values)
-        return {number: (text, metadata) for number, text, metadata in found}
+        records = self.db.execute(f"SELECT id, text, metadata FROM text WHERE {chosen.sql}", chosen.values)
+        return {number: (text, metadata) for number, text, metadata in records}
 
     def count(self) -> int:
         """Return the number of texts."""
@@ -198,8 +199,8 @@ class Reader:
     def batches(self, size: int) -> Iterator[tuple[list[tuple[int, str, str]], npt.NDArray[np.floating]]]:
         """Yield id, text and metadata, as JSON, of all texts in the order they were added, with their vectors."""
         with store.saying(self.folder):
-            found = self.db.execute("SELECT id, text, metadata, position FROM text ORDER BY position")
-            while rows := found.fetchmany(size):
+            cursor = self.db.execute("SELECT id, text, metadata, position FROM text ORDER BY position")
+            while rows := cursor.fetchmany(size):
                 yield [row[:3] for row in rows], self.vectors[[row[3] for row in rows]]
 
     def kinds(self) -> Iterator[tuple[str, str]]:
@@ -219,16 +220,16 @@ class Reader:
         """Let the rows that the approximate index finds compete, by their exact scores."""
         covered = self.about.graph_rows
         (live,) = self.db.execute("SELECT count(*) FROM text WHERE position < ?", (covered,)).fetchone()
-        wanted = min(count + 10, covered)
-        for query, one, found in zip(queries, best, graph.search(queries, wanted), strict=True):
-            ids, positions = store.places(self.db, among(found.tolist(), "position"), covered)
-            looked = wanted
+        requested = min(count + 10, covered)
+        for query, closest, near_positions in zip(queries, best, graph.search(queries, requested), strict=True):
+            ids, positions = store.places(self.db, among(near_positions.tolist(), "position"), covered)
+            looked = requested
             while len(ids) < min(count, live) and looked < covered:  # many that were found are deleted
                 looked = min(4 * looked, covered)
                 ids, positions = store.places(
                     self.db, among(graph.search(query[None], looked)[0].tolist(), "position"), covered
                 )
-            one.offer(ids, row_cosines(query[None], self.vectors[positions]))
+            closest.offer(ids, row_cosines(query[None], self.vectors[positions]))
 
 
 def fused(lists: Iterable[Hits]) -> Hits:

@@ -248,9 +248,9 @@ def make_place(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"A collection is a folder; {folder} is a file. Give another place.")
     with saying(folder):
-        others = sorted(one.name for one in folder.iterdir()) if folder.exists() else []
-        if others and (DATABASE not in others or path.is_symlink() or not path.is_file()):
-            raise OutputError(f"{folder} is not empty: it holds {', '.join(others[:5])}. Give a folder of its own.")
+        entries = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
+        if entries and (DATABASE not in entries or path.is_symlink() or not path.is_file()):
+            raise OutputError(f"{folder} is not empty: it holds {', '.join(entries[:5])}. Give a folder of its own.")
         folder.mkdir(parents=True, exist_ok=True)
         path.touch()
         with closing(connect(folder, write=True)) as db:
@@ -291,17 +291,17 @@ def places(db: sqlite3.Connection, chosen: Condition, rows: int) -> tuple[Indice
         least, most, texts = db.execute("SELECT min(id - position), max(id - position), count(*) FROM text").fetchone()
         if texts == rows > 0 and least == most:
             return np.arange(rows) + least, np.arange(rows)
-    found = db.execute(f"SELECT id, position FROM text WHERE {chosen.sql} ORDER BY position", chosen.values)
-    ids, positions = np.fromiter(chain.from_iterable(found), dtype=np.int64).reshape(-1, 2).T.copy()
+    cursor = db.execute(f"SELECT id, position FROM text WHERE {chosen.sql} ORDER BY position", chosen.values)
+    ids, positions = np.fromiter(chain.from_iterable(cursor), dtype=np.int64).reshape(-1, 2).T.copy()
     return ids, positions
 
 
 def blocks(ids: Indices, positions: Indices, vectors: npt.NDArray[np.floating]) -> Iterator[Block]:
     """Yield ids and vectors of the rows at ``positions``, ascending, at most ``BLOCK_ROWS`` at a time."""
     for start in range(0, len(ids), BLOCK_ROWS):
-        part = positions[start : start + BLOCK_ROWS]
-        whole = part[-1] - part[0] == len(part) - 1
-        rows = vectors[part[0] : part[-1] + 1] if whole else vectors.take(part, axis=0)  # half as fast by subscript
+        block = positions[start : start + BLOCK_ROWS]
+        whole = block[-1] - block[0] == len(block) - 1
+        rows = vectors[block[0] : block[-1] + 1] if whole else vectors.take(block, axis=0)  # half as fast by subscript
         yield ids[start : start + BLOCK_ROWS], rows
 
 
@@ -318,7 +318,7 @@ def check_names(db: sqlite3.Connection, chosen: Condition) -> None:
     """Raise DataError, naming those there are, for names of metadata that no text has."""
     for name in dict.fromkeys(chosen.names):
         if db.execute("SELECT 1 FROM field WHERE name = ? LIMIT 1", (name,)).fetchone() is None:
-            known = [row[0] for row in db.execute(_FIRST_NAMES, (SHOWN_NAMES + 1,))]
-            names = ", ".join(known[:SHOWN_NAMES]) or "none at all"
-            others = " and others" if len(known) > SHOWN_NAMES else ""
-            raise DataError(f"No text has metadata named {excerpt(name)}. There are: {names}{others}.")
+            first_names = [row[0] for row in db.execute(_FIRST_NAMES, (SHOWN_NAMES + 1,))]
+            names = ", ".join(first_names[:SHOWN_NAMES]) or "none at all"
+            suffix = " and others" if len(first_names) > SHOWN_NAMES else ""
+            raise DataError(f"No text has metadata named {excerpt(name)}. There are: {names}{suffix}.")

@@ -77,10 +77,12 @@ class Distinct:
 
 def distinct(texts: Sequence[str]) -> Distinct:
     """Return the texts of rows, each once."""
-    place: dict[str, int] = {}
-    of_row = np.fromiter((place.setdefault(text, len(place)) for text in texts), dtype=np.int64, count=len(texts))
+    number_of: dict[str, int] = {}
+    of_row = np.fromiter(
+        (number_of.setdefault(text, len(number_of)) for text in texts), dtype=np.int64, count=len(texts)
+    )
     _, first_row, copies = np.unique(of_row, return_index=True, return_counts=True)
-    return Distinct(list(place), of_row, first_row, copies)
+    return Distinct(list(number_of), of_row, first_row, copies)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -124,10 +126,11 @@ class Deduplicated(ShownRows):
         """Groups of two rows or more, the largest first, of equal ones that with the lowest row."""
         order = np.argsort(self.kept_by, kind="stable")
         cuts = np.flatnonzero(np.diff(self.kept_by[order])) + 1
-        found = [rows for rows in np.split(order, cuts) if len(rows) > 1]
-        found.sort(key=lambda rows: (-len(rows), int(rows[0])))
+        row_groups = [rows for rows in np.split(order, cuts) if len(rows) > 1]
+        row_groups.sort(key=lambda rows: (-len(rows), int(rows[0])))
         return [
-            Group(int(self.kept_by[rows[0]]), tuple(rows.tolist()), float(self.scores[rows].min())) for rows in found
+            Group(int(self.kept_by[rows[0]]), tuple(rows.tolist()), float(self.scores[rows].min()))
+            for rows in row_groups
         ]
 
     def at(self, threshold: float) -> Deduplicated:
@@ -137,11 +140,11 @@ class Deduplicated(ShownRows):
 
     def __str__(self) -> str:
         """Return how many are kept."""
-        rows, kept = len(self.kept_by), len(self.kept)
-        found = share_found(self.recall, self.sampled, "pairs")
-        said = f"{kept} of {rows} texts kept, {rows - kept} removed at a cosine of {self.threshold:.4g} or more{found}"
+        rows, count = len(self.kept_by), len(self.kept)
+        tail = share_found(self.recall, self.sampled, "pairs")
+        text = f"{count} of {rows} texts kept, {rows - count} removed at a cosine of {self.threshold:.4g} or more{tail}"
         left = len(self.unmerged)
-        return f"{said}; {left} of those kept differ from others in what the model did not read" if left else said
+        return f"{text}; {left} of those kept differ from others in what the model did not read" if left else text
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the rows that are removed, each with the row that is kept in its stead, and their cosine."""
@@ -149,11 +152,11 @@ class Deduplicated(ShownRows):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain JSON types."""
-        rows, kept = len(self.kept_by), len(self.kept)
-        known = self.recall is not None and self.sampled > 0
+        rows, count = len(self.kept_by), len(self.kept)
+        measured = self.recall is not None and self.sampled > 0
         return {
-            "texts": rows, "kept": kept, "removed": rows - kept, "unmerged": len(self.unmerged),
-            "threshold": self.threshold, "recall": self.recall if known else None, "sampled": self.sampled,
+            "texts": rows, "kept": count, "removed": rows - count, "unmerged": len(self.unmerged),
+            "threshold": self.threshold, "recall": self.recall if measured else None, "sampled": self.sampled,
         }  # fmt: skip
 
 
@@ -200,24 +203,24 @@ def dedup(
     check_threshold(threshold)
     once = distinct(texts)
     approximate = approximately(search, len(once.texts))
-    made = open_work(work, f"dedup, {'approximate' if approximate else 'exact'}", model, once.texts, chunk)
+    work_folder = open_work(work, f"dedup, {'approximate' if approximate else 'exact'}", model, once.texts, chunk)
     unlike = Unlike(once.texts, model.reading, in_windows=chunk is not None)
 
     def at(cut: float) -> Deduplicated:
         floor = cut if work is None else max(-1.0, cut - ROOM)
         find = approximate_links if approximate else exact_links
-        links = made.links(cut, lambda vectors: find(vectors, floor))
+        links = work_folder.links(cut, lambda vectors: find(vectors, floor))
         same = links.scores >= cut
         same[same] = ~unlike(links.first[same], links.second[same])
         left = (links.scores >= cut) & ~same
         apart = np.unique(np.concatenate([links.first[left], links.second[left]]))
         links = replace(links, first=links.first[same], second=links.second[same], scores=links.scores[same])
         order = _order(once, links, cut, keep)
-        kept = (linked if by == "linked" else represented)(made.vectors, links, cut, order, unlike)
+        retained = (linked if by == "linked" else represented)(work_folder.vectors, links, cut, order, unlike)
         return Deduplicated(
-            threshold=cut, kept_by=once.first_row[kept.kept_by][once.of_row], scores=kept.scores[once.of_row],
+            threshold=cut, kept_by=once.first_row[retained.kept_by][once.of_row], scores=retained.scores[once.of_row],
             recall=links.recall, sampled=links.sampled, anew=at,
-            unmerged=once.first_row[apart[kept.kept_by[apart] == apart]],
+            unmerged=once.first_row[apart[retained.kept_by[apart] == apart]],
         )  # fmt: skip
 
     return at(threshold)

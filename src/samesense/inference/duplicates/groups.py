@@ -41,18 +41,18 @@ def represented(vectors: Embeddings, links: Links, threshold: float, order: Indi
     """
     kept_by = np.full(len(order), -1, dtype=np.int64)
     scores = np.ones(len(order))
-    starts, others, near = _lists(links, threshold, len(order))
+    starts, neighbours, near = _lists(links, threshold, len(order))
     crowd = _Crowd(vectors, threshold, differ)
     alone = np.diff(starts) == 0
     alone &= links.beyond < threshold
     kept_by[alone] = np.flatnonzero(alone)
     for row in order[~alone[order]].tolist():
-        listed = others[starts[row] : starts[row + 1]]
+        listed = neighbours[starts[row] : starts[row + 1]]
         close = np.flatnonzero(kept_by[listed] == listed)
         if len(close):
-            places = starts[row] + close
-            best = places[best_of(near[places], others[places])]
-            kept_by[row], scores[row] = others[best], near[best]
+            candidates = starts[row] + close
+            best = candidates[best_of(near[candidates], neighbours[candidates])]
+            kept_by[row], scores[row] = neighbours[best], near[best]
         else:
             kept_by[row], scores[row] = row, 1.0
             if links.beyond[row] >= threshold:
@@ -70,11 +70,11 @@ class _Crowd:
 
     def closest(self, row: int) -> tuple[int, float]:
         """Return the closest of them and its cosine if it reaches the threshold; else take the row in."""
-        own = self._vectors[row : row + 1]
-        unit, count = unit_rows(own, row)[0], len(self._rows)
+        row_vector = self._vectors[row : row + 1]
+        unit, count = unit_rows(row_vector, row)[0], len(self._rows)
         close = np.flatnonzero(self._held[:count] @ unit >= self._threshold - margin(len(unit)))
         rows = np.array(self._rows, dtype=np.int64)[close]
-        exact = row_cosines(own, self._vectors[rows]) if len(rows) else np.zeros(0)
+        exact = row_cosines(row_vector, self._vectors[rows]) if len(rows) else np.zeros(0)
         rows, exact = rows[exact >= self._threshold], exact[exact >= self._threshold]
         same = ~self._differ(np.full(len(rows), row), rows)
         if same.any():
@@ -89,12 +89,12 @@ class _Crowd:
 
 def _lists(links: Links, threshold: float, rows: int) -> tuple[Indices, Indices, Scores]:
     """Return the links at a threshold by row: those of row i are from ``starts[i]`` to ``starts[i + 1]``."""
-    kept = links.scores >= threshold
-    first, second, scores = links.first[kept], links.second[kept], links.scores[kept]
-    ends, others = np.concatenate([first, second]), np.concatenate([second, first])
-    order = np.lexsort((others, ends))
+    above = links.scores >= threshold
+    first, second, scores = links.first[above], links.second[above], links.scores[above]
+    ends, neighbours = np.concatenate([first, second]), np.concatenate([second, first])
+    order = np.lexsort((neighbours, ends))
     starts = np.searchsorted(ends[order], np.arange(rows + 1))
-    return starts, others[order], np.concatenate([scores, scores])[order]
+    return starts, neighbours[order], np.concatenate([scores, scores])[order]
 
 
 def linked(vectors: Embeddings, links: Links, threshold: float, order: Indices, differ: Differ) -> Kept:
@@ -128,9 +128,9 @@ def _linked(labels: Indices, vectors: Embeddings, near: Near, threshold: float) 
     labels = _joined(labels, near.first[sure], near.second[sure])
     doubtful = near.take(~sure)
     doubtful = doubtful.take(labels[doubtful.first] != labels[doubtful.second])
-    for part in parts(doubtful):
-        close = pair_cosines(vectors, part) >= threshold
-        labels = _joined(labels, part.first[close], part.second[close])
+    for block in parts(doubtful):
+        close = pair_cosines(vectors, block) >= threshold
+        labels = _joined(labels, block.first[close], block.second[close])
     return labels
 
 
@@ -142,9 +142,9 @@ def _joined(labels: Indices, first: Indices, second: Indices) -> Indices:
     from scipy.sparse.csgraph import connected_components
 
     ends = np.stack([labels[first], labels[second]])
-    names, places = np.unique(ends, return_inverse=True)
-    one, other = places.reshape(ends.shape)
-    graph = coo_array((np.ones(len(one), dtype=np.int8), (one, other)), shape=(len(names), len(names)))
+    names, inverse = np.unique(ends, return_inverse=True)
+    left, right = inverse.reshape(ends.shape)
+    graph = coo_array((np.ones(len(left), dtype=np.int8), (left, right)), shape=(len(names), len(names)))
     count, component = connected_components(graph, directed=False)
     lowest = np.full(count, len(labels), dtype=np.int64)
     np.minimum.at(lowest, component, names)

@@ -104,27 +104,27 @@ def choose(source: str, openers: Mapping[Backend, Callable[[], Encode]], texts: 
     A choice is remembered for the model's files. The first of ``openers`` is taken where nothing is known or measured,
     and without ``texts``, so that nothing depends on earlier runs.
     """
-    found = list(openers)
-    if texts is None or len(found) == 1:
-        return Choice(found[0], "the only one that fits" if len(found) == 1 else "by default")
-    key = choice_key(source, [*found])
-    known = recall(key)
-    for backend in found:
-        if backend == known:
+    backends = list(openers)
+    if texts is None or len(backends) == 1:
+        return Choice(backends[0], "the only one that fits" if len(backends) == 1 else "by default")
+    key = choice_key(source, [*backends])
+    remembered = recall(key)
+    for backend in backends:
+        if backend == remembered:
             return Choice(backend, "measured on this machine before")
     distinct = list(dict.fromkeys(texts))
     if len(distinct) < MEASURE_FROM:
-        return Choice(found[0], f"too few texts to measure: {len(distinct)} of {MEASURE_FROM}")
+        return Choice(backends[0], f"too few texts to measure: {len(distinct)} of {MEASURE_FROM}")
     speeds = measure({backend: opener() for backend, opener in openers.items()}, distinct)
     backend = fastest(speeds)
-    shown = ", ".join(f"{name} {speed:.0f}" for name, speed in speeds.items())
+    figures = ", ".join(f"{name} {speed:.0f}" for name, speed in speeds.items())
     store_choice(key, backend, {name: round(speed, 1) for name, speed in speeds.items()})
-    return Choice(backend, f"measured, texts a second: {shown}")
+    return Choice(backend, f"measured, texts a second: {figures}")
 
 
 def measure(encoders: Mapping[Backend, Encode], texts: Sequence[str]) -> dict[Backend, float]:
     """Return texts a second of each backend over a sample spread over ``texts``: best of some rounds, in turns."""
-    sample = [texts[at] for at in spread_over(len(texts), SAMPLE)]
+    sample = [texts[index] for index in spread_over(len(texts), SAMPLE)]
     best = dict.fromkeys(encoders, float("inf"))
     for attempt in range(ROUNDS + 1):
         for backend, encode in encoders.items():
@@ -142,12 +142,12 @@ def fastest(speeds: Mapping[Backend, float]) -> Backend:
 
 def choice_key(source: str, backends: list[str]) -> str:
     """Return what a choice depends on: the model's files, what was to choose from, the processor, the libraries."""
-    known = installed_versions(("torch", "onnxruntime"))
+    versions = installed_versions(("torch", "onnxruntime"))
     facts = {
         "model": _files(Path(source).expanduser()) or source,
         "backends": sorted(backends),
         "machine": [platform.machine(), _processor(), cores(), os.environ.get("OMP_NUM_THREADS")],
-        "libraries": [known.get(package) for package in ("torch", "onnxruntime")],
+        "libraries": [versions.get(package) for package in ("torch", "onnxruntime")],
     }
     return json_hash(facts)
 

@@ -145,9 +145,11 @@ def open_origin(place: str, *, precision: Precision = "auto", device: str | None
     from samesense.context.origin.origin import origin_content
 
     folder = Path(place).expanduser()
-    made = origin_content(folder).get("precision")
-    if precision not in ("auto", made):
-        logger.warning(f"origin:{place} scores in {made}, in which it was made; `precision` {precision} has no effect.")
+    origin_precision = origin_content(folder).get("precision")
+    if precision not in ("auto", origin_precision):
+        logger.warning(
+            f"origin:{place} scores in {origin_precision}, in which it was made; `precision` {precision} has no effect."
+        )
     return load.open_origin(folder, device=device or _device())
 
 
@@ -158,8 +160,10 @@ def open_continuations(name: str, *, precision: Precision = "auto", device: str 
     from samesense.context.origin.sampled import ContinuationScore
     from samesense.encoder.forward.precision import inference_precision
 
-    place = device or _device()
-    return ContinuationScore.open(name, precision=inference_precision(precision, torch.device(place)), device=place)
+    device_name = device or _device()
+    return ContinuationScore.open(
+        name, precision=inference_precision(precision, torch.device(device_name)), device=device_name
+    )
 
 
 def _device() -> str:
@@ -243,8 +247,8 @@ def _imported(name: str, kind: str) -> Any:
 
 def _content(place: Path) -> str:
     """Return the SHA-256 of a file, with the texts that belong to an array, or of the files of a folder."""
-    found = sorted(place.iterdir()) if place.is_dir() else [place]
+    paths = sorted(place.iterdir()) if place.is_dir() else [place]
     if place.suffix == ".npy":
-        found.append(place.with_suffix(".txt"))
-    files = [path for path in found if path.is_file()]
-    return content_hash(part for path in files for part in (f"{path.name} {path.stat().st_size} ".encode(), path))
+        paths.append(place.with_suffix(".txt"))
+    files = [path for path in paths if path.is_file()]
+    return content_hash(piece for path in files for piece in (f"{path.name} {path.stat().st_size} ".encode(), path))

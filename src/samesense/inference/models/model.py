@@ -98,16 +98,16 @@ class Model:
 
     def __repr__(self) -> str:
         """Return what it is, by which name, and how much it reads and gives."""
-        parts = {"name": repr(self.name), **self._description()}
-        return f"Model({', '.join(f'{key}={value}' for key, value in parts.items())})"
+        fields = {"name": repr(self.name), **self._description()}
+        return f"Model({', '.join(f'{key}={value}' for key, value in fields.items())})"
 
     def _description(self) -> dict[str, Any]:
         if isinstance(self._encoder, TokenEncoder):
-            known = self._encoder.description
+            description = self._encoder.description
             return {
                 "kind": "bi-encoder" if self.onnx is None else "exported",
-                "dimensions": known.dim,
-                "max_seq_length": known.max_tokens,
+                "dimensions": description.dim,
+                "max_seq_length": description.max_tokens,
                 "device": "cpu",
                 "backend": self.backend,
             }
@@ -126,9 +126,9 @@ class Model:
 
     def __copy__(self) -> Model:
         """Return another of the same encoder, with settings of its own."""
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        return other
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def __sklearn_clone__(self) -> Model:
         """Return itself: scikit-learn clones what is to be fitted, and this is."""
@@ -147,8 +147,8 @@ class Model:
         remembers = state.pop("remembers")
         self.__dict__.update(state)
         if self.reopen is not None:
-            opened = self.reopen()
-            self._encoder, self._pair_score = opened._encoder, opened._pair_score
+            reopened = self.reopen()
+            self._encoder, self._pair_score = reopened._encoder, reopened._pair_score
         if remembers:
             self.remember(self._cache_folder)
 
@@ -188,13 +188,13 @@ class Model:
         Raises:
             ModelError: for a cross-encoder, or where the model runs without torch.
         """
-        found: SentenceTransformer | None = getattr(self._embedder, "sentence_transformer", None)
-        if found is None:
+        transformer: SentenceTransformer | None = getattr(self._embedder, "sentence_transformer", None)
+        if transformer is None:
             raise ModelError(
                 f"This needs a model in torch, and {self.name or 'this one'} is computed by "
                 f"{self.backend or 'a function'}. Open it with the backend torch, or give the model it was made from."
             )
-        return found
+        return transformer
 
     @property
     def onnx(self) -> OnnxEncoder | None:
@@ -261,8 +261,8 @@ class Model:
     @property
     def reading(self) -> Reading | None:
         """How much the model reads of a text; ``None`` for all of it."""
-        found: Reading | None = getattr(self._embedder, "reading", None)
-        return found
+        limits: Reading | None = getattr(self._embedder, "reading", None)
+        return limits
 
     def reading_for(self, task: TaskName | None) -> Reading | None:
         """How much the model reads of a text of a task; ``None`` for all of it."""
@@ -350,8 +350,8 @@ class Model:
             ModelError: if calibrated values are asked for and there is no calibration.
             DataError: if one of them is no pair, or a text is empty or holds what is no character.
         """
-        given = checked_pairs(pairs)
-        return self.calibration.apply(self._score(given)) if calibrated else self._score(given)
+        text_pairs = checked_pairs(pairs)
+        return self.calibration.apply(self._score(text_pairs)) if calibrated else self._score(text_pairs)
 
     def similarity(self, text1: str, text2: str, *, calibrated: bool = False) -> float:
         """Return the score of two texts; see :meth:`scores`, which takes many pairs.
@@ -391,12 +391,12 @@ def checked_pairs(pairs: Iterable[Any]) -> list[Pair]:
 
     DataError if one of them is no two texts that can be compared: a text of two letters would be taken for such.
     """
-    given = listed(pairs, "Pairs")
-    for at, pair in enumerate(given):
-        two = not isinstance(pair, str) and isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
-        wrong = next(filter(None, map(text_problem, pair)), "") if two else "it is no pair"
+    items = listed(pairs, "Pairs")
+    for index, pair in enumerate(items):
+        is_pair = not isinstance(pair, str) and isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
+        wrong = next(filter(None, map(text_problem, pair)), "") if is_pair else "it is no pair"
         if wrong:
             raise DataError(
-                f"Pairs are of two texts each, (text, text); received {str(pair)[:60]!r} at place {at}: {wrong}."
+                f"Pairs are of two texts each, (text, text); received {str(pair)[:60]!r} at place {index}: {wrong}."
             )
-    return [(str(first), str(second)) for first, second in given]
+    return [(str(first), str(second)) for first, second in items]

@@ -76,34 +76,38 @@ class OnnxEncoder(TokenEncoder):
 
     def _check_session(self) -> None:
         """Raise ModelError if the graph takes or gives something else than the description says."""
-        takes = sorted(one.name for one in self._session.get_inputs())
-        gives = next((one.shape[-1] for one in self._session.get_outputs() if one.name == VECTOR_OUTPUT), None)
-        wanted, dim = sorted(self.description.inputs), self.description.dim
-        if takes != wanted or gives != dim:
+        takes = sorted(tensor.name for tensor in self._session.get_inputs())
+        gives = next((tensor.shape[-1] for tensor in self._session.get_outputs() if tensor.name == VECTOR_OUTPUT), None)
+        inputs, dim = sorted(self.description.inputs), self.description.dim
+        if takes != inputs or gives != dim:
             raise ModelError(
-                f"{self.folder / DESCRIPTION} says that its graph takes {', '.join(wanted)} and gives {dim} numbers; "
+                f"{self.folder / DESCRIPTION} says that its graph takes {', '.join(inputs)} and gives {dim} numbers; "
                 f"it takes {', '.join(takes)} and gives {gives}. Export the model again."
             )
 
     @property
     def identity(self) -> str:
         """A text that is the same only for models that give the same vectors."""
-        how = self.description
-        reading = how.model_dump(include={"prompt", "max_tokens", "pad_token", "padding_side", "special_tokens"})
-        known = [how.graphs[self.name].sha256, self._tokenizer.to_str(), reading, self.deterministic]
+        description = self.description
+        reading = description.model_dump(
+            include={"prompt", "max_tokens", "pad_token", "padding_side", "special_tokens"}
+        )
+        content = [description.graphs[self.name].sha256, self._tokenizer.to_str(), reading, self.deterministic]
         if self.tells_tasks_apart:
-            known.append({task: self.prompt_of(task) for task in PROMPTS})
-        return json.dumps({"backend": self.name, "content": known})
+            content.append({task: self.prompt_of(task) for task in PROMPTS})
+        return json.dumps({"backend": self.name, "content": content})
 
     @property
     def protocol(self) -> str:
         """In words, everything that changes a figure."""
-        how = self.description
-        longest = "inputs of any length" if how.max_tokens is None else f"at most {how.max_tokens} tokens"
-        parts = ["cosine", f"{how.pooling} pooling", self.name, longest]
-        if how.prompt:
-            parts.append(f"prompt {how.prompt!r}")
-        return ", ".join(parts)
+        description = self.description
+        longest = (
+            "inputs of any length" if description.max_tokens is None else f"at most {description.max_tokens} tokens"
+        )
+        details = ["cosine", f"{description.pooling} pooling", self.name, longest]
+        if description.prompt:
+            details.append(f"prompt {description.prompt!r}")
+        return ", ".join(details)
 
     def embed(self, encodings: list[Encoding], budget: int) -> Embeddings:
         """Return the vectors of tokenised texts by the graph; see :class:`TokenEncoder`."""
@@ -111,8 +115,8 @@ class OnnxEncoder(TokenEncoder):
 
     def _together(self, encodings: list[Encoding], budget: int) -> Embeddings:
         out = np.empty((len(encodings), self.description.dim), dtype=np.float32)
-        for places in token_batches([len(encoding.ids) for encoding in encodings], budget):
-            out[places] = self._run([encodings[at] for at in places])
+        for indices in token_batches([len(encoding.ids) for encoding in encodings], budget):
+            out[indices] = self._run([encodings[index] for index in indices])
         return out
 
     def _alone(self, encodings: list[Encoding]) -> Embeddings:

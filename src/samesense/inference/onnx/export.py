@@ -74,12 +74,12 @@ AWKWARD = (
 def check_tokens(model: SentenceTransformer, ids: Callable[[str], list[int]], texts: Sequence[str]) -> None:
     """Make sure that the tokenizer alone gives the ids that the model is given by sentence-transformers."""
     for text in texts:
-        wanted = tokenised(model, [text])["input_ids"].flatten().tolist()
-        found = ids(text)
-        if found != wanted:
+        expected = tokenised(model, [text])["input_ids"].flatten().tolist()
+        tokens = ids(text)
+        if tokens != expected:
             raise ModelError(
                 "An exported model reads text by its tokenizer.json alone; for "
-                f"{text[:60]!r} that gives {len(found)} ids where the model is given {len(wanted)} others. A chat "
+                f"{text[:60]!r} that gives {len(tokens)} ids where the model is given {len(expected)} others. A chat "
                 "template, or changes that sentence-transformers makes to texts, cannot be exported: save the model "
                 "without them."
             )
@@ -121,7 +121,9 @@ def drift(pairs: PairData, reference: Scores, others: Mapping[str, Scores]) -> D
     Scores are those of the pairs, ``(pairs,)``.
     """
     base = 100 * spearman(reference, pairs.labels)
-    points = {name: round(100 * spearman(one, pairs.labels) - base, 4) for name, one in others.items()}
+    points = {
+        name: round(100 * spearman(backend_scores, pairs.labels) - base, 4) for name, backend_scores in others.items()
+    }
     return Drift(data=pairs.name, pairs=len(pairs), reference=round(base, 4), points=points)
 
 
@@ -221,20 +223,22 @@ def _checked(
 ) -> dict[str, Any]:
     """Return parity, agreement, and drift where there are pairs."""
     exported: dict[str, OnnxEncoder] = {name: OnnxEncoder(folder, name) for name in description.graphs}
-    shown = pairs if pairs is not None else _sample_pairs()
-    texts = [*AWKWARD, *dict.fromkeys([*shown.sentences1, *shown.sentences2])][: CHECKED + len(AWKWARD)]
+    checked_pairs = pairs if pairs is not None else _sample_pairs()
+    texts = [*AWKWARD, *dict.fromkeys([*checked_pairs.sentences1, *checked_pairs.sentences2])][: CHECKED + len(AWKWARD)]
     check_tokens(encoder, exported["onnx"].token_ids, texts)
     with counted(apart=True):  # what is not read of texts of ours is nobody's loss
         reference = checked_rows(encode(encoder, texts, precision="float32"), texts)
-        known: dict[str, Any] = {"parity": {name: parity(one, reference, texts) for name, one in exported.items()}}
+        figures: dict[str, Any] = {
+            "parity": {name: parity(backend, reference, texts) for name, backend in exported.items()}
+        }
         if pairs is None:
-            return known | _agreement_on_sample(encoder, exported, shown)
-    backends: dict[str, Encode] = {name: one.encode for name, one in exported.items()}
+            return figures | _agreement_on_sample(encoder, exported, checked_pairs)
+    backends: dict[str, Encode] = {name: backend.encode for name, backend in exported.items()}
     if has_bfloat16(torch.device("cpu")):
         backends["torch-bfloat16"] = partial(encode, encoder, precision="bfloat16")
     base, scores = _scores(encoder, backends, pairs)
-    agreements = {name: agreement(base, one) for name, one in scores.items()}
-    return known | {"agreement": agreements, "drift": drift(pairs, base, scores)}
+    agreements = {name: agreement(base, backend) for name, backend in scores.items()}
+    return figures | {"agreement": agreements, "drift": drift(pairs, base, scores)}
 
 
 def _agreement_on_sample(
@@ -242,8 +246,8 @@ def _agreement_on_sample(
 ) -> dict[str, Any]:
     """Return the agreement on pairs of ours; nothing where a model of another language reads nothing in them."""
     try:
-        base, scores = _scores(encoder, {name: one.encode for name, one in exported.items()}, sample)
-        return {"agreement": {name: agreement(base, one) for name, one in scores.items()}}
+        base, scores = _scores(encoder, {name: backend.encode for name, backend in exported.items()}, sample)
+        return {"agreement": {name: agreement(base, backend) for name, backend in scores.items()}}
     except (DataError, ModelError):
         return {}
 
@@ -253,7 +257,7 @@ def _scores(
 ) -> tuple[Scores, dict[str, Scores]]:
     """Return the scores of pairs by torch in float32 and by each backend."""
     base = cosine_score(partial(encode, encoder, precision="float32"))(pairs.pairs())
-    return base, {name: cosine_score(one)(pairs.pairs()) for name, one in backends.items()}
+    return base, {name: cosine_score(encoding)(pairs.pairs()) for name, encoding in backends.items()}
 
 
 def _describe(folder: Path, description: Description) -> None:
@@ -279,12 +283,12 @@ def _told(description: Description) -> str:
     """Return for the card what the graphs are and how true they are."""
     lines = []
     for name, graph in description.graphs.items():
-        found, drift = description.parity[name], description.drift
+        least, drift = description.parity[name], description.drift
         moved = ""
         if drift is not None:
             moved = f"; Spearman x100 {drift.points[name]:+.2f} on {drift.pairs} pairs of {plain(drift.data)}"
         lines.append(
             f"- `{GRAPHS[name]}`, {graph.bytes / 1e6:.1f} MB: the least cosine of a vector with that of torch in "
-            f"float32 is {found.least_cosine:.6f} over {found.texts} texts{moved}"
+            f"float32 is {least.least_cosine:.6f} over {least.texts} texts{moved}"
         )
     return "\n".join(["Graphs that need no torch (`samesense similarity` opens them):", "", *lines])

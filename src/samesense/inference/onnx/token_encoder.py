@@ -52,9 +52,12 @@ class TokenEncoder(ABC):
 
     def reading_for(self, task: TaskName | None) -> Reading:
         """Return how the model reads texts of a task."""
-        known = self.description
+        description = self.description
         return reading_by(
-            self._tokenizer, prompt=self.prompt_of(task), special=known.special_tokens, longest=known.max_tokens
+            self._tokenizer,
+            prompt=self.prompt_of(task),
+            special=description.special_tokens,
+            longest=description.max_tokens,
         )
 
     @property
@@ -64,14 +67,16 @@ class TokenEncoder(ABC):
 
     def prompt_of(self, task: TaskName | None) -> str:
         """Return the text that is read before those of a task: that of the task if it has one, else its default."""
-        own = (self._prompts.get(name) for name in PROMPTS[task]) if task is not None else ()
-        return next(filter(None, own), self.description.prompt)
+        task_prompts = (self._prompts.get(name) for name in PROMPTS[task]) if task is not None else ()
+        return next(filter(None, task_prompts), self.description.prompt)
 
     @cached_property
     def _prompts(self) -> dict[str, Any]:
         """The prompts of the model by name, as sentence-transformers keeps them."""
-        found = self._settings(SETTINGS).get("prompts")
-        return found if isinstance(found, dict) and all(isinstance(one, str) for one in found.values()) else {}
+        prompts = self._settings(SETTINGS).get("prompts")
+        return (
+            prompts if isinstance(prompts, dict) and all(isinstance(prompt, str) for prompt in prompts.values()) else {}
+        )
 
     @cached_property
     def _leaves_prompt_out(self) -> bool:
@@ -81,8 +86,8 @@ class TokenEncoder(ABC):
         """Return what a file of the folder says; nothing where it is absent."""
         path = self.folder / name
         check_inside(self.folder, path)
-        found = read_json(path, self.damage) if path.is_file() else {}
-        return found if isinstance(found, dict) else {}
+        settings = read_json(path, self.damage) if path.is_file() else {}
+        return settings if isinstance(settings, dict) else {}
 
     def encode(
         self,
@@ -126,8 +131,8 @@ class TokenEncoder(ABC):
             if len(ids) == longest and encoding.overflowing:
                 unread.cut.add(text)
             strange = 0 if unknown is None else ids.count(unknown)
-            known = len(ids) - strange - added
-            if known <= 0 or (strange and known <= 2):
+            recognised = len(ids) - strange - added
+            if recognised <= 0 or (strange and recognised <= 2):
                 few.append(text)
         if not few:
             return

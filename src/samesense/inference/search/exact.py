@@ -80,15 +80,15 @@ def nearest(queries: Embeddings, blocks: Callable[[], Iterable[Block]], best: li
     """
     slack = margin(queries.shape[1])
     for start in range(0, len(queries), BLOCK_QUERIES):
-        part = queries[start : start + BLOCK_QUERIES]
+        query_block = queries[start : start + BLOCK_QUERIES]
         for ids, vectors in blocks():
             rows = vectors if vectors.dtype == np.float32 else unit_rows(vectors)
-            scores = part @ rows.T
-            hopeful = scores.max(axis=1) >= [one.floor - slack for one in best[start : start + BLOCK_QUERIES]]
-            for place in np.flatnonzero(hopeful):
-                one = best[start + place]
-                for found in _possible(scores[place], max(one.floor, _least(scores[place], count)) - slack):
-                    one.offer(ids[found], row_cosines(part[place : place + 1], vectors[found]))
+            scores = query_block @ rows.T
+            hopeful = scores.max(axis=1) >= [closest.floor - slack for closest in best[start : start + BLOCK_QUERIES]]
+            for row in np.flatnonzero(hopeful):
+                closest = best[start + row]
+                for hits in _possible(scores[row], max(closest.floor, _least(scores[row], count)) - slack):
+                    closest.offer(ids[hits], row_cosines(query_block[row : row + 1], vectors[hits]))
 
 
 def _least(scores: npt.NDArray[np.float32], count: int) -> float:
@@ -100,6 +100,6 @@ def _least(scores: npt.NDArray[np.float32], count: int) -> float:
 
 def _possible(scores: npt.NDArray[np.float32], floor: float) -> Iterator[npt.NDArray[np.intp]]:
     """Yield the places of scores that reach the floor, not too many at a time."""
-    places = np.flatnonzero(scores >= floor)
-    for start in range(0, len(places), 512):
-        yield places[start : start + 512]
+    indices = np.flatnonzero(scores >= floor)
+    for start in range(0, len(indices), 512):
+        yield indices[start : start + 512]

@@ -103,11 +103,12 @@ class Graph:
     def search(self, queries: Embeddings, count: int) -> list[npt.NDArray[np.intp]]:
         """Return for each unit row of ``queries`` the numbers of about the nearest ``count`` rows, in no set order."""
         self._index.expansion_search = self.expansion
-        found = self._index.search(queries, count, threads=self._threads)
+        matches = self._index.search(queries, count, threads=self._threads)
         if queries.shape[0] == 1:
-            return [np.asarray(found.keys, dtype=np.intp).reshape(-1)]
+            return [np.asarray(matches.keys, dtype=np.intp).reshape(-1)]
         return [
-            np.asarray(keys[:held], dtype=np.intp) for keys, held in zip(found.keys, found.counts.tolist(), strict=True)
+            np.asarray(keys[:held], dtype=np.intp)
+            for keys, held in zip(matches.keys, matches.counts.tolist(), strict=True)
         ]
 
 
@@ -126,7 +127,7 @@ def neighbours(
     """
     best = [Best(11) for _ in sample]
     nearest(queries, blocks, best, 11)
-    return [one.scores[one.ids != own][:10] for one, own in zip(best, sample, strict=True)]
+    return [closest.scores[closest.ids != row][:10] for closest, row in zip(best, sample, strict=True)]
 
 
 def measure_recall(
@@ -137,15 +138,17 @@ def measure_recall(
     A found row counts if its score reaches that of the last true neighbour, so that ties are no misses. Queries are
     unit rows ``(sample, dim)``, ``sample`` the numbers of these rows; for ``truth`` see :func:`neighbours`.
     """
-    hits = wanted = 0
-    for query, own, true, found in zip(queries, sample, truth, graph.search(queries, 11), strict=True):
+    hits = total = 0
+    for query, row, true, near_rows in zip(queries, sample, truth, graph.search(queries, 11), strict=True):
         if not len(true):
             raise DataError("Recall is defined for two rows or more; received one.")
-        others = found[found != own]
-        scores = np.sort(row_cosines(query[None], rows(others)))[::-1][:10] if len(others) else np.zeros(0)
+        neighbour_rows = near_rows[near_rows != row]
+        scores = (
+            np.sort(row_cosines(query[None], rows(neighbour_rows)))[::-1][:10] if len(neighbour_rows) else np.zeros(0)
+        )
         hits += min(len(true), int((scores >= true[-1]).sum()))
-        wanted += len(true)
-    return hits / wanted
+        total += len(true)
+    return hits / total
 
 
 def tune(
@@ -156,12 +159,12 @@ def tune(
     The queries, at most ``QUERIES``, are sampled from the rows, the same ones for the same number of rows.
     """
     sample = np.sort(np.random.default_rng(0).choice(total, size=min(QUERIES, total), replace=False))
-    asked = unit_rows(rows(sample))
-    truth = neighbours(asked, blocks, sample)
+    queries = unit_rows(rows(sample))
+    truth = neighbours(queries, blocks, sample)
     recall = 0.0
     for expansion in EXPANSIONS:
         graph.expansion = expansion
-        recall = measure_recall(graph, rows, asked, sample, truth)
+        recall = measure_recall(graph, rows, queries, sample, truth)
         if recall >= wanted:
             break
     return recall, len(sample)

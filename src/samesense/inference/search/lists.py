@@ -76,42 +76,44 @@ def make_lists(queries: Embeddings, targets: Embeddings, floor: float, most: int
     sample = np.sort(np.random.default_rng(0).choice(len(queries), size=min(SAMPLE, len(queries)), replace=False))
     best = [Best(most + same) for _ in sample]
     nearest(queries[sample], lambda: blocks(targets), best, most + same)
-    others = [(one.ids != row) | (not same) for row, one in zip(sample, best, strict=True)]
-    true = [one.ids[(one.scores >= floor) & other] for one, other in zip(best, others, strict=True)]
+    different = [(closest.ids != row) | (not same) for row, closest in zip(sample, best, strict=True)]
+    true = [
+        closest.ids[(closest.scores >= floor) & not_self] for closest, not_self in zip(best, different, strict=True)
+    ]
     first, second = np.repeat(sample, [len(ids) for ids in true]), np.concatenate(true)
     used, recall = 0, np.nan
     for used in PROBES:
-        found = _meets(probes[first, :used], homes[second])
+        hits = _meets(probes[first, :used], homes[second])
         if same:
-            found |= _meets(probes[second, :used], homes[first])
-        recall = float(found.mean()) if len(found) else np.nan
-        if used >= count or (len(found) >= ENOUGH and recall >= WANTED):
+            hits |= _meets(probes[second, :used], homes[first])
+        recall = float(hits.mean()) if len(hits) else np.nan
+        if used >= count or (len(hits) >= ENOUGH and recall >= WANTED):
             break
     return Lists(queries, probes[:, :used].copy(), targets, homes, same, recall, len(first))
 
 
 def _meets(probes: npt.NDArray[np.int32], homes: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = (probes == homes[:, None]).any(axis=1)
-    return found
+    hits: npt.NDArray[np.bool_] = (probes == homes[:, None]).any(axis=1)
+    return hits
 
 
 def near_in_lists(lists: Lists, floor: float) -> Iterator[Near]:
     """Yield the pairs of a query and a target, each once, whose cosine may reach the floor, as far as lists tell."""
     of_list = np.argsort(lists.homes, kind="stable")
     ends = np.searchsorted(lists.homes[of_list], np.arange(lists.homes.max(initial=-1) + 2))
-    asked = np.argsort(lists.probes, axis=None, kind="stable")
-    stops = np.searchsorted(lists.probes.ravel()[asked], np.arange(len(ends)))
+    by_list = np.argsort(lists.probes, axis=None, kind="stable")
+    stops = np.searchsorted(lists.probes.ravel()[by_list], np.arange(len(ends)))
     slack = margin(lists.targets.shape[1])
     with progress_bar("neighbours", "list", len(ends) - 1, leave=False) as bar:
         for number in range(len(ends) - 1):
-            here = np.sort(asked[stops[number] : stops[number + 1]] // lists.probes.shape[1])
+            here = np.sort(by_list[stops[number] : stops[number + 1]] // lists.probes.shape[1])
             members = of_list[ends[number] : ends[number + 1]]
             for rows in _parts(members):
                 right = lists.targets[rows]
                 for queries in _parts(here):
                     scores = lists.queries[queries] @ right.T
-                    one, other = np.nonzero(scores >= floor - slack)
-                    near = Near(queries[one], rows[other], scores[one, other])
+                    query_rows, target_rows = np.nonzero(scores >= floor - slack)
+                    near = Near(queries[query_rows], rows[target_rows], scores[query_rows, target_rows])
                     yield _once(lists, near) if lists.same else near
             bar.update(1)
 

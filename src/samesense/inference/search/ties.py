@@ -58,9 +58,9 @@ def groups(scores: Scores) -> Indices:
     spans = scores[starts[:-1]] - scores[starts[1:] - 1]
     for chain in np.flatnonzero(spans > TIE).tolist():  # each close to the next, and the ends are not
         head = scores[starts[chain]]
-        for place in range(starts[chain], starts[chain + 1]):
-            if head - scores[place] > TIE:
-                head, new[place] = scores[place], True
+        for index in range(starts[chain], starts[chain + 1]):
+            if head - scores[index] > TIE:
+                head, new[index] = scores[index], True
     return np.cumsum(new)
 
 
@@ -68,16 +68,16 @@ def _moved(
     order: npt.NDArray[np.intp], scores: Scores, same: npt.NDArray[np.bool_], noise: float
 ) -> npt.NDArray[np.intp]:
     """Return the order with what is the same before all that are better by no more than noise."""
-    places: list[int] = order.tolist()
+    indices: list[int] = order.tolist()
     start = 0
-    for place in [place for place in places if same[place]]:
-        at = places.index(place)
-        while at > start and scores[places[at - 1]] <= scores[place] + noise:
-            at -= 1
-        places.remove(place)
-        places.insert(at, place)
-        start = at + 1
-    return np.array(places, dtype=np.intp)
+    for index in [index for index in indices if same[index]]:
+        target = indices.index(index)
+        while target > start and scores[indices[target - 1]] <= scores[index] + noise:
+            target -= 1
+        indices.remove(index)
+        indices.insert(target, index)
+        start = target + 1
+    return np.array(indices, dtype=np.intp)
 
 
 def best(scores: Scores, rows: Indices) -> int:
@@ -88,4 +88,4 @@ def best(scores: Scores, rows: Indices) -> int:
 
 def same_as(text: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Return which of the texts are the same as one ``(texts,)``."""
-    return np.array([other == text for other in texts], dtype=bool)
+    return np.array([candidate == text for candidate in texts], dtype=bool)

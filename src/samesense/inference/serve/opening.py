@@ -64,26 +64,26 @@ def open_models(
             "A `calibration` or a `threshold` is that of one model; received several models. Keep each calibration in "
             "its model's folder, where it is found, and say --threshold calibrated."
         )
-    for _, place in placed:
-        if isinstance(place, str) and split_maps(place)[1] and not Path(place).expanduser().exists():
+    for _, location in placed:
+        if isinstance(location, str) and split_maps(location)[1] and not Path(location).expanduser().exists():
             raise ConfigError(
-                f"A model is served as it stands, without a map behind its name; received {place!r}. With --shorten "
+                f"A model is served as it stands, without a map behind its name; received {location!r}. With --shorten "
                 "callers may ask for fewer 'dimensions'."
             )
-    fitted = [_calibration_of(place, calibration) for _, place in placed]
+    fitted = [_calibration_of(location, calibration) for _, location in placed]
     if threshold == "calibrated" and not any(fitted):
         read_of(_address(placed[0][1]), calibration)  # says what is missing
-    opened = [_opened(place, backend, precision) for _, place in placed]
+    loaded = [_opened(location, backend, precision) for _, location in placed]
     servings = []
-    for (name, _), model, known in zip(placed, opened, fitted, strict=True):
-        cut = threshold if not isinstance(threshold, str) else None if known is None else known.threshold()
+    for (name, _), model, fit in zip(placed, loaded, fitted, strict=True):
+        model_threshold = threshold if not isinstance(threshold, str) else None if fit is None else fit.threshold()
         work = {"encode": model.encode} if model.embeds else {"score": model.scores}
         servings.append(
             Serving(
                 name=name,
                 tokens=served_tokens(model),
-                calibration=known,
-                threshold=cut,
+                calibration=fit,
+                threshold=model_threshold,
                 noise=noise_of(model.protocol),
                 tells_tasks_apart=model.tells_tasks_apart,
                 **work,
@@ -91,21 +91,21 @@ def open_models(
             )
         )
     if collection is not None:
-        found, place = _open_search(collection, opened)
-        servings[place] = replace(servings[place], search=found)
+        searched, location = _open_search(collection, loaded)
+        servings[location] = replace(servings[location], search=searched)
     return servings
 
 
 def named_models(models: ModelLike | Sequence[ModelLike] | Mapping[str, ModelLike]) -> list[tuple[str, ModelLike]]:
     """Return the name of each model and its place, or the model itself; ConfigError if there is none."""
     if isinstance(models, Mapping):
-        named = [(name, str(model) if isinstance(model, Path) else model) for name, model in models.items()]
+        pairs = [(name, str(model) if isinstance(model, Path) else model) for name, model in models.items()]
     else:
         several = isinstance(models, Sequence) and not isinstance(models, str)
-        named = [_named(model) for model in (models if several else [models])]
-    if not named:
+        pairs = [_named(model) for model in (models if several else [models])]
+    if not pairs:
         raise ConfigError("A server serves one model at least; received none. Name one, such as default.")
-    return named
+    return pairs
 
 
 def _named(model: ModelLike) -> tuple[str, ModelLike]:

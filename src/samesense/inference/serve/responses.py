@@ -32,7 +32,7 @@ def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
     texts = form.texts or []
     limits.check_side(len(texts), "texts")
     limits.check_texts(texts, "texts")  # before equal ones are put together, so that their places are the caller's
-    return [(one, other) for one in texts for other in texts]
+    return [(first, second) for first in texts for second in texts]
 
 
 Meaning = Callable[[Scores], npt.NDArray[Any]]
@@ -41,13 +41,13 @@ Meaning = Callable[[Scores], npt.NDArray[Any]]
 
 def meanings(form: SimilarityRequest, service: Service[Any]) -> dict[str, Meaning]:
     """Return what a request wants beside scores, by name."""
-    found: dict[str, Meaning] = {}
+    by_name: dict[str, Meaning] = {}
     if form.calibrated:
-        found["calibrated"] = service.calibrated().apply
+        by_name["calibrated"] = service.calibrated().apply
     if form.yes_no or service.serving.threshold is not None:
-        cut = service.cut()
-        found["yes"] = lambda scores: scores >= cut
-    return found
+        threshold = service.cut()
+        by_name["yes"] = lambda scores: scores >= threshold
+    return by_name
 
 
 def similarities(scores: Scores, meaning: Mapping[str, Meaning], side: int | None) -> dict[str, Any]:
@@ -79,8 +79,8 @@ def ranked(
 
     Of equal ones that comes first which is the query itself, and others stay in the order given.
     """
-    places = np.arange(len(scores))
-    order = in_order(scores, places, same_as(form.query, form.documents), noise)[: form.top_n].tolist()
+    indices = np.arange(len(scores))
+    order = in_order(scores, indices, same_as(form.query, form.documents), noise)[: form.top_n].tolist()
     results: list[dict[str, Any]] = [{"index": i, "relevance_score": float(scores[i])} for i in order]
     if with_documents:
         for result in results:
@@ -92,16 +92,16 @@ def ranked(
 def embeddings_answer(rows: Embeddings, form: Literal["float", "base64"]) -> dict[str, Any]:
     """Return the answer to POST /v1/embeddings; base64 holds little-endian float32."""
     if form == "base64":
-        shown: list[Any] = [base64.b64encode(row.astype("<f4").tobytes()).decode("ascii") for row in rows]
+        encoded: list[Any] = [base64.b64encode(row.astype("<f4").tobytes()).decode("ascii") for row in rows]
     else:
-        shown = np.asarray(rows, dtype=np.float32).tolist()
-    data = [{"object": "embedding", "index": place, "embedding": one} for place, one in enumerate(shown)]
+        encoded = np.asarray(rows, dtype=np.float32).tolist()
+    data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(encoded)]
     return {"object": "list", "data": data}
 
 
 def listed(found: Sequence[Sequence[Found]]) -> list[dict[str, Any]]:
     """Return the hits of each query, as plain JSON types."""
-    return [{"index": place, "hits": [_as_json(hit) for hit in hits]} for place, hits in enumerate(found)]
+    return [{"index": index, "hits": [_as_json(hit) for hit in hits]} for index, hits in enumerate(found)]
 
 
 def _as_json(hit: Found) -> dict[str, Any]:

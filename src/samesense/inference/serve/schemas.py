@@ -59,13 +59,13 @@ def read_input(value: object) -> list[str] | list[Ids]:
     many = [value] if isinstance(value, str) or _is_ids(value) else value
     if isinstance(many, list) and many:
         many = [_text_in(item) for item in many]
-        if all(isinstance(one, str) for one in many):
+        if all(isinstance(entry, str) for entry in many):
             return list(many)
-        if all(_is_ids(one) for one in many):
-            return [tuple(one) for one in many]
+        if all(_is_ids(entry) for entry in many):
+            return [tuple(entry) for entry in many]
     what = "an empty list" if many == [] else json_kind(value)
     if isinstance(value, list) and value:
-        what = f"a list of {' and '.join(sorted({_item_kind(one) for one in value}))}"
+        what = f"a list of {' and '.join(sorted({_item_kind(entry) for entry in value}))}"
     raise ValueError(
         f"must be a text, a list of texts, token ids, or a list of those, all of one kind; received {what}"
     )
@@ -92,7 +92,7 @@ def _is_ids(value: object) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 2**31 for one in value)
+        and all(isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 2**31 for item in value)
     )
 
 

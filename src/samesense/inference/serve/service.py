@@ -313,13 +313,13 @@ class EmbeddingService(Service[Asked]):
             return await super().rerank(query, documents, param, cut=cut)
         self.limits.check_texts(documents, param)
         once = list(dict.fromkeys(documents))
-        (asked, first), (rows, more) = (
+        (query_row, first), (rows, document_tokens) = (
             await self.embed([query], "query", cut=cut, task="query"),
             await self.embed(once, param, cut=cut, task="document"),
         )
-        place = {document: number for number, document in enumerate(once)}
-        scores = await asyncio.to_thread(row_cosines, asked, rows)
-        return scores[[place[document] for document in documents]], first + more
+        index_of = {document: number for number, document in enumerate(once)}
+        scores = await asyncio.to_thread(row_cosines, query_row, rows)
+        return scores[[index_of[document] for document in documents]], first + document_tokens
 
     async def search(self, queries: Sequence[str], form: SearchRequest) -> tuple[Sequence[Sequence[Found]], int]:
         """Return the hits of each query, best first, and the tokens read."""
@@ -348,9 +348,9 @@ class EmbeddingService(Service[Asked]):
         count = 1
         try:
             while len(hits) < len(queries):
-                part = slice(len(hits), len(hits) + count)
+                block = slice(len(hits), len(hits) + count)
                 started = time.perf_counter()
-                hits += await loop.run_in_executor(self._search_on, find, queries[part], rows[part])
+                hits += await loop.run_in_executor(self._search_on, find, queries[block], rows[block])
                 count = min(2 * count, SEARCHED) if time.perf_counter() - started < TURN else max(1, count // 2)
         except NoCollectionError as error:  # it was deleted, or is just built, while it is served
             raise RequestError(503, str(error), code="no_collection") from error
@@ -379,12 +379,12 @@ class EmbeddingService(Service[Asked]):
                 "was trained for it, which whoever serves it says with --shorten. Leave 'dimensions' out.",
                 param="dimensions",
             )
-        cut = rows[:, :dimensions]
-        return unit_rows(cut) if self.serving.normalize else cut
+        leading = rows[:, :dimensions]
+        return unit_rows(leading) if self.serving.normalize else leading
 
     async def _as_texts(self, given: Sequence[str] | Sequence[Ids], param: str) -> list[str]:
         self.limits.check_count(len(given), param)
-        texts = [one for one in given if isinstance(one, str)]
+        texts = [item for item in given if isinstance(item, str)]
         if len(texts) == len(given):
             return texts
         if not self.serving.token_ids:
@@ -396,7 +396,8 @@ class EmbeddingService(Service[Asked]):
             )
         try:
             return [
-                one if isinstance(one, str) else await asyncio.to_thread(self.serving.tokens.text, one) for one in given
+                item if isinstance(item, str) else await asyncio.to_thread(self.serving.tokens.text, item)
+                for item in given
             ]
         except DataError as error:
             raise invalid(str(error), param=param) from error

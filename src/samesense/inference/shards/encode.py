@@ -96,7 +96,7 @@ def open_on_one_thread(model: str, settings: ShardSettings) -> Embedder:
     So they do on what an Origin remembers of other shards, which is left aside.
     """
     kind = split_kind(model)[0]
-    opened = load(
+    loaded = load(
         model, backend=settings.backend, precision=settings.precision if kind else settings.arithmetic,
         device=settings.device, deterministic=settings.deterministic, threads=None if settings.on_gpu else 1,
         prompt=settings.prompt,
@@ -105,10 +105,10 @@ def open_on_one_thread(model: str, settings: ShardSettings) -> Embedder:
 
     def encode(texts: Sequence[str]) -> Embeddings:
         with torch_threads(alone), threadpool_limits(alone, user_api="blas"):
-            rows = checked_rows(np.asarray(opened.encode_uncached(texts, task=settings.task), dtype=np.float32), texts)
+            rows = checked_rows(np.asarray(loaded.encode_uncached(texts, task=settings.task), dtype=np.float32), texts)
         return unit(rows) if settings.normalize else rows
 
-    return replace(embedder_of(opened, model), encode=encode, windows=partial(opened.windows, task=settings.task))
+    return replace(embedder_of(loaded, model), encode=encode, windows=partial(loaded.windows, task=settings.task))
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,13 @@ class EncodeWork:
                 f"Every worker must have the same model; {self.model} is another one here, or runs in another "
                 f"precision ({embedder.precision}). Copy its folder to this machine again, or state the precision."
             )
-        texts, kept = self.source.read(shard)
+        texts, columns = self.source.read(shard)
         with counted(apart=True) as unread:
             rows, figures = embedded(embedder, texts, self.settings.chunk)
         unread.name_rows(texts)
         quantizer = self.quantizer or Quantizer("float32", rows.shape[1])
         sink = io.BytesIO()
-        write_rows(Encoded(texts, quantizer.apply(rows), quantizer, kept), sink, self.settings.format)
+        write_rows(Encoded(texts, quantizer.apply(rows), quantizer, columns), sink, self.settings.format)
         return Shard(sink.getvalue(), len(rows), time.perf_counter() - started, figures, unread.summary)
 
 
@@ -191,8 +191,8 @@ def encode_shards(
     paths, model = inputs.check_files(expand(sources)), _whole(model)
     with sharded_job(output, "encode", f".{settings.format}") as job:
         job.check("settings", settings.identity())
-        known = job.folder.json(inputs.FILE) if job.folder.exists(inputs.FILE) else None
-        texts = inputs.recall(known, paths) or _cut(paths, settings)
+        recorded = job.folder.json(inputs.FILE) if job.folder.exists(inputs.FILE) else None
+        texts = inputs.recall(recorded, paths) or _cut(paths, settings)
         job.check("input", _input_part(texts))
         opened.cache_clear()
         embedder = opened(model, _in_the_driver(settings, executor), open_as)
@@ -200,12 +200,12 @@ def encode_shards(
         job.folder.write(inputs.FILE, json.dumps(inputs.as_json(texts)).encode())
         quantizer = _quantizer(job.folder, embedder, texts, settings)
         work = EncodeWork(model, texts, settings, open_as, embedder.identity, quantizer)
-        job.make(work, executor, [part.rows for part in texts.parts], unit="text")
-        dims = {_dim(job, shard, part.rows, settings) for shard, part in enumerate(texts.parts)}
+        job.make(work, executor, [entry.rows for entry in texts.parts], unit="text")
+        dims = {_dim(job, shard, entry.rows, settings) for shard, entry in enumerate(texts.parts)}
         if len(dims) != 1:
             raise DataError(f"The shards in {output} are of different widths: {sorted(dims)}. Delete the folder.")
         dim = quantizer.dim if quantizer is not None else min(dims)
-        sizes = [part.rows for part in texts.parts]
+        sizes = [entry.rows for entry in texts.parts]
         cost = job.finish([{"rows": rows} for rows in sizes], dim=dim)
         note(job.unread(texts.rows, sizes), embedder)
     figures = {name: int(cost.get(name, 0)) for name in ("cut", "windows")} if settings.chunk else {}
@@ -250,9 +250,9 @@ def _whole(model: str) -> str:
 
 def _input_part(source: Input) -> dict[str, Any]:
     names = [file.path.rpartition("/")[2] for file in source.files]
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    label = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     size = sum(file.size for file in source.files)
-    return {"name": shown, "files": len(names), "bytes": size, "rows": source.rows, "sha256": source.sha256}
+    return {"name": label, "files": len(names), "bytes": size, "rows": source.rows, "sha256": source.sha256}
 
 
 def _model_part(name: str, embedder: Embedder) -> dict[str, Any]:
@@ -261,14 +261,14 @@ def _model_part(name: str, embedder: Embedder) -> dict[str, Any]:
 
 def _dim(job: ShardedJob, shard: int, rows: int, settings: ShardSettings) -> int:
     """Return the width of the vectors in a shard, reading its header or footer alone."""
-    place = job.folder.path(job.name(shard))
+    path = job.folder.path(job.name(shard))
     try:
         with job.folder.open(job.name(shard)) as stream:
-            found, dim = _shape(stream, settings.format)
+            count, dim = _shape(stream, settings.format)
     except DAMAGED as error:
-        raise DataError(f"{place} is no whole shard ({error}). {_ANEW}") from error
-    if found != rows:
-        raise DataError(f"{place} must hold {rows} vectors and holds {found}. {_ANEW}")
+        raise DataError(f"{path} is no whole shard ({error}). {_ANEW}") from error
+    if count != rows:
+        raise DataError(f"{path} must hold {rows} vectors and holds {count}. {_ANEW}")
     return dim
 
 

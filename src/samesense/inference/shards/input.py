@@ -65,35 +65,35 @@ class Input:
     @property
     def rows(self) -> int:
         """Return the number of texts."""
-        return sum(part.rows for part in self.parts)
+        return sum(entry.rows for entry in self.parts)
 
     def sample(self, count: int) -> list[str]:
         """Return ``count`` texts, or all if there are fewer, evenly from at most :data:`SPREAD` shards."""
         shards = spread_over(len(self.parts), min(SPREAD, count))
         texts = [self.read(shard)[0] for shard in shards]
         each = -(-count // len(shards))
-        return [some[at] for some in texts for at in spread_over(len(some), each)]
+        return [some[index] for some in texts for index in spread_over(len(some), each)]
 
     def read(self, shard: int) -> tuple[list[str], pa.Table | None]:
         """Return the texts of a shard and the columns kept beside them; reads little else of the file."""
-        part = self.parts[shard]
-        file = self.files[part.file]
+        entry = self.parts[shard]
+        file = self.files[entry.file]
         try:
-            rows = list(rows_at(file.path, part.start, part.end, file.form))
+            rows = list(rows_at(file.path, entry.start, entry.end, file.form))
         except FileNotFoundError as error:
             raise DataError(
                 f"Every worker reads the input itself, and there is no file {file.path} where shard {shard} is made. "
                 "Put it at the same path on every machine."
             ) from error
-        if _hash(_said(rows, file)) != part.sha256:
+        if _hash(_said(rows, file)) != entry.sha256:
             raise DataError(
-                f"The input must stay as it is; rows {part.start} to {part.end} of {file.path} (shard {shard}) are "
+                f"The input must stay as it is; rows {entry.start} to {entry.end} of {file.path} (shard {shard}) are "
                 "not what they were when its rows were counted. Put the file back, or encode into another folder."
             )
         texts = [str(cells[file.text]) for _, cells in rows]
         schema = _schema(self.schema)
-        kept = [(number, {name: cells.get(name) for name in file.kept}) for number, cells in rows]
-        return texts, None if schema is None else table_of(kept, schema)
+        column_cells = [(number, {name: cells.get(name) for name in file.kept}) for number, cells in rows]
+        return texts, None if schema is None else table_of(column_cells, schema)
 
 
 def check_files(names: Sequence[str]) -> list[str]:
@@ -162,9 +162,9 @@ class _Cutter:
             if number == 0:
                 file = self._described(file, block)
             _check(block.rows, file)
-            said = _said(block.rows, file)
-            self._digest.update(said)
-            self.parts.append(Part(len(self._files), block.start, block.end, len(block.rows), _hash(said)))
+            encoded = _said(block.rows, file)
+            self._digest.update(encoded)
+            self.parts.append(Part(len(self._files), block.start, block.end, len(block.rows), _hash(encoded)))
             if file.kept:
                 self._schemas.append(schema_of(block.rows, file.kept, path))
             yield len(block.rows)
@@ -225,11 +225,11 @@ def as_json(found: Input) -> dict[str, Any]:
 def recall(content: Mapping[str, Any] | None, paths: Sequence[str]) -> Input | None:
     """Return the shards kept as :func:`as_json`, if the files seem untouched since; workers look closer."""
     try:
-        known = dict(content or {})
-        files = tuple(File(**{**file, "kept": tuple(file["kept"])}) for file in known.pop("files"))
-        parts = tuple(Part(**part) for part in known.pop("parts"))
-        found = Input(files, parts, **known)
+        fields = dict(content or {})
+        files = tuple(File(**{**file, "kept": tuple(file["kept"])}) for file in fields.pop("files"))
+        entries = tuple(Part(**entry) for entry in fields.pop("parts"))
+        recalled = Input(files, entries, **fields)
     except (TypeError, KeyError):
         return None  # found anew
     now = [(path, *state(path), _options()) for path in paths]
-    return found if [(file.path, file.size, file.changed, file.options) for file in files] == now else None
+    return recalled if [(file.path, file.size, file.changed, file.options) for file in files] == now else None
