@@ -48,26 +48,26 @@ def parse_maps(maps: str) -> list[tuple[str, int | None]]:
 
 def split_kind(name: str) -> tuple[str, str]:
     """Return the kind of a name and what stands behind its colon; for a model, ``""`` and the name."""
-    kind, colon, place = name.partition(":")
-    return (kind, place) if colon and kind in KINDS else ("", name)
+    kind, colon, target = name.partition(":")
+    return (kind, target) if colon and kind in KINDS else ("", name)
 
 
 def place_of(name: str) -> str:
     """Return the file or folder that a name reads, of a run folder the model in it; a name of the hub as it is."""
-    place = split_kind(split_maps(name)[0])[1].partition("?")[0]
+    target = split_kind(split_maps(name)[0])[1].partition("?")[0]
     with suppress(OSError, RuntimeError):  # no file has such a name
-        inner = Path(place).expanduser() / "model"
-        return str(inner) if inner.is_dir() else place
-    return place
+        inner = Path(target).expanduser() / "model"
+        return str(inner) if inner.is_dir() else target
+    return target
 
 
 def split_pooling(name: str) -> tuple[str, PoolingName | None]:
     """Return the name of a model and the pooling that may follow it; a folder of the whole name comes first."""
     if "?" not in name or Path(name).expanduser().exists():
         return name, None
-    rest, _, option = name.rpartition("?")
+    base, _, option = name.rpartition("?")
     if option not in get_args(PoolingName):
         raise ConfigError(
             f"After ? stands the pooling of a model, one of {', '.join(get_args(PoolingName))}; received ?{option}."
         )
-    return rest, cast(PoolingName, option)
+    return base, cast(PoolingName, option)

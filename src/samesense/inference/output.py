@@ -94,8 +94,8 @@ def write_rows(encoded: Encoded, stream: IO[bytes], form: Format) -> None:
     if form == "npy":
         np.save(stream, encoded.rows)
     elif form == "jsonl":
-        kept = encoded.kept.to_pylist() if encoded.kept is not None else [{}] * len(encoded.texts)
-        for cells, text, row in zip(kept, encoded.texts, encoded.rows, strict=True):
+        columns = encoded.kept.to_pylist() if encoded.kept is not None else [{}] * len(encoded.texts)
+        for cells, text, row in zip(columns, encoded.texts, encoded.rows, strict=True):
             line = {**cells, "text": text, "embedding": [float(f"{value:.9g}") for value in row]}
             stream.write(json_line(line).encode() + b"\n")
     else:
@@ -107,8 +107,8 @@ def _parquet(encoded: Encoded, stream: IO[bytes]) -> None:
     import pyarrow.parquet as pq
 
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(encoded.rows.reshape(-1)), encoded.rows.shape[1])
-    kept = {} if encoded.kept is None else {name: encoded.kept[name] for name in encoded.kept.column_names}
-    table = pa.table({**kept, "text": list(encoded.texts), "embedding": vectors})
+    columns = {} if encoded.kept is None else {name: encoded.kept[name] for name in encoded.kept.column_names}
+    table = pa.table({**columns, "text": list(encoded.texts), "embedding": vectors})
     if encoded.rows.dtype == np.int8:
         table = table.replace_schema_metadata({METADATA: encoded.quantizer.to_json()})
     pq.write_table(table, stream)

@@ -38,10 +38,10 @@ def rows_of(source: str, read: Usable, form: str) -> Iterator[Cells]:
     if form == ".txt" or not is_table(source):
         yield from ({"text": text} for text in read.texts)
         return
-    count, places = 0, set(read.places)
+    count, indices = 0, set(read.places)
     columns = {} if form == ".jsonl" else dict.fromkeys(read.columns)
     for _, cells in source_rows(source):
-        if count in places:
+        if count in indices:
             yield {**columns, **cells}
         count += 1
     if count != read.rows:
@@ -91,9 +91,9 @@ def write_tables(*tables: Table, source: str = "") -> None:
     there whole once all of them are, or none is. DataError if rows do not fit into a table; OutputError if a file
     cannot be written.
     """
-    with ExitStack() as opened:
+    with ExitStack() as stack:
         for table in tables:
-            _write(table, opened.enter_context(open_output(table.output)), source)
+            _write(table, stack.enter_context(open_output(table.output)), source)
 
 
 def _write(table: Table, stream: IO[bytes], source: str) -> None:
@@ -115,7 +115,7 @@ def open_output(output: str) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with replacing(output) as place, place.open("wb") as stream:
+    with replacing(output) as path, path.open("wb") as stream:
         yield stream
 
 
@@ -177,15 +177,17 @@ def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str) -> None
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    known = pq.read_schema(source) if _is_parquet(source) else pa.schema([])
+    source_schema = pq.read_schema(source) if _is_parquet(source) else pa.schema([])
     writer = None
     names, empty = next(cells, []), set[str]()
     try:
         while (batch := list(islice(cells, BATCH))) or writer is None:  # a file of no rows is a whole file too
             columns = dict(zip(names, zip(*batch, strict=True), strict=True)) if batch else dict.fromkeys(names, ())
-            columns |= {name: [None if one is None else cell_text(one) for one in columns[name]] for name in empty}
+            columns |= {
+                name: [None if value is None else cell_text(value) for value in columns[name]] for name in empty
+            }
             if writer is None:
-                schema = pa.schema([_field(known, name, values) for name, values in columns.items()])
+                schema = pa.schema([_field(source_schema, name, values) for name, values in columns.items()])
                 empty = {name for name in names if pa.types.is_null(schema.field(name).type)}
                 types = [pa.string() if field.name in empty else field.type for field in schema]
                 writer = pq.ParquetWriter(stream, pa.schema(zip(names, types, strict=True)))

@@ -69,8 +69,8 @@ class Logistic:
 
     def __call__(self, scores: Scores) -> Scores:
         """Return the value of each score."""
-        share: Scores = 0.5 + 0.5 * np.tanh((self.slope * scores + self.intercept) / 2)
-        return self.low + (self.high - self.low) * share
+        fraction: Scores = 0.5 + 0.5 * np.tanh((self.slope * scores + self.intercept) / 2)
+        return self.low + (self.high - self.low) * fraction
 
 
 def fit_isotonic(scores: Scores, labels: Scores, scale: Scale) -> Isotonic:
@@ -100,9 +100,9 @@ def fit_logistic(scores: Scores, labels: Scores, scale: Scale) -> Logistic:
 
     _check_rise(scores, labels)
     low, high = scale
-    share = (labels - low) / (high - low)
-    lowest, highest = 1 / ((1 - share).sum() + 2), (share.sum() + 1) / (share.sum() + 2)
-    targets = lowest + (highest - lowest) * share
+    fraction = (labels - low) / (high - low)
+    lowest, highest = 1 / ((1 - fraction).sum() + 2), (fraction.sum() + 1) / (fraction.sum() + 2)
+    targets = lowest + (highest - lowest) * fraction
     middle, spread = float(scores.mean()), float(scores.std())
     rows = np.tile((scores - middle) / spread, 2)[:, None]
     sides, weights = np.repeat([1, 0], len(scores)), np.concatenate([targets, 1 - targets])
@@ -135,8 +135,8 @@ def _ascending(scale: tuple[float, float]) -> tuple[float, float]:
 
 
 def _rising_precisions(precisions: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
-    known = [precision for precision, _ in precisions]
-    if known != sorted(set(known)) or not all(0 < precision <= 1 for precision in known):
+    levels = [precision for precision, _ in precisions]
+    if levels != sorted(set(levels)) or not all(0 < precision <= 1 for precision in levels):
         raise ValueError("precisions are above 0 and up to 1, and ascend")
     return precisions
 
@@ -211,27 +211,27 @@ class Calibration:
 
     def threshold(self, by: Decide | None = None) -> float:
         """Return the score from which on a pair is called a yes; arguments and errors as :meth:`says_yes`."""
-        wanted = by or self.decide
-        if wanted in self.thresholds:
-            return self.thresholds[wanted]
+        target = by or self.decide
+        if target in self.thresholds:
+            return self.thresholds[target]
         if self.yes is None:
             raise ConfigError(
                 f"Yes and no need a threshold, and this calibration has none: {self.data} has graded labels. Calibrate "
                 f"again and say from which label on a pair counts, as in: `yes` {(self.scale[0] + self.scale[1]) / 2:g}"
             )
         raise ConfigError(
-            f"This calibration has no threshold for {wanted}. Ask for {' or '.join(self.thresholds)}, or calibrate "
-            f"again with `min_{wanted}`."
+            f"This calibration has no threshold for {target}. Ask for {' or '.join(self.thresholds)}, or calibrate "
+            f"again with `min_{target}`."
         )
 
     def at_precision(self, least: float) -> float:
         """Return the threshold at a precision, or at the next higher one known; ConfigError if there is none."""
         thresholds = [threshold for precision, threshold in self.precisions if precision >= least]
         if not thresholds:
-            known = ", ".join(f"{precision:g}" for precision, _ in self.precisions) or "none"
+            levels = ", ".join(f"{precision:g}" for precision, _ in self.precisions) or "none"
             raise ConfigError(
                 f"The {self.n} pairs of {self.data}, on which the model was calibrated, do not show a precision of "
-                f"{least:g}; the precisions that they show are {known}. Ask for less, or calibrate on more pairs that "
+                f"{least:g}; the precisions that they show are {levels}. Ask for less, or calibrate on more pairs that "
                 "are labelled yes or no."
             )
         return thresholds[0]
@@ -248,7 +248,7 @@ def threshold_table(calibration: Calibration, scores: Scores, right: Scores) -> 
         remarks.setdefault(threshold, []).append(f"precision {100 * least:g} % on new pairs")
     lines = [f"{'threshold':>9}{'precision':>12}{'recall':>9}{'F1':>9}  on these pairs"]
     for threshold in sorted(remarks):
-        shares = (f"{100 * at(scores, right, threshold):.1f} %" for at in (precision_at, recall_at, f1_at))
+        shares = (f"{100 * measure(scores, right, threshold):.1f} %" for measure in (precision_at, recall_at, f1_at))
         precision, recall, f1 = shares
         remark = ", ".join(remarks[threshold])
         lines.append(f"{threshold:>9.4f}{precision:>12}{recall:>9}{f1:>9}  {remark}".rstrip())

@@ -29,23 +29,26 @@ def carry(model: str, folder: Path, exported: Scorer, pairs: PairData | None) ->
         fitted = read(home)
     except (ConfigError, ModelError) as error:
         return f"no calibration is carried over: {error}"
-    place = Home(str(folder), folder)
+    home_of_export = Home(str(folder), folder)
     why = "no labelled pairs were given"
     if pairs is not None:
         try:
-            again = _refitted(fitted, place, exported, pairs)
+            again = _refitted(fitted, home_of_export, exported, pairs)
         except PromiseError as error:
             return f"no calibration is carried over: {error}"
         except (ConfigError, DataError) as error:
             why = str(error)
         else:
-            store(again, place.file)
-            said = f"calibration: fitted again on {again.n} pairs of {again.data} by the exported vectors"
-            return said + _moved(fitted, again)
+            store(again, home_of_export.file)
+            message = f"calibration: fitted again on {again.n} pairs of {again.data} by the exported vectors"
+            return message + _moved(fitted, again)
     moved = ", ".join(f"{backend} {parity.scores:.2g}" for backend, parity in read_description(folder).parity.items())
-    said = f"carried over from torch; exported scores differ from its by at most {moved}"
-    store(replace(fitted, fingerprint=place.fingerprint(), protocol=f"{fitted.protocol}; {said}"), place.file)
-    return f"calibration: {said} ({why})"
+    message = f"carried over from torch; exported scores differ from its by at most {moved}"
+    store(
+        replace(fitted, fingerprint=home_of_export.fingerprint(), protocol=f"{fitted.protocol}; {message}"),
+        home_of_export.file,
+    )
+    return f"calibration: {message} ({why})"
 
 
 def _refitted(fitted: Calibration, home: Home, exported: Scorer, pairs: PairData) -> Calibration:

@@ -231,11 +231,11 @@ class Calibrated(Shown):
         return "\n".join(lines)
 
     def _quality(self, name: str) -> str:
-        shown = f"{name} {100 * self.calibration.errors[name]:.1f} %"
+        text = f"{name} {100 * self.calibration.errors[name]:.1f} %"
         if name not in self.intervals:
-            return shown
+            return text
         low, high = self.intervals[name]
-        return f"{shown} (95 % interval {100 * low:.1f} to {100 * high:.1f})"
+        return f"{text} (95 % interval {100 * low:.1f} to {100 * high:.1f})"
 
 
 def calibrate(
@@ -335,14 +335,14 @@ def _decide(data: PairData, scores: Scores, right: Scores, folds: Folds, setting
     if settings.promise is None:
         _warn_of_one_side(data, scores, right, settings.decide)
     else:
-        share, least = settings.promise
-        promise = promised(pairs, share, least, data.source)
-        thresholds[share] = promise.threshold
+        metric, least = settings.promise
+        promise = promised(pairs, metric, least, data.source)
+        thresholds[metric] = promise.threshold
         errors |= {"precision": promise.precision, "recall": promise.recall}
         positives = float(pairs.right.sum())
         hits = promise.recall * positives
         intervals = quality_intervals(hits, hits / promise.precision, positives)
-        if share == "precision":
+        if metric == "precision":
             precisions[least] = promise.threshold
     return _Decisions(thresholds, tuple(sorted(precisions.items())), errors, intervals)
 
@@ -391,9 +391,9 @@ def check_labels(data: PairData, settings: CalibrationSettings) -> tuple[Scale, 
 def _check_no_promise(data: PairData, settings: CalibrationSettings) -> None:
     """Raise ConfigError where a precision or a recall of yes and no is asked for, and nothing says what a yes is."""
     if settings.promise is not None and data.scale is not None:
-        share, least = settings.promise
+        kind, least = settings.promise
         raise ConfigError(
-            f"A {share} is that of yes and no, and {data.source} has graded labels; received `min_{share}` {least:g}. "
+            f"A {kind} is that of yes and no, and {data.source} has graded labels; received `min_{kind}` {least:g}. "
             f"Say from which label on a pair counts, as in: `yes` {sum(data.scale) / 2:g}"
         )
 

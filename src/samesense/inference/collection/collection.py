@@ -101,24 +101,24 @@ class Collection:
             OutputError: if the folder holds something else or cannot be written to, or another process writes to it.
             MissingExtraError: if ``approximate`` is ``"always"`` and usearch is absent.
         """
-        place = Path(folder)
+        path = Path(folder)
         if approximate == "always":
             check_usearch()
-        was_there = place.exists()
-        store.make_place(place)
+        was_there = path.exists()
+        store.make_place(path)
         try:
-            with writing(place, built=False) as writer:
+            with writing(path, built=False) as writer:
                 if writer.about.identity and not overwrite:
-                    raise OutputError(f"{place} holds a collection. Add to it, or replace it with `overwrite`.")
+                    raise OutputError(f"{path} holds a collection. Add to it, or replace it with `overwrite`.")
                 writer.build(model, dtype, approximate)
                 writer.about.sources = sources
                 writer.insert(entries, model, False, on_progress)
                 writer.derive()
         except (DataError, ModelError, KeyboardInterrupt):
-            if not was_there and not (place / store.UNFINISHED).exists():
-                shutil.rmtree(place, ignore_errors=True)  # made here, and nothing is in it that a later build takes up
+            if not was_there and not (path / store.UNFINISHED).exists():
+                shutil.rmtree(path, ignore_errors=True)  # made here, and nothing is in it that a later build takes up
             raise
-        return cls(place)
+        return cls(path)
 
     @classmethod
     def open(cls, folder: str | Path) -> Collection:
@@ -173,11 +173,11 @@ class Collection:
             ConfigError: for both ids and ``where``, or neither.
             OutputError: if another process goes on writing.
         """
-        wanted, chosen = list(ids), condition(where)
-        if bool(wanted) == bool(where):
+        requested, chosen = list(ids), condition(where)
+        if bool(requested) == bool(where):
             raise ConfigError("Texts are deleted by ids or by metadata; give one of the two.")
         with writing(self.folder) as writer:
-            return writer.delete_ids(wanted) if wanted else writer.delete(chosen)
+            return writer.delete_ids(requested) if requested else writer.delete(chosen)
 
     def compact(self) -> None:
         """Free the space of deleted texts, and make the approximate index anew."""
@@ -247,22 +247,22 @@ class Collection:
             ConfigError: if ``top`` is no whole number from 1 on, or a condition cannot be parsed.
         """
         self.check_model(model)
-        given, top = checked_queries(texts, top)
-        self.check(given, top=top, where=where)
-        if not given:
+        queries, top = checked_queries(texts, top)
+        self.check(queries, top=top, where=where)
+        if not queries:
             return []
-        words = given if hybrid else None
-        rows = model.unit_queries(given)
-        return self.search(rows, top=top, where=where, exact=exact, words=words, identity=model.identity, texts=given)
+        words = queries if hybrid else None
+        rows = model.unit_queries(queries)
+        return self.search(rows, top=top, where=where, exact=exact, words=words, identity=model.identity, texts=queries)
 
     def text_search(
         self, texts: Iterable[str], *, top: int = 10, where: Where = None, stop: threading.Event | None = None
     ) -> list[list[Found]]:
         """Return for each text the ``top`` texts with its words, by BM25; see :meth:`query` and :meth:`search`."""
-        given, top = checked_queries(texts, top)
+        queries, top = checked_queries(texts, top)
         chosen = condition(where)
         with self._reader.state(), self._reader.stopped_by(stop):
-            return [self._found(self._reader.by_words(text, top, chosen)) for text in given]
+            return [self._found(self._reader.by_words(text, top, chosen)) for text in queries]
 
     def search(
         self,

@@ -128,12 +128,12 @@ def sizes_for(embedder: Embedder, chunk_size: int | None, chunk_overlap: int | N
 
 def found_documents(sources: Sequence[str], base: Path | None = None) -> DocumentFiles:
     """Find documents, say what was found and passed over, and check that their readers are installed."""
-    found = find_documents(sources, base)
-    logger.info(f"{', '.join(sources[:5])}{' and others' if len(sources) > 5 else ''}: {found.summary}")
-    for message in found.unreadable:
+    documents = find_documents(sources, base)
+    logger.info(f"{', '.join(sources[:5])}{' and others' if len(sources) > 5 else ''}: {documents.summary}")
+    for message in documents.unreadable:
         logger.warning(message)
-    check_readers(found.files)
-    return found
+    check_readers(documents.files)
+    return documents
 
 
 def build_from_documents(
@@ -215,22 +215,22 @@ def update_from_documents(
     report = ReadingReport()
     with writing(Path(folder)) as writer:
         origin = _origin(writer.about.sources, more, embedder, Path(folder))
-        found = found_documents(origin.sources, Path(origin.base))
-        known = _known_files(writer)
-        names = {file.name for file in found.files}
-        gone = known.keys() - names
-        changed = [file for file in found.files if _has_changed(file, known)]
+        documents = found_documents(origin.sources, Path(origin.base))
+        indexed = _known_files(writer)
+        names = {file.name for file in documents.files}
+        gone = indexed.keys() - names
+        changed = [file for file in documents.files if _has_changed(file, indexed)]
         report.unchanged, report.removed = len(names) - len(changed), len(gone)
         entries = _entries(changed, embedder, origin, report, strict=strict)
         first = list(islice(entries, 1))
         if first:
             writer.insert(chain(first, entries), embedder, False, on_progress)
         replaced = {file.name for file in changed} - report.skipped.keys()
-        ids = [number for name in gone | (replaced & known.keys()) for number in known[name].ids]
+        ids = [number for name in gone | (replaced & indexed.keys()) for number in indexed[name].ids]
         if ids:
             writer.delete(among(ids))
         writer.about.sources = origin.json()
-    for name in sorted(report.skipped.keys() & known.keys()):
+    for name in sorted(report.skipped.keys() & indexed.keys()):
         logger.warning(f"{name}: it has changed and cannot be read; the passages of its last version stay")
     report.log()
     return report
@@ -250,11 +250,11 @@ def _known_files(writer: Writer) -> dict[str, _KnownFile]:
         "SELECT id, json_extract(metadata, '$.file'), json_extract(metadata, '$.file_hash') FROM text "
         "WHERE json_extract(metadata, '$.file_hash') IS NOT NULL"
     )
-    known: dict[str, _KnownFile] = {}
+    files: dict[str, _KnownFile] = {}
     with store.saying(writer.folder):
         for number, name, digest in writer.db.execute(query):
-            known.setdefault(name, _KnownFile(digest)).ids.append(number)
-    return known
+            files.setdefault(name, _KnownFile(digest)).ids.append(number)
+    return files
 
 
 def _has_changed(file: DocumentFile, known: dict[str, _KnownFile]) -> bool:
@@ -340,7 +340,7 @@ def _refuse_none(entries: Iterator[Entry], sources: Sequence[str], report: Readi
     first = next(entries, None)
     if first is None:
         reasons = list(report.skipped.values())
-        more = f" And {len(reasons) - 1} other files could not be read." if len(reasons) > 1 else ""
-        raise DataError(f"{', '.join(sources)}: no document could be read. {reasons[0] if reasons else ''}{more}")
+        failures = f" And {len(reasons) - 1} other files could not be read." if len(reasons) > 1 else ""
+        raise DataError(f"{', '.join(sources)}: no document could be read. {reasons[0] if reasons else ''}{failures}")
     yield first
     yield from entries

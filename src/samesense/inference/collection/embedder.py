@@ -81,17 +81,17 @@ def open_embedder(name: str, precision: str = "auto", *, identity: str | None = 
         precision: arithmetic, or the backend of an exported folder.
         identity: as a collection or a copy of it in a store keeps it; ModelError for a model with another one.
     """
-    how: dict[str, Any] = {"backend" if precision in ("onnx", "onnx-int8") else "precision": precision}
+    options: dict[str, Any] = {"backend" if precision in ("onnx", "onnx-int8") else "precision": precision}
     files = model_files_hash(name)  # before it is loaded: files that change meanwhile are then others than these
-    opened = embedder_of(load(name, **how), name)
-    if opened.precision == "float32":
-        opened = replace(opened, files=files)
-    if identity not in (None, opened.identity):
+    embedder = embedder_of(load(name, **options), name)
+    if embedder.precision == "float32":
+        embedder = replace(embedder, files=files)
+    if identity not in (None, embedder.identity):
         raise ModelError(
-            f"Vectors are searched with the model that made them; {name!r} in {opened.precision} differs from it in "
+            f"Vectors are searched with the model that made them; {name!r} in {embedder.precision} differs from it in "
             "weights, settings or precision. Use that model, or encode the texts anew."
         )
-    return opened
+    return embedder
 
 
 def open_for_queries(name: str, built: About, texts: Sequence[str]) -> Embedder:

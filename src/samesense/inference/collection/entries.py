@@ -83,10 +83,10 @@ def read_entries(source: str, *, columns: str | None = None, drop_bad_rows: bool
     """
     entry, total, why = None, 0, ""
     left_out: list[int] = []
-    for number, made in _entries(source, columns):
+    for number, read_entry in _entries(source, columns):
         total += 1
         try:
-            entry = made()
+            entry = read_entry()
         except DataError as error:
             if not drop_bad_rows:
                 raise DataError(f"{error} `drop_bad_rows` leaves such rows out.") from error
@@ -128,24 +128,24 @@ def _of_line(text: str, place: str) -> Entry:
 
 def _of_rows(source: str, columns: str | None) -> Iterator[_Made]:
     rows = load_rows(source)
-    seen = list(islice(rows, SNIFFED_ROWS))
-    if seen:
-        text = text_column(seen, columns, source)
+    head = list(islice(rows, SNIFFED_ROWS))
+    if head:
+        text = text_column(head, columns, source)
         if columns is None:
             logger.info(f"{source}: texts of column {text!r}")
-        for row in chain(seen, rows):
+        for row in chain(head, rows):
             yield row[0], partial(_entry, row, text, source)
 
 
 def _entry(row: Row, text: str, source: str) -> Entry:
     number, cells = row
     identifier = next((name for name in cells if name.strip().casefold() == "id"), None)  # not in every row of JSON
-    value, given = cells.get(text), cells[identifier] if identifier else None
+    value, entry_id = cells.get(text), cells[identifier] if identifier else None
     if not isinstance(value, str):
         raise DataError(f"{source}, row {number}, column {text!r}: a text is needed, received {value!r}.")
-    if isinstance(given, str):
-        given = int(given) if _NUMBER.fullmatch(given) else given
+    if isinstance(entry_id, str):
+        entry_id = int(entry_id) if _NUMBER.fullmatch(entry_id) else entry_id
     metadata = {name: cell for name, cell in cells.items() if name not in (text, identifier) and cell not in (None, "")}
-    entry = Entry(value, given, metadata)  # type: ignore[arg-type]  # metadata_json says what is wrong with an id
+    entry = Entry(value, entry_id, metadata)  # type: ignore[arg-type]  # metadata_json says what is wrong with an id
     metadata_json(entry, f"{source}, row {number}")
     return entry

@@ -157,8 +157,8 @@ class Writer:
     def tidy(self) -> None:
         """Undo what is not committed, and remove the files that this leaves without a reader."""
         self.db.rollback()
-        kept = store.read_about(self.folder, self.db, built=False)
-        for name in self._names - {kept.vectors, kept.graph}:
+        committed = store.read_about(self.folder, self.db, built=False)
+        for name in self._names - {committed.vectors, committed.graph}:
             (self.folder / name).unlink(missing_ok=True)
 
     def _row(self, entry: Entry, position: int, before: int) -> tuple[int, str, str, int]:
@@ -171,18 +171,18 @@ class Writer:
 
     def _given(self, block: Iterable[Entry], before: set[int]) -> set[int]:
         """Return the ids that texts without one will have; DataError if a later text brings such an id."""
-        given, following = set[int](), self.about.next_id
+        assigned, following = set[int](), self.about.next_id
         for entry in block:
             number = following if entry.id is None else entry.id
             if entry.id is None:
-                given.add(number)
-            elif number in given or number in before:
+                assigned.add(number)
+            elif number in assigned or number in before:
                 raise DataError(
                     f"Every text has an id of its own; {number} was given to a text before it that brings none. Give "
                     "all texts ids, or none."
                 )
             following = max(following, number + 1)
-        return given
+        return assigned
 
     def _there(self, ids: list[int]) -> set[int]:
         chosen = among(ids)

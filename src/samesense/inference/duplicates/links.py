@@ -91,7 +91,7 @@ class _Closest:
 
     def choose(self) -> Near:
         """Keep the closest links of each row; return them, with exact scores."""
-        first, second, scores = (np.concatenate(part) for part in zip(*self._pool, strict=True))
+        first, second, scores = (np.concatenate(column) for column in zip(*self._pool, strict=True))
         links = Near(first, second, scores)
         chosen, full, least = _among_closest(links, self._most)
         self._least[full] = least
@@ -111,9 +111,9 @@ def _among_closest(links: Near, most: int) -> tuple[npt.NDArray[np.bool_], Indic
     Of links that tie, those to lower rows come first.
     """
     ends = np.concatenate([links.first, links.second])
-    others = np.concatenate([links.second, links.first])
+    neighbours = np.concatenate([links.second, links.first])
     scores = np.concatenate([links.scores, links.scores])
-    order = np.lexsort((others, -scores, ends))
+    order = np.lexsort((neighbours, -scores, ends))
     starts = np.flatnonzero(np.diff(ends[order], prepend=-1))
     rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
     chosen = np.zeros(len(links.scores), dtype=bool)
@@ -130,8 +130,8 @@ def exact_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW)
 def approximate_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW) -> Links:
     """Compare each unit row ``(rows, dim)`` with those of the lists closest to it; the recall is measured."""
     lists = make_lists(vectors, vectors, floor, most)
-    found = _links(near_in_lists(lists, floor), vectors, floor, most)
-    return replace(found, recall=lists.recall, sampled=lists.sampled)
+    reached = _links(near_in_lists(lists, floor), vectors, floor, most)
+    return replace(reached, recall=lists.recall, sampled=lists.sampled)
 
 
 def _links(found: Iterable[Near], vectors: Embeddings, floor: float, most: int) -> Links:
@@ -139,10 +139,10 @@ def _links(found: Iterable[Near], vectors: Embeddings, floor: float, most: int) 
     closest = _Closest(len(vectors), most)
     slack = margin(vectors.shape[1]) if vectors.ndim == 2 else 0.0
     for near in found:
-        for part in parts(closest.hopeful(near, slack)):
-            scores = pair_cosines(vectors, part)
-            kept = scores >= floor
-            closest.add(part.take(kept), scores[kept])
+        for block in parts(closest.hopeful(near, slack)):
+            scores = pair_cosines(vectors, block)
+            above = scores >= floor
+            closest.add(block.take(above), scores[above])
     links = closest.choose()
     links = links.take(np.lexsort((links.second, links.first)))
     return Links(links.first, links.second, np.asarray(links.scores, dtype=np.float64), closest.beyond, floor)

@@ -58,18 +58,18 @@ def threshold_from(pairs: PairData, model: Model, min_precision: float | None) -
     scores = model.scores(pairs.pairs())
     check_binary(right)
     if min_precision is None:
-        cut = best_threshold(scores, right, "f1")
+        level = best_threshold(scores, right, "f1")
     else:
         folds, _ = fold_numbers(pairs, FOLDS, 0)
-        cut = promised(scored_pairs(pairs, scores, right, folds), "precision", min_precision, pairs.source).threshold
-    if not np.isfinite(cut):
+        level = promised(scored_pairs(pairs, scores, right, folds), "precision", min_precision, pairs.source).threshold
+    if not np.isfinite(level):
         raise DataError(
             f"{pairs.name}: no score of these pairs reaches the best F1 and leaves some out. Label more pairs about "
             "the score at which you doubt, or give a number: `threshold`."
         )
-    precision, recall = (100 * at(scores, right, cut) for at in (precision_at, recall_at))
+    precision, recall = (100 * measure(scores, right, level) for measure in (precision_at, recall_at))
     logger.info(
-        f"threshold {cut:.4f}: on {len(right)} pairs of {pairs.name}, {int(right.sum())} of them the same, precision "
+        f"threshold {level:.4f}: on {len(right)} pairs of {pairs.name}, {int(right.sum())} of them the same, precision "
         f"{precision:.1f} %, recall {recall:.1f} %"
     )
-    return cut
+    return level

@@ -28,10 +28,10 @@ class Unlike:
 
     def __call__(self, first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
         """Return which pairs of texts, by their numbers, differ in what was not read in some way ``(pairs,)``."""
-        found = np.zeros(len(first), dtype=bool)
+        unlike = np.zeros(len(first), dtype=bool)
         for each in self._each:
-            found |= each.differ(first, second)
-        return found
+            unlike |= each.differ(first, second)
+        return unlike
 
 
 class _Read:
@@ -50,8 +50,8 @@ class _Read:
         differ: npt.NDArray[np.bool_] = self._strange[first] != self._strange[second]
         closer = ~differ & (self._looked_at[first] | self._looked_at[second])
         differ |= closer & (self._end[first] != self._end[second])
-        for place in np.flatnonzero(closer & ~differ).tolist():
-            differ[place] = differ_unread(self._pieces[int(first[place])], self._pieces[int(second[place])])
+        for index in np.flatnonzero(closer & ~differ).tolist():
+            differ[index] = differ_unread(self._pieces[int(first[index])], self._pieces[int(second[index])])
         return differ
 
     def _look(self, wanted: Indices) -> None:
@@ -59,8 +59,8 @@ class _Read:
         new = wanted[~self._seen[wanted]]
         for start in range(0, len(new), BLOCK_TEXTS):
             block = new[start : start + BLOCK_TEXTS].tolist()
-            found = self._pieces_of([self._texts[number] for number in block])
-            for number, pieces in zip(block, found, strict=True):
+            pieces_of_block = self._pieces_of([self._texts[number] for number in block])
+            for number, pieces in zip(block, pieces_of_block, strict=True):
                 self._keep(number, pieces)
         self._seen[new] = True
 

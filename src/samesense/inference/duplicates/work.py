@@ -54,22 +54,24 @@ class Work:
     def links(self, floor: float, search: Callable[[Embeddings], Links]) -> Links:
         """Return the links with a cosine at a floor or above: those that are kept here, or new ones by ``search``."""
         path = self.folder / LINKS
-        found = _read(path) if path.exists() else None
-        if found is not None and found.floor <= floor and len(found.beyond) == len(self.vectors):
-            return found
+        stored = _read(path) if path.exists() else None
+        if stored is not None and stored.floor <= floor and len(stored.beyond) == len(self.vectors):
+            return stored
         with only_writer(self.folder):
-            found = search(self.vectors)
+            stored = search(self.vectors)
             with replacing(path) as beside, beside.open("wb") as stream:
-                np.savez(stream, **{name: value for name, value in vars(found).items() if value is not None})
-        return found
+                np.savez(stream, **{name: value for name, value in vars(stored).items() if value is not None})
+        return stored
 
 
 def _read(path: Path) -> Links | None:
     """Return the links that are kept; ``None`` if they are damaged, which is said, so that they are searched again."""
     try:
-        with np.load(path) as kept:
-            found: dict[str, Any] = {name: kept[name] if kept[name].ndim else kept[name].item() for name in kept}
-        links = Links(**found)
+        with np.load(path) as archive:
+            arrays: dict[str, Any] = {
+                name: archive[name] if archive[name].ndim else archive[name].item() for name in archive
+            }
+        links = Links(**arrays)
         len(links.beyond)  # says if it is no array
         return links
     except DAMAGED as error:
@@ -103,13 +105,13 @@ def open_work(
     """
     if folder is None:
         holder = TemporaryDirectory(prefix="samesense-")
-        place = Path(holder.name)
-        dim = write_unit_vectors(model, texts, place / VECTORS, chunk=chunk, queries=queries)
-        return Work(place, About(what, "", "", len(texts), dim), holder)
+        scratch = Path(holder.name)
+        dim = write_unit_vectors(model, texts, scratch / VECTORS, chunk=chunk, queries=queries)
+        return Work(scratch, About(what, "", "", len(texts), dim), holder)
     what = what if chunk is None else f"{what}, {chunk} of windows"
-    known = {"what": what, "texts": rows_hash(texts), "model": json_hash(model.identity)}
+    expected = {"what": what, "texts": rows_hash(texts), "model": json_hash(model.identity)}
     check_folder(folder)
-    work = _finished(folder, known, len(texts))
+    work = _finished(folder, expected, len(texts))
     if work is not None:
         model.look(texts if chunk is None else model.windows(texts).texts)
         return work
@@ -119,8 +121,8 @@ def open_work(
         identity = model.identity if chunk is None else f"{model.identity} {chunk} of windows"
         unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
         dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk, queries)
-        write_json(folder / ABOUT, asdict(About(**known, rows=len(texts), dim=dim)))
-    return Work(folder, _earlier(folder, known, len(texts)))
+        write_json(folder / ABOUT, asdict(About(**expected, rows=len(texts), dim=dim)))
+    return Work(folder, _earlier(folder, expected, len(texts)))
 
 
 def _finished(folder: Path, known: dict[str, str], rows: int) -> Work | None:
@@ -152,9 +154,9 @@ def _earlier(folder: Path, known: dict[str, str], rows: int) -> About:
     fix = "Give another folder, or delete this one."
     content = read_json(folder / ABOUT, fix)
     if any(content.get(name) != value for name, value in known.items()):
-        other = next(name for name, value in known.items() if content.get(name) != value)
+        key = next(name for name, value in known.items() if content.get(name) != value)
         raise OutputError(
-            f"{folder} holds the vectors of another search: it differs in the {other if other != 'what' else 'kind'}. "
+            f"{folder} holds the vectors of another search: it differs in the {key if key != 'what' else 'kind'}. "
             "Give another folder, or delete this one."
         )
     try:

@@ -31,7 +31,7 @@ def label_all(pairs: Sequence[Pair], score: Score, labels: Labels) -> None:
     left = 0
     with progress_bar("label", "pair", len(pairs), initial=len(pairs) - len(wanted)) as bar:
         for answered in answers:
-            labelled = [(pair, found) for pair, found in answered if found is not None]
+            labelled = [(pair, label) for pair, label in answered if label is not None]
             if labelled:
                 labels.add(labelled)
             left += len(answered) - len(labelled)
@@ -41,17 +41,17 @@ def label_all(pairs: Sequence[Pair], score: Score, labels: Labels) -> None:
 
 
 def _one_by_one(pairs: Sequence[Pair], chat: Chat) -> Iterator[list[tuple[Pair, float | None]]]:
-    for place, found in chat.answers(pairs):
-        yield [(pairs[place], found)]
+    for index, label in chat.answers(pairs):
+        yield [(pairs[index], label)]
 
 
 def _in_blocks(pairs: Sequence[Pair], score: Score) -> Iterator[list[tuple[Pair, float | None]]]:
     for start in range(0, len(pairs), BLOCK):
         block = list(pairs[start : start + BLOCK])
-        found = np.asarray(score(block), dtype=np.float64)
-        if found.shape != (len(block),) or not np.isfinite(found).all():
+        values = np.asarray(score(block), dtype=np.float64)
+        if values.shape != (len(block),) or not np.isfinite(values).all():
             raise ModelError(
-                f"A scorer gives one finite number a pair, {len(block)} of them; it gave the shape {found.shape} with "
-                f"{int((~np.isfinite(found)).sum())} that are not finite."
+                f"A scorer gives one finite number a pair, {len(block)} of them; it gave the shape {values.shape} with "
+                f"{int((~np.isfinite(values)).sum())} that are not finite."
             )
-        yield list(zip(block, found.tolist(), strict=True))
+        yield list(zip(block, values.tolist(), strict=True))

@@ -106,16 +106,16 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     narrow = "" if dim is None else f"+dim:{dim}"
     if isinstance(model, Model):
         if prompt is not None or calibration is not None:
-            given = "prompt" if prompt is not None else "calibration"
-            raise ConfigError(f"An opened model keeps prompt and calibration; received `{given}`. Open it with them.")
+            option = "prompt" if prompt is not None else "calibration"
+            raise ConfigError(f"An opened model keeps prompt and calibration; received `{option}`. Open it with them.")
         if deterministic or backend != "auto":
-            given = "deterministic" if deterministic else "backend"
-            raise ConfigError(f"An opened model computes as it was opened; received `{given}`. Open it with that.")
-        opened = apply_maps(model, narrow, None)
+            option = "deterministic" if deterministic else "backend"
+            raise ConfigError(f"An opened model computes as it was opened; received `{option}`. Open it with that.")
+        loaded = apply_maps(model, narrow, None)
         if name is not None or seed is not None:
-            opened = copy(opened)
-            opened.name, opened.seed = name or opened.name, opened.seed if seed is None else seed
-        return opened
+            loaded = copy(loaded)
+            loaded.name, loaded.seed = name or loaded.name, loaded.seed if seed is None else seed
+        return loaded
     base, maps = split_maps(f"{model}{narrow}") if isinstance(model, str | Path) else ("", narrow)
     options = _Options(
         backend=backend,
@@ -131,20 +131,20 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         whitened=any(name == "whiten" for name, _ in parse_maps(maps)),
     )
     if not isinstance(model, str | Path):
-        opened = _from_memory(model, options)
+        loaded = _from_memory(model, options)
         if cache:
-            opened.remember(None if cache is True else Path(cache))
-        opened.name, opened.seed = name or opened.name, seed
-        return apply_maps(opened, maps, None)
+            loaded.remember(None if cache is True else Path(cache))
+        loaded.name, loaded.seed = name or loaded.name, seed
+        return apply_maps(loaded, maps, None)
     with stage(f"loading {base}"):
-        opened = _open(base, options)
+        loaded = _open(base, options)
     if cache:
-        opened.remember(None if cache is True or split_kind(base)[0] else Path(cache))
-    opened = apply_maps(opened, maps, fit_texts, seed=seed or 0, cache=bool(cache))
-    opened.name, opened.seed = name or f"{model}{narrow}", seed
+        loaded.remember(None if cache is True or split_kind(base)[0] else Path(cache))
+    loaded = apply_maps(loaded, maps, fit_texts, seed=seed or 0, cache=bool(cache))
+    loaded.name, loaded.seed = name or f"{model}{narrow}", seed
     if calibration is not None or (prompt is None and pooling is None):  # that in its folder is of its own scores
-        opened.home = f"{model}{narrow}", calibration
-    return opened
+        loaded.home = f"{model}{narrow}", calibration
+    return loaded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,12 +182,12 @@ def _from_memory(model: Any, options: _Options) -> Model:
 
 
 def _open(base: str, options: _Options) -> Model:
-    kind, place = split_kind(base)
+    kind, source = split_kind(base)
     if kind:
         if options.backend != "auto" or options.pooling is not None or options.prompt is not None:
             raise ConfigError(f"Backend, pooling and prompt are chosen for models; {base} has none. Leave them out.")
         return open_kind(
-            kind, place, device=options.device, precision=options.precision, deterministic=options.deterministic
+            kind, source, device=options.device, precision=options.precision, deterministic=options.deterministic
         )
     name, pooling = split_pooling(base)
     pooling = options.pooling or pooling
@@ -313,13 +313,13 @@ def _exported(name: str, options: _Options) -> Model:
 
 def _fastest(source: str, backends: Sequence[Backend], open_by: Callable[[Backend], Model], options: _Options) -> Model:
     """Return the model opened by the backend that is chosen; each is opened once at most."""
-    opened = once(open_by)
+    model_by = once(open_by)
 
     def opener(backend: Backend) -> Callable[[], Encode]:
-        return lambda: opened(backend).encode
+        return lambda: model_by(backend).encode
 
     choice = choose(source, {backend: opener(backend) for backend in backends}, options.sample)
-    model = opened(choice.backend)
+    model = model_by(choice.backend)
     model.choice = choice
     return model
 

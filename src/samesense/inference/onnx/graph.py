@@ -41,13 +41,13 @@ LARGE = 1_500_000_000
 
 def check_modules(model: SentenceTransformer) -> None:
     """Raise ModelError if a module of ``model`` cannot be part of a graph."""
-    first, *rest = list(model)
+    first, *later_modules = list(model)
     if not isinstance(first, Transformer | StaticEmbedding):
         raise ModelError(
             f"An export begins with a transformer or with static words; this model begins with {type(first).__name__}. "
             "Keep to torch for this model."
         )
-    for module in rest:
+    for module in later_modules:
         if not isinstance(module, RECORDED):
             raise ModelError(
                 f"An export cannot hold a module of the kind {type(module).__name__}, but only "
@@ -126,17 +126,19 @@ class _Graph(nn.Module):
 
     def __init__(self, model: SentenceTransformer, names: list[str], constants: dict[str, Any]) -> None:
         super().__init__()
-        first, *rest = list(model)
-        self.steps = nn.ModuleList([_StaticMean(first) if isinstance(first, StaticEmbedding) else first, *rest])
+        first, *later_modules = list(model)
+        self.steps = nn.ModuleList(
+            [_StaticMean(first) if isinstance(first, StaticEmbedding) else first, *later_modules]
+        )
         self.names, self.constants, self.dim = names, constants, model.get_embedding_dimension()
         self.tokens = isinstance(first, Transformer)
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         features = dict(self.constants) | dict(zip(self.names, inputs, strict=True))
-        first, *rest = self.steps
+        first, *later_steps = self.steps
         features = first(features)
         states = features["token_embeddings"] if self.tokens else None
-        for step in rest:
+        for step in later_steps:
             features = step(features)
         embedding: Tensor = features[VECTOR_OUTPUT][:, : self.dim].float()
         return embedding if states is None else (embedding, states.float())

@@ -84,14 +84,16 @@ def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float 
         if len(near.scores) > top:
             least = np.partition(near.scores, len(near.scores) - top)[len(near.scores) - top]
             near = near.take(near.scores >= least - slack)
-        for part in parts(near):
+        for block in parts(near):
             if len(best[0]) == top and best[0][-1] == 1.0:  # nothing is closer, so only an earlier place can enter
-                part = part.take((part.first < best[1][-1]) | (part.first == best[1][-1]) & (part.second < best[2][-1]))
-            scores = pair_cosines(vectors, part)
-            kept = scores >= threshold
+                block = block.take(
+                    (block.first < best[1][-1]) | (block.first == best[1][-1]) & (block.second < best[2][-1])
+                )
+            scores = pair_cosines(vectors, block)
+            above = scores >= threshold
             merged = [
-                np.concatenate(two)
-                for two in zip(best, (scores[kept], part.first[kept], part.second[kept]), strict=True)
+                np.concatenate(columns)
+                for columns in zip(best, (scores[above], block.first[above], block.second[above]), strict=True)
             ]
             order = np.lexsort((merged[2], merged[1], -merged[0]))[:top]
             best = merged[0][order], merged[1][order], merged[2][order]
@@ -132,8 +134,8 @@ def pair_cosines(vectors: npt.NDArray[np.floating], near: Near) -> Scores:
 def cosines_of(vectors: npt.NDArray[np.floating], first: Indices, second: Indices) -> Scores:
     """Return the exact cosine of each pair of rows, ``(pairs,)``, :data:`BLOCK_PAIRS` at a time."""
     blocks = [slice(start, start + BLOCK_PAIRS) for start in range(0, len(first), BLOCK_PAIRS)]
-    found = (row_cosines(vectors[first[block]], vectors[second[block]]) for block in blocks)
-    return np.concatenate([np.zeros(0), *found])
+    cosines = (row_cosines(vectors[first[block]], vectors[second[block]]) for block in blocks)
+    return np.concatenate([np.zeros(0), *cosines])
 
 
 def check_mining(top: int, threshold: float) -> None:

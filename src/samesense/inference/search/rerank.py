@@ -52,11 +52,11 @@ def rerank(
         raise ConfigError(f"At least one text must be asked for; received {top_k}. Example: 10")
     cosines = cosine_score(bi, encode_query)([(query, text) for text in texts])
     same = same_as(query, texts)
-    found = in_order(cosines, np.arange(len(texts)), same, noise[0])[:top_k]
-    scores = np.asarray(cross([(query, texts[place]) for place in found]), dtype=np.float64)
-    if scores.shape != found.shape or not np.isfinite(scores).all():
+    nearest = in_order(cosines, np.arange(len(texts)), same, noise[0])[:top_k]
+    scores = np.asarray(cross([(query, texts[index]) for index in nearest]), dtype=np.float64)
+    if scores.shape != nearest.shape or not np.isfinite(scores).all():
         raise ModelError(
-            f"The cross-encoder must give one finite score for each of {len(found)} pairs; got {scores.tolist()[:5]}."
+            f"The cross-encoder must give one finite score for each of {len(nearest)} pairs; got {scores.tolist()[:5]}."
         )
-    order = in_order(scores, found, same[found], noise[1])
-    return [Ranked(int(found[i]), texts[found[i]], float(cosines[found[i]]), float(scores[i])) for i in order]
+    order = in_order(scores, nearest, same[nearest], noise[1])
+    return [Ranked(int(nearest[i]), texts[nearest[i]], float(cosines[nearest[i]]), float(scores[i])) for i in order]

@@ -129,19 +129,19 @@ class Batcher(Generic[Item]):
                 await self._arrived.wait()
                 if self._wait and self.queued < self._batch_tokens:
                     await asyncio.sleep(self._wait)
-            if parts := self._take():
-                await self._answer(parts)
+            if batch := self._take():
+                await self._answer(batch)
 
     def _take(self) -> list[_Part[Item]]:
         """Return the next batch: the waiting requests in turn, until it is full.
 
         Each of several has one turn with an equal share, so that a batch is as short as the small ones need.
         """
-        parts: list[_Part[Item]] = []
+        batch: list[_Part[Item]] = []
         chosen: set[Item] = set()
         room = self._batch_tokens
         turns = len(self._waiting)
-        share = self._batch_tokens // max(SHARE, turns)
+        quota = self._batch_tokens // max(SHARE, turns)
         alone = turns == 1
         while self._waiting and room > 0 and (turns > 0 or alone):
             job = self._waiting.popleft()
@@ -154,17 +154,17 @@ class Batcher(Generic[Item]):
                 size = 0 if item in chosen else job.sizes[job.taken]
                 if chosen and size > room:
                     room = 0
-                elif spent and spent + size > share:
+                elif spent and spent + size > quota:
                     break
                 else:
                     room, spent = room - size, spent + size
                     chosen.add(item)
                     job.taken += 1
             if job.taken > first:
-                parts.append((job, first, job.taken))
+                batch.append((job, first, job.taken))
             if job.taken < len(job.items):
                 (self._waiting.append if room > 0 else self._waiting.appendleft)(job)
-        return parts
+        return batch
 
     async def _answer(self, parts: list[_Part[Item]]) -> None:
         """Compute a batch and hand out its rows; if it fails, every part alone, so that only the guilty one fails."""

@@ -14,33 +14,37 @@ class Metrics:
     """The counters of one server, in a registry of their own."""
 
     def __init__(self) -> None:
-        own = self._registry = CollectorRegistry()
-        self.requests = Counter("samesense_requests", "Requests answered.", ["route", "status"], registry=own)
+        registry = self._registry = CollectorRegistry()
+        self.requests = Counter("samesense_requests", "Requests answered.", ["route", "status"], registry=registry)
         self.seconds = Histogram(
             "samesense_request_seconds", "From a request's arrival to its answer.", ["route"],
-            buckets=SECONDS, registry=own,
+            buckets=SECONDS, registry=registry,
         )  # fmt: skip
-        self._texts = Counter("samesense_texts", "Texts received.", ["model"], registry=own)
-        self._tokens = Counter("samesense_tokens", "Tokens received, as read by the model.", ["model"], registry=own)
+        self._texts = Counter("samesense_texts", "Texts received.", ["model"], registry=registry)
+        self._tokens = Counter(
+            "samesense_tokens", "Tokens received, as read by the model.", ["model"], registry=registry
+        )
         self._cut = Counter(
-            "samesense_cut_texts", "Texts longer than the model reads, which were cut.", ["model"], registry=own
+            "samesense_cut_texts", "Texts longer than the model reads, which were cut.", ["model"], registry=registry
         )
         self._batch_items = Histogram(
-            "samesense_batch_items", "Distinct inputs of a batch.", ["model"], buckets=SIZES, registry=own
+            "samesense_batch_items", "Distinct inputs of a batch.", ["model"], buckets=SIZES, registry=registry
         )
         self._batch_tokens = Histogram(
-            "samesense_batch_tokens", "Tokens of a batch.", ["model"], buckets=SIZES, registry=own
+            "samesense_batch_tokens", "Tokens of a batch.", ["model"], buckets=SIZES, registry=registry
         )
         self._batch_seconds = Histogram(
-            "samesense_batch_seconds", "Computation of a batch.", ["model"], buckets=SECONDS, registry=own
+            "samesense_batch_seconds", "Computation of a batch.", ["model"], buckets=SECONDS, registry=registry
         )
-        self._queued = Gauge("samesense_queue_tokens", "Tokens that wait or are computed.", ["model"], registry=own)
-        self.running = Gauge("samesense_requests_running", "Requests accepted and not answered.", registry=own)
+        self._queued = Gauge(
+            "samesense_queue_tokens", "Tokens that wait or are computed.", ["model"], registry=registry
+        )
+        self.running = Gauge("samesense_requests_running", "Requests accepted and not answered.", registry=registry)
 
     def of(self, model: str) -> ModelMetrics:
         """Return what counts for one model."""
-        received = [one.labels(model) for one in (self._texts, self._tokens, self._cut)]
-        batch = [one.labels(model) for one in (self._batch_items, self._batch_tokens, self._batch_seconds)]
+        received = [metric.labels(model) for metric in (self._texts, self._tokens, self._cut)]
+        batch = [metric.labels(model) for metric in (self._batch_items, self._batch_tokens, self._batch_seconds)]
         return ModelMetrics(received, batch, self._queued.labels(model))
 
     def text(self) -> bytes:

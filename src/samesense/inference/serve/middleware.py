@@ -148,7 +148,7 @@ class RequestMiddleware:
 
 def _plain_path(path: str) -> str:
     """Return a path without empty parts: clients join addresses with a slash too many, or end in one."""
-    return "/" + "/".join(part for part in path.split("/") if part)
+    return "/" + "/".join(segment for segment in path.split("/") if segment)
 
 
 def _split_prefix(scope: Scope) -> tuple[str, str]:

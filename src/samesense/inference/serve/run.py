@@ -50,8 +50,8 @@ class GracefulServer(uvicorn.Server):
         leave_out_of_collections()
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
-            shown = f"[{host}]" if ":" in host else host
-            say(logger, f"{self._what} at http://{shown}:{port}")
+            address = f"[{host}]" if ":" in host else host
+            say(logger, f"{self._what} at http://{address}:{port}")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop, at the second signal without waiting."""
@@ -91,11 +91,11 @@ def serve(
     alone. ``labels`` keeps those that are given on the page. ConfigError if the address cannot be listened on.
     """
     check_port(port)
-    named = (*hosts, *LOOPBACK) if hosts or (not keys and host in LOOPBACK) else ()
-    app = build_app(services, keys=keys, hosts=allowed_names(named), labels=labels)
+    allowed = (*hosts, *LOOPBACK) if hosts or (not keys and host in LOOPBACK) else ()
+    app = build_app(services, keys=keys, hosts=allowed_names(allowed), labels=labels)
     if host not in LOOPBACK and not keys:
         logger.info("anyone who reaches this address may use the server; `api_key_file` asks for a key")
-    names = ", ".join(repr(one.serving.name) for one in services.all)
+    names = ", ".join(repr(service.serving.name) for service in services.all)
     run_app(app, services, f"serving {names}", host=host, port=port)
 
 

@@ -119,14 +119,14 @@ class Services(Traffic):
 
         RequestError for a model without embeddings.
         """
-        found = self.find(wanted, lambda one: (isinstance(one, EmbeddingService), one.serving.search is not None))
-        if not isinstance(found, EmbeddingService):
+        model = self.find(wanted, lambda one: (isinstance(one, EmbeddingService), one.serving.search is not None))
+        if not isinstance(model, EmbeddingService):
             raise invalid(
-                f"{found.serving.name!r} scores pairs of texts and has no embeddings. Ask it for similarity or rerank, "
+                f"{model.serving.name!r} scores pairs of texts and has no embeddings. Ask it for similarity or rerank, "
                 "or ask another model.",
                 param="model",
             )
-        return found
+        return model
 
     def _service(self, serving: Serving) -> Service[Any]:
         shared = self.limits, self.metrics.of(serving.name), self._thread

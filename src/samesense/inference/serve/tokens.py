@@ -46,7 +46,7 @@ class FastTokens:
     def count(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text before any cut, prompt and special ones included."""
         read = [self._prompt + text for text in texts]
-        return [len(one.ids) for one in self._tokenizer.encode_batch(read, add_special_tokens=self._special)]
+        return [len(encoding.ids) for encoding in self._tokenizer.encode_batch(read, add_special_tokens=self._special)]
 
     def text(self, ids: Sequence[int]) -> str:
         """Return the text that the tokenizer turns into exactly these ids, special ones at the ends left out or not."""
@@ -80,9 +80,12 @@ def served_tokens(model: Model) -> Tokens:
     if model.onnx is not None:
         from tokenizers import Tokenizer
 
-        known = model.onnx.description
-        tokenizer, longest = Tokenizer.from_file(str(model.onnx.folder / TOKENIZER)), known.max_tokens or UNLIMITED
-        return FastTokens(tokenizer, longest, prompt=known.prompt, special=known.special_tokens)
+        description = model.onnx.description
+        tokenizer, longest = (
+            Tokenizer.from_file(str(model.onnx.folder / TOKENIZER)),
+            description.max_tokens or UNLIMITED,
+        )
+        return FastTokens(tokenizer, longest, prompt=description.prompt, special=description.special_tokens)
     if model.cross_encoder is None and not model.backend:
         return Words()
     return tokens_of(model.encoder if model.cross_encoder is None else model.cross_encoder)
@@ -92,7 +95,7 @@ def tokens_of(model: Any) -> FastTokens:
     """Return the tokens of a sentence-transformers model, or of one of its cross-encoders."""
     from samesense.encoder.forward.routes import default_prompt
 
-    own = fast_tokenizer(model, "Serving, which counts tokens,")
-    special = own is not model.tokenizer  # a static model holds the bare tokenizer, and reads no special tokens
+    tokenizer = fast_tokenizer(model, "Serving, which counts tokens,")
+    special = tokenizer is not model.tokenizer  # a static model holds the bare tokenizer, and reads no special tokens
     longest = model.max_seq_length or UNLIMITED  # a static model's is infinite
-    return FastTokens(own, int(min(longest, UNLIMITED)), prompt=default_prompt(model), special=special)
+    return FastTokens(tokenizer, int(min(longest, UNLIMITED)), prompt=default_prompt(model), special=special)
