@@ -57,21 +57,21 @@ class TorchEncoder:
         """In words, everything that changes a figure."""
         model = self.sentence_transformer
         longest = longest_of(model, None)
-        parts = [
+        details = [
             "cosine",
             f"{describe_pooling(model)} pooling",
             self._precision,
             f"at most {longest} tokens" if isinstance(longest, int) else "inputs of any length",
         ]
         if model.default_prompt_name is not None:
-            parts.append(f"prompt {model.prompts[model.default_prompt_name]!r}")
+            details.append(f"prompt {model.prompts[model.default_prompt_name]!r}")
         if has_routes(model):
-            parts.append(f"route {route_of(model, None)!r} for texts that are neither query nor document")
+            details.append(f"route {route_of(model, None)!r} for texts that are neither query nor document")
         elif self.tells_tasks_apart:
-            parts += [f"prompt of a {task} {prompt_of(model, task)!r}" for task in PROMPTS]
+            details += [f"prompt of a {task} {prompt_of(model, task)!r}" for task in PROMPTS]
         if model.truncate_dim is not None:
-            parts.append(f"first {model.truncate_dim} dimensions")
-        return ", ".join(parts)
+            details.append(f"first {model.truncate_dim} dimensions")
+        return ", ".join(details)
 
     @property
     def identity(self) -> str:
@@ -135,10 +135,10 @@ def _encode_alone(
     def embed(block: list[str]) -> Embeddings:
         watch.read(block)
         rows = np.zeros((len(block), model.get_embedding_dimension() or 0), dtype=np.float32)
-        read = [at for at, text in enumerate(block) if whole or _is_read(model, text, task)]
+        read = [index for index, text in enumerate(block) if whole or _is_read(model, text, task)]
         with autocast(model.device, inference_precision(precision, model.device)):
             if read:
-                some = [block[at] for at in read]
+                some = [block[index] for index in read]
                 rows[read] = model.encode(some, batch_size=1, show_progress_bar=False, prompt=prompt, **as_task)
         return rows
 

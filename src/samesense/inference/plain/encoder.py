@@ -108,14 +108,14 @@ class NumpyEncoder(TokenEncoder):
         """In words, everything that changes a figure; those of torch in float32."""
         described = self.description
         longest = "inputs of any length" if described.max_tokens is None else f"at most {described.max_tokens} tokens"
-        parts = ["cosine", f"{described.pooling} pooling", "float32", longest]
+        details = ["cosine", f"{described.pooling} pooling", "float32", longest]
         if described.prompt:
-            parts.append(f"prompt {described.prompt!r}")
+            details.append(f"prompt {described.prompt!r}")
         if self.tells_tasks_apart:
-            parts += [f"prompt of a {task} {self.prompt_of(task)!r}" for task in PROMPTS]
+            details += [f"prompt of a {task} {self.prompt_of(task)!r}" for task in PROMPTS]
         if self._truncate_dim is not None:
-            parts.append(f"first {self._truncate_dim} dimensions")
-        return ", ".join(parts)
+            details.append(f"first {self._truncate_dim} dimensions")
+        return ", ".join(details)
 
     @property
     def identity(self) -> str:

@@ -25,8 +25,10 @@ def model_files_hash(name: str) -> str:
     folder = Path(resolve(base))
     if not folder.is_dir():
         return ""
-    places = {folder, *_module_folders(folder)}
-    files = {path for place in places for path in place.iterdir() if path.suffix in _SUFFIXES and path.is_file()}
+    folders = {folder, *_module_folders(folder)}
+    files = {
+        path for directory in folders for path in directory.iterdir() if path.suffix in _SUFFIXES and path.is_file()
+    }
     return folder_hash(folder, sorted(files))
 
 
@@ -35,8 +37,8 @@ def _module_folders(folder: Path) -> list[Path]:
     if not path.is_file():
         return []
     try:
-        places = [folder / entry["path"] for entry in json.loads(path.read_text(encoding="utf-8"))]
+        folders = [folder / entry["path"] for entry in json.loads(path.read_text(encoding="utf-8"))]
     except (ValueError, KeyError, TypeError, OSError):  # what opens the model says what is damaged
         return []
     inside = folder.resolve()
-    return [place for place in places if place.is_dir() and place.resolve().is_relative_to(inside)]
+    return [directory for directory in folders if directory.is_dir() and directory.resolve().is_relative_to(inside)]

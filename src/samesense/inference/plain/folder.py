@@ -96,10 +96,10 @@ def _opened(
     prompts = settings["prompts"]
     if facts.pop("leaves_prompt_out") and any(prompts.values()):
         raise NotPlainError("it leaves its prompt out of the pooling")
-    cut = settings["truncate_dim"]
+    truncate_dim = settings["truncate_dim"]
     description = Description(
         samesense=version("samesense"),
-        dim=dim if cut is None else min(cut, dim),
+        dim=dim if truncate_dim is None else min(truncate_dim, dim),
         prompt=prompts[settings["default"]] if settings["default"] is not None else "",
         padding_side="right",
         pad_token=0,
@@ -110,7 +110,7 @@ def _opened(
     )
     cut_to(tokenizer, description.max_tokens)
     return NumpyEncoder(
-        folder, description, tokenizer, trunk, maps, open_torch=open_torch, truncate_dim=cut, threads=threads
+        folder, description, tokenizer, trunk, maps, open_torch=open_torch, truncate_dim=truncate_dim, threads=threads
     )
 
 
@@ -119,8 +119,8 @@ def _settings_of_model(folder: Path) -> dict[str, Any]:
     settings = read_settings(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
     prompts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
     keys = {"__version__", "prompts", "default_prompt_name", "similarity_fn_name", "model_type", "truncate_dim"}
-    if others := settings.keys() - keys:
-        raise NotPlainError(f"{SETTINGS} has {min(others)}")
+    if unknown := settings.keys() - keys:
+        raise NotPlainError(f"{SETTINGS} has {min(unknown)}")
     if settings.get("model_type") not in (None, "SentenceTransformer"):
         raise NotPlainError("it is no encoder")
     if not all(isinstance(prompt, str) for prompt in prompts.values()) or default not in (None, *prompts):

@@ -188,5 +188,5 @@ def _check_names(config: dict[str, Any]) -> None:
 
 
 def _check_keys(config: dict[str, Any], keys: set[str]) -> None:
-    if others := config.keys() - keys:
-        raise NotPlainError(f"the configuration of a module has {min(others)}")
+    if unknown := config.keys() - keys:
+        raise NotPlainError(f"the configuration of a module has {min(unknown)}")

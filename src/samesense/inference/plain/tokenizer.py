@@ -63,8 +63,8 @@ _KNOWN = {
 def read_tokenizer(folder: Path) -> tuple[Tokenizer, dict[str, Any]]:
     """Return the tokenizer of a transformer and its settings; NotPlainError where transformers may build another."""
     settings = read_settings(folder / SETTINGS)
-    if others := settings.keys() - _KNOWN:
-        raise NotPlainError(f"{SETTINGS} has {min(others)}")
+    if unknown := settings.keys() - _KNOWN:
+        raise NotPlainError(f"{SETTINGS} has {min(unknown)}")
     if settings.get("truncation_side", "right") != "right":
         raise NotPlainError("it cuts off the beginning of a text")
     if any((folder / name).exists() for name in ("chat_template.jinja", "chat_template.json", "processor_config.json")):

@@ -168,8 +168,8 @@ def _distance_buckets(tokens: int, buckets: int) -> Ids:
     Source: Raffel et al. 2020, "T5", section 2.1: half of the buckets for either direction, of these half for exact
     distances, and the others for ranges that grow by a factor.
     """
-    places = np.arange(tokens)
-    distance = places[:, None] - places[None, :]
+    positions = np.arange(tokens)
+    distance = positions[:, None] - positions[None, :]
     half = buckets // 2
     exact = half // 2
     size = np.abs(distance)
@@ -205,8 +205,8 @@ class _Names:
             if any(size not in (None, length) for size, length in zip(shape, actual, strict=True)):
                 raise NotPlainError(f"{name} has another shape than its configuration says")
         names = {f"{self._prefix}{name}" for name in (*shapes, *UNUSED)}
-        if others := stored.keys() - names:
-            raise NotPlainError(f"it has {min(others)} too")
+        if unexpected := stored.keys() - names:
+            raise NotPlainError(f"it has {min(unexpected)} too")
 
 
 _UNKNOWN = (

@@ -73,7 +73,7 @@ def _add_information(app: FastAPI, services: Services, *, with_labels: bool) -> 
     @app.get("/health")
     async def health() -> JSONResponse:
         status = "stopping" if services.stopping else "ok" if services.alive else "broken"
-        models, labels = [one.facts() for one in services.all], shown_scale() if with_labels else None
+        models, labels = [service.facts() for service in services.all], shown_scale() if with_labels else None
         facts = {"status": status, "models": models, "labels": labels}
         return JSONResponse(facts, 200 if status == "ok" else 503)
 
@@ -85,7 +85,7 @@ def _add_information(app: FastAPI, services: Services, *, with_labels: bool) -> 
     @app.get("/models", include_in_schema=False)
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
-        return {"object": "list", "data": [_model(one) for one in services.all]}
+        return {"object": "list", "data": [_model(service) for service in services.all]}
 
     @app.get("/v1/models/{wanted:path}")
     async def model(wanted: str) -> dict[str, Any]:
@@ -138,8 +138,8 @@ def _add_work(app: FastAPI, services: Services) -> None:
         limits.check_hits(len(queries), form.top)
 
         async def work() -> Answer:
-            found, tokens = await service.search(queries, form)
-            return lambda: {"object": "list", "data": listed(found)} | signed(service, tokens)
+            hits, tokens = await service.search(queries, form)
+            return lambda: {"object": "list", "data": listed(hits)} | signed(service, tokens)
 
         return await finish(request, work(), limits)
 

@@ -77,17 +77,17 @@ class Limits:
         if not texts:
             raise invalid(f"'{param}' holds no text; give at least one.", param=param)
         self.check_count(len(texts), param)
-        for place, text in enumerate(texts):
+        for index, text in enumerate(texts):
             if len(text) > self.max_chars:
                 message = (
-                    f"A text may have {self.max_chars} characters; text {place} of '{param}' has {len(text)}. Cut it."
+                    f"A text may have {self.max_chars} characters; text {index} of '{param}' has {len(text)}. Cut it."
                 )
                 raise _beyond(message, "max_chars", param)
             if not text.strip():
-                raise invalid(f"'{param}' must not hold an empty text; text {place} is empty.", param=param)
+                raise invalid(f"'{param}' must not hold an empty text; text {index} is empty.", param=param)
             if holds_half_character(text):
                 raise invalid(
-                    f"Text {place} of '{param}' holds half a surrogate pair; send valid Unicode.", param=param
+                    f"Text {index} of '{param}' holds half a surrogate pair; send valid Unicode.", param=param
                 )
 
     def check_hits(self, queries: int, top: int) -> None:

@@ -113,7 +113,7 @@ class RequestMiddleware:
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         sent = [bearer.strip()] if scheme.lower() == "bearer" else []
         sent += headers.getlist("api-key")  # as clients of Azure send it
-        matches = [hmac.compare_digest(one.encode(), key) for one in sent for key in self._keys]
+        matches = [hmac.compare_digest(candidate.encode(), key) for candidate in sent for key in self._keys]
         return any(matches)
 
     async def _read(self, scope: Scope, receive: Receive, size: BodyBytes) -> bytes:
@@ -122,17 +122,17 @@ class RequestMiddleware:
         announced = Headers(scope=scope).get("content-length", "0")
         if announced.isascii() and announced.isdigit():
             limits.check_body(int(announced[:20]))
-        body, more = bytearray(), True
+        body, incomplete = bytearray(), True
         arriving = self._traffic.arriving
         try:
             async with asyncio.timeout(limits.max_seconds) as deadline:
                 arriving.add(deadline)
-                while more:
+                while incomplete:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         break
                     body += message.get("body", b"")
-                    more = message.get("more_body", False)
+                    incomplete = message.get("more_body", False)
                     limits.check_body(len(body))
                     size.grow(len(body))
         except TimeoutError:

@@ -55,8 +55,8 @@ class BodyBytes:
         if size <= SMALL_BODY:
             return
         most = self._traffic.limits.max_bodies
-        others = self._traffic.body_bytes - self._size
-        if others and others + size > most:
+        other_bytes = self._traffic.body_bytes - self._size
+        if other_bytes and other_bytes + size > most:
             raise RequestError(
                 429,
                 f"Requests of {most} bytes together are read and answered at a time. Come again later, or send less. "

@@ -36,13 +36,13 @@ def record_batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch
 
 
 def _structs(rows: Rows, source: Source) -> list[dict[str, Any]]:
-    made: dict[str, Callable[[Any], Any]] = {
+    converters: dict[str, Callable[[Any], Any]] = {
         "json": json_text,
         "real": float,
     }  # Arrow makes no real of a whole number beyond 64 bits
 
     def cell(name: str, value: Any) -> Any:
-        change = made.get(source.fields[name])
+        change = converters.get(source.fields[name])
         return value if value is None or change is None else change(value)
 
-    return [{name: cell(name, value) for name, value in one.items()} for one in rows.metadata]
+    return [{name: cell(name, value) for name, value in metadata.items()} for metadata in rows.metadata]

@@ -71,9 +71,9 @@ def source_of(reader: Reader, about: About, on_progress: Callable[[int], None] |
     """Return what is copied, of the state that ``reader`` holds."""
 
     def batches() -> Iterator[Rows]:
-        for found, vectors in reader.batches(max(1, min(BATCH_ROWS, BATCH_NUMBERS // max(1, about.dim)))):
-            ids, texts, metadata = zip(*found, strict=True)
-            yield Rows(list(ids), list(texts), [json.loads(one) for one in metadata], vectors)
+        for records, vectors in reader.batches(max(1, min(BATCH_ROWS, BATCH_NUMBERS // max(1, about.dim)))):
+            ids, texts, metadata = zip(*records, strict=True)
+            yield Rows(list(ids), list(texts), [json.loads(fields_json) for fields_json in metadata], vectors)
             if on_progress is not None:
                 on_progress(len(ids))
 
