@@ -81,7 +81,7 @@ def source_of(reader: Reader, about: About, on_progress: Callable[[int], None] |
     kinds: dict[str, set[str]] = {}
     for name, kind in reader.kinds():
         kinds.setdefault(name, set()).add(_KINDS.get(kind, "json"))
-    fields = {name: _common(found - {"null"}) for name, found in kinds.items()}
+    fields = {name: _common(kinds_of_name - {"null"}) for name, kinds_of_name in kinds.items()}
     return Source(model, about.dim, about.dtype == "float16", fields, batches)
 
 
