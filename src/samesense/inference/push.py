@@ -68,9 +68,9 @@ def _uploaded(folder: Path, name: str, private: bool, message: str) -> str:
     try:
         with stage(f"uploading to {name}"):
             api = HfApi()
-            made = api.create_repo(name, private=private, exist_ok=True)
+            repository = api.create_repo(name, private=private, exist_ok=True)
             api.upload_folder(
-                repo_id=made.repo_id,
+                repo_id=repository.repo_id,
                 folder_path=folder,
                 commit_message=message,
                 ignore_patterns=[HIDDEN, f"*/{HIDDEN}"],
@@ -80,7 +80,7 @@ def _uploaded(folder: Path, name: str, private: bool, message: str) -> str:
             f"The hub does not take {name}: {first_line(error)} Are you logged in (hf auth login, or HF_TOKEN), may "
             "you write there, and can the hub be reached?"
         ) from error
-    return str(made)
+    return str(repository)
 
 
 def finished_folder(model: str) -> Path:

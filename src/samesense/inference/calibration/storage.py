@@ -72,8 +72,8 @@ class Home:
             return f"commit {_commit(self.name)}"
         from samesense.encoder.names import base_of
 
-        own, base = f"sha256 {folder_hash(self.folder, _deciding(self.folder))}", base_of(self.folder)
-        return own if base is None else f"{own} on {home_of(base).fingerprint()}"
+        folder_digest, base = f"sha256 {folder_hash(self.folder, _deciding(self.folder))}", base_of(self.folder)
+        return folder_digest if base is None else f"{folder_digest} on {home_of(base).fingerprint()}"
 
 
 def home_of(name: str) -> Home:
@@ -82,9 +82,9 @@ def home_of(name: str) -> Home:
     ConfigError if what is named has no files by which it could be told from another; ModelError if there is no such
     model.
     """
-    kind, place = split_kind(name)
+    kind, location = split_kind(name)
     if kind == "origin":
-        return Home(name, Path(place).expanduser())
+        return Home(name, Path(location).expanduser())
     path = Path(name).expanduser()
     if is_exported(name):
         return Home(name, path)
@@ -107,10 +107,10 @@ def _deciding(folder: Path) -> Iterator[Path]:
 
 def _decides(folder: Path, path: Path) -> bool:
     """Return whether a file in the folder of a model counts as part of it."""
-    parts = path.relative_to(folder).parts
-    noted = path.suffix in NOTES or path.name == FILE or any(part.startswith(".") for part in parts)
+    components = path.relative_to(folder).parts
+    noted = path.suffix in NOTES or path.name == FILE or any(component.startswith(".") for component in components)
     is_origin = (folder / ORIGIN_PARTS[0]).is_file()
-    return not noted and (not is_origin or parts[0] in ORIGIN_PARTS)
+    return not noted and (not is_origin or components[0] in ORIGIN_PARTS)
 
 
 def _commit(name: str) -> str:

@@ -21,7 +21,7 @@ class Desk:
 
     def __init__(self, pairs: Sequence[Pair], labels: Labels, scale: ScaleName) -> None:
         self._pairs, self._labels, self._scale = pairs, labels, scale
-        self._waiting = deque(place for place, pair in enumerate(pairs) if pair not in labels)
+        self._waiting = deque(index for index, pair in enumerate(pairs) if pair not in labels)
         self._skipped: set[int] = set()
         self._given: list[int] = []
 
@@ -32,7 +32,7 @@ class Desk:
         """
         meanings = SCALES[self._scale].meanings
         keys = KEYS[self._scale]
-        shown: dict[str, Any] = {
+        content: dict[str, Any] = {
             "scale": [{"key": keys[value], "value": value, "meaning": meaning} for value, meaning in meanings.items()],
             "done": len(self._pairs) - len(self._waiting),
             "total": len(self._pairs),
@@ -41,23 +41,23 @@ class Desk:
             "by": self._labels.by,
         }
         if self._waiting:
-            shown["pair"] = {"id": self._waiting[0] + 1, "texts": list(self._pairs[self._waiting[0]])}
+            content["pair"] = {"id": self._waiting[0] + 1, "texts": list(self._pairs[self._waiting[0]])}
         if self._given:
-            shown["undo"] = self._given[-1] + 1
-        return shown
+            content["undo"] = self._given[-1] + 1
+        return content
 
     def label(self, pair: int, score: int) -> None:
         """Label the pair that is shown, on disk when it returns.
 
         RequestError if it is another pair, or the score is not on the scale.
         """
-        place = self._shown(pair)
+        index = self._shown(pair)
         if score not in SCALES[self._scale].meanings:
             raise invalid(f"A label is {SCALES[self._scale].name}; received {score}.", param="score")
-        kept(lambda: self._labels.add([(self._pairs[place], float(score))]))
+        kept(lambda: self._labels.add([(self._pairs[index], float(score))]))
         self._waiting.popleft()
-        self._skipped.discard(place)
-        self._given.append(place)
+        self._skipped.discard(index)
+        self._given.append(index)
 
     def skip(self, pair: int) -> None:
         """Put the pair that is shown to the end; RequestError if it is another one."""

@@ -90,11 +90,11 @@ class Labels:
                 )
 
     def _line(self, pair: Pair, score: float) -> bytes:
-        shown = f"{score:.6g}"
+        number = f"{score:.6g}"
         if self._lines:
-            cells = dict(zip(COLUMNS, (*pair, float(shown), self.by), strict=True))
+            cells = dict(zip(COLUMNS, (*pair, float(number), self.by), strict=True))
             return (json.dumps(cells, ensure_ascii=False) + "\n").encode()
-        return ("\t".join((*pair, shown, self.by)) + "\n").encode()
+        return ("\t".join((*pair, number, self.by)) + "\n").encode()
 
     def _read(self) -> None:
         """Read what is there."""
@@ -166,12 +166,12 @@ def open_labels(path: Path, by: str, inputs: Sequence[str | Path] = ()) -> Itera
         raise ConfigError(f"Labels are written to a file that ends in .tsv or .jsonl; received {str(path)!r}.")
     check_place(path, inputs)
     with only_writer_of(path):
-        made = not path.exists()
-        if made:
+        is_new = not path.exists()
+        if is_new:
             write_text(path, "" if path.suffix == ".jsonl" else HEADER, sync=True)
         labels = Labels(path, by)
         try:
             yield labels
         finally:
-            if made and not len(labels):
+            if is_new and not len(labels):
                 path.unlink()

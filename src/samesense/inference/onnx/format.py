@@ -151,5 +151,5 @@ def read_description(folder: str | Path) -> Description:
 
 def graph_file(path: Path) -> GraphFile:
     """Return size and hash of a graph, with the weights of a large model, which lie in a file beside it."""
-    parts = [part for part in (path, path.with_name(f"{path.name}.data")) if part.exists()]
-    return GraphFile(bytes=sum(part.stat().st_size for part in parts), sha256=content_hash(parts))
+    paths = [file for file in (path, path.with_name(f"{path.name}.data")) if file.exists()]
+    return GraphFile(bytes=sum(file.stat().st_size for file in paths), sha256=content_hash(paths))

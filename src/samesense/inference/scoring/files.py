@@ -55,14 +55,14 @@ class WritingOptions:
 
     def form(self, source: str) -> str:
         """Return the ending that says the format; ConfigError if there is no such format of a table."""
-        known = [suffix for suffix in FORMATS if suffix != ".txt"]
+        suffixes = [suffix for suffix in FORMATS if suffix != ".txt"]
         suffix = split_suffix(source)[0].replace(".ndjson", ".jsonl")
         if self.output == "-":
             form = suffix if suffix in (".tsv", ".csv", ".jsonl") else ".tsv"
         else:
             form = Path(self.output).suffix.lower()
-        if form not in known:
-            raise ConfigError(f"A scored table ends in {', '.join(known)}; received `output` {self.output!r}.")
+        if form not in suffixes:
+            raise ConfigError(f"A scored table ends in {', '.join(suffixes)}; received `output` {self.output!r}.")
         if self.excel and form != ".csv":
             raise ConfigError(f"`excel` is for an output that ends in .csv; received {self.output!r}.")
         return form
@@ -142,8 +142,8 @@ class ScoredSource:
     def rows(self, table: WrittenTable | None = None) -> Iterator[SourceRow]:
         """Yield all rows, of a table of text that is opened."""
         if self.is_text:
-            opened = table or self.written()
-            for row in opened.rows:
+            written_table = table or self.written()
+            for row in written_table.rows:
                 yield SourceRow(row.number, row.cells, row)
         else:
             for number, cells in load_rows(self.source):
@@ -157,9 +157,9 @@ class ScoredSource:
         if not filled:
             raise no_rows(self.source)
         survey = Survey(names_in(filled), text_columns(filled, columns, self.called))
-        others = [name for name in survey.names if name not in survey.compared]
+        remaining = [name for name in survey.names if name not in survey.compared]
         if self.is_text:
-            survey.decimal = decimal_of(cells[name] for _, cells in filled for name in others if name in cells)
+            survey.decimal = decimal_of(cells[name] for _, cells in filled for name in remaining if name in cells)
         for row in chain(first, rows):
             survey.count(row)
         if len(survey.without) == survey.rows:
