@@ -54,9 +54,9 @@ class Population:
             raise DataError(f"A pair needs two different sentences, and {corpus.folder} has {len(first)} in all.")
         order = np.random.default_rng([seed, 0]).permutation(len(first))
         self.ids: Indices = first[order].astype(np.int64)
-        place = np.empty(len(first), dtype=np.int64)
-        place[order] = np.arange(len(first))
-        self.positions: Indices = place[which]
+        ranks = np.empty(len(first), dtype=np.int64)
+        ranks[order] = np.arange(len(first))
+        self.positions: Indices = ranks[which]
         self._least, self._most = min_words, max_words
         self._terms = lru_cache(maxsize=KNOWN_TEXTS)(self._read_terms)
 
@@ -77,7 +77,7 @@ class Population:
 
     def fitting(self, positions: Indices) -> Indices:
         """Return those of the positions whose sentences have as many words as asked for, in their order."""
-        lengths = np.array([self._terms(int(at))[1] for at in positions], dtype=np.int64)
+        lengths = np.array([self._terms(int(position))[1] for position in positions], dtype=np.int64)
         return positions[(lengths >= self._least) & (lengths <= self._most)]
 
     def _read_terms(self, position: int) -> tuple[Keys, int]:
@@ -108,8 +108,8 @@ class RandomUnits:
         """Return the positions of the sentences of a unit."""
         turn, column = divmod(unit, self._columns)
         rows = np.arange(self._rows, dtype=np.int64)
-        places = (column + turn * rows) % self._columns * self._rows + rows
-        return self._population.fitting(places[places < len(self._population)])
+        candidates = (column + turn * rows) % self._columns * self._rows + rows
+        return self._population.fitting(candidates[candidates < len(self._population)])
 
 
 class SectionUnits:
