@@ -55,10 +55,10 @@ def share_for_verdict(train: Examples) -> float:
     """Return the share of labelled pairs that is held out to select and to test: a tenth, and of few pairs a fifth."""
     labelled = _labelled_pairs(train)
     count = 1 if labelled is None else max(1, len(labelled))
-    share = min(MOST_HELD_OUT_SHARE, max(HELD_OUT_SHARE, HELD_OUT_PAIRS / count))
-    if count * share < LEAST_HELD_OUT <= count / 2:
+    fraction = min(MOST_HELD_OUT_SHARE, max(HELD_OUT_SHARE, HELD_OUT_PAIRS / count))
+    if count * fraction < LEAST_HELD_OUT <= count / 2:
         return LEAST_HELD_OUT / count
-    return share
+    return fraction
 
 
 def hold_out(train: Examples, seed: int, share: float = HELD_OUT_SHARE) -> tuple[Examples, PairData | None]:
@@ -67,8 +67,8 @@ def hold_out(train: Examples, seed: int, share: float = HELD_OUT_SHARE) -> tuple
     A harvest has held out its own. Of data of several kinds, labelled pairs are split: scored ones, if there are any.
     """
     if isinstance(train, Mixture) and (part := train.labelled()) is not None:
-        rest, dev = hold_out(part.data, seed, share)
-        return train.with_data(part.name, rest), dev
+        remaining, dev = hold_out(part.data, seed, share)
+        return train.with_data(part.name, remaining), dev
     if not isinstance(train, PairData):
         return train, getattr(train, "dev", None)
     return hold_out_pairs(train, share, seed)
@@ -76,10 +76,10 @@ def hold_out(train: Examples, seed: int, share: float = HELD_OUT_SHARE) -> tuple
 
 def hold_out_share(train: Examples, share: float, name: str, seed: int) -> tuple[Examples, PairData]:
     """Split the share off that a user asked for, as dev or test; ConfigError where there are no labelled pairs."""
-    rest, held = (train, None) if _labelled_pairs(train) is None else hold_out(train, seed, share)
+    remaining, held = (train, None) if _labelled_pairs(train) is None else hold_out(train, seed, share)
     if held is None:
         raise ConfigError(f"`{name}` holds out labelled pairs, and {train.name} has none. Give `{name}` FILE.")
-    return rest, held
+    return remaining, held
 
 
 def _labelled_pairs(train: Examples) -> PairData | None:
@@ -97,24 +97,24 @@ def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, 
     warning says so. DataError if a part would have one label only.
     """
     for apart in get_args(Apart):
-        parts = _split(train, share, seed, apart)
-        if parts is not None and not any(one_label(part.labels) for part in parts):
+        splits = _split(train, share, seed, apart)
+        if splits is not None and not any(one_label(split.labels) for split in splits):
             if apart == "pairs":
                 logger.warning(
-                    f"{train.name}: the pairs that are held out are {shared(parts[1], parts[0])}, so scores "
+                    f"{train.name}: the pairs that are held out are {shared(splits[1], splits[0])}, so scores "
                     "on them are too high. Give `dev` FILE with pairs of other sentences"
                 )
-            return parts
+            return splits
     raise DataError(
         f"{train.source}: holding out {share:.0%} of {len(train)} pairs leaves one label only on one "
         "side. Give a dev set, or `dev` none to keep the last state."
     )
 
 
-def _split(train: PairData, share: float, seed: int, apart: Apart) -> tuple[PairData, PairData] | None:
+def _split(train: PairData, fraction: float, seed: int, apart: Apart) -> tuple[PairData, PairData] | None:
     """Return both parts; ``None`` where too many pairs hang together by their sentences."""
     try:
-        return train.split(share, seed, apart=apart)
+        return train.split(fraction, seed, apart=apart)
     except DataError:
         if apart == "pairs":
             raise
@@ -126,7 +126,9 @@ def texts_of(data: Examples) -> Iterable[str]:
     if isinstance(data, PairData):
         return chain(data.sentences1, data.sentences2)
     if isinstance(data, TupleData):
-        return chain(data.anchors, (text for side in (data.positives, data.negatives) for own in side for text in own))
+        return chain(
+            data.anchors, (text for side in (data.positives, data.negatives) for texts in side for text in texts)
+        )
     return data.texts if isinstance(data, Sentences) else []
 
 
@@ -138,19 +140,19 @@ def met(other: PairData, train: Examples) -> tuple[int, int]:
 
 def leaks(train: Examples, other: PairData, name: str) -> list[str]:
     """Return in words how many sentences of some pairs are trained on, and a warning if whole pairs are."""
-    count, of = met(other, train)
+    count, total = met(other, train)
     pairs = trained_on(other, train)
-    said = [f"also in {name}: {count} of its {of} sentences, {pairs} of its {len(other)} pairs"]
+    lines = [f"also in {name}: {count} of its {total} sentences, {pairs} of its {len(other)} pairs"]
     if pairs:
-        said.append(f"warning: {pairs} pairs of {name} are trained on: a score on it would be inflated")
-    return said
+        lines.append(f"warning: {pairs} pairs of {name} are trained on: a score on it would be inflated")
+    return lines
 
 
 def shared(dev: PairData, train: Examples) -> str:
     """Return in words how many sentences of the pairs held out are trained on."""
     if not isinstance(train, PairData):
         return "of other pairs"
-    count, of = met(dev, train)
+    count, total = met(dev, train)
     if not count:
         return "no sentence of which is trained on"
-    return f"{count} of whose {of} sentences are also trained on, as the pairs hang together"
+    return f"{count} of whose {total} sentences are also trained on, as the pairs hang together"

@@ -51,35 +51,35 @@ def measure_time(
     settings, adapter, seconds = job.settings, adapter_of(job.settings), {}
     with TemporaryDirectory() as scratch, stage("measuring a few steps"):
         started = time.perf_counter()
-        few = replace(job, data=_part(job), output=Path(scratch))
-        model = adapter.build(settings) if build is None else build(few)
-        inputs = prepare(model, few)
+        sample_job = replace(job, data=_part(job), output=Path(scratch))
+        model = adapter.build(settings) if build is None else build(sample_job)
+        inputs = prepare(model, sample_job)
         choice = pick_precision(model, inputs.dataset, settings, settings.max_seq_length)
         seconds["loading"] = time.perf_counter() - started
         if inputs.before_training is not None:
-            seconds["teachers"] = _timed(inputs.before_training) * len(job.data) / len(few.data)
-        several = isinstance(inputs.dataset, dict)  # of which the steps are known
-        examples = len(inputs.dataset) if few.data is job.data and not several else len(job.data)
+            seconds["teachers"] = _timed(inputs.before_training) * len(job.data) / len(sample_job.data)
+        multi_dataset = isinstance(inputs.dataset, dict)  # of which the steps are known
+        examples = len(inputs.dataset) if sample_job.data is job.data and not multi_dataset else len(job.data)
         if inputs.batches == "label-aware":  # which take fewer
             examples = settings.examples(job.data)
         steps, every = settings.steps(examples), settings.steps_between_evaluations(examples)
-        step, saving = _step(few, model, inputs, choice.precision)
+        step, saving = _step(sample_job, model, inputs, choice.precision)
         score = adapter.score(model, choice.precision)
-        dealt = job.cross_validation
+        cross_validation = job.cross_validation
         # so many folds train on as many rows as one run fewer of all, and the run on all makes up for it
-        trainings = 1 if dealt is None else len(dealt.folds)
+        trainings = 1 if cross_validation is None else len(cross_validation.folds)
         evaluations = 1
-        if dealt is None:
+        if cross_validation is None:
             evaluations = 0
-        elif dealt.selects:
+        elif cross_validation.selects:
             evaluations = steps // every
         if job.dev is not None:
             evaluations = 1 + steps // every
         along_steps = [] if sets.selecting is None else sets.selecting.pairs()
-        if dealt is not None:
+        if cross_validation is not None:
             along_steps = job.data.pairs()
-        before_and_after = 2 * sum(_scoring(score, one.pairs()) for one in sets.compared)
-        seconds["loading"] *= 1 if dealt is None else 1 + len(dealt.folds)
+        before_and_after = 2 * sum(_scoring(score, compared_set.pairs()) for compared_set in sets.compared)
+        seconds["loading"] *= 1 if cross_validation is None else 1 + len(cross_validation.folds)
         seconds["training"] = step * steps * trainings
         seconds["evaluation"] = evaluations * _scoring(score, along_steps) + before_and_after
         seconds["saving"] = saving * (1 + steps // every) * trainings
@@ -142,7 +142,7 @@ def _part(job: Job[Any, Any]) -> Any:
 def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str) -> tuple[float, float]:
     """Return the seconds of a step and of a checkpoint."""
     last = 1 + TIMED_STEPS
-    few = {
+    overrides = {
         "max_steps": last,
         "eval_steps": last,
         "early_stopping_patience": None,
@@ -151,14 +151,14 @@ def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str
     }
     set_seed(job.settings.seed)
     clock = _Clock()
-    done = fit(
-        model, inputs.dataset, inputs.loss(), job.settings.model_copy(update=few), job.output,
+    output = fit(
+        model, inputs.dataset, inputs.loss(), job.settings.model_copy(update=overrides), job.output,
         batches=inputs.batches, collator=inputs.collator, max_length=job.settings.max_seq_length,
         callbacks=[clock, *inputs.callbacks],
     )  # fmt: skip
-    if done.interrupted:
+    if output.interrupted:
         raise KeyboardInterrupt
-    return (clock.times[-1] - clock.times[0]) / TIMED_STEPS, done.spent["saving"]
+    return (clock.times[-1] - clock.times[0]) / TIMED_STEPS, output.spent["saving"]
 
 
 class _Clock(TrainerCallback):
@@ -176,8 +176,8 @@ def _scoring(score: Callable[[Sequence[Pair]], Any], pairs: Sequence[Pair]) -> f
     """Return the seconds that all pairs take, by those of some."""
     if not pairs:
         return 0.0
-    some = [pairs[at] for at in spread_over(len(pairs), TIMED_PAIRS)]
-    return _timed(lambda: score(some)) * len(pairs) / len(some)
+    sample = [pairs[index] for index in spread_over(len(pairs), TIMED_PAIRS)]
+    return _timed(lambda: score(sample)) * len(pairs) / len(sample)
 
 
 def _timed(work: Callable[[], object]) -> float:

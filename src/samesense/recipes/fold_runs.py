@@ -115,8 +115,8 @@ def curve_out_of_fold(
     first = sets.verdict
     if out_of_fold is None or not out_of_fold.selects or first is None:
         return None
-    before = None if start is None else start.by_set.get(first.name)
-    figure = None if before is None else before.results[0].value
+    start_scores = None if start is None else start.by_set.get(first.name)
+    figure = None if start_scores is None else start_scores.results[0].value
     return out_of_fold.curve(job.output.resolve().name, *_schedule(job), figure)
 
 
@@ -128,18 +128,22 @@ def score_of_pairs(adapter: Adapter, data: PairData, precision: Precision) -> Ca
 
 def standardize_start(job: Job[Any, Any], model: Any, inputs: TrainingInputs, choice: Choice) -> str:
     """Spread a start whose texts lie close together, if that is asked for; return in words what was done."""
-    how = job.settings.standardize
-    if how == "none":  # so that no texts are read for it
+    method = job.settings.standardize
+    if method == "none":  # so that no texts are read for it
         return ""
-    said = standardize(model, training_texts(inputs.dataset, FITTED), how, precision=choice.precision)
-    if said:
-        logger.info(said)
-    return said
+    description = standardize(model, training_texts(inputs.dataset, FITTED), method, precision=choice.precision)
+    if description:
+        logger.info(description)
+    return description
 
 
 def training_texts(dataset: Any, rows: int) -> list[str]:
     """Return the texts of so many rows of the training data, evenly from all of them."""
     if isinstance(dataset, dict):
-        return [text for part in dataset.values() for text in training_texts(part, -(-rows // len(dataset)))]
-    chosen = dataset[np.unique(np.linspace(0, len(dataset) - 1, rows).astype(int)).tolist()]
-    return [text for column in chosen.values() if column and isinstance(column[0], str) for text in column]
+        return [
+            text
+            for objective_dataset in dataset.values()
+            for text in training_texts(objective_dataset, -(-rows // len(dataset)))
+        ]
+    columns = dataset[np.unique(np.linspace(0, len(dataset) - 1, rows).astype(int)).tolist()]
+    return [text for column in columns.values() if column and isinstance(column[0], str) for text in column]

@@ -59,8 +59,8 @@ def cross_validate(
     task = read_folds(data, folds)
     _check_folds(method, data, settings, task.folds)
     warn_of_leaks(task)
-    given = {"folds": folds, "split_seed": SPLIT_SEED, "method": method.name, **settings.model_dump()}
-    record = manifest.describe(FOLDS, given, data_identity({"train": data}))
+    arguments = {"folds": folds, "split_seed": SPLIT_SEED, "method": method.name, **settings.model_dump()}
+    record = manifest.describe(FOLDS, arguments, data_identity({"train": data}))
     _check_folder(output, record, resume=resume, overwrite=overwrite)
     with only_writer(output):
         _check_folder(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since

@@ -50,9 +50,9 @@ class Lessons:
                 f"{source}: no batch of this run would teach anything: all {self.batches:,} {lesson.lacking}. "
                 f"To mend it: {lesson.fix}."
             )
-        most = "warning: " if lacking >= 0.5 else ""
-        part = "" if self.whole else f" of {self.batches:,} looked at"
-        return [f"{most}batches: {lacking:.1%}{part} {lesson.lacking} and teach nothing; {lesson.fix}"]
+        prefix = "warning: " if lacking >= 0.5 else ""
+        scope = "" if self.whole else f" of {self.batches:,} looked at"
+        return [f"{prefix}batches: {lacking:.1%}{scope} {lesson.lacking} and teach nothing; {lesson.fix}"]
 
 
 def counted(batches: Iterable[Indices], teaches: Callable[[Indices], bool], rows: int, lesson: Lesson) -> Lessons:
@@ -73,10 +73,10 @@ def of_targets(
     texts = np.stack([text_keys(map(same, values)) for values in columns])
     label = formed.columns.get("label")
     labels = None if label is None else np.asarray(label, dtype=np.float64)
-    how = {**dict(settings), **formed.settings, **(own or {})}
+    options = {**dict(settings), **formed.settings, **(own or {})}
 
     def teaches(rows: Indices) -> bool:
-        return lesson.teaches(Batch(texts[:, rows], None if labels is None else labels[rows], how))
+        return lesson.teaches(Batch(texts[:, rows], None if labels is None else labels[rows], options))
 
     size = settings.batch_size * world_size()
     drawn = drawn_batches(len(formed), size, settings.seed, batches, texts, labels)
@@ -116,8 +116,8 @@ def of_rankings(train: Sentences, settings: RankcseSettings) -> list[str]:
 
 
 def _with_itself(settings: RankcseSettings) -> bool:
-    given = settings.include_diagonal
-    return settings.rank == "listmle" if given is None else given
+    include_diagonal = settings.include_diagonal
+    return settings.rank == "listmle" if include_diagonal is None else include_diagonal
 
 
 def of_sections(train: SectionTriplets, settings: SectionsSettings) -> list[str]:

@@ -20,15 +20,15 @@ def evaluate_widths(model: Model, data: PairData, widths: Sequence[int]) -> list
     """Return the figures of a model as it is, and at each width; its texts are encoded once."""
     model.remember()
     models = [model, *(load(model, dim=width) for width in widths)]
-    return [replace(one, task=TASK) for opened in models for one in evaluate_pairs(opened, data)]
+    return [replace(result, task=TASK) for width_model in models for result in evaluate_pairs(width_model, data)]
 
 
 def described(results: Sequence[Result], widths: Sequence[int]) -> str:
     """Return the Spearman of each width as a table for the card; ``results`` are those of :func:`evaluate_widths`."""
-    shown = [row for row in results if (row.metric, row.subset) == ("spearman", "all")]
+    spearman_rows = [row for row in results if (row.metric, row.subset) == ("spearman", "all")]
     rows = [
         [width, row.dataset, f"{100 * row.value:.2f}"]
-        for width, row in zip(["all", *map(str, widths)], shown, strict=True)
+        for width, row in zip(["all", *map(str, widths)], spearman_rows, strict=True)
     ]
     return "Spearman x100 with the first numbers of each vector:\n\n" + markdown(
         ["dimensions", "data", "x100"], rows, numeric=("dimensions", "x100")

@@ -69,10 +69,12 @@ class Method:
         """
         check_known(self, given)
         shipped_files = [read_settings(name) for name in (self.name, form) if name]
-        named = {} if config == "auto" else read_settings(config)
+        config_settings = {} if config == "auto" else read_settings(config)
         if config in shipped():
-            named = self.settings.fitting(read_settings(config), given)
-        return (form or self.name) if config == "auto" else config, bind(self.settings, *shipped_files, named, given)
+            config_settings = self.settings.fitting(read_settings(config), given)
+        return (form or self.name) if config == "auto" else config, bind(
+            self.settings, *shipped_files, config_settings, given
+        )
 
     def read(self, sources: Sequence[Source], settings: EncoderSettings, how: Reading) -> Examples:
         """Return the training data; ConfigError if it is told how to read labels, and the method takes none."""
@@ -92,8 +94,8 @@ class Method:
             for name, value in vars(how).items()
             if name in self.settings.model_fields and value != getattr(Reading(), name)
         }
-        stays = {name: value for name, value in vars(how).items() if name not in moved}
-        return {**given, **moved}, Reading(**stays)
+        remaining = {name: value for name, value in vars(how).items() if name not in moved}
+        return {**given, **moved}, Reading(**remaining)
 
     def check(self, train: Examples, settings: EncoderSettings) -> list[str]:
         """Return, for people, what is made of the data; raises if they do not fit the settings, or teach nothing."""
@@ -135,8 +137,8 @@ class Method:
             concludes=concludes, cross_validation=cross_validation, begun=begun, remarks=remarks,
         )  # fmt: skip
         if self.pipeline:
-            made: TrainingRun = means(job, overwrite=overwrite)  # which always goes on
-            return made
+            training_run: TrainingRun = means(job, overwrite=overwrite)  # which always goes on
+            return training_run
         return run(job, means, resume=resume, overwrite=overwrite)
 
     def estimate(self, train: Examples, settings: EncoderSettings, output: Path, **pairs: Any) -> list[str]:
@@ -149,8 +151,8 @@ class Method:
 
         job = self._job_to_estimate(train, settings, output, pairs)
         if self.pipeline:
-            found: list[str] = resolve_name(self.estimator)(job)
-            return found
+            lines: list[str] = resolve_name(self.estimator)(job)
+            return lines
         return estimate(job, resolve_name(self.prepare))
 
     def estimated_seconds(self, train: Examples, settings: EncoderSettings, output: Path, **pairs: Any) -> float:
@@ -166,8 +168,8 @@ class Method:
     ) -> Any:
         from samesense.recipes.job import Job
 
-        own = settings.for_data(train)
-        return Job(method=self.name, data=train, settings=own, output=output, concludes=True, **pairs)
+        data_settings = settings.for_data(train)
+        return Job(method=self.name, data=train, settings=data_settings, output=output, concludes=True, **pairs)
 
     def run_or_resume(
         self, train: Examples, settings: EncoderSettings, output: Path, *, dev: PairData | None = None
@@ -216,8 +218,8 @@ class _Mixed(Method):
 
 def _of_parts(train: Mixture, settings: MixedSettings) -> list[str]:
     """Return what is to be said of the batches of each kind."""
-    found = [(part, METHODS[part.method].lessons(part.data, part.settings)) for part in train.parts]
-    return [f"{part.name}: {line}" for part, lines in found for line in lines]
+    lines_by_part = [(part, METHODS[part.method].lessons(part.data, part.settings)) for part in train.parts]
+    return [f"{part.name}: {line}" for part, lines in lines_by_part for line in lines]
 
 
 _BARE = ("columns", "keep_repeated", "min_chars", "max_chars")
@@ -324,7 +326,7 @@ def check_known(method: Method, given: Mapping[str, Any]) -> None:
     """Raise if a given setting is none of the method's, but another's; one of no method is left to :func:`bind`."""
     for name in given:
         if name not in method.settings.model_fields:
-            owners = [other.name for other in METHODS.values() if name in other.settings.model_fields]
+            owners = [candidate.name for candidate in METHODS.values() if name in candidate.settings.model_fields]
             if owners:
                 raise ConfigError(
                     f"{name} is a setting of method {' and '.join(owners)}; this is method {method.name}, for "

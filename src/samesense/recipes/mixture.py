@@ -44,22 +44,25 @@ def mixture(
     stated = {**({} if config in ("auto", "mixed") else read_settings(config)), **given}
     tables = {name: dict(table) for name, table in stated.pop("parts", {}).items()}
     of_run = {name: value for name, value in stated.items() if name in MixedSettings.model_fields}
-    rest = {name: value for name, value in stated.items() if name not in of_run}
+    part_settings = {name: value for name, value in stated.items() if name not in of_run}
     groups = _groups(found)
-    methods = {name: _method(group[0], rest) for name, group in groups.items()}
-    _check_used(methods, rest, tables)
-    own = {
-        name: {key: value for key, value in rest.items() if key in method.settings.model_fields} | tables.get(name, {})
+    methods = {name: _method(group[0], part_settings) for name, group in groups.items()}
+    _check_used(methods, part_settings, tables)
+    overrides = {
+        name: {key: value for key, value in part_settings.items() if key in method.settings.model_fields}
+        | tables.get(name, {})
         for name, method in methods.items()
     }
     shared = {name: value for name, value in of_run.items() if name in OF_ALL}
-    parts = [_part(name, methods[name], group, {**shared, **own[name]}, reading) for name, group in groups.items()]
+    parts = [
+        _part(name, methods[name], group, {**shared, **overrides[name]}, reading) for name, group in groups.items()
+    ]
     largest = max(part.settings.batch_size for part in parts)
     settings = bind(
         MixedSettings,
         read_settings("mixed"),
         SettingsFile(of_run, config),
-        {"parts": own, "batch_size": largest},
+        {"parts": overrides, "batch_size": largest},
     )
     return "mixed" if config == "auto" else config, settings, Mixture(parts=tuple(parts))
 
@@ -67,46 +70,46 @@ def mixture(
 def _groups(found: Sequence[Found]) -> dict[str, list[Found]]:
     """Return the sources by the name of their part, those that are trained on as one together."""
     groups: dict[tuple[Any, ...], list[Found]] = {}
-    for one in found:
-        groups.setdefault(one.key, []).append(one)
-    named: dict[str, list[Found]] = {}
+    for item in found:
+        groups.setdefault(item.key, []).append(item)
+    groups_by_name: dict[str, list[Found]] = {}
     for group in groups.values():
         first = group[0]
         name = first.source.kind if isinstance(first.source, PairData) else NAMES.get(first.told.kind, "pairs")
-        same = sum(other.split("-")[0] == name for other in named)
-        named[f"{name}-{same + 1}" if same else name] = group
-    return named
+        duplicates = sum(existing_name.split("-")[0] == name for existing_name in groups_by_name)
+        groups_by_name[f"{name}-{duplicates + 1}" if duplicates else name] = group
+    return groups_by_name
 
 
-def _method(found: Found, rest: Mapping[str, Any]) -> Method:
+def _method(found: Found, part_settings: Mapping[str, Any]) -> Method:
     if found.told.kind == "documents":
         return METHODS["sections"]  # contexts are more than one training
-    if found.told.kind == "texts" and rest.get("teacher"):
+    if found.told.kind == "texts" and part_settings.get("teacher"):
         return METHODS["rankcse"]
     return METHODS[MEANINGS[found.told.kind].method]
 
 
-def _check_used(methods: Mapping[str, Method], rest: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
+def _check_used(methods: Mapping[str, Method], part_settings: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
     """Raise ConfigError for a setting that no part has, a part that is not there, and a part's setting of the run."""
-    there = ", ".join(f"{name} (method {method.name})" for name, method in methods.items())
-    for name in rest:
+    descriptions = ", ".join(f"{name} (method {method.name})" for name, method in methods.items())
+    for name in part_settings:
         if not any(name in method.settings.model_fields for method in methods.values()):
             owners = [method.name for method in METHODS.values() if name in method.settings.model_fields]
             if not owners:
                 bind(MixedSettings, {name: None})  # raises, and says which name is near
             raise ConfigError(
-                f"{name} is a setting of method {' and '.join(owners)}; these data are {there}. Leave it out."
+                f"{name} is a setting of method {' and '.join(owners)}; these data are {descriptions}. Leave it out."
             )
-    strange = next((name for name in tables if name not in methods), None)
-    if strange is not None:
-        raise ConfigError(f"The tables of `parts` are those of the data, {there}; received {strange!r}.")
-    for part, own in tables.items():
-        for name in own:
+    unknown = next((name for name in tables if name not in methods), None)
+    if unknown is not None:
+        raise ConfigError(f"The tables of `parts` are those of the data, {descriptions}; received {unknown!r}.")
+    for part, table in tables.items():
+        for name in table:
             if name in OF_RUN:
                 raise ConfigError(f"`{name}` of part {part} is a setting of the whole run: set it outside `parts`.")
-            if len(methods) > 1 and _changes_encoder(name, own[name]):
+            if len(methods) > 1 and _changes_encoder(name, table[name]):
                 raise ConfigError(
-                    f"`{name}` of part {part} changes the encoder of every part; received {own[name]!r}. Set it "
+                    f"`{name}` of part {part} changes the encoder of every part; received {table[name]!r}. Set it "
                     "outside `parts`."
                 )
 
@@ -116,15 +119,15 @@ def _changes_encoder(name: str, value: Any) -> bool:
     return (name == "dropout" and value is not None) or (name, value) == ("head", "kept")
 
 
-def _part(name: str, method: Method, group: Sequence[Found], own: Mapping[str, Any], reading: Reading) -> Part:
+def _part(name: str, method: Method, group: Sequence[Found], overrides: Mapping[str, Any], reading: Reading) -> Part:
     """Read the sources of a part, its settings deciding how."""
-    sources: list[Source] = [one.source for one in group]
+    sources: list[Source] = [item.source for item in group]
     data: Any = sources[0] if len(sources) == 1 and isinstance(sources[0], method.data) else None
     if all(isinstance(source, PairData) for source in sources):
         data = concat(sources)
-    how = replace(reading, columns=reading.columns or (None if name == "sentences" else group[0].told.columns))
-    moved, _ = method.own_settings({}, how)  # what is left of it is for labelled pairs
-    _, settings = method.choose("auto", {**moved, **own}, lambda: data, form_of(group[0].told.kind))
+    part_reading = replace(reading, columns=reading.columns or (None if name == "sentences" else group[0].told.columns))
+    moved, _ = method.own_settings({}, part_reading)  # what is left of it is for labelled pairs
+    _, settings = method.choose("auto", {**moved, **overrides}, lambda: data, form_of(group[0].told.kind))
     if getattr(settings, "encoder", "bi") != "bi":
         raise ConfigError(f"{name}: data of several kinds train one encoder of sentences; received encoder cross.")
     if data is None:

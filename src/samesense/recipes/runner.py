@@ -124,8 +124,8 @@ def run(
             if is_main():
                 run_folder.end(output, record, trained, {})
             return TrainingRun(output, trained, Results(), laps.seconds)
-        again = partial(_on_part, job, sets, prepare, build)
-        return _ended(job, inputs, sets, _Start(start, texts, out_of_fold), trained, record, again, laps)
+        train_on_part = partial(_on_part, job, sets, prepare, build)
+        return _ended(job, inputs, sets, _Start(start, texts, out_of_fold), trained, record, train_on_part, laps)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _ended(
     """Evaluate the saved model, conclude, and write down how the run ended."""
     output = job.output
     unbiased = unbiased_scores(job, sets, start.out_of_fold)
-    end, results, more = _evaluate(job, inputs, sets, start, unbiased)
+    end, results, manifest_entries = _evaluate(job, inputs, sets, start, unbiased)
     laps.count("evaluation")
     append_results(output / run_folder.RESULTS, results)
     verdict = None
@@ -162,8 +162,8 @@ def _ended(
             return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
         if not verdict.kept:  # else the scores are of another model than the one in the folder
             calibrates_on = keep_held_out(job, sets, end, unbiased)
-        more |= {"verdict": verdict.to_dict()}
-    run_folder.end(output, record, trained, more, _start_to_keep(job, adapter_of(job.settings), verdict))
+        manifest_entries |= {"verdict": verdict.to_dict()}
+    run_folder.end(output, record, trained, manifest_entries, _start_to_keep(job, adapter_of(job.settings), verdict))
     laps.count("evaluation")
     return TrainingRun(output, trained, Results(results), laps.seconds, verdict, calibrates_on)
 
@@ -173,11 +173,11 @@ def _record_of(job: Job[Any, Any]) -> dict[str, Any]:
     guards = {f"guard {guard.name}": guard for guard in job.guards}
     data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test, **guards})
     settings = job.settings.model_dump()
-    dealt = job.cross_validation
-    if dealt is not None:
+    cross_validation = job.cross_validation
+    if cross_validation is not None:
         if world_size() > 1:
             raise ConfigError("Cross-validation trains one model after the other, in one process. Leave torchrun out.")
-        settings |= {"folds": dealt.name, "folds_select": dealt.selects, "split_seed": SPLIT_SEED}
+        settings |= {"folds": cross_validation.name, "folds_select": cross_validation.selects, "split_seed": SPLIT_SEED}
     return manifest.describe(job.method, settings, data)
 
 
@@ -223,7 +223,7 @@ def _trained(
         laps.count("teachers")
     record |= {"start": standardize_start(job, model, inputs, choice)}
     start = weights_of(model) if job.settings.merge else {}
-    scored = None if sets.selecting is None else dev_score(adapter, sets.selecting, choice.precision)
+    selection_score = None if sets.selecting is None else dev_score(adapter, sets.selecting, choice.precision)
     recorder = None
     if sets.selecting is not None and job.concludes:
         pairs_score = score_of_pairs(adapter, sets.selecting, choice.precision)
@@ -231,14 +231,14 @@ def _trained(
     set_seed(job.settings.seed)  # a loss may have weights of its own
     trained = fit(
         model, inputs.dataset, inputs.loss(), job.settings.model_copy(update={"precision": choice.precision}),
-        job.output, dev_score=scored if recorder is None else recorded_score(recorder, sets.selecting),
+        job.output, dev_score=selection_score if recorder is None else recorded_score(recorder, sets.selecting),
         batches=inputs.batches, collator=inputs.collator, resume=resume, max_length=job.settings.max_seq_length,
         callbacks=[*inputs.callbacks, *([] if recorder is None else [recorder])],
     )  # fmt: skip
     laps.add(trained.spent)
     if is_main() and not trained.interrupted:
-        if job.settings.merge and scored is not None:
-            record |= {"merge": asdict(merge(model, start, scored, sets.verdict))}
+        if job.settings.merge and selection_score is not None:
+            record |= {"merge": asdict(merge(model, start, selection_score, sets.verdict))}
             laps.count("evaluation")
         with stage("saving the model"):
             run_folder.save_model(job.output, record, trained, partial(save, model))
@@ -251,17 +251,17 @@ def _on_part(
     sets: Sets,
     prepare: Callable[[Any, Job[Any, Any]], TrainingInputs],
     build: Callable[[Job[Any, Any]], Any] | None,
-    part: Examples,
+    shard: Examples,
     folder: Path,
     **how: bool,
 ) -> TrainingRun:
     """Train on a part of the data as the run did on all."""
-    settings = settings_of_part(job.settings, len(part) / len(job.data))
-    own = replace(
-        job, data=part, settings=settings, output=folder, dev=sets.selecting, test=None, guards=(), concludes=False,
+    settings = settings_of_part(job.settings, len(shard) / len(job.data))
+    part_job = replace(
+        job, data=shard, settings=settings, output=folder, dev=sets.selecting, test=None, guards=(), concludes=False,
         begun=time.perf_counter(),
     )  # fmt: skip
-    return run(own, lambda model, job: replace(prepare(model, job), after_training=None), build=build, **how)
+    return run(part_job, lambda model, job: replace(prepare(model, job), after_training=None), build=build, **how)
 
 
 def _evaluate(
@@ -275,16 +275,16 @@ def _evaluate(
     with stage("evaluation"):
         saved = load(job.output, precision="float32", seed=job.settings.seed, cache=True)
         end = measure(saved, sets.compared, start.texts, unbiased)
-        further, more = ([], {}) if inputs.after_training is None else inputs.after_training()
-        cut, section = _at_widths(job)
+        extra_results, manifest_entries = ([], {}) if inputs.after_training is None else inputs.after_training()
+        width_results, section = _at_widths(job)
     for name, why in end.failures.items():
         logger.warning(f"the trained model has no figure on {name}: {why}")
     section |= _how_scored(sets)
-    further = [*further, *results_by_fold(job, saved, unbiased)]
-    sections = {**more.get(run_folder.SECTIONS, {}), **section}
-    before = [] if start.measured is None else rows_of(start.measured, sets.compared)
-    results = [*before, *rows_of(end, sets.compared), *further, *cut]
-    return end, results, more | ({run_folder.SECTIONS: sections} if sections else {})
+    extra_results = [*extra_results, *results_by_fold(job, saved, unbiased)]
+    sections = {**manifest_entries.get(run_folder.SECTIONS, {}), **section}
+    start_rows = [] if start.measured is None else rows_of(start.measured, sets.compared)
+    results = [*start_rows, *rows_of(end, sets.compared), *extra_results, *width_results]
+    return end, results, manifest_entries | ({run_folder.SECTIONS: sections} if sections else {})
 
 
 def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
@@ -294,8 +294,8 @@ def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
         return [], {}
     saved = load(job.output, precision="float32", seed=job.settings.seed)
     results = evaluate_widths(saved, data, widths)
-    known = [] if job.test is None else [row for row in results if row.model == saved.name]  # among those on test
-    return [row for row in results if row not in known], {"Dimensions": described(results, widths)}
+    test_rows = [] if job.test is None else [row for row in results if row.model == saved.name]  # among those on test
+    return [row for row in results if row not in test_rows], {"Dimensions": described(results, widths)}
 
 
 def _how_scored(sets: Sets) -> dict[str, str]:
