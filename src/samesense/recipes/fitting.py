@@ -73,36 +73,37 @@ def fitting_method(
             method_named(method), RAGGED if method == "supmpn" and config == "auto" else "", columns=reading.columns
         )
     if isinstance(data, DATA_TYPES):
-        own = next(method for method in METHODS.values() if isinstance(data, method.data))
-        form = RAGGED if own.name == "supmpn" and config == "auto" else ""
-        return Fitting(METHODS["rankcse"] if given.get("teacher") else own, form, columns=reading.columns)
+        suitable = next(method for method in METHODS.values() if isinstance(data, method.data))
+        form = RAGGED if suitable.name == "supmpn" and config == "auto" else ""
+        return Fitting(METHODS["rankcse"] if given.get("teacher") else suitable, form, columns=reading.columns)
     sources = cast(Sequence[Source], data)
-    found = _found(sources, reading, read=method == "mixed" or len(sources) > 1)
-    told = tuple(
-        f"{short_name(source)}: {one.told.line}; `method` overrides" for source, one in zip(sources, found, strict=True)
+    detected = _found(sources, reading, read=method == "mixed" or len(sources) > 1)
+    lines = tuple(
+        f"{short_name(source)}: {item.told.line}; `method` overrides"
+        for source, item in zip(sources, detected, strict=True)
     )
-    if method == "mixed" or len({one.key for one in found}) > 1:
-        return Fitting(METHODS["mixed"], told=told, found=found)
+    if method == "mixed" or len({item.key for item in detected}) > 1:
+        return Fitting(METHODS["mixed"], told=lines, found=detected)
     if given.get("teacher"):
         return Fitting(METHODS["rankcse"], columns=reading.columns)
-    kind = found[0].told.kind
+    kind = detected[0].told.kind
     form = DOCUMENTS if kind == "documents" and config == "auto" else form_of(kind)
-    return Fitting(METHODS[MEANINGS[kind].method], form, found[0].told.columns, told)
+    return Fitting(METHODS[MEANINGS[kind].method], form, detected[0].told.columns, lines)
 
 
 def _found(data: Sequence[Source], reading: Reading, *, read: bool) -> tuple[Found, ...]:
     """Return what the sources hold, labelled pairs read where their labels decide what is trained on as one."""
-    found = [Found(source, tell(source, reading.columns)) for source in data]
+    detected = [Found(source, tell(source, reading.columns)) for source in data]
     return tuple(
-        replace(one, source=_read(one, reading)) if read and one.told.kind == "pairs" else one for one in found
+        replace(item, source=_read(item, reading)) if read and item.told.kind == "pairs" else item for item in detected
     )
 
 
-def _read(found: Found, reading: Reading) -> PairData:
-    if isinstance(found.source, PairData):
-        return found.source
-    how = replace(reading, columns=found.told.columns).for_evaluation(found.source)
-    return read_labelled([found.source], None, how)
+def _read(item: Found, reading: Reading) -> PairData:
+    if isinstance(item.source, PairData):
+        return item.source
+    pair_reading = replace(reading, columns=item.told.columns).for_evaluation(item.source)
+    return read_labelled([item.source], None, pair_reading)
 
 
 def form_of(kind: DataKind) -> str:

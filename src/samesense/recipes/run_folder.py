@@ -86,8 +86,8 @@ def check_new(output: Path, method: str, *, overwrite: bool) -> None:
 
 def _begun(output: Path, method: str) -> bool:
     with suppress(DataError):  # it is not there, or no run's
-        found = read_json(output / manifest.FILE)
-        return found.get("method") == method and found.get("status") != "finished"
+        record = read_json(output / manifest.FILE)
+        return record.get("method") == method and record.get("status") != "finished"
     return False
 
 
@@ -96,27 +96,27 @@ def check_inputs(output: Path, record: dict[str, Any]) -> None:
     if not output.is_dir():
         return
     settings = record["settings"]
-    inputs = [part["source"] for part in record["data"].values()]
+    inputs = [dataset["source"] for dataset in record["data"].values()]
     inputs += map(str, (settings.get("model", ""), *settings.get("teacher", ())))
-    for place in _earlier(output):
-        check_folder(place, map(place_of, inputs))
+    for path in _earlier(output):
+        check_folder(path, map(place_of, inputs))
 
 
 def _earlier(output: Path) -> list[Path]:
     """Return what an earlier run may have left: of one model, or of folds."""
     files = (manifest.FILE, HISTORY, RESULTS, REPORT, STEP_SCORES, HELD_OUT_SCORES, *DEV, *TEST)
     marks = (manifest.FILE, FOLD_SCORES)
-    folds = [place for place in output.glob("fold-[0-9][0-9]") if any((place / mark).is_file() for mark in marks)]
+    folds = [folder for folder in output.glob("fold-[0-9][0-9]") if any((folder / mark).is_file() for mark in marks)]
     return [*folds, *(output / name for name in (*FOLDERS, *files))]
 
 
 def clear(output: Path) -> None:
     """Remove what an earlier run left, and nothing else."""
-    for place in _earlier(output):
-        if place.is_dir():
-            shutil.rmtree(place, ignore_errors=True)
+    for path in _earlier(output):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
         else:
-            place.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
 
 def finished_training(output: Path, before: Mapping[str, Any]) -> TrainOutput | None:
@@ -150,8 +150,8 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
     says where the data are now.
     """
     if before:
-        again = {"status": "running", "resumed": [*before.get("resumed", []), record["started"]]}
-        record = before | {"data": record["data"]} | again
+        resumption = {"status": "running", "resumed": [*before.get("resumed", []), record["started"]]}
+        record = before | {"data": record["data"]} | resumption
     if not is_main():
         return record
     if before:
@@ -215,9 +215,9 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
     rights = {name: settings.pop(name) for name in RIGHTS} if "license" in settings else {}
     start = str(settings.pop("model"))  # of a student it may be how it is made of its teacher
     results = read_results(output / RESULTS) if (output / RESULTS).is_file() else []
-    kept = bool(record.get("verdict", {}).get("kept"))
+    start_is_kept = bool(record.get("verdict", {}).get("kept"))
     method = f"trained by {record['method']}" + (f" into {start}" if is_made(start) else "")
-    if kept:
+    if start_is_kept:
         method = f"kept as it is, as training by {record['method']} was not shown to help"
     return Card(
         name=output.resolve().name,
@@ -226,10 +226,13 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         pairs=settings.get("encoder") == "cross",
         pretrained=record["method"] == PRETRAIN,
         **rights,
-        data=[CardData(part, _name(own["source"]), own["rows"], own["sha256"]) for part, own in data.items()],
+        data=[
+            CardData(split, _name(dataset["source"]), dataset["rows"], dataset["sha256"])
+            for split, dataset in data.items()
+        ],
         label_use=_label_use(record),
         settings=settings,
-        results=[] if kept else [row for row in results if row.seed is not None],
+        results=[] if start_is_kept else [row for row in results if row.seed is not None],
         start=[row for row in results if row.model.endswith("(before)")],
         versions=record["versions"],
         sections=record.get(SECTIONS, {}),

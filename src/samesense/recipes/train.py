@@ -87,16 +87,21 @@ class TrainingPlan:
         return self._lines_of(self.train)
 
     def _lines_of(self, train: Examples) -> list[str]:
-        others = {part: data for part, data in (("dev", self.dev), ("test", self.test)) if data is not None}
+        other_sets = {split: data for split, data in (("dev", self.dev), ("test", self.test)) if data is not None}
         if isinstance(train, PairData):
-            return list(examine(train, against=others).lines())
+            return list(examine(train, against=other_sets).lines())
         if isinstance(train, TupleData):
             summary: str | None = train.summary()[0]  # the run prints it all
         else:
             summary = getattr(train, "summary", None)
-        said = f"data: {summary or f'{train.name}, {len(train)} examples'}"
-        found = [line for part, other in others.items() if any(texts_of(train)) for line in leaks(train, other, part)]
-        return [said, *(f"  {line}" for line in [*found, *self._language(train)])]
+        summary_line = f"data: {summary or f'{train.name}, {len(train)} examples'}"
+        leak_lines = [
+            line
+            for split, other_set in other_sets.items()
+            if any(texts_of(train))
+            for line in leaks(train, other_set, split)
+        ]
+        return [summary_line, *(f"  {line}" for line in [*leak_lines, *self._language(train)])]
 
     def _language(self, train: Examples) -> list[str]:
         """Return a warning where the default model is to learn from unlabelled texts that are not English."""
@@ -111,10 +116,12 @@ class TrainingPlan:
         ]
 
     def _selection(self) -> str:
-        dealt = self.cross_validation
-        if dealt is not None:
-            steps = "the folds choose the number of steps" if dealt.selects else "none, the last state is kept"
-            return f"{steps}; {len(dealt.folds)} folds, {dealt.apart}"
+        cross_validation = self.cross_validation
+        if cross_validation is not None:
+            steps = (
+                "the folds choose the number of steps" if cross_validation.selects else "none, the last state is kept"
+            )
+            return f"{steps}; {len(cross_validation.folds)} folds, {cross_validation.apart}"
         if self.dev is None:
             return self.method.selects
         if not self.held_out:
@@ -134,18 +141,22 @@ class TrainingPlan:
 
     def _conclusion(self) -> list[str]:
         """Return on what there will be a verdict, and what more is done."""
-        found = self.sets.verdict
-        if isinstance(found, SectionSet):
-            said = [f"beside the start: {len(set(found.held_out.documents))} examples {found.how}"]
+        verdict_set = self.sets.verdict
+        if isinstance(verdict_set, SectionSet):
+            lines = [f"beside the start: {len(set(verdict_set.held_out.documents))} examples {verdict_set.how}"]
         else:
-            said = [f"beside the start: {len(found.data)} pairs {found.how or f'of {found.name}'}"] if found else []
-        if found is None and getattr(self.train, "held_out", None) is not None:
-            said = [f"no verdict: {self.sets.reason}"]  # before the time is spent
-        if isinstance(found, ComparedSet) and (remark := found.task.remark()):
-            said.append(f"  {remark}")
+            lines = (
+                [f"beside the start: {len(verdict_set.data)} pairs {verdict_set.how or f'of {verdict_set.name}'}"]
+                if verdict_set
+                else []
+            )
+        if verdict_set is None and getattr(self.train, "held_out", None) is not None:
+            lines = [f"no verdict: {self.sets.reason}"]  # before the time is spent
+        if isinstance(verdict_set, ComparedSet) and (remark := verdict_set.task.remark()):
+            lines.append(f"  {remark}")
         if self.settings.learning_curve:
-            said.append("learning curve: 7 more trainings on parts of the data, which take 1.5 times as long")
-        return said
+            lines.append("learning curve: 7 more trainings on parts of the data, which take 1.5 times as long")
+        return lines
 
     def _pairs(self) -> dict[str, Any]:
         """Return the pairs beside the training data, and the folds, as a run takes them."""
@@ -167,8 +178,8 @@ class TrainingPlan:
         if free:
             check_new(Path(output), self.method.name, overwrite=False)
         self.settings.check_models()
-        made = self.method.check(self.train, self.settings)
-        return [*made, *self.method.estimate(self.train, self.settings, Path(output), **self._pairs())]
+        data_lines = self.method.check(self.train, self.settings)
+        return [*data_lines, *self.method.estimate(self.train, self.settings, Path(output), **self._pairs())]
 
     def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
         """Train and evaluate; see :func:`samesense.train`. Pairs that were held out are kept in the folder.
@@ -187,10 +198,10 @@ class TrainingPlan:
         self._write_held_out(Path(output))
         return trained
 
-    def _announce_folds(self, dealt: CrossValidation, output: Path) -> None:
+    def _announce_folds(self, cross_validation: CrossValidation, output: Path) -> None:
         """Say how many trainings there are and about how long they take, and how to do with one."""
         seconds = self.method.estimated_seconds(self.train, self.settings, output, **self._pairs())
-        count = len(dealt.folds)
+        count = len(cross_validation.folds)
         logger.info(
             f"cross-validation: {count} trainings on parts of the {len(self.train)} pairs test all of them, then one "
             f"on all; about {clock_time(seconds)} on this machine. `folds` none trains once and tests on pairs held out"
@@ -212,9 +223,13 @@ class TrainingPlan:
         """Evaluate by cross-validation; see :func:`samesense.recipes.folds.cross_validate`."""
         from samesense.recipes.folds import cross_validate
 
-        wrong = next((name for name in ("merge", "learning_curve", "guard") if getattr(self.settings, name)), None)
-        if wrong is not None:
-            raise ConfigError(f"Evaluation by cross-validation makes no model, and `{wrong}` is for one. Leave it out.")
+        unsupported = next(
+            (name for name in ("merge", "learning_curve", "guard") if getattr(self.settings, name)), None
+        )
+        if unsupported is not None:
+            raise ConfigError(
+                f"Evaluation by cross-validation makes no model, and `{unsupported}` is for one. Leave it out."
+            )
         pairs = labelled_training_pairs(self.train, self.method)
         return cross_validate(
             self.method, pairs, self.settings, Path(output), folds, resume=resume, overwrite=overwrite
@@ -246,39 +261,42 @@ def plan(
     it. ConfigError for an unknown method or setting, or a value out of range; DataError if a source cannot be used.
     """
     sources = _sources(data)
-    given = dict(settings or {})
-    fitting = fitting_method(sources, config, given, reading, method=method)
-    own, stays = fitting.method.own_settings(given, replace(reading, columns=fitting.columns))
-    if stays.columns != fitting.columns:
+    options = dict(settings or {})
+    fitting = fitting_method(sources, config, options, reading, method=method)
+    method_settings, method_reading = fitting.method.own_settings(options, replace(reading, columns=fitting.columns))
+    if method_reading.columns != fitting.columns:
         reading = replace(reading, columns=None)  # of one text, or an anchor, they are none of pairs
     name, bound, examples = (
-        mixture(fitting.found, config, given, reading)
+        mixture(fitting.found, config, options, reading)
         if fitting.found
-        else _opened(fitting, sources, config, own, stays, with_held_out=test is None)
+        else _opened(fitting, sources, config, method_settings, method_reading, with_held_out=test is None)
     )
     test_share = held_share(test, "test")
     if test_share is None:
         test_data = _pairs(test, reading)
     else:
         examples, test_data = hold_out_share(examples, test_share, "test", bound.seed)
-    guards = [_pairs(one, reading) for one in (bound.guard if guard is None else as_sources(guard))]
+    guards = [_pairs(guard_data, reading) for guard_data in (bound.guard if guard is None else as_sources(guard))]
     alone = test is None and isinstance(dev, str) and dev == "auto"
-    dealt = _folds_of(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
+    cross_validation = _folds_of(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
     held_out = False
     dev_data = None
-    if dealt is None:
+    if cross_validation is None:
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
         examples, dev_data, held_out = _selecting_pairs(dev, examples, bound.seed, reading, sparing=sparing)
-    named = config in shipped() or "learning_rate" in {**({} if config == "auto" else read_settings(config)), **given}
-    rate = None if named or fitting.method.pipeline else rate_for(bound, examples)
+    rate_is_set = config in shipped() or "learning_rate" in {
+        **({} if config == "auto" else read_settings(config)),
+        **options,
+    }
+    rate = None if rate_is_set or fitting.method.pipeline else rate_for(bound, examples)
     if rate is not None:
         bound = bound.model_copy(update={"learning_rate": rate.value})
         if is_main():
             logger.info(f"learning rate {rate.value:g}: {rate.why}; `learning_rate` overrides")
     return TrainingPlan(
-        method=fitting.method, config=name, settings=bound, given=given, train=examples, dev=dev_data, test=test_data,
-        guards=tuple(one for one in guards if one is not None), held_out=held_out,
-        test_held_out=test_share is not None, cross_validation=dealt, told=fitting.told,
+        method=fitting.method, config=name, settings=bound, given=options, train=examples, dev=dev_data, test=test_data,
+        guards=tuple(guard_data for guard_data in guards if guard_data is not None), held_out=held_out,
+        test_held_out=test_share is not None, cross_validation=cross_validation, told=fitting.told,
     )  # fmt: skip
 
 
@@ -311,20 +329,20 @@ def _folds_of(
     hindrance = _hindrance(settings)
     unselected = dev is None or (isinstance(dev, str) and dev == "none")
     if folds == "auto":
-        few = isinstance(train, PairData) and LEAST <= len(train) < FEW_PAIRS
-        if not (alone and few) or method.pipeline:
+        is_small = isinstance(train, PairData) and LEAST <= len(train) < FEW_PAIRS
+        if not (alone and is_small) or method.pipeline:
             return None
         if hindrance:
             logger.info(f"cross-validation: none, as {hindrance}; pairs are held out for the verdict")
             return None
     elif hindrance or test is not None or not (alone or unselected):
-        why = hindrance or "the folds test and select by themselves, and dev or test is given"
-        raise ConfigError(f"`folds` {folds} cannot be: {why}. Leave one of the two out.")
+        reason = hindrance or "the folds test and select by themselves, and dev or test is given"
+        raise ConfigError(f"`folds` {folds} cannot be: {reason}. Leave one of the two out.")
     pairs = labelled_training_pairs(train, method)
-    dealt = deal_pairs(pairs, folds, selects=alone)
-    for teaching, _ in dealt.folds:
+    cross_validation = deal_pairs(pairs, folds, selects=alone)
+    for teaching, _ in cross_validation.folds:
         method.check(pairs.take(teaching), settings)
-    return dealt
+    return cross_validation
 
 
 def _hindrance(settings: EncoderSettings) -> str:
@@ -348,13 +366,13 @@ def _selecting_pairs(
 
     Of labelled pairs, ``sparing`` holds out a tenth; else so many that they give a verdict too.
     """
-    share = held_share(dev, "dev")
-    if share is not None:
-        return *hold_out_share(train, share, "dev", seed), True
+    fraction = held_share(dev, "dev")
+    if fraction is not None:
+        return *hold_out_share(train, fraction, "dev", seed), True
     if not (isinstance(dev, str) and dev == "auto"):
         return train, _pairs(dev, reading), False
-    rest, pairs = hold_out(train, seed) if sparing else _hold_out_for_verdict(train, seed)
-    return rest, pairs, pairs is not None
+    remaining, pairs = hold_out(train, seed) if sparing else _hold_out_for_verdict(train, seed)
+    return remaining, pairs, pairs is not None
 
 
 def _hold_out_for_verdict(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
@@ -371,15 +389,15 @@ def _hold_out_for_verdict(train: Examples, seed: int) -> tuple[Examples, PairDat
 def _sources(data: Source) -> list[Source] | Examples:
     if isinstance(data, DATA_TYPES):
         return cast(Examples, data)
-    return [rereadable(one) for one in as_sources(data)]
+    return [rereadable(source) for source in as_sources(data)]
 
 
 def _opened(
     fitting: Fitting,
     data: list[Source] | Examples,
     config: str,
-    given: Mapping[str, Any],
-    how: Reading,
+    overrides: Mapping[str, Any],
+    reading: Reading,
     *,
     with_held_out: bool,
 ) -> tuple[str, EncoderSettings, Examples]:
@@ -389,30 +407,30 @@ def _opened(
     out where that is asked for.
     """
     method = fitting.method
-    early: list[Examples] = []
+    early_data: list[Examples] = []
 
     def read(settings: EncoderSettings) -> Examples:
         if isinstance(data, list):
-            held_out = with_held_out and how == Reading() and are_documents(data, method.name)
-            return read_with_held_out(data, settings) if held_out else method.read(data, settings, how)
+            held_out = with_held_out and reading == Reading() and are_documents(data, method.name)
+            return read_with_held_out(data, settings) if held_out else method.read(data, settings, reading)
         if not isinstance(data, method.data):
             raise ConfigError(f"Method {method.name} trains on {method.takes}; received {type(data).__name__}.")
         return data
 
     def read_early() -> Examples:
-        early.append(read(method.settings()))
-        return early[0]
+        early_data.append(read(method.settings()))
+        return early_data[0]
 
-    name, settings = method.choose(config, given, read_early, fitting.form)
-    return name, settings, early[0] if early else read(settings)
+    name, settings = method.choose(config, overrides, read_early, fitting.form)
+    return name, settings, early_data[0] if early_data else read(settings)
 
 
-def _pairs(source: Source | None, how: Reading) -> PairData | None:
+def _pairs(source: Source | None, reading: Reading) -> PairData | None:
     if isinstance(source, PairData):
         return source
     if source is None or (isinstance(source, str) and source == "none"):
         return None
     source = rereadable(source)
-    if how.columns is None and (told := tell(source)).kind == "pairs":
-        how = replace(how, columns=told.columns)
-    return read_pairs(source, **vars(how.for_evaluation(source)))
+    if reading.columns is None and (detected := tell(source)).kind == "pairs":
+        reading = replace(reading, columns=detected.columns)
+    return read_pairs(source, **vars(reading.for_evaluation(source)))

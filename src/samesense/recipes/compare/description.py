@@ -89,8 +89,8 @@ def label_text(data: PairData) -> str:
 
 
 def _percent(count: int, total: int) -> str:
-    share = 100 * count / total
-    return f"{share:.0f} %" if share >= 1 or not count else "< 1 %"
+    percentage = 100 * count / total
+    return f"{percentage:.0f} %" if percentage >= 1 or not count else "< 1 %"
 
 
 def _text_cells(texts: Sequence[str]) -> list[str]:
@@ -117,8 +117,8 @@ def script_text(texts: Sequence[str]) -> str:
         word = unicodedata.name(letter, "unnamed").split()[0]
         scripts[SCRIPTS.get(word, word.title())] += count
     total = scripts.total()
-    shown = [(script, count) for script, count in scripts.most_common() if count >= LEAST_SHARE * total]
-    return ", ".join(f"{script} {_percent(count, total)}" for script, count in shown) or "no letters"
+    common_scripts = [(script, count) for script, count in scripts.most_common() if count >= LEAST_SHARE * total]
+    return ", ".join(f"{script} {_percent(count, total)}" for script, count in common_scripts) or "no letters"
 
 
 def count_unread(models: Sequence[Scorer], tasks: Sequence[Task]) -> TitledTable | None:
@@ -149,11 +149,18 @@ def trained_on(specs: Mapping[str, str], tasks: Sequence[Task]) -> list[str]:
     sets = {task.dataset: data.sha256 for task in tasks if (data := pairs_of(task)) is not None}
     lines = []
     for name, spec in specs.items():
-        parts = _recorded_data(spec)
+        hashes_by_split = _recorded_data(spec)
         for dataset, digits in sets.items():
-            part = next((part for part, known in parts.items() if known and digits.startswith(known)), None)
-            if part is not None and part != "test":
-                lines.append(f"{name} knows {dataset}: these rows were its {part} data, which flatters its figures.")
+            split = next(
+                (
+                    split
+                    for split, split_hash in hashes_by_split.items()
+                    if split_hash and digits.startswith(split_hash)
+                ),
+                None,
+            )
+            if split is not None and split != "test":
+                lines.append(f"{name} knows {dataset}: these rows were its {split} data, which flatters its figures.")
     return lines
 
 
@@ -168,7 +175,7 @@ def _recorded_data(spec: str) -> dict[str, str]:
         for manifest in (folder / "manifest.json", folder.parent / "manifest.json"):
             data = read_json(manifest).get("data") if manifest.is_file() else None
             if isinstance(data, dict):
-                return {part: str(row.get("sha256", "")) for part, row in data.items() if isinstance(row, dict)}
+                return {split: str(row.get("sha256", "")) for split, row in data.items() if isinstance(row, dict)}
         return _carded_data(folder / "README.md")
     except (SamesenseError, OSError, UnicodeDecodeError):  # no record that can be read
         return {}
@@ -179,5 +186,7 @@ def _carded_data(card: Path) -> dict[str, str]:
     if not card.is_file():
         return {}
     rows = [line.strip("| \n").split(" | ") for line in card.read_text(encoding="utf-8").splitlines() if "`" in line]
-    parts = {row[0]: row[3].strip("`") for row in rows if len(row) == 4}
-    return {part: digits for part, digits in parts.items() if len(digits) == 16 and part in ("train", "dev")}
+    hashes_by_split = {row[0]: row[3].strip("`") for row in rows if len(row) == 4}
+    return {
+        split: digits for split, digits in hashes_by_split.items() if len(digits) == 16 and split in ("train", "dev")
+    }

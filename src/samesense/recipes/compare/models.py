@@ -42,7 +42,7 @@ def open_models(
                 f"Each model needs a name or a seed of its own; two are {key[0]!r} with seed {key[1]}. Name them as in "
                 "first=FOLDER second=FOLDER."
             )
-    opened: list[tuple[str, Scorer]] = []
+    scorers: list[tuple[str, Scorer]] = []
     failures: dict[str, ModelError] = {}
     for (name, spec), seed in zip(names, seeds, strict=True):
         try:
@@ -50,13 +50,13 @@ def open_models(
         except ModelError as error:
             failures[name] = error
         else:
-            opened.append((spec if isinstance(spec, str) else name, model))
+            scorers.append((spec if isinstance(spec, str) else name, model))
     if len(failures) == 1:
         raise next(iter(failures.values()))
     if failures:
         reasons = " ".join(f"{name}: {error}" for name, error in failures.items())
         raise ModelError(f"{len(failures)} of {len(names)} models cannot be opened. {reasons}")
-    return opened
+    return scorers
 
 
 def _kept(spec: Any, cache: Path | None) -> Path | bool:
@@ -72,31 +72,36 @@ def places_of(models: Models) -> list[str]:
 
 def named(models: Models) -> list[tuple[str, Any]]:
     """Return name and specification of each model; a path is named by its last part, if no other is."""
-    given = models.values() if isinstance(models, Mapping) else models
-    specs = [str(model) if isinstance(model, Path) else model for model in given]
+    model_specs = models.values() if isinstance(models, Mapping) else models
+    specs = [str(model) if isinstance(model, Path) else model for model in model_specs]
     if isinstance(models, Mapping):
         return list(zip(models, specs, strict=True))
-    found: list[tuple[str, Any]] = []
+    named_specs: list[tuple[str, Any]] = []
     for spec, last in zip(specs, _short_names(specs), strict=True):
         match = _NAMED.fullmatch(spec) if isinstance(spec, str) else None
         if match is not None and not Path(spec).exists():
-            found.append((match["name"].strip(), match["spec"]))
+            named_specs.append((match["name"].strip(), match["spec"]))
         else:
-            found.append((last, spec))
-    return found
+            named_specs.append((last, spec))
+    return named_specs
 
 
 def _short_names(specs: Sequence[Any]) -> list[str]:
     """Return a name for each specification: of a path as many of its last parts as tell it from the others."""
-    found = [_parts(spec) for spec in specs]
-    deepest = max((len(parts) for _, parts, _ in found), default=1)
-    names = [""] * len(found)
+    split_specs = [_parts(spec) for spec in specs]
+    deepest = max((len(parts) for _, parts, _ in split_specs), default=1)
+    names = [""] * len(split_specs)
     for depth in range(1, deepest + 1):
-        short = [f"{before}{'/'.join(parts[-depth:])}{after}" for before, parts, after in found]
-        names = [name if short.count(name) == 1 and names[at] == "" else names[at] for at, name in enumerate(short)]
+        short = [f"{before}{'/'.join(parts[-depth:])}{after}" for before, parts, after in split_specs]
+        names = [
+            name if short.count(name) == 1 and names[index] == "" else names[index] for index, name in enumerate(short)
+        ]
     alike = [spec for spec, name in zip(specs, names, strict=True) if not name and not isinstance(spec, str)]
-    told = iter(numbered([_parts(spec)[1][-1] for spec in alike]))
-    return [name or (spec if isinstance(spec, str) else next(told)) for spec, name in zip(specs, names, strict=True)]
+    numbered_names = iter(numbered([_parts(spec)[1][-1] for spec in alike]))
+    return [
+        name or (spec if isinstance(spec, str) else next(numbered_names))
+        for spec, name in zip(specs, names, strict=True)
+    ]
 
 
 def _parts(spec: Any) -> tuple[str, list[str], str]:
@@ -112,9 +117,9 @@ def _parts(spec: Any) -> tuple[str, list[str], str]:
     return match["kind"] or "", list(_run_of(Path(match["path"]).expanduser().resolve()).parts), match["rest"]
 
 
-def _run_of(place: Path) -> Path:
+def _run_of(path: Path) -> Path:
     """Return the run folder whose model a path is, else the path itself."""
-    return place.parent if place.name == "model" and (place.parent / "manifest.json").is_file() else place
+    return path.parent if path.name == "model" and (path.parent / "manifest.json").is_file() else path
 
 
 def _seed(spec: Any) -> int | None:

@@ -39,26 +39,35 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
             "different kinds in one step. Start it without torchrun."
         )
     parts, settings = job.data.parts, job.settings
-    made = {part.name: _prepared(model, job, part) for part in parts}
-    texts = {part.name: TrainingTexts(model, _length(job, part)) for part in parts if not made[part.name].collator}
+    inputs_by_name = {part.name: _prepared(model, job, part) for part in parts}
+    texts = {
+        part.name: TrainingTexts(model, _length(job, part)) for part in parts if not inputs_by_name[part.name].collator
+    }
     mix = Mix(
         mixing=settings.mixing,
         weights=settings.weights or (),
         steps=settings.max_steps or 0,  # which the data have filled in
-        batches={name: one.batches for name, one in made.items() if not isinstance(one.batches, Mix)},
+        batches={
+            name: inputs.batches for name, inputs in inputs_by_name.items() if not isinstance(inputs.batches, Mix)
+        },
         sizes={part.name: part.settings.batch_size for part in parts},
     )
     return TrainingInputs(
-        dataset=DatasetDict({name: one.dataset for name, one in made.items()}),
-        loss=lambda: nn.ModuleDict({name: one.loss() for name, one in made.items()}),
-        summary=[f"{part.name}: {line}" for part in parts for line in (part.described, *made[part.name].summary)],
+        dataset=DatasetDict({name: inputs.dataset for name, inputs in inputs_by_name.items()}),
+        loss=lambda: nn.ModuleDict({name: inputs.loss() for name, inputs in inputs_by_name.items()}),
+        summary=[
+            f"{part.name}: {line}" for part in parts for line in (part.described, *inputs_by_name[part.name].summary)
+        ],
         batches=mix,
         collator=MixedCollator(
-            {name: one.collator or SentenceTransformerDataCollator(texts[name]) for name, one in made.items()}
+            {
+                name: inputs.collator or SentenceTransformerDataCollator(texts[name])
+                for name, inputs in inputs_by_name.items()
+            }
         ),
-        callbacks=_callbacks(made, texts.values()),
-        before_training=_before(made),
-        after_training=lambda: _after(made),
+        callbacks=_callbacks(inputs_by_name, texts.values()),
+        before_training=_before(inputs_by_name),
+        after_training=lambda: _after(inputs_by_name),
     )
 
 
@@ -71,32 +80,34 @@ def _length(job: Job[Mixture, MixedSettings], part: Part) -> int | None:
 def _prepared(model: SentenceTransformer, job: Job[Mixture, MixedSettings], part: Part) -> TrainingInputs:
     """Return what the method of a part makes of it."""
     settings = part.settings.model_copy(update={"max_seq_length": _length(job, part)})
-    own: Any = Job(
+    part_job: Any = Job(
         method=part.method, data=part.data, settings=settings, output=job.output, dev=job.dev, begun=job.begun
     )
-    made: TrainingInputs = resolve_name(part.prepare)(model, own)
-    return made
+    inputs: TrainingInputs = resolve_name(part.prepare)(model, part_job)
+    return inputs
 
 
-def _callbacks(made: Mapping[str, TrainingInputs], texts: Iterable[TrainingTexts]) -> list[TrainerCallback]:
+def _callbacks(inputs_by_name: Mapping[str, TrainingInputs], texts: Iterable[TrainingTexts]) -> list[TrainerCallback]:
     """Return the callbacks of the parts, and one that logs which texts were cut short in any of them."""
-    found = [callback for one in made.values() for callback in one.callbacks]
-    cut = [each for callback in found if isinstance(callback, LogCut) for each in callback.each]
-    return [*(callback for callback in found if not isinstance(callback, LogCut)), LogCut(*cut, *texts)]
+    callbacks = [callback for inputs in inputs_by_name.values() for callback in inputs.callbacks]
+    cut_loggers = [logger for callback in callbacks if isinstance(callback, LogCut) for logger in callback.each]
+    return [*(callback for callback in callbacks if not isinstance(callback, LogCut)), LogCut(*cut_loggers, *texts)]
 
 
-def _before(made: Mapping[str, TrainingInputs]) -> Callable[[], None] | None:
+def _before(inputs_by_name: Mapping[str, TrainingInputs]) -> Callable[[], None] | None:
     """Return what does what the methods do once the folder is taken, if there is anything."""
-    found = [one.before_training for one in made.values() if one.before_training is not None]
+    actions = [inputs.before_training for inputs in inputs_by_name.values() if inputs.before_training is not None]
 
     def do() -> None:
-        for each in found:
-            each()
+        for action in actions:
+            action()
 
-    return do if found else None
+    return do if actions else None
 
 
-def _after(made: Mapping[str, TrainingInputs]) -> tuple[list[Result], dict[str, Any]]:
+def _after(inputs_by_name: Mapping[str, TrainingInputs]) -> tuple[list[Result], dict[str, Any]]:
     """Return what the methods add to results and manifest."""
-    found = [one.after_training() for one in made.values() if one.after_training]
-    return [row for rows, _ in found for row in rows], {key: value for _, more in found for key, value in more.items()}
+    additions = [inputs.after_training() for inputs in inputs_by_name.values() if inputs.after_training]
+    return [row for rows, _ in additions for row in rows], {
+        key: value for _, entries in additions for key, value in entries.items()
+    }

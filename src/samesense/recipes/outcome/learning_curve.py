@@ -81,19 +81,19 @@ def measure_curve(data: Examples, output: Path, on: ComparedSet, whole: Scores, 
 
     ``whole`` are the scores of the run's own model on the set. A model is deleted once it has scored the pairs.
     """
-    home = output / CURVE
+    folder = output / CURVE
     rows, scores = [len(data)], [whole]
-    parts = [(share, at) for share, times in PARTS for at in range(times)]
+    subsets = [(denominator, index) for denominator, times in PARTS for index in range(times)]
     order = np.random.default_rng(0).permutation(len(data))
-    with progress_bar("learning curve", "part", len(parts)) as bar:
-        for share, at in parts:
-            size = len(data) // share
-            part = data.take(sorted(order[at * size : (at + 1) * size].tolist()))
-            found = _scores_of(part, home / f"{size}-{at + 1}", on, train)
-            if found is None:
+    with progress_bar("learning curve", "part", len(subsets)) as bar:
+        for denominator, index in subsets:
+            size = len(data) // denominator
+            subset = data.take(sorted(order[index * size : (index + 1) * size].tolist()))
+            subset_scores = _scores_of(subset, folder / f"{size}-{index + 1}", on, train)
+            if subset_scores is None:
                 return None
             rows.append(size)
-            scores.append(found)
+            scores.append(subset_scores)
             bar.update()
     return fitted(np.array(rows), np.stack(scores), np.asarray(on.data.labels), on.name)
 
@@ -104,12 +104,12 @@ class CurveScores(Record):
     scores: list[float]
 
 
-def _scores_of(part: Examples, folder: Path, on: ComparedSet, train: Train) -> Scores | None:
+def _scores_of(subset: Examples, folder: Path, on: ComparedSet, train: Train) -> Scores | None:
     """Return the scores of a model that is trained on a part, or was; ``None`` if it was interrupted."""
     path = folder / "scores.json"
     if not path.is_file():
-        logger.info(f"learning curve: {len(part):,} rows, {folder.name}")
-        if not run_or_resume(folder, partial(train, part, folder)):
+        logger.info(f"learning curve: {len(subset):,} rows, {folder.name}")
+        if not run_or_resume(folder, partial(train, subset, folder)):
             return None
         write_json(path, {"scores": load(folder, precision="float32").scores(on.data.pairs()).tolist()})
     shutil.rmtree(folder / "model", ignore_errors=True)
@@ -122,6 +122,10 @@ def fitted(rows: Any, scores: Floats, labels: Floats, dataset: str) -> Curve:
     most = int(max(rows))
     twice = law.at(2 * most, less=most)
     grid = np.geomspace(min(rows), AHEAD * most, 40)
-    band = [(float(at), one.value, one.low, one.high) for at in grid if (one := law.at(at))]
+    band = [
+        (float(size_ahead), estimate.value, estimate.low, estimate.high)
+        for size_ahead in grid
+        if (estimate := law.at(size_ahead))
+    ]
     points = [(int(size), float(figure)) for size, figure in zip(rows, law.figures, strict=True)]
     return Curve(rows=most, points=points, gain=twice.value, low=twice.low, high=twice.high, band=band, dataset=dataset)

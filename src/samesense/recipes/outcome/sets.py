@@ -79,7 +79,7 @@ class Sets:
     @property
     def verdict(self) -> ComparedSet | SectionSet | None:
         """The set of the verdict."""
-        return next((one for one in self.compared if one.role != "guard"), None)
+        return next((compared_set for compared_set in self.compared if compared_set.role != "guard"), None)
 
     def on_sections_of(self, train: Examples) -> Sets:
         """Return the sets with the documents that were held out of the training data, where there is no other set."""
@@ -193,19 +193,19 @@ def _verdict_on_dev(
         return dev, (), why
     if cross_fit and len(dev) <= most and not one_label(dev.labels):
         apart = folds_of_dev(dev)[1]
-        how = f"of dev, each scored at the step that others chose, which share no {apart} with it"
-        return dev, (ComparedSet(CROSS_FITTED, dev, dev.name, how),), ""
+        description = f"of dev, each scored at the step that others chose, which share no {apart} with it"
+        return dev, (ComparedSet(CROSS_FITTED, dev, dev.name, description),), ""
     return _cut(dev)
 
 
 def _cut(dev: PairData) -> tuple[PairData | None, tuple[ComparedSet, ...], str]:
     """Return the part of dev that selects, the one for the verdict, and why there is none."""
-    share = min(0.5, MOST / len(dev))
+    fraction = min(0.5, MOST / len(dev))
     fewest = min(FEWEST, len(dev) // 2 - len(dev) // 20)
     for apart in ("sentences", "pairs"):
         with suppress(DataError):
-            selecting, kept = dev.split(share, SEED, apart=apart)
-            if len(kept) >= fewest and not one_label(selecting.labels) and not one_label(kept.labels):
-                how = f"of dev that selected nothing and share no {apart.removesuffix('s')} with those that did"
-                return selecting, (ComparedSet("dev", kept, f"{dev.name} (apart)", how),), ""
+            selecting, verdict_pairs = dev.split(fraction, SEED, apart=apart)
+            if len(verdict_pairs) >= fewest and not one_label(selecting.labels) and not one_label(verdict_pairs.labels):
+                description = f"of dev that selected nothing and share no {apart.removesuffix('s')} with those that did"
+                return selecting, (ComparedSet("dev", verdict_pairs, f"{dev.name} (apart)", description),), ""
     return dev, (), "dev cannot be cut in two, as its pairs repeat or one part would have one label. Give `test` FILE"

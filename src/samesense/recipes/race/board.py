@@ -60,8 +60,8 @@ class Line:
 
 def quality_of(lines: Sequence[Line]) -> Line:
     """Return the model with the best score on dev, of equal ones the smallest; smaller forms of it are for a CPU."""
-    own = (line for line in lines if line.place and line.form in ("start", "trained"))
-    return max(own, key=lambda line: (line.dev, -line.megabytes))
+    candidates = (line for line in lines if line.place and line.form in ("start", "trained"))
+    return max(candidates, key=lambda line: (line.dev, -line.megabytes))
 
 
 def good_enough(lines: Sequence[Line], drop: float) -> list[Line]:
@@ -134,27 +134,27 @@ class RaceResult(Shown):
         return "\n\n".join([table, *tested, "\n".join(f"- {plain(line)}" for line in self.said())]) + "\n"
 
     def _shown(self) -> list[Line]:
-        return [line for at, line in enumerate(self.lines) if at < SHOWN or line in (self.quality, self.cpu)]
+        return [line for index, line in enumerate(self.lines) if index < SHOWN or line in (self.quality, self.cpu)]
 
     def _cells(self, line: Line) -> list[str]:
-        marks = [name for name, own in (("quality", self.quality), ("CPU", self.cpu)) if own == line]
+        marks = [name for name, marked_line in (("quality", self.quality), ("CPU", self.cpu)) if marked_line == line]
         interval = f"{100 * line.low:.1f} to {100 * line.high:.1f}"
         figures = [f"{100 * line.dev:.2f}", interval, line.speed_text, f"{line.megabytes:.0f}", f"{line.steps:,}"]
         return [one_line(line.name), line.form, *figures, ", ".join(marks)]
 
     def said(self) -> list[str]:
         """Return, for people, what is recommended, and what the time was used for."""
-        opened = ", with backend onnx-int8" if self.cpu.form == "int8" else ""
+        backend = ", with backend onnx-int8" if self.cpu.form == "int8" else ""
         faster, lost = self.cpu.speed / self.quality.speed, 100 * (self.cpu.dev - self.quality.dev)
         speeds = f"{self.cpu.speed_text} against {self.quality.speed_text} sentences a second"
         gain = f"about {faster:.1f} times as fast ({speeds}), dev {lost:+.2f}"
-        same = "the same; no other that loses little is known to be faster"
-        other = f"{self.cpu.name} ({self.cpu.form}), {gain}: {self.cpu_model}{opened}"
+        same_text = "the same; no other that loses little is known to be faster"
+        cpu_text = f"{self.cpu.name} ({self.cpu.form}), {gain}: {self.cpu_model}{backend}"
         too_high = "" if self.test else "; a test set would say by how much"
         return [
             *self.notes,
             f"quality: {self.quality.name} ({self.quality.form}): {self.model}",
-            f"CPU: {same if self.cpu == self.quality else other}",
+            f"CPU: {same_text if self.cpu == self.quality else cpu_text}",
             *self._about_speeds(),
             f"dev selected, so that its scores are somewhat too high{too_high}",
             f"time: {clock_time(self.spent)} of {clock_time(self.budget)} used",
@@ -197,15 +197,15 @@ _HEADER = ["model", "form", "dev", "95 % interval", "sentences/s", "MB", "steps"
 def _aligned(header: list[str], rows: list[list[str]]) -> str:
     """Return a Markdown table whose columns also stand below each other in a terminal, figures flush right."""
     texts = header.index("dev")
-    widths = [max(len(row[at]) for row in [header, *rows]) for at in range(len(header))]
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
     last = len(header) - 1
 
     def line(row: list[str]) -> str:
         cells = [
-            cell.rjust(width) if texts <= at < last else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.rjust(width) if texts <= column < last else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         return f"| {' | '.join(cells)} |"
 
-    rule = ["-" * (width - 1) + ":" if texts <= at < last else "-" * width for at, width in enumerate(widths)]
+    rule = ["-" * (width - 1) + ":" if texts <= column < last else "-" * width for column, width in enumerate(widths)]
     return "\n".join([line(header), line(rule), *map(line, rows)])

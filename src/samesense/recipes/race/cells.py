@@ -120,13 +120,13 @@ class Cells:
         self.state.spent = self.clock.spent
         self.state.save()
 
-    def _settings(self, entrant: Entrant, more: dict[str, Any]) -> EncoderSettings:
+    def _settings(self, entrant: Entrant, extra_settings: dict[str, Any]) -> EncoderSettings:
         planned = self.asked.planned
-        given = {**entrant.given, "model": entrant.start.model, "seed": self.asked.seed, **more}
-        known = (line["precision"] for line in self.state.lines if line.get("start") == entrant.start.name)
-        precision = next(filter(None, known), None)  # measured by the first run of a start model, and not again
-        given |= {"precision": precision} if precision else {}
-        _, settings = planned.method.choose(planned.config, given, lambda: planned.train)
+        overrides = {**entrant.given, "model": entrant.start.model, "seed": self.asked.seed, **extra_settings}
+        precisions = (line["precision"] for line in self.state.lines if line.get("start") == entrant.start.name)
+        precision = next(filter(None, precisions), None)  # measured by the first run of a start model, and not again
+        overrides |= {"precision": precision} if precision else {}
+        _, settings = planned.method.choose(planned.config, overrides, lambda: planned.train)
         return settings.for_data(planned.train)
 
     def _looks_every(self, steps: int) -> int:
@@ -152,15 +152,17 @@ class Cells:
 
     def _forget(self, start: str) -> None:
         """Keep of every start model the best trained one alone."""
-        own = [line for line in self.state.lines if line.get("start") == start and line["steps"] and line["place"]]
-        best = max(own, key=lambda line: line["dev"], default=None)
-        for line in own:
+        trained_lines = [
+            line for line in self.state.lines if line.get("start") == start and line["steps"] and line["place"]
+        ]
+        best = max(trained_lines, key=lambda line: line["dev"], default=None)
+        for line in trained_lines:
             if line is not best:
                 shutil.rmtree(line["place"], ignore_errors=True)
                 line["place"] = None
 
 
 def _scores_in(folder: Path) -> Scores:
-    with np.load(folder / SCORES) as kept:
-        found: Scores = kept[f"sts:{DEV}:spearman"]
-    return found
+    with np.load(folder / SCORES) as arrays:
+        scores: Scores = arrays[f"sts:{DEV}:spearman"]
+    return scores

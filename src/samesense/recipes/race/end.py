@@ -36,35 +36,35 @@ def finish(cells: Cells) -> RaceResult:
 
     Models are put into their folders, and evaluated on test, once: again only if others are chosen, or test is another.
     """
-    state, asked = cells.state, cells.asked
-    known = state.result or {}
+    state, request = cells.state, cells.asked
+    outcome = state.result or {}
     board = sorted(state.board(), key=lambda line: -line.dev)
-    rounds, disturbed = time_models(cells, board, known)
+    rounds, disturbed = time_models(cells, board, outcome)
     lines = [_timed(line, rounds.get(str(line.place), [])) for line in board]
-    quality, cpu = quality_of(lines), cpu_of(lines, asked.cpu_drop)
-    test = asked.planned.test
+    quality, cpu = quality_of(lines), cpu_of(lines, request.cpu_drop)
+    test = request.planned.test
     models = [quality.name, cpu.name]
-    if models != known.get("models") or (test is not None and test.sha256 != known["test_sha256"]):
-        _put(quality, asked.output / "model")
-        shutil.rmtree(asked.output / "cpu", ignore_errors=True)
+    if models != outcome.get("models") or (test is not None and test.sha256 != outcome["test_sha256"]):
+        _put(quality, request.output / "model")
+        shutil.rmtree(request.output / "cpu", ignore_errors=True)
         if cpu != quality:
-            _put(cpu, asked.output / "cpu")
-        found = [] if test is None else [row for line in dict.fromkeys([quality, cpu]) for row in _test(line, test)]
-        known = state.result = {
-            "models": models, "test": [row.to_dict() for row in found], "spent": cells.clock.spent,
+            _put(cpu, request.output / "cpu")
+        test_rows = [] if test is None else [row for line in dict.fromkeys([quality, cpu]) for row in _test(line, test)]
+        outcome = state.result = {
+            "models": models, "test": [row.to_dict() for row in test_rows], "spent": cells.clock.spent,
             "test_sha256": None if test is None else test.sha256, "speeds": rounds, "disturbed": disturbed,
         }  # fmt: skip
         cells.save()
-    elif rounds != known.get("speeds"):
-        known = state.result = {**known, "speeds": rounds, "disturbed": disturbed}
+    elif rounds != outcome.get("speeds"):
+        outcome = state.result = {**outcome, "speeds": rounds, "disturbed": disturbed}
         cells.save()
     result = RaceResult(
-        folder=asked.output, lines=lines, quality=quality, cpu=cpu, spent=known["spent"], budget=asked.budget,
-        test=Results(Result(**row) for row in known["test"]), notes=state.notes,
+        folder=request.output, lines=lines, quality=quality, cpu=cpu, spent=outcome["spent"], budget=request.budget,
+        test=Results(Result(**row) for row in outcome["test"]), notes=state.notes,
         disturbed=disturbed,
     )  # fmt: skip
-    write_text(asked.output / BOARD, result.markdown())
-    write_text(asked.output / "leaderboard.json", json.dumps(result.to_dict(), indent=2, ensure_ascii=False) + "\n")
+    write_text(request.output / BOARD, result.markdown())
+    write_text(request.output / "leaderboard.json", json.dumps(result.to_dict(), indent=2, ensure_ascii=False) + "\n")
     return result
 
 
@@ -75,9 +75,9 @@ def time_models(cells: Cells, lines: Sequence[Line], known: Mapping[str, Any]) -
     speeds that each had by itself, unless ``known`` has them all.
     """
     best = quality_of(lines)
-    others = sorted((line for line in good_enough(lines, cells.asked.cpu_drop) if line != best), key=_slowness)
+    other_lines = sorted((line for line in good_enough(lines, cells.asked.cpu_drop) if line != best), key=_slowness)
     most = min(MOST_TIMED, max(LEAST_TIMED, int(RESERVE_SHARE * cells.asked.budget / TIMING_SECONDS)))
-    timed = [best, *others[: most - 1]]
+    timed = [best, *other_lines[: most - 1]]
     if {str(line.place) for line in timed} <= known.get("speeds", {}).keys():
         return known["speeds"], known["disturbed"]
     backends = [{"backend": "onnx-int8"} if line.form == "int8" else {} for line in timed]
@@ -102,12 +102,12 @@ def _timed(line: Line, rounds: Sequence[float]) -> Line:
 
 def _put(line: Line, target: Path) -> None:
     """Write a model to a folder, ready for use."""
-    place = Path(str(line.place))
+    location = Path(str(line.place))
     if line.form == "start":
         save(build(str(line.place)), target, overwrite=True)
         return
     with replacing_folder(target) as folder:
-        shutil.copytree(place, folder, dirs_exist_ok=True)
+        shutil.copytree(location, folder, dirs_exist_ok=True)
 
 
 def _test(line: Line, test: PairData) -> Results:

@@ -43,7 +43,7 @@ DEV_PAIRS_A_SECOND, LEAST_DEV, MOST_DEV = 2.0, 200, 2000
 
 def race(asked: Race) -> RaceResult:
     """Hold a race, or go on with it; see :func:`samesense.race`."""
-    hand = _checked(asked)
+    local_models = _checked(asked)
     cells = _cells(asked)
     sample = _sample(cells)
     named = [] if cells.state.starts else open_named(asked.models, sample)  # so that a wrong name leaves nothing behind
@@ -51,13 +51,13 @@ def race(asked: Race) -> RaceResult:
         try:
             cells.save()
             if not cells.state.starts:
-                others = [name for name in hand if name not in asked.models]
+                other_models = [name for name in local_models if name not in asked.models]
                 texts = _texts(cells)
                 static = asked.output / "starts" / "static-of-default"
-                found = [*named, *open_at_hand(others, static, texts, sample, cells.clock)]
-                if not found:
+                starts = [*named, *open_at_hand(other_models, static, texts, sample, cells.clock)]
+                if not starts:
                     raise ModelError("No start model could be opened in the time. Give a larger `budget`.")
-                cells.state.starts = [asdict(start) for start in found]
+                cells.state.starts = [asdict(start) for start in starts]
                 cells.save()
             _run(cells)
             return finish(cells)
@@ -65,39 +65,39 @@ def race(asked: Race) -> RaceResult:
             cells.save()
 
 
-def _checked(asked: Race) -> list[str]:
+def _checked(request: Race) -> list[str]:
     """Return the models at hand; raises for what no race can be held on, before anything is opened."""
-    planned = asked.planned
+    planned = request.planned
     kind_of_examples(planned.train)
     if planned.dev is None:
         raise ConfigError("A race selects on labelled pairs, and there are none to hold out. Give them: `dev` FILE")
-    if not 0 <= asked.cpu_drop <= 100:
-        raise ConfigError(f"`cpu_drop` is points of Spearman x100, from 0 to 100; received {asked.cpu_drop:g}.")
+    if not 0 <= request.cpu_drop <= 100:
+        raise ConfigError(f"`cpu_drop` is points of Spearman x100, from 0 to 100; received {request.cpu_drop:g}.")
     tests = [] if planned.test is None else [planned.test.source]
-    check_folder(asked.output, [planned.train.source, planned.dev.source, *tests, *asked.models])
-    hand = at_hand() if asked.at_hand else []
-    if not hand and not asked.models:
+    check_folder(request.output, [planned.train.source, planned.dev.source, *tests, *request.models])
+    local_models = at_hand() if request.at_hand else []
+    if not local_models and not request.models:
         raise ConfigError("A race needs a start model, and none is at hand. Name one: `models`")
-    return hand
+    return local_models
 
 
-def _cells(asked: Race) -> Cells:
+def _cells(request: Race) -> Cells:
     """Return the race in its folder, or a new one."""
-    train, dev = asked.planned.train, asked.planned.dev
+    train, dev = request.planned.train, request.planned.dev
     assert dev is not None  # noqa: S101 - checked
-    known: dict[str, str] = {}
+    fingerprints: dict[str, str] = {}
     identity = {
         "train": train.sha256,
         "dev": dev.sha256,
         "label range": [list(getattr(data, "scale", None) or ()) for data in (train, dev)],  # decides targets
-        "models": {name: fingerprint_of(name, known) for name in asked.models},
-        "at hand": asked.at_hand,
-        "seed": asked.seed,
-        "budget": asked.budget,
+        "models": {name: fingerprint_of(name, fingerprints) for name in request.models},
+        "at hand": request.at_hand,
+        "seed": request.seed,
+        "budget": request.budget,
     }
-    state = State.open(asked.output, identity)
-    count = min(MOST_DEV, max(LEAST_DEV, int(DEV_PAIRS_A_SECOND * asked.budget)))
-    return Cells(asked, state, Clock(asked.budget, state.spent, asked.begun), sample_rows(dev, count, 0))
+    state = State.open(request.output, identity)
+    count = min(MOST_DEV, max(LEAST_DEV, int(DEV_PAIRS_A_SECOND * request.budget)))
+    return Cells(request, state, Clock(request.budget, state.spent, request.begun), sample_rows(dev, count, 0))
 
 
 def _texts(cells: Cells) -> list[str]:
@@ -106,7 +106,7 @@ def _texts(cells: Cells) -> list[str]:
 
 
 def _sample(cells: Cells) -> list[str]:
-    return [cells.dev_texts[at] for at in spread_over(len(cells.dev_texts), TIMED)]
+    return [cells.dev_texts[index] for index in spread_over(len(cells.dev_texts), TIMED)]
 
 
 def _run(cells: Cells) -> None:
@@ -136,30 +136,30 @@ def _evaluate_starts(cells: Cells) -> None:
         else:
             cells.run(Entrant(start=Start(**start), given={}), 0)
     scores = {line["name"]: line["dev"] for line in state.lines}
-    left = [start for start in state.starts if start["name"] in scores]
-    if not left:
+    evaluated = [start for start in state.starts if start["name"] in scores]
+    if not evaluated:
         raise ModelError(f"No start model could be evaluated: {'; '.join(state.notes)}")
-    state.starts = sorted(left, key=lambda start: -scores[start["name"]])
+    state.starts = sorted(evaluated, key=lambda start: -scores[start["name"]])
 
 
 def _enter(cells: Cells) -> bool:
     """Let the next combinations take part, as many as a first rung has time for; returns whether there are any."""
     state = cells.state
-    every = entrants(cells.asked.planned, [Start(**start) for start in state.starts])
-    if not every:
+    candidates = entrants(cells.asked.planned, [Start(**start) for start in state.starts])
+    if not candidates:
         raise ConfigError("The data fit none of the losses that a race tries. Train on them: samesense train")
     entered = {name for bracket in state.brackets for name in bracket[0]}
-    left = [entrant for entrant in every if entrant.name not in entered]
-    chosen = that_fit(left, cells.costs(), cells.clock.for_rungs)
-    if not chosen and state.brackets:
-        if left:
+    remaining = [entrant for entrant in candidates if entrant.name not in entered]
+    selected = that_fit(remaining, cells.costs(), cells.clock.for_rungs)
+    if not selected and state.brackets:
+        if remaining:
             kinds = "combinations of start model, loss and learning rate"
-            state.note(f"there was time for {len(entered)} of {len(every)} {kinds}")
+            state.note(f"there was time for {len(entered)} of {len(candidates)} {kinds}")
         return False
-    chosen = chosen or left[:1]
-    logger.info(f"{len(chosen)} of {len(left)} combinations take part; rungs: {rungs(len(chosen))}")
-    state.entrants += [entrant.to_dict() for entrant in chosen]
-    state.brackets.append([{entrant.name: None for entrant in chosen}])
+    selected = selected or remaining[:1]
+    logger.info(f"{len(selected)} of {len(remaining)} combinations take part; rungs: {rungs(len(selected))}")
+    state.entrants += [entrant.to_dict() for entrant in selected]
+    state.brackets.append([{entrant.name: None for entrant in selected}])
     cells.save()
     return True
 
@@ -173,10 +173,10 @@ def _run_rungs(cells: Cells) -> None:
             bracket.append(dict.fromkeys(_best_of(cells, bracket[-1])))
             cells.save()
         rung = bracket[number]
-        until = clock.spent + clock.for_rungs / (count - number)
-        for at, name in enumerate(rung):
-            share = (until - clock.spent) / (len(rung) - at)
-            if _bind_steps(cells, rung, name, share, final=number == count - 1):
+        deadline = clock.spent + clock.for_rungs / (count - number)
+        for position, name in enumerate(rung):
+            seconds = (deadline - clock.spent) / (len(rung) - position)
+            if _bind_steps(cells, rung, name, seconds, final=number == count - 1):
                 cells.run(cells.state.entrant(name), int(rung[name] or 0), final=number == count - 1)
 
 
@@ -185,9 +185,9 @@ def _bind_steps(cells: Cells, rung: Rung, name: str, seconds: float, *, final: b
     if rung[name] is not None:
         return True
     entrant, costs = cells.state.entrant(name), cells.costs()
-    one = costs.evaluation_of(entrant)
-    looks = one + min(LOOKS * one, LOOKS_SHARE * seconds) if final else 0.0
-    steps = min(costs.steps_in(entrant, seconds - looks), cells.most_steps(entrant))
+    evaluation_seconds = costs.evaluation_of(entrant)
+    reserved_seconds = evaluation_seconds + min(LOOKS * evaluation_seconds, LOOKS_SHARE * seconds) if final else 0.0
+    steps = min(costs.steps_in(entrant, seconds - reserved_seconds), cells.most_steps(entrant))
     if steps < min(FEW_STEPS, cells.most_steps(entrant)):
         cells.state.note(f"no time was left for {name}" + (" in the last rung" if final else ""))
         return False
@@ -205,34 +205,34 @@ def _best_of(cells: Cells, rung: Rung) -> list[str]:
 def _make_forms(cells: Cells) -> None:
     """Make smaller forms of the best model, as far as there is time."""
     state, best = cells.state, quality_of(cells.state.board())
-    place = str(best.place)
-    depth, width = shape_of(place)
+    location = str(best.place)
+    depth, width = shape_of(location)
     if not depth:
         state.note("no smaller forms were made: the best model is a static one")
         return
     texts = _texts(cells)
     winner = Winner(
-        place=place, name=best.name, speed=best.speed, depth=depth, width=width, texts=texts, sample=_sample(cells),
+        place=location, name=best.name, speed=best.speed, depth=depth, width=width, texts=texts, sample=_sample(cells),
         seed=cells.asked.seed,
     )  # fmt: skip
     for form, make in FORMS.items():
         if not any(line["form"] == form for line in state.lines):
             logger.info(f"smaller form of the best: {form}")
             try:
-                found = make(winner, cells.asked.output / "forms" / form, cells.clock)
+                form_or_reason = make(winner, cells.asked.output / "forms" / form, cells.clock)
             except SamesenseError as error:  # such as of a model without vocabulary
-                found = f"{form}: {error}"
-            _take(cells, found)
+                form_or_reason = f"{form}: {error}"
+            _take(cells, form_or_reason)
 
 
-def _take(cells: Cells, found: Form | str | None) -> None:
+def _take(cells: Cells, form: Form | str | None) -> None:
     """Put a form on the board, or note why it was not made."""
-    if found is None:
+    if form is None:
         raise KeyboardInterrupt
-    if isinstance(found, str):
-        cells.state.note(f"not made: {found}")
+    if isinstance(form, str):
+        cells.state.note(f"not made: {form}")
     else:
-        scores = found.model.scores(cells.dev.pairs())
-        line = cells.line(found.name, found.form, scores, found.speed, found.megabytes, found.steps, found.place)
+        scores = form.model.scores(cells.dev.pairs())
+        line = cells.line(form.name, form.form, scores, form.speed, form.megabytes, form.steps, form.place)
         cells.state.lines.append(asdict(line))
     cells.save()

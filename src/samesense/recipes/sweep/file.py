@@ -38,8 +38,10 @@ class Variant(Table):
     def tried(self) -> list[Variant]:
         """Return the variant with every combination of what is tuned."""
         return [
-            Variant(name=f"{self.name}: {_words(own)}", settings={**self.settings, **own}, data=self.data)
-            for own in _combinations(self.tune)
+            Variant(
+                name=f"{self.name}: {_words(combination)}", settings={**self.settings, **combination}, data=self.data
+            )
+            for combination in _combinations(self.tune)
         ]
 
 
@@ -79,8 +81,8 @@ class SweepFile(Table):
     @field_validator("start", mode="before")
     @classmethod
     def _starts(cls, start: Any) -> Any:
-        named = list(start) if isinstance(start, list | tuple) else [start]
-        if not isinstance(start, bool) and any(one not in tuple(STARTS) for one in named):
+        requested = list(start) if isinstance(start, list | tuple) else [start]
+        if not isinstance(start, bool) and any(untrained not in tuple(STARTS) for untrained in requested):
             raise ConfigError(
                 f'start is true, false or a list of {", ".join(STARTS)}, as in start = ["none", "whiten"]; received '
                 f"{start!r}."

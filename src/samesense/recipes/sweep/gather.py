@@ -117,7 +117,7 @@ class Tried:
 
 def tried(output: Path) -> list[Tried]:
     """Return what was tried for the variants that are tuned, in the order of the plan."""
-    found = []
+    trials = []
     for entry in read_plan(output)["tuning"]:
         folder = output / "runs" / entry["folder"]
         record = read_record(folder)
@@ -125,8 +125,10 @@ def tried(output: Path) -> list[Tried]:
         words = ", ".join(f"{name} {value}" for name, value in entry["tried"].items())
         dev = None if curve is None else curve.best[1]
         status = str(record.get("status", "absent"))
-        found.append(Tried(entry["dataset"], entry["variant"], words, dev, entry["chosen"], status, _last_line(record)))
-    return found
+        trials.append(
+            Tried(entry["dataset"], entry["variant"], words, dev, entry["chosen"], status, _last_line(record))
+        )
+    return trials
 
 
 def _last_line(record: dict[str, Any]) -> str:
@@ -137,21 +139,30 @@ def _left(
     output: Path, entry: dict[str, Any], pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]]
 ) -> CellResults:
     folder = output / "runs" / entry["folder"]
-    found = read_record(folder)
-    if found.get("status") != "finished":
-        return CellResults(entry, found, [], [], None, {}, {})
-    for name, sha256 in found["identity"]["tests"].items():
+    record = read_record(folder)
+    if record.get("status") != "finished":
+        return CellResults(entry, record, [], [], None, {}, {})
+    for name, sha256 in record["identity"]["tests"].items():
         if sha256 not in pairs:
             pairs[sha256] = _read_pairs(output / PAIRS / f"{sha256}.jsonl", name)
     results = [replace(row, model=entry["variant"]) for row in read_results(folder / RESULTS)]
     trained = entry["seed"] is not None
     run = read_run(folder, entry["variant"]) if trained else None
-    kept = manifest.read(folder) if trained else {}
-    made = dict(kept.get("versions", {}))
-    if "precision" in kept:
-        made[ARITHMETIC] = kept["precision"][0]
-    evidence = _evidence(folder, entry, found, pairs)
-    return CellResults(entry, found, results, evidence, run, kept.get("outcome", {}), made, kept.get("summary", []))
+    run_manifest = manifest.read(folder) if trained else {}
+    versions = dict(run_manifest.get("versions", {}))
+    if "precision" in run_manifest:
+        versions[ARITHMETIC] = run_manifest["precision"][0]
+    evidence = _evidence(folder, entry, record, pairs)
+    return CellResults(
+        entry,
+        record,
+        results,
+        evidence,
+        run,
+        run_manifest.get("outcome", {}),
+        versions,
+        run_manifest.get("summary", []),
+    )
 
 
 def _read_pairs(path: Path, name: str) -> tuple[list[Pair], npt.NDArray[np.float64]]:
@@ -167,7 +178,7 @@ def _read_pairs(path: Path, name: str) -> tuple[list[Pair], npt.NDArray[np.float
 def _evidence(
     folder: Path,
     entry: dict[str, Any],
-    found: dict[str, Any],
+    record: dict[str, Any],
     pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]],
 ) -> list[Evidence]:
     evidence = []
@@ -175,9 +186,9 @@ def _evidence(
         for key in scores.files:
             if key == DEV:
                 continue
-            task, _, rest = key.partition(":")
-            dataset, _, metric = rest.rpartition(":")  # a name of the user's, which may hold colons
-            examples, labels = pairs[found["identity"]["tests"][dataset]]
+            task, _, dataset_metric = key.partition(":")
+            dataset, _, metric = dataset_metric.rpartition(":")  # a name of the user's, which may hold colons
+            examples, labels = pairs[record["identity"]["tests"][dataset]]
             statistic = STATISTICS.get(metric, "mean")
             evidence.append(
                 Evidence(
@@ -197,20 +208,27 @@ def _evidence(
 
 def rows(cells: Sequence[CellResults]) -> list[dict[str, Any]]:
     """Return one row a finished cell and test set: its settings, data, figures and course, free of paths."""
-    found = []
+    table_rows = []
     for cell in cells:
         for dataset in dict.fromkeys(result.dataset for result in cell.results):
-            own = [result for result in cell.results if result.dataset == dataset and result.subset == "all"]
+            dataset_results = [
+                result for result in cell.results if result.dataset == dataset and result.subset == "all"
+            ]
             row = {key: cell.entry[key] for key in ("variant", "dataset", "seed")}
             row |= {"start": cell.record["start"], "settings": settings_of(cell), "layers": cell.record["layers"]}
-            row |= {"test": dataset, "n": own[0].n, "rows": cell.record["rows"], "protocol": own[0].protocol}
-            made_of = cell.record["identity"]
-            row |= {"data": {"train": made_of.get("train"), "test": made_of["tests"][dataset]}}
-            row |= {result.metric: result.value for result in own}
+            row |= {
+                "test": dataset,
+                "n": dataset_results[0].n,
+                "rows": cell.record["rows"],
+                "protocol": dataset_results[0].protocol,
+            }
+            identity = cell.record["identity"]
+            row |= {"data": {"train": identity.get("train"), "test": identity["tests"][dataset]}}
+            row |= {result.metric: result.value for result in dataset_results}
             row |= {"cosines": cosines} if (cosines := _by_label(cell, dataset)) else {}
             row |= {"outcome": cell.outcome, "curve": _points(cell)} if cell.run is not None else {}
-            found.append(row)
-    return found
+            table_rows.append(row)
+    return table_rows
 
 
 def settings_of(cell: CellResults) -> dict[str, Any]:
@@ -238,11 +256,11 @@ def _points(cell: CellResults) -> list[list[float]]:
 
 def _by_label(cell: CellResults, dataset: str) -> dict[str, list[float]]:
     """Return mean, deviation and count of the scores for each label, where labels are few."""
-    for one in cell.evidence:
-        if one.dataset == dataset and one.labels is not None:
-            kinds = np.unique(one.labels)
+    for item in cell.evidence:
+        if item.dataset == dataset and item.labels is not None:
+            kinds = np.unique(item.labels)
             if len(kinds) > MOST_LABELS:
                 return {}
-            parts = {f"{kind:g}": one.values[one.labels == kind] for kind in kinds}
-            return {kind: [float(v.mean()), float(v.std()), float(len(v))] for kind, v in parts.items()}
+            scores_by_label = {f"{kind:g}": item.values[item.labels == kind] for kind in kinds}
+            return {kind: [float(v.mean()), float(v.std()), float(len(v))] for kind, v in scores_by_label.items()}
     return {}

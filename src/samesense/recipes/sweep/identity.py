@@ -26,32 +26,32 @@ FOLLOWED = ("logging_", "run_name", "project")
 
 def deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any]:
     """Return the settings that decide the figures of a cell; models that teach count by their content."""
-    found = settings.model_dump(exclude_defaults=True, exclude=set(APART))
-    if "teacher" in found:
-        found["teacher"] = [_teacher(name, known) for name in found["teacher"]]
-    if "paraphraser" in found:
-        found["paraphraser"] = fingerprint(found["paraphraser"])
-    followed = [name for name in found.get("trainer", {}) if name.startswith(FOLLOWED)]
+    dumped = settings.model_dump(exclude_defaults=True, exclude=set(APART))
+    if "teacher" in dumped:
+        dumped["teacher"] = [_teacher(name, known) for name in dumped["teacher"]]
+    if "paraphraser" in dumped:
+        dumped["paraphraser"] = fingerprint(dumped["paraphraser"])
+    followed = [name for name in dumped.get("trainer", {}) if name.startswith(FOLLOWED)]
     if followed:
-        found["trainer"] = {name: value for name, value in found["trainer"].items() if name not in followed}
-        found = found if found["trainer"] else {name: value for name, value in found.items() if name != "trainer"}
-    if isinstance(settings, ContextSettings) and {"origin", "origin_config"} & found.keys():
+        dumped["trainer"] = {name: value for name, value in dumped["trainer"].items() if name not in followed}
+        dumped = dumped if dumped["trainer"] else {name: value for name, value in dumped.items() if name != "trainer"}
+    if isinstance(settings, ContextSettings) and {"origin", "origin_config"} & dumped.keys():
         origin = settings.origin_settings().model_dump(exclude_defaults=True)
         files = {name: fingerprint(origin[name]) for name in ("word_vectors", "language_model") if name in origin}
         texts = {"texts": [fingerprint(source) for source in origin["texts"]]} if "texts" in origin else {}
-        found = {**found, "origin": {**origin, **files, **texts}}
-        found.pop("origin_config", None)
-    return found
+        dumped = {**dumped, "origin": {**origin, **files, **texts}}
+        dumped.pop("origin_config", None)
+    return dumped
 
 
-def _teacher(name: str, known: dict[str, str]) -> str:
+def _teacher(name: str, fingerprints: dict[str, str]) -> str:
     """Return what tells a teacher from others: the content of a model or file, and the maps behind it."""
     base, maps = split_maps(name)
     if not split_kind(base)[0]:
-        return fingerprint_of(base, known) + maps
-    if base not in known:
-        known[base] = load(base).identity
-    return known[base] + maps
+        return fingerprint_of(base, fingerprints) + maps
+    if base not in fingerprints:
+        fingerprints[base] = load(base).identity
+    return fingerprints[base] + maps
 
 
 def fingerprint_of(model: str, known: dict[str, str]) -> str:
@@ -60,9 +60,9 @@ def fingerprint_of(model: str, known: dict[str, str]) -> str:
         from samesense.encoder.names import base_of, resolve
 
         folder = Path(resolve(model))
-        kept = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
-        own, base = folder_hash(folder, kept) if folder.is_dir() else model, base_of(folder)
-        known[model] = own if base is None else f"{own} on {fingerprint_of(base, known)}"
+        paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
+        content_hash, base = folder_hash(folder, paths) if folder.is_dir() else model, base_of(folder)
+        known[model] = content_hash if base is None else f"{content_hash} on {fingerprint_of(base, known)}"
     return known[model]
 
 

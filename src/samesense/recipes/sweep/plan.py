@@ -52,8 +52,8 @@ class Cell:
     def folder(self, output: Path) -> Path:
         """Return its run folder; one of the same identity keeps the name that it was given first."""
         runs = output / "runs"
-        before = sorted(runs.glob(f"*-{self.key}"))
-        return before[0] if before else runs / f"{slug(self.name)[:LONGEST]}-{self.key}"
+        existing = sorted(runs.glob(f"*-{self.key}"))
+        return existing[0] if existing else runs / f"{slug(self.name)[:LONGEST]}-{self.key}"
 
 
 Choices = Mapping[tuple[str, str], dict[str, Any]]
@@ -101,29 +101,29 @@ def make_plan(file: SweepFile) -> Plan:
     _leave_out_untrainable(plan)
     _check_distinct([*plan.cells, *plan.tuning])
     entries = {entry.name: entry for entry in file.data}
-    found = (splits.warnings(entries[name]) for (name, _), splits in plan.splits.items())
-    plan.warnings.extend(dict.fromkeys(chain.from_iterable(found)))  # several methods may read one entry
+    warnings = (splits.warnings(entries[name]) for (name, _), splits in plan.splits.items())
+    plan.warnings.extend(dict.fromkeys(chain.from_iterable(warnings)))  # several methods may read one entry
     return plan
 
 
 def with_chosen(plan: Plan, chosen: Choices) -> Plan:
     """Return the plan with the cells of the variants that are tuned, for which something is chosen."""
-    made = replace(plan, cells=[], chosen=chosen)
-    made.cells.extend(_cells(made))
-    return made
+    extended_plan = replace(plan, cells=[], chosen=chosen)
+    extended_plan.cells.extend(_cells(extended_plan))
+    return extended_plan
 
 
 def _cells(plan: Plan) -> Iterator[Cell]:
     file, variants = plan.file, plan.file.variants()
     for start, entry in product(file.starts(), file.data):
-        if beginning := [variant for variant in start.variants if entry.name in variant.data]:
-            yield _start(plan, entry, start, beginning)
+        if start_variants := [variant for variant in start.variants if entry.name in variant.data]:
+            yield _start(plan, entry, start, start_variants)
     for seed, entry, variant in product(file.seeds, file.data, variants):
         choice = plan.chosen.get((variant.name, entry.name)) if variant.tune else {}
         skipped = (variant.name, entry.name) in plan.skipped
         if entry.name in variant.data and choice is not None and not skipped:
-            own = variant.model_copy(update={"settings": {**variant.settings, **choice}})
-            yield _cell(plan, entry, own, seed)
+            tuned_variant = variant.model_copy(update={"settings": {**variant.settings, **choice}})
+            yield _cell(plan, entry, tuned_variant, seed)
 
 
 def _tuning(plan: Plan) -> Iterator[Cell]:
@@ -131,22 +131,22 @@ def _tuning(plan: Plan) -> Iterator[Cell]:
     for entry, variant in product(plan.file.data, plan.file.variants()):
         if entry.name in variant.data and variant.tune:
             for tried in variant.tried():
-                own = {key: tried.settings[key] for key in variant.tune}
+                tuned_settings = {key: tried.settings[key] for key in variant.tune}
                 cell = _cell(plan, entry, tried, plan.file.seeds[0])
-                yield replace(cell, tried_for=variant.name, tried=own)
+                yield replace(cell, tried_for=variant.name, tried=tuned_settings)
 
 
 def _check_distinct(cells: Sequence[Cell]) -> None:
     keys = [cell.key for cell in cells]
     for cell in cells:
         if keys.count(cell.key) > 1:
-            twins = [other.name for other in cells if other.key == cell.key]
+            twins = [duplicate.name for duplicate in cells if duplicate.key == cell.key]
             raise ConfigError(f"Each run must differ from the others; these are the same run: {'; '.join(twins)}.")
 
 
 def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:
-    given = {**plan.file.base, **entry.settings, **variant.settings}
-    bound = _bind(plan, entry, variant.name, {**given, "seed": seed})
+    overrides = {**plan.file.base, **entry.settings, **variant.settings}
+    bound = _bind(plan, entry, variant.name, {**overrides, "seed": seed})
     settings, splits = bound.settings, plan.splits[entry.name, bound.reading]
     identity = {
         "settings": deciding(settings, plan.starts),
@@ -159,14 +159,14 @@ def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:
         identity[METHOD] = bound.method.name
     if entry.label_range is not None:
         identity["label_range"] = list(entry.label_range)  # decides targets, and is no part of the data's fingerprint
-    return Cell(variant=variant.name, dataset=entry.name, seed=seed, given=given, identity=identity, **vars(bound))
+    return Cell(variant=variant.name, dataset=entry.name, seed=seed, given=overrides, identity=identity, **vars(bound))
 
 
 def _start(plan: Plan, entry: DataEntry, start: Start, variants: Sequence[Variant]) -> Cell:
-    given = {**plan.file.base, **entry.settings, **start.settings}
-    methods = list(dict.fromkeys(variant.settings.get(METHOD, given.get(METHOD, "cosent")) for variant in variants))
+    overrides = {**plan.file.base, **entry.settings, **start.settings}
+    methods = list(dict.fromkeys(variant.settings.get(METHOD, overrides.get(METHOD, "cosent")) for variant in variants))
     # the first method's data can be read
-    bound = _bind(plan, entry, start.name, {**given, METHOD: methods[0], "standardize": start.how})
+    bound = _bind(plan, entry, start.name, {**overrides, METHOD: methods[0], "standardize": start.how})
     settings, splits = bound.settings, plan.splits[entry.name, bound.reading]
     _check_pooling(f"{entry.name}, {start.name}", settings, list(map(method_named, methods)))
     if getattr(settings, "encoder", "bi") == "cross":
@@ -183,9 +183,9 @@ def _start(plan: Plan, entry: DataEntry, start: Start, variants: Sequence[Varian
         "dev": splits.identity()["dev"],
     }
     if start.how != "none":
-        given = {**given, "standardize": start.how}
+        overrides = {**overrides, "standardize": start.how}
         identity = {**identity, "standardize": start.how, "train": splits.train.sha256}
-    return Cell(variant=start.name, dataset=entry.name, seed=None, given=given, identity=identity, **vars(bound))
+    return Cell(variant=start.name, dataset=entry.name, seed=None, given=overrides, identity=identity, **vars(bound))
 
 
 def _check_pooling(name: str, settings: EncoderSettings, methods: Sequence[Method]) -> None:
@@ -212,12 +212,12 @@ class _Bound:
     layers: int | None
 
 
-def _bind(plan: Plan, entry: DataEntry, variant: str, given: Mapping[str, Any]) -> _Bound:
+def _bind(plan: Plan, entry: DataEntry, variant: str, overrides: Mapping[str, Any]) -> _Bound:
     """Bind the settings of a cell, and read its data unless another cell has had them read."""
-    own = {key: value for key, value in given.items() if key not in (LAYERS, METHOD)}
-    layers = given.get(LAYERS)
-    method = method_named(given.get(METHOD, "cosent"))
-    own = method.own_settings(own, how_of(entry))[0]
+    method_settings = {key: value for key, value in overrides.items() if key not in (LAYERS, METHOD)}
+    layers = overrides.get(LAYERS)
+    method = method_named(overrides.get(METHOD, "cosent"))
+    method_settings = method.own_settings(method_settings, how_of(entry))[0]
 
     def read(settings: EncoderSettings | None = None) -> Splits:
         key = entry.name, _reading(method, settings)
@@ -228,7 +228,7 @@ def _bind(plan: Plan, entry: DataEntry, variant: str, given: Mapping[str, Any]) 
     if layers is not None and (not isinstance(layers, int) or layers < 1):
         raise ConfigError(f"{entry.name}, {variant}: layers is a whole number from 1 on; received {layers!r}.")
     try:
-        settings = method.choose(plan.file.config, own, lambda: read().train)[1]
+        settings = method.choose(plan.file.config, method_settings, lambda: read().train)[1]
     except ConfigError as error:
         raise ConfigError(f"{entry.name}, {variant}: {error}") from error
     for name in ("guard", "learning_curve"):

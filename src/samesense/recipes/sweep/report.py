@@ -50,11 +50,11 @@ def write_report(output: Path, *, latex: Path | None = None, figures: Path | Non
     cells = gather(output)
     plan = read_plan(output)
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
-    evidence = [one for cell in cells for one in cell.evidence]
+    evidence = [item for cell in cells for item in cell.evidence]
     comparisons, problems = paired_comparisons(evidence, results, against=plan["against"])
     ranking = None
-    whole = all(cell.status in ("finished", "failed") for cell in cells)
-    if whole and len({cell.entry["dataset"] for cell in cells}) == 1:  # no model is trained on several
+    is_complete = all(cell.status in ("finished", "failed") for cell in cells)
+    if is_complete and len({cell.entry["dataset"] for cell in cells}) == 1:  # no model is trained on several
         try:
             ranking = rank(evidence, results, _ran(cells), against=plan["against"])
         except DataError as error:
@@ -85,16 +85,16 @@ def write_report(output: Path, *, latex: Path | None = None, figures: Path | Non
         shown_best=shown_best(evidence, results, comparisons, ranking, incomplete=incomplete_tests(cells, tuning)),
         protocol=protocol_sentences(cells, tuning, plan["dev"], plan["skipped"]),
         incomplete=incomplete,
-        notes=[f"failed: {line}" if title == "Failed" else line for title, own in left_out.items() for line in own],
+        notes=[f"failed: {line}" if title == "Failed" else line for title, lines in left_out.items() for line in lines],
         warnings=plan["warnings"],
         tables=_more_tables(cells, tuning),
-        environment={what: " / ".join(values) for what, values in _made(cells).items()},
+        environment={component: " / ".join(values) for component, values in _made(cells).items()},
     )
     text = _tables(report, left_out, f"{incomplete} {CONTINUE}" if incomplete else "")
-    written = [
+    paths = [
         write_json_lines(output / "results.jsonl", rows(cells)),
         write_json_lines(
-            output / "comparisons.jsonl", ({**vars(one), "significant": one.finding} for one in comparisons)
+            output / "comparisons.jsonl", ({**vars(item), "significant": item.finding} for item in comparisons)
         ),
         write_text(output / "tables.md", text),
         *([] if latex is None else [report.save(latex, "tex")]),
@@ -104,27 +104,27 @@ def write_report(output: Path, *, latex: Path | None = None, figures: Path | Non
     except MissingExtraError as error:
         if figures is not None:
             raise
-        return f"{text}\nThere is no report.html: {error}\n", written
+        return f"{text}\nThere is no report.html: {error}\n", paths
     styles = model_styles([str(cell.entry["variant"]) for cell in cells])
     plots = _figures(cells, list(plan["grid"]), plan["against"], styles)
     report = replace(report, general=plots, by_dataset=distributions(evidence, styles))
-    written.append(report.save(output / "report.html"))
-    return text, [*written, *([] if figures is None else report.save_figures(figures))]
+    paths.append(report.save(output / "report.html"))
+    return text, [*paths, *([] if figures is None else report.save_figures(figures))]
 
 
 def _tables(report: Report, left_out: Mapping[str, Sequence[str]], incomplete: str) -> str:
-    parts = [f"{plain(incomplete)}\n"] if incomplete else []
-    parts += [f"{' '.join(map(plain, report.verdict()))}\n"] if report.ranking is not None else []
+    blocks = [f"{plain(incomplete)}\n"] if incomplete else []
+    blocks += [f"{' '.join(map(plain, report.verdict()))}\n"] if report.ranking is not None else []
     if report.results:
-        parts.append(markdown_grids(report.grids()))
+        blocks.append(markdown_grids(report.grids()))
     if report.comparisons:
-        parts.append(f"{plain(report.marks())}\n")
-        parts.append(f"## Differences from {plain(report.reference)}\n\n{difference_table(report.comparisons)}\n")
-    parts += [f"## {plain(table.title)}\n\n{table.markdown()}\n" for table in report.tables]
+        blocks.append(f"{plain(report.marks())}\n")
+        blocks.append(f"## Differences from {plain(report.reference)}\n\n{difference_table(report.comparisons)}\n")
+    blocks += [f"## {plain(table.title)}\n\n{table.markdown()}\n" for table in report.tables]
     for title, lines in {**left_out, "Warnings about the data": report.warnings}.items():
         if lines:
-            parts.append(f"## {title}\n\n" + "".join(f"- {plain(line)}\n" for line in lines))
-    return "\n".join(parts)
+            blocks.append(f"## {title}\n\n" + "".join(f"- {plain(line)}\n" for line in lines))
+    return "\n".join(blocks)
 
 
 _UNTRIED = {"finished": "", "failed": "failed"}
@@ -134,10 +134,10 @@ _UNTRIED = {"finished": "", "failed": "failed"}
 def _tried_table(tuning: Sequence[Tried]) -> TitledTable:
     """Return what was tried with the first seed, and what all seeds were run with."""
     rows = []
-    for one in tuning:
-        shown = _UNTRIED.get(one.status, "not run yet") if one.dev is None else f"{100 * one.dev:.2f}"
-        chosen = "yes" if one.chosen and one.dev is not None else ""
-        rows.append([one.dataset, one.variant, one.settings, shown, chosen])
+    for trial in tuning:
+        dev_text = _UNTRIED.get(trial.status, "not run yet") if trial.dev is None else f"{100 * trial.dev:.2f}"
+        chosen_text = "yes" if trial.chosen and trial.dev is not None else ""
+        rows.append([trial.dataset, trial.variant, trial.settings, dev_text, chosen_text])
     return TitledTable("Chosen on dev", ["data set", "variant", "tried", "dev", "chosen"], rows, numeric=("dev",))
 
 
@@ -145,7 +145,7 @@ def _more_tables(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[
     """Return what was tried, and how soon the variants get to each other's scores."""
     timed = {dataset: steps_to_scores(curves) for dataset, curves in _curves(cells).items()}
     tried_first = [_tried_table(tuning)] if tuning else []
-    steps = [steps_table(found, dataset) for dataset, found in timed.items() if found]
+    steps = [steps_table(step_counts, dataset) for dataset, step_counts in timed.items() if step_counts]
     return [*tried_first, *_label_use(cells), *steps]
 
 
@@ -176,19 +176,19 @@ def _models(cells: Sequence[CellResults]) -> list[EvaluatedModel]:
     return [
         EvaluatedModel(
             name=name,
-            spec=_differing([_spec(cell) for cell in own]),
-            protocol=_differing([cell.results[0].protocol for cell in own]),
-            seconds={"training and evaluation": sum(float(cell.record.get("seconds", 0.0)) for cell in own)},
+            spec=_differing([_spec(cell) for cell in variant_cells]),
+            protocol=_differing([cell.results[0].protocol for cell in variant_cells]),
+            seconds={"training and evaluation": sum(float(cell.record.get("seconds", 0.0)) for cell in variant_cells)},
         )
-        for name, own in variants.items()
+        for name, variant_cells in variants.items()
     ]
 
 
 def _spec(cell: CellResults) -> str:
     """Return from which model a cell started, and what the file set for it."""
-    given = ", ".join(f"{key} {value}" for key, value in settings_of(cell).items())
+    overrides = ", ".join(f"{key} {value}" for key, value in settings_of(cell).items())
     layers = "" if cell.record["layers"] is None else f", first {cell.record['layers']} layers"
-    return f"{cell.record['start']}{layers}" + (f"; {given}" if given else "")
+    return f"{cell.record['start']}{layers}" + (f"; {overrides}" if overrides else "")
 
 
 def _differing(texts: Sequence[str]) -> str:
@@ -207,8 +207,8 @@ def _figures(
     for cell in cells:
         if cell.run is not None:
             # the manifest of the run knows a cut start by its folder
-            own = {**cell.run.settings, "model": cell.record["start"], LAYERS: cell.record["layers"]}
-            runs.setdefault(str(cell.entry["dataset"]), []).append(replace(cell.run, settings=own))
+            settings = {**cell.run.settings, "model": cell.record["start"], LAYERS: cell.record["layers"]}
+            runs.setdefault(str(cell.entry["dataset"]), []).append(replace(cell.run, settings=settings))
     return [*plots, *_seed_plots(cells, styles), *setting_figures(runs, grid)]
 
 
@@ -233,12 +233,12 @@ def _seed_plots(cells: Sequence[CellResults], styles: Mapping[str, Style]) -> li
 
 
 def _curves(cells: Sequence[CellResults]) -> Curves:
-    found: Curves = {}
+    curves: Curves = {}
     for cell in cells:
         if cell.run is not None and cell.run.curve is not None:
-            variants = found.setdefault(str(cell.entry["dataset"]), {})
+            variants = curves.setdefault(str(cell.entry["dataset"]), {})
             variants.setdefault(str(cell.entry["variant"]), {})[int(cell.entry["seed"])] = cell.run.curve
-    return found
+    return curves
 
 
 def _failures(cells: Sequence[CellResults]) -> list[Failure]:
@@ -258,18 +258,18 @@ def _failures(cells: Sequence[CellResults]) -> list[Failure]:
 
 def _made(cells: Sequence[CellResults]) -> dict[str, list[str]]:
     """Return with which versions and in which arithmetic the trained cells were made."""
-    found: dict[str, list[str]] = {}
+    values_by_component: dict[str, list[str]] = {}
     for cell in cells:
-        for what, value in cell.made.items():
-            if value not in found.setdefault(what, []):
-                found[what].append(value)
-    return found
+        for component, value in cell.made.items():
+            if value not in values_by_component.setdefault(component, []):
+                values_by_component[component].append(value)
+    return values_by_component
 
 
 def _unlike(cells: Sequence[CellResults]) -> list[str]:
     """Return a line about each version or arithmetic that is not the same for all trained cells."""
     return [
-        f"trained with {what} {' and '.join(values)}: differences between runs may come of that"
-        for what, values in _made(cells).items()
+        f"trained with {component} {' and '.join(values)}: differences between runs may come of that"
+        for component, values in _made(cells).items()
         if len(values) > 1
     ]

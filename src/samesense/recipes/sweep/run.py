@@ -43,11 +43,11 @@ class SweepOutput:
 def describe(plan: Plan) -> Iterator[str]:
     """Yield for people what each data set is: rows used, pairs that leak, and warnings."""
     for (name, _), splits in plan.splits.items():
-        sizes = ", ".join(f"{other} {len(data)}" for other, data in splits.others().items())
+        sizes = ", ".join(f"{set_name} {len(data)}" for set_name, data in splits.others().items())
         kind = f" ({splits.train.kind})" if isinstance(splits.train, PairData) else ""
         yield f"{name}: train {len(splits.train)}{f', {sizes}' if sizes else ''}{kind}"
     yield from (f"warning: {warning}" for warning in plan.warnings)
-    yield from (f"left out: {dataset}, {variant}: {why}" for (variant, dataset), why in plan.skipped.items())
+    yield from (f"left out: {dataset}, {variant}: {reason}" for (variant, dataset), reason in plan.skipped.items())
 
 
 def run(
@@ -69,18 +69,18 @@ def run(
     check_jobs(jobs)
     check_max_runs(max_runs)
     check_output(output)
-    wanted = datasets_of(plan, datasets)
+    selected = datasets_of(plan, datasets)
     places = Places(jobs)
     with only_writer(output):
         begin(plan, output)
-        _say_gone(plan, wanted, output)
+        _say_gone(plan, selected, output)
         budget = RunBudget(max_runs)
-        interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, wanted, output, places, budget)
+        interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, selected, output, places, budget)
         if not interrupted and not budget.is_spent:
-            plan = settled(plan, wanted, output)
-            interrupted = _run_cells(plan, plan.cells, wanted, output, places, budget)
-    note(_unread(plan, wanted, output), places)
-    states = [status_of(cell.folder(output)) for cell in plan.every if cell.dataset in wanted]
+            plan = settled(plan, selected, output)
+            interrupted = _run_cells(plan, plan.cells, selected, output, places, budget)
+    note(_unread(plan, selected, output), places)
+    states = [status_of(cell.folder(output)) for cell in plan.every if cell.dataset in selected]
     finished, failed = states.count("finished"), states.count("failed")
     return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
 
@@ -92,8 +92,8 @@ def _unread(plan: Plan, datasets: set[str], output: Path) -> Unread:
         if cell.dataset in datasets:
             unread = Unread()
             unread.add_summary(read_record(cell.folder(output)).get("unread", {}))
-            known = most.setdefault(cell.dataset, unread)
-            if sum(unread.figures.values()) > sum(known.figures.values()):
+            largest = most.setdefault(cell.dataset, unread)
+            if sum(unread.figures.values()) > sum(largest.figures.values()):
                 most[cell.dataset] = unread
     every = Unread()
     for unread in most.values():
@@ -113,11 +113,11 @@ def check_output(output: Path) -> None:
 def datasets_of(plan: Plan, datasets: str | Sequence[str] | None) -> set[str]:
     """Return the data sets whose cells are run: those that are named, or all; ConfigError for one that is not there."""
     datasets = [datasets] if isinstance(datasets, str) else datasets
-    known = [entry.name for entry in plan.file.data]
-    strange = next((name for name in datasets or () if name not in known), None)
-    if strange is not None:
-        raise ConfigError(f"datasets names data sets of the sweep, {', '.join(known)}; received {strange!r}.")
-    return set(datasets or known)
+    names = [entry.name for entry in plan.file.data]
+    unknown = next((name for name in datasets or () if name not in names), None)
+    if unknown is not None:
+        raise ConfigError(f"datasets names data sets of the sweep, {', '.join(names)}; received {unknown!r}.")
+    return set(datasets or names)
 
 
 def settled(plan: Plan, datasets: set[str], output: Path) -> Plan:
@@ -141,9 +141,9 @@ def settled(plan: Plan, datasets: set[str], output: Path) -> Plan:
     for variant, dataset in dict.fromkeys((str(cell.tried_for), cell.dataset) for cell in plan.tuning):
         if (variant, dataset) not in chosen and dataset in datasets:
             logger.warning(f"not run: {dataset}, {variant}: nothing that was tried for it is finished")
-    made = with_chosen(plan, {key: best for key, (_, best) in chosen.items()})
-    begin(made, output)
-    return made
+    settled_plan = with_chosen(plan, {key: best for key, (_, best) in chosen.items()})
+    begin(settled_plan, output)
+    return settled_plan
 
 
 def _run_cells(
@@ -249,8 +249,8 @@ def _say_gone(plan: Plan, datasets: set[str], output: Path) -> None:
     for dataset in datasets if plan.file.keep != "none" else ():
         cells = [cell for cell in plan.every if cell.dataset == dataset and cell.seed is not None]
         done = [folder for cell in cells if status_of(folder := cell.folder(output)) == "finished"]
-        wanted = done if plan.file.keep == "all" or not done else [max(done, key=_best_dev)]
-        gone += [folder for folder in wanted if not (folder / "model").is_dir()]
+        folders = done if plan.file.keep == "all" or not done else [max(done, key=_best_dev)]
+        gone += [folder for folder in folders if not (folder / "model").is_dir()]
     if gone:
         logger.warning(
             f'keep = "{plan.file.keep}": {len(gone)} finished runs have no model any more, as it was not kept when '

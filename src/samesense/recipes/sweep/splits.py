@@ -48,12 +48,16 @@ class Splits:
         if isinstance(self.train, PairData):
             report = examine(self.train, against=self._named_by_role())
             yield from (f"{entry.name}: {warning}" for warning in report.warnings)
-        known = {name: split for name, test in self.tests.items() if (split := known_split(test.source))}
-        differing = {name: found for name, split in known.items() if (found := remarks(*split, self.tests[name])[1])}
+        published = {name: split for name, test in self.tests.items() if (split := known_split(test.source))}
+        differing = {
+            name: differences
+            for name, split in published.items()
+            if (differences := remarks(*split, self.tests[name])[1])
+        }
         if entry.test_rows is not None and differing:
             yield f"{entry.name}: {NOT_COMPARABLE}{entry.test_rows} rows at most of {', '.join(differing)}"
             return
-        yield from (f"{name}: {NOT_COMPARABLE}{', '.join(found)}" for name, found in differing.items())
+        yield from (f"{name}: {NOT_COMPARABLE}{', '.join(differences)}" for name, differences in differing.items())
 
     def identity(self) -> dict[str, Any]:
         """Return the fingerprints."""
@@ -71,18 +75,18 @@ def read_splits(
 
     ``seed`` decides which rows are held out and taken; ``method`` and ``settings`` how the data are read.
     """
-    how = how_of(entry) if method is METHODS["cosent"] else Reading()
+    reading = how_of(entry) if method is METHODS["cosent"] else Reading()
     with table_options(entry.table_options()):
-        train = method.read([entry.train], settings or method.settings(), how)
-    share = entry.held_out()
+        train = method.read([entry.train], settings or method.settings(), reading)
+    fraction = entry.held_out()
     dev: PairData | None = None
-    if share is not None:
+    if fraction is not None:
         if not isinstance(train, PairData):
             raise ConfigError(
                 f"{entry.name}: labelled pairs can be held out for selection, and method {method.name} trains on "
                 f'{method.takes}. Give dev = "FILE", or dev = "none".'
             )
-        train, dev = hold_out_pairs(train, share, seed)
+        train, dev = hold_out_pairs(train, fraction, seed)
     elif entry.dev != "none":
         dev = _read(entry, entry.dev)
     tests = {name: _read(entry, source) for name, source in entry.tests().items()}
@@ -95,22 +99,22 @@ def read_splits(
 
 def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
     """Return a random part of so many rows, in the order of the source; all of them if there are no more."""
-    part = data if rows is None or rows >= len(data) else data.take(drawn_from(len(data), rows, seed))
-    if isinstance(part, PairData) and len(set(part.labels)) < 2:
+    sample = data if rows is None or rows >= len(data) else data.take(drawn_from(len(data), rows, seed))
+    if isinstance(sample, PairData) and len(set(sample.labels)) < 2:
         raise DataError(
-            f"{data.source}: all {len(part)} labels that are used are {part.labels[0]:g}: nothing to rank. Take more "
+            f"{data.source}: all {len(sample)} labels that are used are {sample.labels[0]:g}: nothing to rank. Take more "
             "rows."
         )
-    return part
+    return sample
 
 
 def _read(entry: DataEntry, source: str | TestSource) -> PairData:
-    how = how_of(entry)
+    reading = how_of(entry)
     options = entry.options_of(source)
     if isinstance(source, TestSource):
-        how, source = replace(how, columns=source.columns or how.columns), source.source
+        reading, source = replace(reading, columns=source.columns or reading.columns), source.source
     with table_options(options):
-        return read_pairs(source, **vars(how.for_evaluation(source)))
+        return read_pairs(source, **vars(reading.for_evaluation(source)))
 
 
 def how_of(entry: DataEntry) -> Reading:
