@@ -153,8 +153,8 @@ def of_tuples(train: TupleData, settings: SupmpnSettings) -> list[str]:
 
     def made(row: int) -> _Tuple:
         near, far = complete(row)
-        known = {key(rows.anchors[row]), *map(key, rows.positives[row])}
-        return _Tuple(key(rows.anchors[row]), tuple(map(key, near)), tuple(map(key, far)), frozenset(known))
+        row_keys = {key(rows.anchors[row]), *map(key, rows.positives[row])}
+        return _Tuple(key(rows.anchors[row]), tuple(map(key, near)), tuple(map(key, far)), frozenset(row_keys))
 
     drawn = (order[start : start + size] for start in range(0, len(order), size))
     found = counted(drawn, lambda batch: teaches([made(row) for row in batch.tolist()]), len(rows), IN_BATCH)
@@ -173,8 +173,8 @@ class _Tuple:
 
 def _has_rival(batch: list[_Tuple]) -> bool:
     """Return whether any anchor has a candidate that is neither itself nor a positive of it."""
-    candidates = {key for one in batch for key in (*one.positives, *one.negatives)}
-    return any(not candidates <= one.known for one in batch)
+    candidates = {key for row in batch for key in (*row.positives, *row.negatives)}
+    return any(not candidates <= row.known for row in batch)
 
 
 def _has_triplet(batch: list[_Tuple]) -> bool:

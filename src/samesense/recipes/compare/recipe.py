@@ -77,13 +77,13 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     trained = read_runs(runs)
     curves = run_figures(trained, sweep)
     tasks, missing, unfit = find_tasks(data, suites, fast=fast, reading=reading)
-    shown = own_sentences(tasks) if sentences is None else sentences
+    shown_sentences = own_sentences(tasks) if sentences is None else sentences
     made_in, shades = describe_environment(precision), _Shades()
     if "transfer" in suites:
         made_in["transfer folds"] = "5 (fast)" if fast else "10"
     with TemporaryDirectory() as scratch:  # a model and its maps share their vectors, if only for this run
-        opened = open_models(models, precision=precision, fit_texts=fit_texts, cache=cache or Path(scratch))
-        names = [candidate.name for _, candidate in opened]
+        scorers = open_models(models, precision=precision, fit_texts=fit_texts, cache=cache or Path(scratch))
+        names = [candidate.name for _, candidate in scorers]
         if against is not None and against not in names:
             raise ConfigError(f"The reference (against) must be one of {', '.join(names)}; received {against!r}.")
         reference = against or names[0]
@@ -92,30 +92,32 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
             keep(results)
             shades.add(model, evidence)
 
-        specs = {candidate.name: spec for spec, candidate in opened}
+        specs = {candidate.name: spec for spec, candidate in scorers}
         warnings = trained_on(specs, tasks)
         for warning in warnings:
             logger.warning(warning)
-        described = [describe_data(tasks), count_unread([candidate for _, candidate in opened], tasks)]
+        described = [describe_data(tasks), count_unread([candidate for _, candidate in scorers], tasks)]
 
         def costs(candidates: Sequence[tuple[str, Scorer]], texts: Sequence[str]) -> list[Cost]:
             return add_memory(measure_costs(candidates, texts), candidates, texts, precision)
 
         logger.info(f"{len(tasks)} tasks: {', '.join(f'{task.suite} {task.dataset}' for task in tasks)}")
-        found = evaluate_candidates(
-            opened,
+        evaluations = evaluate_candidates(
+            scorers,
             tasks,
-            sentences=[one for group in shown.groups for one in group],
+            sentences=[item for group in shown_sentences.groups for item in group],
             costs=costs if speed else None,
             then=after,
         )
     logger.info("comparing")
     with stage("comparing the models"):
-        comparisons, problems = paired_comparisons(found.evidence, found.results, against=reference)
-        means, styles = averages(found.results), model_styles(names)
+        comparisons, problems = paired_comparisons(evaluations.evidence, evaluations.results, against=reference)
+        means, styles = averages(evaluations.results), model_styles(names)
         try:
-            failed = {failure.model for failure in found.failures}
-            ranking = rank(found.evidence, found.results, found.models, against=reference, failed=failed)
+            failed = {failure.model for failure in evaluations.failures}
+            ranking = rank(
+                evaluations.evidence, evaluations.results, evaluations.models, against=reference, failed=failed
+            )
         except DataError as error:
             ranking = None
             problems.append(f"No model is named the best: {error}")
@@ -124,28 +126,28 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
                 problems.append(NOT_RANKED)
                 logger.warning(NOT_RANKED)
         return Report(
-            models=found.models,
-            results=found.results,
+            models=evaluations.models,
+            results=evaluations.results,
             averages=means,
-            evidence=found.evidence,
+            evidence=evaluations.evidence,
             comparisons=comparisons,
             against=against,
-            failures=found.failures,
+            failures=evaluations.failures,
             ranking=ranking,
-            recommendation=None if ranking is None else recommend(ranking, found.failures),
+            recommendation=None if ranking is None else recommend(ranking, evaluations.failures),
             opening=openings(ranking, styles),
-            notes=[*_notes(found, missing, unfit, problems), *without_curve(trained)],
+            notes=[*_notes(evaluations, missing, unfit, problems), *without_curve(trained)],
             general=[
-                *planes(found.results, means, styles),
-                *heatmaps(found.sentences, shown.groups, shown.origin),
+                *planes(evaluations.results, means, styles),
+                *heatmaps(evaluations.sentences, shown_sentences.groups, shown_sentences.origin),
                 *curves,
             ],
-            by_dataset=distributions(found.evidence, styles),
+            by_dataset=distributions(evaluations.evidence, styles),
             marked=shades.found,
             environment=made_in,
             warnings=warnings,
-            data=[one for one in described if one is not None],
-            fingerprints=model_fingerprints([spec for spec, _ in opened]),
+            data=[item for item in described if item is not None],
+            fingerprints=model_fingerprints([spec for spec, _ in scorers]),
         )
 
 
@@ -158,7 +160,7 @@ class _Shades:
     def add(self, model: Scorer, evidence: Sequence[Evidence]) -> None:
         """Explain the pairs of a model that tokens explain; leaving words out would cost a score each."""
         if isinstance(model, Model) and model.name not in self.found:
-            cases = [case for one in evidence if one.has_scores for case in against_gold(one)]
+            cases = [case for item in evidence if item.has_scores for case in against_gold(item)]
             try:
                 with stage("explaining the pairs placed worst"):
                     self.found[model.name] = marked(model, dict.fromkeys(case.texts for case in cases))
@@ -166,8 +168,10 @@ class _Shades:
                 logger.warning(f"words of {model.name} are not shaded: {type(error).__name__}: {error}")
 
 
-def _notes(found: Evaluations, missing: Sequence[str], unfit: Sequence[str], problems: Sequence[str]) -> list[str]:
+def _notes(
+    evaluations: Evaluations, missing: Sequence[str], unfit: Sequence[str], problems: Sequence[str]
+) -> list[str]:
     absent = [f"Not found in the data, so not run: {', '.join(missing)}."] if missing else []
-    differing = {(row.dataset, why_not_comparable(row.protocol)): None for row in found.results}
+    differing = {(row.dataset, why_not_comparable(row.protocol)): None for row in evaluations.results}
     apart = [f"{name}: not comparable with published figures: {why}." for name, why in differing if why]
-    return [*unfit, *absent, *apart, *found.notes, *problems]
+    return [*unfit, *absent, *apart, *evaluations.notes, *problems]

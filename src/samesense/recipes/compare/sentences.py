@@ -31,7 +31,7 @@ def own_sentences(tasks: Sequence[Task]) -> Sentences:
 
     Pairs that a heatmap shows whole come first. No text occurs twice. Equal labels keep the order of the rows.
     """
-    data = next((own for task in tasks if isinstance(own := getattr(task, "data", None), PairData)), None)
+    data = next((pair_data for task in tasks if isinstance(pair_data := getattr(task, "data", None), PairData)), None)
     if data is None:
         return Sentences((), "")
     pairs = data.pairs()
@@ -49,11 +49,11 @@ def _spread(pairs: Sequence[Pair], rows: Sequence[int]) -> list[int]:
     chosen: list[int] = []
     for number in range(min(PAIRS, len(rows))):
         start = number * (len(rows) - 1) // max(1, PAIRS - 1)
-        for at in rows[start:]:
-            pair = pairs[at]
+        for index in rows[start:]:
+            pair = pairs[index]
             if pair[0] != pair[1] and not taken & set(pair):
                 taken |= set(pair)
-                chosen.append(at)
+                chosen.append(index)
                 break
     return chosen
 

@@ -53,5 +53,5 @@ class MixedSettings(EncoderSettings):
 
     def _steps(self, train: Mixture) -> int:
         counts = [part.batches for part in train.parts]
-        each = len(counts) * min(counts) if self.mixing == "round-robin" else sum(counts)
-        return max(1, math.ceil(self.epochs * each))
+        batches = len(counts) * min(counts) if self.mixing == "round-robin" else sum(counts)
+        return max(1, math.ceil(self.epochs * batches))

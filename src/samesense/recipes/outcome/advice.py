@@ -41,42 +41,42 @@ class Seen:
 
 def advice(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
     """Return what to do, the likeliest first; nothing where nothing got worse."""
-    failed = any("has no figure" in said for said in (verdict.reason, *verdict.problems))
+    failed = any("has no figure" in message for message in (verdict.reason, *verdict.problems))
     if not verdict.harmed and not failed:
         return ()
     task_worse = failed or (verdict.task is not None and verdict.task.word == "worse")
-    found = [*(_of_training(seen) if task_worse else []), *_of_both(verdict, seen)]
-    return (*found, *(_of_data(seen) if task_worse else []))
+    suggestions = [*(_of_training(seen) if task_worse else []), *_of_both(verdict, seen)]
+    return (*suggestions, *(_of_data(seen) if task_worse else []))
 
 
-def _of_training(seen: Seen) -> Iterator[str]:
+def _of_training(run: Seen) -> Iterator[str]:
     """Yield what the curve on dev and the cone say of the training."""
-    rate = seen.settings.learning_rate
+    rate = run.settings.learning_rate
     lower = f"a lower learning rate: `learning_rate` {rate / LOWER:.2g} in place of {rate:.2g}"
-    before, after = seen.cones or (0.0, 0.0)
+    before, after = run.cones or (0.0, 0.0)
     collapsed = after - before > COLLAPSED
-    dev = _course(seen.curve)
+    dev = _course(run.curve)
     if collapsed:
         yield (
             f"take {lower}, as random texts have moved together (mean cosine {before:.2f} before, {after:.2f} after)"
         )
-    if seen.curve is None:
+    if run.curve is None:
         yield "give `dev` FILE: nothing selected, and the last state was kept"
     if dev is None:
         if not collapsed:
-            yield f"take {lower}, or fewer `epochs` than {seen.settings.epochs:g}"
+            yield f"take {lower}, or fewer `epochs` than {run.settings.epochs:g}"
     elif dev.best < dev.start:
         if not collapsed:
             yield (
-                f"take {lower}, as {seen.selecting} fell and never came back ({100 * dev.start:.1f} at the start, "
+                f"take {lower}, as {run.selecting} fell and never came back ({100 * dev.start:.1f} at the start, "
                 f"{100 * dev.first:.1f} at the first evaluation, {100 * dev.best:.1f} at best)"
             )
-    elif dev.step <= EARLY * seen.steps:
+    elif dev.step <= EARLY * run.steps:
         yield (
-            f"take fewer `epochs` than {seen.settings.epochs:g}: {seen.selecting} was best at step {dev.step:.0f} of "
-            f"{seen.steps}"
+            f"take fewer `epochs` than {run.settings.epochs:g}: {run.selecting} was best at step {dev.step:.0f} of "
+            f"{run.steps}"
         )
-    elif seen.selecting != OUT_OF_FOLD_PAIRS:  # which are those of the verdict
+    elif run.selecting != OUT_OF_FOLD_PAIRS:  # which are those of the verdict
         yield (
             f"look at dev: it rose from {100 * dev.start:.1f} to {100 * dev.best:.1f} while the verdict's pairs lost, "
             "so it is of another kind; take dev pairs like those that the model is for"
@@ -99,17 +99,17 @@ def _course(curve: Curve | None) -> _Course | None:
     return _Course(curve.values[0], curve.values[1], best, step)
 
 
-def _of_both(verdict: Verdict, seen: Seen) -> Iterator[str]:
+def _of_both(verdict: Verdict, run: Seen) -> Iterator[str]:
     """Yield what keeps more of the start."""
-    hurt = [one.dataset for one in verdict.guards if one.word == "worse"]
-    why = f", which keeps more of what the start did on {' and '.join(hurt)}" if hurt else ""
-    if verdict.merge is None and seen.curve is not None:
-        yield f"try `merge`{why or ', which goes back towards the start as far as dev says'}"
+    hurt = [guard.dataset for guard in verdict.guards if guard.word == "worse"]
+    explanation = f", which keeps more of what the start did on {' and '.join(hurt)}" if hurt else ""
+    if verdict.merge is None and run.curve is not None:
+        yield f"try `merge`{explanation or ', which goes back towards the start as far as dev says'}"
     if hurt and not (verdict.task is not None and verdict.task.word == "worse"):
         yield f"train on pairs like {' and '.join(hurt)} too, or take a lower `learning_rate` or fewer `epochs`"
 
 
-def _of_data(seen: Seen) -> Iterator[str]:
+def _of_data(run: Seen) -> Iterator[str]:
     """Yield what the doctor has to say of the training data."""
-    if isinstance(seen.data, PairData):
-        yield from (f"see to the data: {warning}" for warning in examine(seen.data).warnings)
+    if isinstance(run.data, PairData):
+        yield from (f"see to the data: {warning}" for warning in examine(run.data).warnings)

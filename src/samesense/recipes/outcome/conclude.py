@@ -49,9 +49,9 @@ def check_outcome(job: Job[Any, Any], sets: Sets) -> None:
 def some_texts(sets: Sets, of_training: Callable[[int], Sequence[str]]) -> list[str]:
     """Return texts by which the cone is measured: those of the verdict's set, or else of the training data."""
     first = sets.verdict
-    given = of_training(CONE) if first is None else first.texts()
-    distinct = list(dict.fromkeys(given))
-    return [distinct[at] for at in np.random.default_rng(0).permutation(len(distinct))[:CONE]]
+    texts = of_training(CONE) if first is None else first.texts()
+    distinct = list(dict.fromkeys(texts))
+    return [distinct[index] for index in np.random.default_rng(0).permutation(len(distinct))[:CONE]]
 
 
 def conclude(
@@ -76,8 +76,8 @@ def conclude(
     if out_of_fold is not None:
         run = replace(run, curve=out_of_fold)
     selecting = "dev" if out_of_fold is None else OUT_OF_FOLD_PAIRS
-    seen = Seen(job.settings, job.data, trained.steps, run.curve, cones, selecting)
-    verdict = replace(verdict, advice=advice(verdict, seen))
+    observed = Seen(job.settings, job.data, trained.steps, run.curve, cones, selecting)
+    verdict = replace(verdict, advice=advice(verdict, observed))
     verdict = replace(verdict, kept=reason_to_keep(job, verdict, cones))
     first = sets.verdict
     if job.settings.learning_curve and isinstance(first, ComparedSet) and first.name in end.by_set:
@@ -119,12 +119,12 @@ def reason_to_keep(job: Job[Any, Any], verdict: Verdict, cones: tuple[float, flo
             f"{cones[0]:.2f}), and training was not shown to do harm"
         )
         return ""
-    shown = "training was not shown to help" if verdict.word != "worse" else "training did harm"
-    return f"model/ is the start, {job.settings.model}, as {shown}; `method` {job.method} gives the trained one"
+    outcome = "training was not shown to help" if verdict.word != "worse" else "training did harm"
+    return f"model/ is the start, {job.settings.model}, as {outcome}; `method` {job.method} gives the trained one"
 
 
 def _evidence(measured: Measured, name: str) -> list[Evidence]:
-    return [replace(one, model=name) for found in measured.by_set.values() for one in found.evidence]
+    return [replace(item, model=name) for result in measured.by_set.values() for item in result.evidence]
 
 
 def _cones(start: Measured, end: Measured) -> tuple[float, float] | None:

@@ -65,12 +65,14 @@ def measure(
     """
     by_set: dict[str, TaskResult] = {}
     failures: dict[str, str] = {}
-    for one in sets:
-        scored = (unbiased or {}).get(one.name)
+    for compared_set in sets:
+        scored = (unbiased or {}).get(compared_set.name)
         try:
-            by_set[one.name] = one.task.evaluate(model if scored is None else _standing_in(model, scored))
+            by_set[compared_set.name] = compared_set.task.evaluate(
+                model if scored is None else _standing_in(model, scored)
+            )
         except (DataError, ModelError) as error:
-            failures[one.name] = str(error)
+            failures[compared_set.name] = str(error)
     return Measured(by_set, failures, model, _cosines(model, texts) if model.embeds and len(texts) > 1 else None)
 
 
@@ -89,10 +91,10 @@ def _cosines(model: Model, texts: Sequence[str]) -> Floats | None:
 def rows_of(measured: Measured, sets: Sequence[ComparedSet | SectionSet]) -> list[Result]:
     """Return the results of a model set by set; those of guards have a task of their own."""
     return [
-        replace(row, task="guard") if one.role == "guard" else row
-        for one in sets
-        if one.name in measured.by_set
-        for row in measured.by_set[one.name].results
+        replace(row, task="guard") if compared_set.role == "guard" else row
+        for compared_set in sets
+        if compared_set.name in measured.by_set
+        for row in measured.by_set[compared_set.name].results
     ]
 
 
@@ -101,12 +103,12 @@ def _without_start(compared_set: ComparedSet | SectionSet, end: Measured) -> str
     if compared_set.name not in end.by_set:
         return f"{NO_START}; on {compared_set.name} the trained model has no figure: {end.failures[compared_set.name]}"
     row = end.by_set[compared_set.name].results[0]
-    shown = measure_of(row.metric)
+    statistic = measure_of(row.metric)
     interval = ""
     if row.low is not None and row.high is not None:
-        interval = f" (95 % interval {shown.text(row.low)} to {shown.text(row.high)})"
+        interval = f" (95 % interval {statistic.text(row.low)} to {statistic.text(row.high)})"
     examples = f"{row.n:,} examples{f' {compared_set.how}' if compared_set.how else ''}"
-    return f"{NO_START}; {shown.label} of the trained model {shown.text(row.value)}{interval} on {examples}"
+    return f"{NO_START}; {statistic.label} of the trained model {statistic.text(row.value)}{interval} on {examples}"
 
 
 def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples) -> Verdict:
@@ -114,28 +116,37 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
 
     Of the set of the verdict it is counted how much was trained on.
     """
-    found: dict[ComparedSet | SectionSet, Finding] = {}
+    findings: dict[ComparedSet | SectionSet, Finding] = {}
     problems: dict[ComparedSet | SectionSet, str] = {}
-    for one in sets.compared:
+    for compared_set in sets.compared:
         if start is None:
-            problems[one] = _without_start(one, end)
-        elif one.name in start.failures:
-            problems[one] = f"the start has no figure on {one.name}: {start.failures[one.name]}"
-        elif one.name in end.failures:
-            problems[one] = f"the trained model has no figure on {one.name}: {end.failures[one.name]}"
+            problems[compared_set] = _without_start(compared_set, end)
+        elif compared_set.name in start.failures:
+            problems[compared_set] = (
+                f"the start has no figure on {compared_set.name}: {start.failures[compared_set.name]}"
+            )
+        elif compared_set.name in end.failures:
+            problems[compared_set] = (
+                f"the trained model has no figure on {compared_set.name}: {end.failures[compared_set.name]}"
+            )
         else:
             try:
-                found[one] = compare(one.role, start.by_set[one.name], end.by_set[one.name], how=one.how)
+                findings[compared_set] = compare(
+                    compared_set.role,
+                    start.by_set[compared_set.name],
+                    end.by_set[compared_set.name],
+                    how=compared_set.how,
+                )
             except DataError as error:
-                problems[one] = str(error)
+                problems[compared_set] = str(error)
     first = sets.verdict
     reason = sets.reason if first is None else problems.pop(first, "")
-    task = None if first is None else found.pop(first, None)
+    task = None if first is None else findings.pop(first, None)
     if isinstance(first, ComparedSet) and task is not None and first.role != OUT_OF_FOLD:
         task = replace(task, trained_on=trained_on(first.data, train))
     return Verdict(
         task=task,
-        guards=tuple(found.values()),
+        guards=tuple(findings.values()),
         reason=reason,
-        problems=tuple(f"guard {one.name}: not compared, {why}" for one, why in problems.items()),
+        problems=tuple(f"guard {compared_set.name}: not compared, {why}" for compared_set, why in problems.items()),
     )

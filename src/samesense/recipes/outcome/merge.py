@@ -61,9 +61,11 @@ def merge(
     if best < 1 and first is not None:
         with suppress(DataError, ModelError):  # no figure, nothing to compare
             interpolate(model, start, end, 1.0)
-            own = _evaluated(first, model, "the end")
+            end_result = _evaluated(first, model, "the end")
             interpolate(model, start, end, best)
-            beside = compare(first.role, own, _evaluated(first, model, "merged"), how=first.how, against="the end")
+            beside = compare(
+                first.role, end_result, _evaluated(first, model, "merged"), how=first.how, against="the end"
+            )
     interpolate(model, start, end, best)
     return Merged(share=best, dev={str(share): dev[share] for share in sorted(dev)}, beside_end=beside)
 
@@ -76,5 +78,5 @@ def _score(dev_score: Callable[[Any], float], model: Any) -> float:
         return -1.0
 
 
-def _evaluated(one: ComparedSet | SectionSet, model: Any, name: str) -> TaskResult:
-    return one.task.evaluate(load(model, name=name, precision="float32"))
+def _evaluated(compared_set: ComparedSet | SectionSet, model: Any, name: str) -> TaskResult:
+    return compared_set.task.evaluate(load(model, name=name, precision="float32"))

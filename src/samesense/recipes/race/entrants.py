@@ -93,16 +93,16 @@ def entrants(planned: TrainingPlan, starts: Sequence[Start]) -> list[Entrant]:
     ``starts`` come best first. The order is that in which entrants are left out from the end where time is short: the
     better a start model, and the more usual a setting, the earlier.
     """
-    known = LOSSES.get(kind_of_examples(planned.train))
-    losses = [{"loss": loss} for loss in known if fits(planned, {"loss": loss})] if known else [{}]
-    found = []
+    known_losses = LOSSES.get(kind_of_examples(planned.train))
+    losses = [{"loss": loss} for loss in known_losses if fits(planned, {"loss": loss})] if known_losses else [{}]
+    ranked = []
     for rank, start in enumerate(starts):
         rates = RATES["static" if start.static else "transformer"]
-        for at, loss in enumerate(losses):
+        for position, loss in enumerate(losses):
             for second, rate in enumerate(rates):
                 entrant = Entrant(start=start, given={**loss, "learning_rate": rate})
-                found.append((rank + at + second, rank, entrant))
-    return [entrant for *_, entrant in sorted(found, key=lambda one: one[:2])]
+                ranked.append((rank + position + second, rank, entrant))
+    return [entrant for *_, entrant in sorted(ranked, key=lambda one: one[:2])]
 
 
 def fits(planned: TrainingPlan, given: Mapping[str, Any]) -> bool:

@@ -118,21 +118,21 @@ def _distilled(student: str, winner: Winner, folder: Path, seconds: float, *, st
         count, steps = begun["data"]["train"]["rows"], begun["settings"]["max_steps"]
     if count < LEAST_TEXTS or steps < FEW_STEPS:
         return f"{form}: no time was left, or there are too few texts"
-    texts = [winner.texts[at * len(winner.texts) // count] for at in range(count)]
-    given = {
+    texts = [winner.texts[index * len(winner.texts) // count] for index in range(count)]
+    overrides = {
         "model": student, "teacher": (winner.place,), "batch_size": BATCH, "max_steps": steps, "eval_steps": steps,
         "seed": winner.seed,
     }  # fmt: skip
-    _, settings = choose_distil("auto", given)
+    _, settings = choose_distil("auto", overrides)
     job = Job(
         method="distil", data=Sentences(texts=texts, source="the training data", name="training data"),
         settings=settings, output=folder,
     )  # fmt: skip
     if not run_or_resume(folder, partial(run_job, job, prepare, build=build_student)):
         return None
-    place = str(folder / "model")
-    found = measured(student, place, build(place), winner.sample)
+    location = str(folder / "model")
+    start = measured(student, location, build(location), winner.sample)
     return Form(
-        form=form, name=f"{winner.name}, distilled into {student}", model=load(place, precision="float32"),
-        speed=found.speed, megabytes=found.megabytes, steps=steps, place=place,
+        form=form, name=f"{winner.name}, distilled into {student}", model=load(location, precision="float32"),
+        speed=start.speed, megabytes=start.megabytes, steps=steps, place=location,
     )  # fmt: skip

@@ -96,13 +96,13 @@ def open_at_hand(
     return found
 
 
-def _open(name: str, sample: Sequence[str], shown: str) -> Start:
+def _open(name: str, sample: Sequence[str], label: str) -> Start:
     with stage(f"opening {name}"):
         if is_cross_encoder(resolve(name)):
             raise ConfigError(
                 f"A race is one of encoders, which have vectors; {name} is a cross-encoder. Leave it out."
             )
-        return measured(shown, name, build(name), sample)
+        return measured(label, name, build(name), sample)
 
 
 def _static(folder: Path, texts: Sequence[str], sample: Sequence[str]) -> Start:

@@ -101,9 +101,9 @@ class State:
                 raise OutputError(f"{folder} is not empty and holds no race. Choose another output folder.")
             return cls(folder, identity)
         fix = f"Delete the folder {folder} to begin anew."
-        kept = read_object(folder / FILE, StateRecord, fix=fix)
+        record = read_object(folder / FILE, StateRecord, fix=fix)
         try:
-            state = cls(folder, **kept)
+            state = cls(folder, **record)
         except TypeError as error:
             raise DataError(f"{folder / FILE} is damaged: {error}. {fix}") from error
         differing = [name for name in identity if state.identity.get(name) != identity[name]]
@@ -125,8 +125,15 @@ class State:
 
     def line(self, name: str, steps: int, *, final: bool = False) -> dict[str, Any] | None:
         """Return what is known of an entrant after so many steps, or of its run in the last rung."""
-        wanted = name, steps, final
-        return next((one for one in self.lines if (one["name"], one["steps"], one.get("final")) == wanted), None)
+        key = name, steps, final
+        return next(
+            (
+                candidate
+                for candidate in self.lines
+                if (candidate["name"], candidate["steps"], candidate.get("final")) == key
+            ),
+            None,
+        )
 
     def board(self) -> list[Line]:
         """Return the lines of the leaderboard."""
@@ -135,7 +142,7 @@ class State:
 
     def entrant(self, name: str) -> Entrant:
         """Return an entrant by its name; DataError if there is none."""
-        found = next((one for one in map(Entrant.from_dict, self.entrants) if one.name == name), None)
-        if found is None:
+        match = next((candidate for candidate in map(Entrant.from_dict, self.entrants) if candidate.name == name), None)
+        if match is None:
             raise DataError(f"{self.folder / FILE} is damaged: it has no entrant {name}. Delete the folder.")
-        return found
+        return match

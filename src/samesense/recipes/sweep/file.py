@@ -155,33 +155,40 @@ class SweepFile(Table):
         shared = [key for key in STARTING if len({repr(variant.settings.get(key)) for variant in variants}) == 1]
         groups: dict[str, tuple[dict[str, Any], list[Variant]]] = {}
         for variant in variants:
-            own = {key: variant.settings[key] for key in STARTING if key in variant.settings}
-            groups.setdefault(repr(own), (own, []))[1].append(variant)
+            start_settings = {key: variant.settings[key] for key in STARTING if key in variant.settings}
+            groups.setdefault(repr(start_settings), (start_settings, []))[1].append(variant)
         hows = self.start if isinstance(self.start, tuple) else ("none",) if self.start else ()
         return [
-            Start(name=", ".join([STARTS[how], *_each(own, shared)]), how=how, settings=own, variants=tuple(variants))
-            for how, (own, variants) in product(hows, groups.values())
+            Start(
+                name=", ".join([STARTS[how], *_each(start_settings, shared)]),
+                how=how,
+                settings=start_settings,
+                variants=tuple(variants),
+            )
+            for how, (start_settings, variants) in product(hows, groups.values())
         ]
 
     def variants(self) -> list[Variant]:
         """Return every variant: the cases in order, each with every combination of the grid."""
-        known = tuple(entry.name for entry in self.data)
-        found = []
+        dataset_names = tuple(entry.name for entry in self.data)
+        all_variants = []
         for case in self.case or ({},):
             settings = {key: value for key, value in case.items() if key not in ("name", "data", "tune")}
-            named = case.get("data", known)
-            data = tuple(named) if isinstance(named, list | tuple) else (named,)
+            dataset_choice = case.get("data", dataset_names)
+            data = tuple(dataset_choice) if isinstance(dataset_choice, list | tuple) else (dataset_choice,)
             if not data:
                 raise ConfigError("A case is run on one data set of the sweep or more; received data = [].")
-            strange = next((name for name in data if name not in known), None)
+            strange = next((name for name in data if name not in dataset_names), None)
             if strange is not None:
-                raise ConfigError(f"A case is run on data sets of the sweep, {', '.join(known)}; received {strange!r}.")
-            for own in _combinations(self.grid):
+                raise ConfigError(
+                    f"A case is run on data sets of the sweep, {', '.join(dataset_names)}; received {strange!r}."
+                )
+            for combination in _combinations(self.grid):
                 words = str(case["name"]) if "name" in case else _words(settings)
-                name = ", ".join(filter(None, (words, _words(own)))) or "base"
+                name = ", ".join(filter(None, (words, _words(combination)))) or "base"
                 tune = dict(case.get("tune", self.tune))
-                found.append(Variant(name=name, settings={**settings, **own}, data=data, tune=tune))
-        return found
+                all_variants.append(Variant(name=name, settings={**settings, **combination}, data=data, tune=tune))
+        return all_variants
 
 
 def _combinations(grid: Mapping[str, list[Any]]) -> list[dict[str, Any]]:

@@ -78,15 +78,15 @@ def read_splits(
     reading = how_of(entry) if method is METHODS["cosent"] else Reading()
     with table_options(entry.table_options()):
         train = method.read([entry.train], settings or method.settings(), reading)
-    fraction = entry.held_out()
+    held_part = entry.held_out()
     dev: PairData | None = None
-    if fraction is not None:
+    if held_part is not None:
         if not isinstance(train, PairData):
             raise ConfigError(
                 f"{entry.name}: labelled pairs can be held out for selection, and method {method.name} trains on "
                 f'{method.takes}. Give dev = "FILE", or dev = "none".'
             )
-        train, dev = hold_out_pairs(train, fraction, seed)
+        train, dev = hold_out_pairs(train, held_part, seed)
     elif entry.dev != "none":
         dev = _read(entry, entry.dev)
     tests = {name: _read(entry, source) for name, source in entry.tests().items()}
@@ -99,13 +99,13 @@ def read_splits(
 
 def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
     """Return a random part of so many rows, in the order of the source; all of them if there are no more."""
-    sample = data if rows is None or rows >= len(data) else data.take(drawn_from(len(data), rows, seed))
-    if isinstance(sample, PairData) and len(set(sample.labels)) < 2:
+    drawn = data if rows is None or rows >= len(data) else data.take(drawn_from(len(data), rows, seed))
+    if isinstance(drawn, PairData) and len(set(drawn.labels)) < 2:
         raise DataError(
-            f"{data.source}: all {len(sample)} labels that are used are {sample.labels[0]:g}: nothing to rank. Take more "
+            f"{data.source}: all {len(drawn)} labels that are used are {drawn.labels[0]:g}: nothing to rank. Take more "
             "rows."
         )
-    return sample
+    return drawn
 
 
 def _read(entry: DataEntry, source: str | TestSource) -> PairData:
