@@ -212,8 +212,8 @@ class _Mixed(Method):
     """Data of several kinds, each with a method of its own."""
 
     def made(self, train: Mixture, settings: EncoderSettings) -> list[str]:  # type: ignore[override]
-        found = [(part, METHODS[part.method].made(part.data, part.settings)) for part in train.parts]
-        return [f"{part.name}: {line}" for part, lines in found for line in lines]
+        lines_by_part = [(part, METHODS[part.method].made(part.data, part.settings)) for part in train.parts]
+        return [f"{part.name}: {line}" for part, lines in lines_by_part for line in lines]
 
 
 def _of_parts(train: Mixture, settings: MixedSettings) -> list[str]:

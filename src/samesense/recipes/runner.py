@@ -325,13 +325,13 @@ def as_dataset(columns: Mapping[str, Sequence[Any]]) -> Dataset:
     if not mapped:
         return datasets.Dataset.from_dict(dict(columns))
     tables = {id(texts.source): texts.source for texts in mapped.values()}
-    (found,) = tables.values()  # what is mapped together stands in one table
-    found = found.select_columns([texts.column_name for texts in mapped.values()])
-    named = {texts.column_name: name for name, texts in mapped.items() if texts.column_name != name}
-    found = found.rename_columns(named) if named else found
-    for other in columns.keys() - mapped.keys():
-        found = found.add_column(other, np.asarray(columns[other]))
-    return found
+    (table,) = tables.values()  # what is mapped together stands in one table
+    table = table.select_columns([texts.column_name for texts in mapped.values()])
+    new_names = {texts.column_name: name for name, texts in mapped.items() if texts.column_name != name}
+    table = table.rename_columns(new_names) if new_names else table
+    for column in columns.keys() - mapped.keys():
+        table = table.add_column(column, np.asarray(columns[column]))
+    return table
 
 
 def _log_start(model: Any, inputs: TrainingInputs, lines: Sequence[str]) -> None:

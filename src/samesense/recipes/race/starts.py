@@ -71,8 +71,8 @@ def open_named(names: Sequence[str], sample: Sequence[str]) -> list[Start]:
     """Open the start models that are named, each once, and time them on the texts of a sample."""
     once = list(dict.fromkeys(names))
     short = [Path(name).name if Path(name).exists() else name for name in once]
-    shown = short if len(set(short)) == len(once) else once
-    return [_open(name, sample, own) for name, own in zip(once, shown, strict=True)]
+    labels = short if len(set(short)) == len(once) else once
+    return [_open(name, sample, label) for name, label in zip(once, labels, strict=True)]
 
 
 def open_at_hand(
@@ -82,18 +82,18 @@ def open_at_hand(
 
     Of the default, a static model is made besides, in ``folder``, with the counts of the tokens of ``texts``.
     """
-    found = []
+    starts = []
     for name in names:
         if clock.for_starts < 0:
             logger.warning(f"left out: {name}: no time was left to open it")
             continue
         try:
-            found.append(_open(name, sample, name))
+            starts.append(_open(name, sample, name))
             if name == DEFAULT:
-                found.append(_static(folder, texts, sample))
+                starts.append(_static(folder, texts, sample))
         except SamesenseError as error:
             logger.warning(f"left out: {name}: {error}")
-    return found
+    return starts
 
 
 def _open(name: str, sample: Sequence[str], label: str) -> Start:
