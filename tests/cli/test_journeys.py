@@ -271,3 +271,40 @@ def test_documents_to_a_search(follow):
     query = next(out for line, (out, _) in answers.items() if line.startswith("samesense index query"))
     assert re.search(r"docs/Document \d+\.md, line \d+", query)
     assert Path("report.html").is_file()
+
+
+def test_four_models_to_a_choice(follow, tmp_path):
+    """Labelled pairs and four models become a recommendation with its interval, cost and a page."""
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from sentence_transformers import SentenceTransformer
+
+    from tests.conftest import random_bert
+
+    rows = [f"{int(alike)}\t{first}\t{second}" for first, second, alike in questions(120)]
+    write("pairs.tsv", ["score\tsentence1\tsentence2", *rows])
+    write("sixty.tsv", ["score\tsentence1\tsentence2", *rows[:60]])
+    paraphrase, bge = (random_bert(tmp_path / name, WORDS[:count]) for name, count in (("paraphrase", 30), ("bge", 50)))
+    tokenizer = SentenceTransformer(str(bge), device="cpu").tokenizer
+    static = StaticEmbedding(tokenizer._tokenizer, embedding_dim=8)
+    SentenceTransformer(modules=[static], device="cpu").save("models/static")
+    answers = follow(
+        "which-model",
+        instead=[
+            ("sentence-transformers/paraphrase-MiniLM-L3-v2", str(paraphrase)),
+            ("BAAI/bge-small-en-v1.5", str(bge)),
+        ],
+        without=["python"],
+    )
+    four, two = (out for out, _ in answers.values())
+    assert [line.split(" | ")[0] for line in four.splitlines() if line.startswith("| ")][2:] == [
+        "| default",
+        "| paraphrase",
+        "| bge",
+        "| static",
+    ]
+    recommendation = line_of(four, "Take ")
+    for figure in ("95 % interval", "ms a text", "MB of memory", "MB on disk"):
+        assert figure in recommendation
+    assert re.search("these are 60|No data of this size would show a difference", two)
+    for name in ("report.html", "sixty.html"):
+        assert "Take " in Path(name).read_text(encoding="utf-8")
