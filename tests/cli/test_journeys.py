@@ -275,8 +275,8 @@ def test_documents_to_a_search(follow):
 
 def test_four_models_to_a_choice(follow, tmp_path):
     """Labelled pairs and four models become a recommendation with its interval, cost and a page."""
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
     from tests.conftest import random_bert
 
