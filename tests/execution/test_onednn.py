@@ -14,7 +14,7 @@ def taken(monkeypatch):
     """oneDNN switched on whatever it measures; returns the shapes of the products that it takes over."""
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
-    monkeypatch.setattr(onednn, "_pays", lambda: True)
+    monkeypatch.setattr(onednn, "_is_faster", lambda: True)
     shapes, real = [], onednn._linear
     monkeypatch.setattr(onednn, "_linear", lambda *a: (shapes.append(tuple(a[0].shape)), real(*a))[1])
     return shapes
@@ -36,7 +36,7 @@ def test_products_are_those_of_float64(taken, shape, biased):
 def test_an_encoder_gives_the_same_vectors(taken, tiny, sentences, monkeypatch):
     fast = encode(tiny, sentences, precision="float32")
     assert len(taken) >= 3 * 6  # six products in each of three layers
-    monkeypatch.setattr(onednn, "_pays", lambda: False)
+    monkeypatch.setattr(onednn, "_is_faster", lambda: False)
     before = len(taken)
     np.testing.assert_allclose(fast, encode(tiny, sentences, precision="float32"), atol=1e-5)
     assert len(taken) == before
@@ -64,18 +64,18 @@ def test_is_not_taken_without_a_gain_or_where_it_differs(monkeypatch):
         ((2.0, 1.0), lambda r, w, b: F.linear(r, w, b) + 1, False),
         ((2.0, 1.0), lambda r, w, b: torch.ops.mkldnn._linear_pointwise(r), False),
     ):
-        onednn._there.cache_clear()
-        onednn._pays.cache_clear()
+        onednn._is_available.cache_clear()
+        onednn._is_faster.cache_clear()
         times = iter(seconds)
         monkeypatch.setattr(onednn, "_linear", gives)
         monkeypatch.setattr(onednn, "_seconds", lambda *_, times=times: next(times))
-        assert onednn._pays() is (expected and torch.backends.mkldnn.is_available())
-    onednn._there.cache_clear()
-    onednn._pays.cache_clear()
+        assert onednn._is_faster() is (expected and torch.backends.mkldnn.is_available())
+    onednn._is_available.cache_clear()
+    onednn._is_faster.cache_clear()
 
 
 def test_unmeasured_it_is_taken_wherever_it_is_there(taken, monkeypatch):
-    monkeypatch.setattr(onednn, "_pays", lambda: False)
+    monkeypatch.setattr(onednn, "_is_faster", lambda: False)
     layer = torch.nn.Linear(4, 3)
     with torch.inference_mode():
         with onednn.fast_linear(CPU):

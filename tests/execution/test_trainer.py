@@ -20,7 +20,7 @@ def test_a_checkpoint_without_the_head_is_passed_over(tmp_path):
         for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", *files):
             (folder / name).touch()
     assert newest_checkpoint(tmp_path).name == "checkpoint-6"
-    assert newest_checkpoint(tmp_path, also=["loss.pt"]).name == "checkpoint-3"
+    assert newest_checkpoint(tmp_path, required_files=["loss.pt"]).name == "checkpoint-3"
 
 
 class Line(nn.Module):

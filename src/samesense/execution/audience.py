@@ -17,13 +17,13 @@ from typing import Any
 from samesense.execution.ranks import is_main
 
 SWITCHES = ("SAMESENSE_DISABLE_PROGRESS_BARS", "TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS")
-"""Variables of the environment, any of which switches progress off in Python; the command shows it all the same."""
+"""Environment variables that each switch progress off in Python; the command shows it nevertheless."""
 
 _switch: bool | None = None
-"""What :func:`disable_progress_bars` and :func:`enable_progress_bars` said last."""
+"""Last call: ``False`` for :func:`disable_progress_bars`, ``True`` for :func:`enable_progress_bars`, else ``None``."""
 
 _requested: ContextVar[bool | None] = ContextVar("progress", default=None)
-"""Whether the present call of a model asks for a bar; ``None`` leaves it to the surroundings."""
+"""Whether the present call of a model requests a bar; ``None`` leaves it to the context."""
 
 
 def disable_progress_bars() -> None:
@@ -53,7 +53,7 @@ def enable_progress_bars() -> None:
 
 @contextmanager
 def requested_progress(show: bool | None) -> Iterator[None]:
-    """Show the progress of what is called within, or do not; ``None`` leaves it to the surroundings."""
+    """Show or hide the progress of calls within; ``None`` leaves it to the outer context."""
     token = _requested.set(_requested.get() if show is None else show)
     try:
         yield
@@ -62,17 +62,17 @@ def requested_progress(show: bool | None) -> Iterator[None]:
 
 
 def is_logged() -> bool:
-    """Return whether the logger takes progress, as it does in the command."""
+    """Return whether progress is logged, as it is in the command."""
     return logging.getLogger("samesense").isEnabledFor(logging.INFO)
 
 
 def is_eager() -> bool:
-    """Return whether progress was asked for, so that it is shown soon where there is no terminal."""
+    """Return whether progress was requested, so that it is shown soon even without a terminal."""
     return is_logged() or _requested.get() is True
 
 
 def say(logger: logging.Logger, line: str) -> None:
-    """Log a line that a person waits for, and write it to standard error where no log takes it."""
+    """Log a line of progress, and write it to standard error where it is not logged."""
     logger.info(line)
     if not is_logged() and sys.stderr is not None:
         sys.stderr.write(f"samesense: {line}\n")
@@ -80,9 +80,9 @@ def say(logger: logging.Logger, line: str) -> None:
 
 
 def is_shown() -> bool:
-    """Return whether an operation that takes long is shown.
+    """Return whether a long operation is shown.
 
-    Processes that others started to work for them show nothing: several bars would write over each other.
+    Worker processes show nothing: several bars would overwrite each other.
     """
     requested = _requested.get()
     if not is_main() or requested is False:
@@ -95,9 +95,9 @@ def is_shown() -> bool:
 
 
 def is_shown_alone() -> bool:
-    """Return whether one call of a model, outside any longer operation, is shown.
+    """Return whether a single call of a model, outside any longer operation, is shown.
 
-    Where a person sees it; not for a server, which calls its models in other threads than the main one.
+    It is in an interactive session; not in a server, which calls its models outside the main thread.
     """
     if _requested.get() is not None:
         return True
@@ -111,19 +111,19 @@ def _is_switched_off() -> bool:
 
 
 def is_interactive() -> bool:
-    """Return whether a person sees standard error as it is written: on a terminal, or in a notebook."""
+    """Return whether standard error is seen as it is written: on a terminal, or in a notebook."""
     return sys.stderr is not None and (sys.stderr.isatty() or in_notebook())
 
 
 def in_notebook() -> bool:
-    """Return whether a notebook shows what this process writes."""
+    """Return whether this process runs in a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and "IPKernelApp" in shell.config
 
 
 def bar_class() -> Any:
-    """Return the bar of tqdm for a terminal or a notebook, without its warning where ipywidgets is missing."""
+    """Return the tqdm class for a terminal or a notebook, without its warning where ipywidgets is missing."""
     if not in_notebook():
         return import_module("tqdm").tqdm
     with warnings.catch_warnings():
@@ -132,7 +132,7 @@ def bar_class() -> Any:
 
 
 def bar_size() -> dict[str, int]:
-    """Return the size of a bar where the terminal has none, as in some containers: tqdm would hide the bar."""
+    """Return a size for a bar where the terminal reports none, as in some containers: tqdm would hide the bar."""
     try:
         columns, rows = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):  # no terminal

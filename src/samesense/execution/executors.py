@@ -1,4 +1,4 @@
-"""Where tasks are done: processes of this machine, or those of a Ray cluster, any of which may die."""
+"""Executors of tasks: processes of this machine or of a Ray cluster, any of which may die."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ExecutorName = Literal["embedded", "ray"]
 """Processes on this machine, or a Ray cluster."""
 
 FEW_SHARDS, MOST_WORKERS = 10, 4
-"""Shards for which a further process is not worth its start, and processes that are started unasked.
+"""Shards per process below which another process does not pay, and the largest default number of processes.
 
-Each process holds a language model of its own, so that a machine of many processors could run out of memory.
+Each process holds its own language model, so that a machine of many processors could run out of memory.
 """
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -31,13 +31,14 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 class Processes:
     """The executor of several workers on one machine.
 
-    Each worker is a fresh process (spawn) with a pipe of its own, so that when it dies it is known which task died
-    with it. Another one takes its place. Workers compute on one thread, ignore Ctrl-C, which this process handles, and
-    end with this process however it ends.
+    Each worker is a spawned process with its own pipe, so that the task of a worker that died is known. A dead worker
+    is replaced. Workers compute on one thread, ignore Ctrl-C, which this process handles, and end with this process
+    in any case.
     """
 
     def __init__(self, workers: int, retries: int = RETRIES) -> None:
-        self._workers, self._retries = workers, retries
+        self._workers = workers
+        self._retries = retries
 
     def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
         """Do tasks; see :class:`~samesense.execution.tasks.Executor`."""
@@ -66,15 +67,15 @@ class Processes:
 
 
 class _Worker:
-    """A process and the task it is at."""
+    """A process and its present task."""
 
     def __init__(self, work: Work) -> None:
         context = get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        self.pipe, worker_pipe = context.Pipe()
+        self._process = context.Process(target=_serve, args=(worker_pipe, work), daemon=True)
         with _one_thread():
             self._process.start()
-        theirs.close()  # so that the pipe ends when the process does
+        worker_pipe.close()  # so that the pipe ends when the process does
         self._task = -1
         self.alive = True
 
@@ -89,7 +90,7 @@ class _Worker:
             return self._task, self.pipe.recv()
         except (EOFError, OSError):
             self.stop()
-            return self._task, ("failed", f"its process ended, {_how(self._process.exitcode)}")
+            return self._task, ("failed", f"its process ended, {_exit_reason(self._process.exitcode)}")
 
     def stop(self) -> None:
         self.alive = False
@@ -100,7 +101,7 @@ class _Worker:
 
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
-    """Have processes that are started meanwhile compute on one thread; libraries read this as they are imported."""
+    """Make processes that are started within compute on one thread; libraries read these variables at import."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
@@ -113,7 +114,7 @@ def _one_thread() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _how(code: int | None) -> str:
+def _exit_reason(code: int | None) -> str:
     if code is not None and code < 0:
         return f"killed by {signal.Signals(-code).name} (SIGKILL is often a lack of memory)"
     return f"with code {code}"
@@ -131,15 +132,16 @@ def _serve(pipe: connection.Connection[Any, Any], work: Work) -> None:
 
 
 class OnRay:
-    """The executor of a cluster. Results come back to this process; machines need no common disk for them.
+    """The executor of a Ray cluster. Results come back to this process, so that machines need no shared disk.
 
-    At most as many tasks are begun as the cluster has processors at that moment, and GPUs where tasks take any, so
-    that machines may join and leave. A task whose worker or machine is lost is tried again elsewhere; so is one whose
-    result was lost with it.
+    As many tasks run at once as the cluster has processors at that moment, or GPUs where tasks use them, so that
+    machines may join and leave. A task whose worker, machine or result is lost is tried again elsewhere.
     """
 
     def __init__(self, address: str | None = None, retries: int = RETRIES, gpus: float = 0) -> None:
-        self._address, self._retries, self._gpus = address, retries, gpus
+        self._address = address
+        self._retries = retries
+        self._gpus = gpus
 
     def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
         """Do tasks; see :class:`~samesense.execution.tasks.Executor`.
@@ -153,7 +155,7 @@ class OnRay:
         pending = Pending(tasks, self._retries)
         running: dict[Any, int] = {}
         try:
-            if self._gpus and not ray.cluster_resources().get("GPU"):  # tasks would wait for one without end
+            if self._gpus and not ray.cluster_resources().get("GPU"):  # tasks would wait for one forever
                 raise ConfigError("A GPU is asked for; no machine of the Ray cluster has one. Leave the device out.")
             while True:
                 while len(running) < self._slots(ray.cluster_resources()) and (task := pending.take()) is not None:
@@ -178,7 +180,7 @@ class OnRay:
         return max(1, int(slots))
 
     def _connect(self, ray: Any) -> bool:
-        """Connect unless this process is connected already; return whether it was done here."""
+        """Connect unless this process is connected already; return whether it connected."""
         if ray.is_initialized():
             return False
         try:
@@ -200,7 +202,7 @@ def _received(ray: Any, reference: Any) -> Answer:
 
 
 def usual_workers(shards: int, device: str) -> int:
-    """Return the processes for so many shards of a language model's work, where nobody says; on a GPU one."""
+    """Return the default number of processes for ``shards`` of a language model's work; one on a GPU."""
     return 1 if device != "cpu" else max(1, min(cores(), MOST_WORKERS, shards // FEW_SHARDS))
 
 
@@ -213,7 +215,7 @@ def choose_executor(
     retries: int = RETRIES,
     gpus: float = 0,
 ) -> Executor:
-    """Return where tasks are done; ConfigError if a setting is for the other executor, or there is no worker."""
+    """Return the executor of a name; ConfigError if a setting is for the other executor, or ``workers`` is below 1."""
     if name == "ray":
         if workers is not None:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""The folder that a job writes to: on a disk, or in a store of objects, such as ``s3://bucket/vectors``."""
+"""The folder that a job writes to: on a disk, or in an object store, such as ``s3://bucket/vectors``."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from samesense.urls import delivered, is_url, local, open_file, store_of
 
 
 class Folder:
-    """A folder on a disk: files by their names in it, with / between parts; each there whole or not at all."""
+    """A folder on a disk. Files are named by their paths in it, with ``/``, and are written atomically."""
 
     def __init__(self, name: str | Path) -> None:
-        self.name, self._path = str(name), Path(local(str(name))).expanduser()
+        self.name = str(name)
+        self._path = Path(local(self.name)).expanduser()
 
     def path(self, name: str) -> str | Path:
-        """Return where a file is, for whoever opens it."""
+        """Return the path of a file."""
         return self._path / name
 
     def check(self, *names: str) -> None:
-        """Raise OutputError if nothing could be written here; DataError if a file leads out of the folder."""
+        """Raise OutputError if the folder cannot be written to; DataError if a file leads out of it."""
         check_folder(self._path)
         check_inside(self._path, *names)
 
@@ -41,19 +42,19 @@ class Folder:
         return only_writer(self._path)
 
     def is_empty(self) -> bool:
-        """Return whether there is nothing in it, or no folder."""
+        """Return whether the folder is empty or absent."""
         return not self._path.exists() or is_empty(self._path)
 
     def names(self, inner: str) -> list[str]:
-        """Return the names in an inner folder, cleared of what killed writers left; those with a dot are left out."""
-        place = self._path / inner
-        clear_temporary(place)
-        found = [path for path in (place.iterdir() if place.exists() else ()) if not path.name.startswith(".")]
-        check_inside(self._path, *found)
-        return [path.name for path in found]
+        """Return the names in a subfolder without hidden ones, after removing temporary files of killed writers."""
+        folder = self._path / inner
+        clear_temporary(folder)
+        paths = [path for path in (folder.iterdir() if folder.exists() else ()) if not path.name.startswith(".")]
+        check_inside(self._path, *paths)
+        return [path.name for path in paths]
 
     def exists(self, name: str) -> bool:
-        """Return whether there is such a file."""
+        """Return whether a file exists."""
         return (self._path / name).exists()
 
     def open(self, name: str) -> IO[bytes]:
@@ -61,7 +62,7 @@ class Folder:
         return open_file(self.path(name))
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file so that it outlives a loss of power."""
+        """Write a file and sync it to the disk."""
         write_bytes(self._path / name, content, sync=True)
 
     def append(self, name: str, entry: object) -> None:
@@ -69,18 +70,18 @@ class Folder:
         append_json(self._path / name, entry)
 
     def read(self, name: str) -> bytes:
-        """Return what a file holds, nothing of one that is absent."""
+        """Return the content of a file; empty if it is absent."""
         if not self.exists(name):
             return b""
         with self.open(name) as stream:
             return stream.read()
 
     def json(self, name: str) -> dict[str, Any]:
-        """Return the object in a file of JSON; DataError if it is none."""
+        """Return the object in a JSON file; DataError if it holds none."""
         return as_object(self.read(name), self.path(name))
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        """Return the lines that were added; one that a kill cut off is left out."""
+        """Return the lines that were appended, without one that a kill truncated."""
         return parsed_lines(self.read(name))
 
     def sha256(self, name: str) -> str:
@@ -90,11 +91,11 @@ class Folder:
 
 
 class StoreFolder(Folder):
-    """A folder in a store of objects. There are no locks: two writers at once write the same, shard by shard."""
+    """A folder in an object store. There are no locks: two writers at once write identical shards."""
 
     def __init__(self, url: str) -> None:
         self.name = url.rstrip("/")
-        self._store, self._place = store_of(self.name)
+        self._store, self._prefix = store_of(self.name)
         self._lines: dict[str, bytes] = {}
 
     def path(self, name: str) -> str:
@@ -102,45 +103,45 @@ class StoreFolder(Folder):
         return f"{self.name}/{name}"
 
     def check(self, *names: str) -> None:
-        """Do nothing: a store says no when it is written to."""
+        """Do nothing: a store refuses when it is written to."""
 
     def only_writer(self) -> AbstractContextManager[None]:
-        """Keep no one out."""
+        """Do nothing: a store has no locks."""
         return nullcontext()
 
     def is_empty(self) -> bool:
         """See :class:`Folder`."""
-        return not self._store.exists(self._place) or not self._store.ls(self._place, detail=False)
+        return not self._store.exists(self._prefix) or not self._store.ls(self._prefix, detail=False)
 
     def names(self, inner: str) -> list[str]:
         """See :class:`Folder`."""
         self._store.invalidate_cache()
-        place = f"{self._place}/{inner}"
-        found = self._store.ls(place, detail=False) if self._store.exists(place) else []
-        return [name.rpartition("/")[2] for name in found]
+        prefix = f"{self._prefix}/{inner}"
+        keys = self._store.ls(prefix, detail=False) if self._store.exists(prefix) else []
+        return [key.rpartition("/")[2] for key in keys]
 
     def exists(self, name: str) -> bool:
         """See :class:`Folder`."""
-        return bool(self._store.exists(f"{self._place}/{name}"))
+        return bool(self._store.exists(f"{self._prefix}/{name}"))
 
     def write(self, name: str, content: bytes) -> None:
         """See :class:`Folder`."""
         delivered(self.path(name), content)
 
     def append(self, name: str, entry: object) -> None:
-        """Write the file anew with another line: objects cannot be added to."""
+        """Write the whole file again with another line: objects cannot be appended to."""
         before = self._lines[name] if name in self._lines else self.read(name)
         self._lines[name] = before + json.dumps(entry).encode() + b"\n"
         self.write(name, self._lines[name])
 
 
 def folder_at(name: str | Path) -> Folder:
-    """Return the folder of this name or URL; ConfigError for a kind of store that cannot be opened."""
+    """Return the folder of this name or URL; ConfigError if its kind of store cannot be opened."""
     return StoreFolder(str(name)) if is_url(name) else Folder(name)
 
 
 def append_json(path: Path, entry: object) -> None:
-    """Add a line of JSON; a line before it that a kill cut off stays by itself."""
+    """Append a line of JSON, on a new line even where a kill truncated the line before."""
     with path.open("ab+") as stream:
         if stream.tell():
             stream.seek(-1, os.SEEK_END)
@@ -150,10 +151,11 @@ def append_json(path: Path, entry: object) -> None:
 
 
 def parsed_lines(content: bytes) -> list[dict[str, Any]]:
-    """Return what :func:`append_json` wrote; a line that a kill cut off is left out."""
-    found = []
+    """Return the objects that :func:`append_json` wrote, without a line that a kill truncated."""
+    entries = []
     for line in content.split(b"\n"):
         with suppress(ValueError):
             entry = parse_json(line)
-            found += [entry] if isinstance(entry, dict) else []
-    return found
+            if isinstance(entry, dict):
+                entries.append(entry)
+    return entries

@@ -1,7 +1,7 @@
-"""Matrix products of float32 inference on a CPU by oneDNN, where that is faster than what torch takes.
+"""Float32 matrix products on a CPU by oneDNN, where that is faster than torch's default.
 
-torch multiplies float32 matrices by MKL, whose kernels for processors of other makers than Intel use half of what
-these can do. oneDNN comes with torch and makes its kernels for the processor at hand; torch takes it for bfloat16 only.
+torch multiplies float32 matrices by MKL, whose kernels reach half of the speed that processors of other makers than
+Intel allow. oneDNN ships with torch and generates kernels for the present processor; torch uses it for bfloat16 only.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 WORTH = 1.2
-"""How many times faster oneDNN must be to be taken."""
+"""Speed-up from which on oneDNN is used."""
 
 
 def fast_linear(device: torch.device, *, measured: bool = True) -> AbstractContextManager[Any]:
-    """Return the context in which linear layers run as fast as this device can, in the same float32.
+    """Return the context in which float32 linear layers run by oneDNN, if that is faster on this device.
 
-    Without ``measured`` it is taken wherever it is there, so that every process on a machine gives the same bits.
+    Without ``measured`` oneDNN is used wherever it is available, so that every process on a machine gives the same
+    bits.
 
-    For inference only: the products that it takes over have no gradient. It is empty where there is nothing to gain.
+    For inference only: these products have no gradient. The context does nothing where there is nothing to gain.
     """
-    return _ByOneDNN() if device.type == "cpu" and (_pays() if measured else _there()) else nullcontext()
+    if device.type != "cpu":
+        return nullcontext()
+    use = _is_faster() if measured else _is_available()
+    return _ByOneDNN() if use else nullcontext()
 
 
 class _ByOneDNN(TorchFunctionMode):
@@ -57,26 +61,27 @@ def _linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 @cache
-def _there() -> bool:
-    """Return whether oneDNN is there and gives the same."""
-    there = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    if not (there and hasattr(torch.ops.mkldnn, "_linear_pointwise")):
+def _is_available() -> bool:
+    """Return whether oneDNN is available and gives the same result."""
+    is_available = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    if not (is_available and hasattr(torch.ops.mkldnn, "_linear_pointwise")):
         return False
     with torch.inference_mode(), torch.autocast("cpu", enabled=False):
         try:
             return torch.allclose(_linear(*_sample()), F.linear(*_sample()), atol=1e-3)
-        except (RuntimeError, TypeError):  # another torch, where it takes other arguments
+        except (RuntimeError, TypeError):  # a version of torch with another signature
             return False
 
 
 @cache
-def _pays() -> bool:
-    """Return whether oneDNN is there and was the faster one just now; measured once a process."""
-    if not _there():
+def _is_faster() -> bool:
+    """Return whether oneDNN is available and faster; measured once per process."""
+    if not _is_available():
         return False
     with torch.inference_mode(), torch.autocast("cpu", enabled=False):
-        usual, other = (_seconds(way, *_sample()) for way in (F.linear, _linear))
-    return usual > WORTH * other
+        default_seconds = _seconds(F.linear, *_sample())
+        onednn_seconds = _seconds(_linear, *_sample())
+    return default_seconds > WORTH * onednn_seconds
 
 
 def _sample() -> list[Tensor]:

@@ -9,7 +9,7 @@ from threading import Thread
 
 
 def when_parent_ends(act: Callable[[], object]) -> None:
-    """Have a thread call ``act`` when the process that started this one by ``multiprocessing`` ends in whatever way."""
+    """Start a thread that calls ``act`` when the ``multiprocessing`` parent of this process ends for any reason."""
     parent = parent_process()
     if parent is not None:
         Thread(target=_wait, args=(parent, act), daemon=True).start()

@@ -1,7 +1,7 @@
-"""How many tokens a model has positions for: where the tables end in which it looks them up, found by watching it.
+"""Finds how many tokens a model has positions for, by observing its lookups in position tables.
 
-RoBERTa's kin count positions from behind the padding token's, BART's from 2, and others in ways of their own. What is
-looked up tells, and not what a configuration says.
+RoBERTa and its relatives count positions from after the padding token's, BART from 2, and others in their own ways. So
+the lookups are observed rather than the configuration read.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from torch.overrides import TorchFunctionMode
 
 
 def table_limit(compute: Callable[[], object], tokens: int) -> int | None:
-    """Return how many tokens fit into the tables that ``compute`` looks positions up in; ``None`` without a table.
+    """Return how many tokens fit into the position tables that ``compute`` uses; ``None`` without a table.
 
-    It has a model read so many tokens, whose numbers do not rise one by one.
+    ``compute`` runs a model on ``tokens`` tokens, whose ids must not be consecutive numbers.
     """
     tables = _Tables(tokens)
     with torch.inference_mode(), tables:
@@ -27,9 +27,9 @@ def table_limit(compute: Callable[[], object], tokens: int) -> int | None:
 
 
 class _Tables(TorchFunctionMode):
-    """Notes how many tokens each table holds in which rows are looked up by position: one after another.
+    """Records the limit of each table whose rows are looked up by position, that is one after another.
 
-    Some models pad a text to a multiple of their window; only its own ``tokens`` count.
+    Some models pad a text to a multiple of their window; only the first ``tokens`` count.
     """
 
     def __init__(self, tokens: int) -> None:
@@ -39,12 +39,12 @@ class _Tables(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is F.embedding:
-            self._note(rows=args[1].shape[0], places=args[0])
+            self._note(rows=args[1].shape[0], positions=args[0])
         elif func is torch.index_select or func is Tensor.index_select:
-            self._note(rows=args[0].shape[0], places=args[-1])
+            self._note(rows=args[0].shape[0], positions=args[-1])
         return func(*args, **(kwargs or {}))
 
-    def _note(self, rows: int, places: Tensor) -> None:
-        flat = places.flatten()[: self.tokens].tolist()
+    def _note(self, rows: int, positions: Tensor) -> None:
+        flat = positions.flatten()[: self.tokens].tolist()
         if len(flat) == self.tokens > 2 and flat == list(range(flat[0], flat[0] + len(flat))):
             self.limits.append(rows - flat[0])

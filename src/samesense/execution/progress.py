@@ -1,10 +1,10 @@
-"""Progress: what a long operation has done, and how long the rest may take, so that none is ever silent.
+"""Progress of long operations: what is done, and how long the rest may take.
 
-On a terminal and in a notebook it is a live bar by tqdm on standard error. Elsewhere it is a line every few seconds:
-of the logger ``samesense.execution.progress`` where the logger ``samesense`` lets messages of level INFO through, as
-the command does and a library user does with ``logging.basicConfig(level="INFO")``; else on standard error, and only of
-what takes longer than :data:`INTERVAL`. What is over within :data:`PATIENCE` shows nothing. Where
-it is shown at all, and how it is switched off: :mod:`samesense.execution.audience`.
+On a terminal and in a notebook it is a live tqdm bar on standard error. Elsewhere it is a line every few seconds: from
+the logger ``samesense.execution.progress`` where the logger ``samesense`` is enabled for INFO, as the command sets it
+and ``logging.basicConfig(level="INFO")`` does in Python; otherwise on standard error, and only for operations longer
+than :data:`INTERVAL`. An operation shorter than :data:`PATIENCE` shows nothing. Who sees progress, and how it is
+switched off: :mod:`samesense.execution.audience`.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from samesense.execution.audience import bar_class, bar_size, is_eager, is_inter
 logger = logging.getLogger(__name__)
 
 PATIENCE = 0.5
-"""Seconds of silence after which an operation is shown that was not yet; six times that within another one."""
+"""Seconds of silence before an operation is first shown; six times that for one within another."""
 
 INTERVAL = 8.0
-"""Seconds of silence after which its next line is due where there is no terminal; a tick more is still under 10."""
+"""Seconds of silence before the next line where there is no terminal; with a tick more it is still under 10."""
 
 TICK = 0.25
-"""Seconds between two looks at whether something is due; on a terminal, between two redrawings."""
+"""Seconds between two checks whether a line is due; on a terminal, between two redraws."""
 
 now = time.monotonic
 _lock = RLock()
 _open: list[Progress] = []
-"""What is going on, the innermost last, which is the one that is shown."""
+"""Open operations, the innermost last; only that one is shown."""
 
 _heard = 0.0
-"""When something was last said."""
+"""When a line was last written."""
 
 
 def heard() -> None:
-    """Note that something was said just now, such as a message: the next line is due an interval later."""
+    """Note that a message was written just now: the next line is due an interval later."""
     global _heard
     _heard = now()
 
@@ -54,29 +54,29 @@ def progress_bar(
     leave: bool = True,
     inner: bool = False,
 ) -> Progress:
-    """Return what shows a long operation: what is done (``desc``), counted in ``unit``, ``initial`` of it before.
+    """Return the progress of a long operation ``desc``, counted in ``unit`` from ``initial`` on.
 
-    ``leave`` keeps the last state in sight. An ``inner`` one is shown within an operation that does not count by
-    itself; outside any, where a person called it from the main thread, or asked for it. The unit ``"B"`` is counted in
-    millions.
+    ``leave`` keeps the last state in sight. An ``inner`` one is shown within an operation that has no count of its
+    own; outside any, where it was called from the main thread of an interactive session, or requested. The unit
+    ``"B"`` is counted in millions.
     """
-    shown = is_shown()
-    if inner and shown:
-        shown = not _open[-1].unit if _open else is_shown_alone()
+    is_visible = is_shown()
+    if inner and is_visible:
+        is_visible = not _open[-1].unit if _open else is_shown_alone()
         desc += f" ({_open[-1].desc})" if len(_open) > 1 else ""
-    return Progress(desc, unit, total, initial=initial, leave=leave, shown=shown)
+    return Progress(desc, unit, total, initial=initial, leave=leave, is_visible=is_visible)
 
 
 @contextmanager
 def stage(desc: str) -> Iterator[None]:
-    """Show that something goes on of which no steps are known, such as the loading of a model."""
+    """Show an operation without a count of steps, such as loading a model."""
     with progress_bar(desc, "", leave=False):
         yield
 
 
 @contextmanager
 def call_stage(function: str) -> Iterator[None]:
-    """Show that a function of the library is at work, unless what called it shows that."""
+    """Show that a library function is running, unless its caller shows progress already."""
     if _open:
         yield
         return
@@ -85,60 +85,67 @@ def call_stage(function: str) -> Iterator[None]:
 
 
 def show_what_goes_on() -> None:
-    """Show it at once: what follows may hold up every thread for seconds, as the loading of torch does."""
+    """Show the open operation at once: what follows may block every thread for seconds, as importing torch does."""
     with _lock:
         if _open:
             _open[-1].show()
 
 
 def nothing_goes_on() -> None:
-    """End all that is shown: from now on a person is waited for."""
-    for one in _open[::-1]:
-        one.close()
+    """Close all progress: from now on the program waits for its user."""
+    for operation in _open[::-1]:
+        operation.close()
 
 
 @contextmanager
 def without_bars(*, reports: bool = True) -> Iterator[None]:
-    """Keep the bars of transformers ("Loading weights", "Writing model shards") off the terminal of whoever calls us.
+    """Hide the bars of transformers ("Loading weights", "Writing model shards") from our callers.
 
-    Those of downloads from the hub stay. Without ``reports`` its warnings are kept off too, such as of weights that a
-    file did not have.
+    Download bars of the hub stay. Without ``reports`` its warnings are hidden too, such as those about missing weights.
     """
-    from transformers.utils import logging as theirs
+    from transformers.utils import logging as transformers_logging
 
-    before, level = theirs.set_tqdm_hook(_disabled), theirs.get_verbosity()
+    before = transformers_logging.set_tqdm_hook(_disabled)
+    level = transformers_logging.get_verbosity()
     if not reports:
-        theirs.set_verbosity(logging.ERROR)
+        transformers_logging.set_verbosity(logging.ERROR)
     try:
         yield
     finally:
-        theirs.set_tqdm_hook(before)
-        theirs.set_verbosity(level)
+        transformers_logging.set_tqdm_hook(before)
+        transformers_logging.set_verbosity(level)
 
 
-def _disabled(bar: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return bar(*given, **{**named, "disable": True})
+def _disabled(bar: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return bar(*args, **{**kwargs, "disable": True})
 
 
 class Progress:
-    """One long operation; see :func:`progress_bar`. Open from its making until :meth:`close`."""
+    """One long operation; see :func:`progress_bar`. Open from its creation until :meth:`close`."""
 
-    def __init__(self, desc: str, unit: str, total: int | None, *, initial: int, leave: bool, shown: bool) -> None:
-        self.desc, self.unit, self.total, self.n, self.initial = desc, unit, total, initial, initial
-        self.leave, self.shown = leave, shown
+    def __init__(self, desc: str, unit: str, total: int | None, *, initial: int, leave: bool, is_visible: bool) -> None:
+        self.desc = desc
+        self.unit = unit
+        self.total = total
+        self.n = initial
+        self.initial = initial
+        self.leave = leave
+        self.is_visible = is_visible
         self.figures: dict[str, str] = {}
-        self.started, self._said, self._said_n = now(), False, initial
+        self.started = now()
+        self._has_line = False  # whether a line was written
+        self._line_n = initial  # and the count that it gave
         self._drawn: Any = None
         self._is_eager = is_eager()
-        if shown:
+        if is_visible:
             _begin(self)
 
     def update(self, count: int = 1) -> None:
-        """Count what was done since."""
+        """Add ``count`` to what is done."""
         self.n += count
         if self._drawn is not None:
             self._drawn.update(count)
-        elif self.shown:
+        elif self.is_visible:
             self.tell()
 
     def set_postfix(self, figures: Mapping[str, str]) -> None:
@@ -147,16 +154,16 @@ class Progress:
         if self._drawn is not None:
             self._drawn.set_postfix(figures, refresh=False)
 
-    def begin_anew(self) -> None:
-        """Have the speed count from now on: what was done before is no step."""
+    def restart_clock(self) -> None:
+        """Measure the speed from now on: what was done before is no step."""
         self.started = now()
         if self._drawn is not None:
             self._drawn.unpause()
 
     def tell(self) -> None:
-        """Show how far it is, if that is due."""
+        """Show the state, if that is due."""
         with _lock:
-            if not self.shown or _open[-1] is not self:
+            if not self.is_visible or _open[-1] is not self:
                 return
             if is_interactive():
                 if now() - self.started >= PATIENCE:
@@ -165,21 +172,21 @@ class Progress:
                 self._say()
 
     def show(self) -> None:
-        """Show it at once, if it was not shown yet."""
-        if not self._said and self._drawn is None:
+        """Show the state at once, if it was not shown yet."""
+        if not self._has_line and self._drawn is None:
             if is_interactive():
                 self._draw()
             else:
                 self._say()
 
     def close(self) -> None:
-        """End it."""
-        if not self.shown:
+        """End the operation."""
+        if not self.is_visible:
             return
         with _lock:
-            self.shown = False
+            self.is_visible = False
             _open.remove(self)
-            if self._said and self.leave and self.n != self._said_n:
+            if self._has_line and self.leave and self.n != self._line_n:
                 self._say()
             self._undraw(leave=self.leave)
         if not _open:
@@ -192,12 +199,13 @@ class Progress:
         self.close()
 
     def _due(self) -> float:
-        if self._said or not self._is_eager:
+        if self._has_line or not self._is_eager:
             return INTERVAL
         return PATIENCE if len(_open) == 1 else 6 * PATIENCE
 
     def _say(self) -> None:
-        self._said, self._said_n = True, self.n
+        self._has_line = True
+        self._line_n = self.n
         heard()
         say(logger, self.line())
 
@@ -206,9 +214,9 @@ class Progress:
             self._drawn.refresh()
             return
         for outer in _open:
-            outer._undraw(leave=False)  # one live line
+            outer._undraw(leave=False)  # only one bar at a time
         form = None if self.unit else "{desc} {elapsed}"
-        # smoothing: batches are sorted by length, and evaluations lie between steps: the mean speed says most
+        # smoothing=0: batches are sorted by length and evaluations lie between steps, so the mean speed predicts best
         self._drawn = bar_class()(
             total=self.total,
             initial=self.initial,
@@ -233,17 +241,17 @@ class Progress:
             self._drawn = None
 
     def line(self) -> str:
-        """Return how far it is, in words."""
-        gone = now() - self.started
+        """Return the state as a line of text."""
+        elapsed = now() - self.started
         if not self.unit:
-            return f"{self.desc}, {clock_time(gone)} so far"
+            return f"{self.desc}, {clock_time(elapsed)} so far"
         done = self._count(self.n) + ("" if self.total is None else f" of {self._count(self.total)}")
-        parts = [f"{self.desc}: {done} {self._units(self.n if self.total is None else self.total)}"]
-        parts += [*(f"{name} {value}" for name, value in self.figures.items()), f"{clock_time(gone)} gone"]
+        phrases = [f"{self.desc}: {done} {self._units(self.n if self.total is None else self.total)}"]
+        phrases += [*(f"{name} {value}" for name, value in self.figures.items()), f"{clock_time(elapsed)} gone"]
         fresh = self.n - self.initial
         if self.total is not None and fresh > 0 and self.n < self.total:
-            parts.append(f"about {clock_time(gone / fresh * (self.total - self.n))} left")
-        return ", ".join(parts)
+            phrases.append(f"about {clock_time(elapsed / fresh * (self.total - self.n))} left")
+        return ", ".join(phrases)
 
     def _units(self, number: int) -> str:
         ending = "es" if self.unit.endswith("ch") else "s"
@@ -254,41 +262,41 @@ class Progress:
 
 
 class Laps:
-    """Adds up seconds by what they were spent on, each lap from the end of the one before."""
+    """Adds up seconds by what they were spent on; each lap starts where the last one ended."""
 
     def __init__(self, since: float | None = None) -> None:
         self.seconds: dict[str, float] = {}
         self._last = time.perf_counter() if since is None else since
 
     def count(self, what: str | None) -> None:
-        """End a lap; ``None`` counts it nowhere."""
+        """End a lap and add it to ``what``; ``None`` discards it."""
         ended = time.perf_counter()
         if what is not None:
             self.seconds[what] = round(self.seconds.get(what, 0.0) + ended - self._last, 2)
         self._last = ended
 
     def add(self, seconds: Mapping[str, float]) -> None:
-        """Add what others counted, in the place of the lap that holds it."""
+        """Add laps that were counted elsewhere, in place of the present lap, which contains them."""
         for what, spent in seconds.items():
             self.seconds[what] = round(self.seconds.get(what, 0.0) + spent, 2)
         self.count(None)
 
 
 def where_time_went(seconds: Mapping[str, float]) -> str:
-    """Return a line for people: the whole, and its parts."""
-    parts = ", ".join(f"{what} {clock_time(spent)}" for what, spent in seconds.items())
-    return f"time: {clock_time(sum(seconds.values()))} in all: {parts}"
+    """Return a line with the total time and its parts."""
+    laps = ", ".join(f"{what} {clock_time(spent)}" for what, spent in seconds.items())
+    return f"time: {clock_time(sum(seconds.values()))} in all: {laps}"
 
 
 def clock_time(seconds: float) -> str:
-    """Return a span of time as minutes and seconds, with hours where there are some."""
-    minutes, rest = divmod(round(seconds), 60)
+    """Return a duration as ``m:ss``, or ``h:mm:ss`` from an hour on."""
+    minutes, remainder = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+    return f"{hours}:{minutes:02d}:{remainder:02d}" if hours else f"{minutes}:{remainder:02d}"
 
 
 class _Watch:
-    """A thread, there as long as something goes on, that shows it even if nothing is counted for a while."""
+    """A thread that shows the open operation even while nothing is counted; it ends with the last operation."""
 
     def __init__(self) -> None:
         self._over: Event | None = None
@@ -313,10 +321,10 @@ class _Watch:
 _watch = _Watch()
 
 
-def _begin(one: Progress) -> None:
+def _begin(operation: Progress) -> None:
     if not _open:
         heard()
     with _lock:
-        _open.append(one)
+        _open.append(operation)
     _watch.start()
-    one.tell()
+    operation.tell()

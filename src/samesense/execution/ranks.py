@@ -1,4 +1,4 @@
-"""Which process of a ``torchrun`` this is, known from the environment before any process group exists."""
+"""Rank and world size of a ``torchrun``, read from the environment before any process group exists."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ def world_size() -> int:
 
 
 def is_main() -> bool:
-    """Return whether this process is the one that writes and speaks."""
+    """Return whether this is the main process, which writes files and messages."""
     return int(os.environ.get("RANK", "0")) == 0
 
 
 def finish() -> None:
     """Wait for the other processes, then end this one; does nothing where there is only one.
 
-    The process is left without Python's clean-up: the threads of torch's gloo backend now and then abort it there
-    ("terminate called without an active exception"), and ``torchrun`` would then call a finished run a failure.
+    The process exits without Python's clean-up: the threads of torch's gloo backend sometimes abort there ("terminate
+    called without an active exception"), and ``torchrun`` would report a finished run as failed.
     """
     if world_size() == 1:
         return

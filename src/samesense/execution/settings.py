@@ -1,4 +1,4 @@
-"""What all settings have in common: no unknown names, and no number that nothing could be computed with."""
+"""Base class of all settings: unknown names and numbers beyond use are refused."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pydantic_core import PydanticCustomError
 from samesense.errors import ConfigError
 
 MOST = 10**9
-"""The largest number that a setting takes, unless it is in :data:`LESS`: far beyond any use, and within every type."""
+"""Largest number that a setting takes, unless it is in :data:`LESS`: far beyond any use, and within every type."""
 
 LESS = {"seed": 2**32 - 1, "batch_size": 10**6, "discriminator_batch_size": 10**6, "generator_batch_size": 10**6}
-"""The largest of some settings: numpy's bound of a seed, and batches that no machine holds."""
+"""Largest numbers of some settings: numpy's bound of a seed, and batches that no machine holds."""
 
 
 def comma_separated(value: Any) -> Any:
-    """Return the parts of a text, as a flag with a dot gives one word where several are meant; else the value."""
+    """Split a string at commas, as a flag with a dot passes several words in one; return other values unchanged."""
     return value.split(",") if isinstance(value, str) else value
 
 
 class Settings(BaseModel):
-    """Settings that are checked as they are made, and do not change."""
+    """Immutable settings, validated on creation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -36,8 +36,9 @@ class Settings(BaseModel):
         return value
 
     def refuse(self, names: Iterable[str], where: str) -> None:
-        """Raise ConfigError if one of some settings was given, which have no effect ``where`` something is so."""
-        if given := [name for name in names if name in self.model_fields_set]:
-            raise ConfigError(
-                f"{given[0]} has no effect where {where}; received {given[0]} {getattr(self, given[0])}. Leave it out."
-            )
+        """Raise ConfigError if one of the named settings was set, which have no effect ``where`` a condition holds."""
+        for name in names:
+            if name in self.model_fields_set:
+                raise ConfigError(
+                    f"{name} has no effect where {where}; received {name} {getattr(self, name)}. Leave it out."
+                )

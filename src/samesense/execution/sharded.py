@@ -1,10 +1,10 @@
-"""A folder of numbered files made by many workers, resumed by the same call after any stop.
+"""A folder of numbered files made by many workers; the same call resumes it after any stop.
 
-    shards/00000.npy ...  each there whole or not at all
-    manifest.json         what they are made of; at the end the SHA-256 of each, and what they cost
-    history.jsonl         what each took, and what a model did not read of its texts
+    shards/00000.npy ...  written atomically
+    manifest.json         inputs and settings; at the end the SHA-256 and the cost of each shard
+    history.jsonl         seconds and counts of each shard, and the texts that a model did not read whole
 
-Workers return bytes to the one process that writes, so that machines of a cluster need no disk in common.
+Workers return bytes to a single writing process, so that machines of a cluster need no shared disk.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ MANIFEST = "manifest.json"
 HISTORY = "history.jsonl"
 SHARDS = "shards"
 UNREAD = "unread"
-"""Part of a line of the history; see :attr:`samesense.execution.unread.Unread.summary`."""
+"""Key in a line of the history; see :attr:`samesense.execution.unread.Unread.summary`."""
 
 MAX_FAILED = 10
-"""Failed shards from which on the cause is not in the shards."""
+"""Failed shards after which a job is given up: the cause is then not in the shards."""
 
 _NAME = re.compile(r"(\d{5,})(\..+)")
 _NO_FIGURES = ("sha256", UNREAD)
-_FOR_PEOPLE = ("name",)
-"""What a manifest says for people to read; it may differ when a job is resumed."""
+_INFORMATIONAL = ("name",)
+"""Keys of a manifest that may differ when a job is resumed."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """What a worker returns."""
+    """The result of a worker."""
 
-    content: bytes  # of the file; the same for the same shard wherever it is made, byte for byte
-    rows: int  # in it
-    seconds: float  # that the worker took
+    content: bytes  # of the file; byte for byte the same wherever the shard is made
+    rows: int
+    seconds: float  # spent by the worker
     counts: Mapping[str, int] = field(default_factory=dict)  # further figures for the history
-    unread: Mapping[str, Any] = field(default_factory=dict)  # summary of what a model did not read of its texts
+    unread: Mapping[str, Any] = field(default_factory=dict)  # summary of the texts that a model did not read whole
 
 
 @contextmanager
 def sharded_job(folder: str | Path, method: str, suffix: str) -> Iterator[ShardedJob]:
-    """Open a folder of shards, made if absent, and keep other writers out; files end in ``suffix``, with the dot.
+    """Open a folder of shards, created if absent, and lock it; files end in ``suffix``, with the dot.
 
-    It may be a URL, of a store that knows no locks.
+    It may be the URL of an object store, which has no locks.
 
     OutputError if the folder holds something else, or another process writes to it.
     """
-    with ShardedJob(folder, method, suffix).folder.only_writer():  # refused before a lock is put there
+    with ShardedJob(folder, method, suffix).folder.only_writer():  # checked before a lock file is written there
         yield ShardedJob(folder, method, suffix)
 
 
@@ -71,7 +71,9 @@ class ShardedJob:
     """The manifest, the history and the files of a folder of shards; see :func:`sharded_job`."""
 
     def __init__(self, folder: str | Path, method: str, suffix: str) -> None:
-        self.folder, self._method, self._suffix = folder_at(folder), method, suffix
+        self.folder = folder_at(folder)
+        self._method = method
+        self._suffix = suffix
         self.folder.check(MANIFEST, HISTORY, SHARDS)
         self._manifest = self.folder.json(MANIFEST) if self.folder.exists(MANIFEST) else {}
         if not self._manifest and not self.folder.is_empty():
@@ -86,36 +88,36 @@ class ShardedJob:
         return f"{SHARDS}/{shard:05d}{self._suffix}"
 
     def path(self, shard: int) -> Path:
-        """Return the place of a shard on the disk."""
+        """Return the path of a shard on the disk."""
         return Path(self.folder.path(self.name(shard)))
 
-    def check(self, part: str, content: Mapping[str, Any]) -> None:
-        """Raise OutputError, saying what differs, if shards were made before with another ``part`` of the manifest."""
+    def check(self, section: str, content: Mapping[str, Any]) -> None:
+        """Raise OutputError if existing shards have another ``section`` in the manifest, naming what differs."""
         if not self._manifest:
             return
-        if not isinstance(self._manifest.get(part), dict):
+        if not isinstance(self._manifest.get(section), dict):
             raise OutputError(
-                f"{self.folder.path(MANIFEST)} is damaged: it has no {part}. Choose another output folder."
+                f"{self.folder.path(MANIFEST)} is damaged: it has no {section}. Choose another output folder."
             )
-        changed = changes(self._manifest[part], content, ignored=_FOR_PEOPLE)
+        changed = changes(self._manifest[section], content, ignored=_INFORMATIONAL)
         if changed:
             raise OutputError(
-                f"{self.folder.name} holds shards with another {part}: {'; '.join(changed)}. Give the same to resume, "
-                "or choose another output folder."
+                f"{self.folder.name} holds shards with another {section}: {'; '.join(changed)}. Give the same to "
+                "resume, or choose another output folder."
             )
 
-    def begin(self, **parts: Mapping[str, Any]) -> None:
-        """Write the manifest of a new job, or check all parts of that of a resumed one."""
-        for part, content in parts.items():
-            self.check(part, content)
+    def begin(self, **sections: Mapping[str, Any]) -> None:
+        """Write the manifest of a new job, or check that of a resumed one."""
+        for section, content in sections.items():
+            self.check(section, content)
         if not self._manifest:
-            self._write({"method": self._method, **parts, **environment(), "status": "running"})
+            self._write({"method": self._method, **sections, **environment(), "status": "running"})
 
     def make(self, work: Work, executor: Executor, sizes: Sequence[int], unit: str) -> None:
-        """Make the shards that are not there; ``work`` returns a :class:`Shard` for its number.
+        """Make the missing shards; ``work`` returns a :class:`Shard` for its number.
 
-        OutputError if there is a file that is no shard of this job; SamesenseError if shards failed after all retries,
-        and KeyboardInterrupt on Ctrl-C, with what is finished kept.
+        OutputError if a file is no shard of this job; SamesenseError if shards failed after all retries, and
+        KeyboardInterrupt on Ctrl-C; finished shards are kept.
         """
         finished = self.finished(len(sizes))
         if finished:
@@ -125,7 +127,7 @@ class ShardedJob:
         missing = (shard for shard in range(len(sizes)) if shard not in finished)
         with progress_bar(self._method, unit, sum(sizes), initial=sum(sizes[shard] for shard in finished)) as bar:
             try:
-                with closing(_results(executor, work, missing)) as results:  # Ctrl-C stops the workers here and now
+                with closing(_results(executor, work, missing)) as results:  # Ctrl-C stops the workers at once
                     for number, shard in results:
                         self._keep(number, shard)
                         bar.update(sizes[number])
@@ -133,9 +135,9 @@ class ShardedJob:
                 raise KeyboardInterrupt("Finished shards are kept: the same command goes on.") from None
 
     def finish(self, entries: Sequence[Mapping[str, Any]], **totals: Any) -> dict[str, float]:
-        """List all shards in the manifest, with ``totals``, and return what they cost: a sum for each column.
+        """List all shards in the manifest, with ``totals``, and return their cost: the sum of each figure.
 
-        ``entries`` are what the manifest says of each shard, in order.
+        ``entries`` describe each shard in the manifest, in order.
         """
         history = self._history()
         shards = []
@@ -148,23 +150,24 @@ class ShardedJob:
         return cost
 
     def unread(self, texts: int, sizes: Sequence[int] = ()) -> Unread:
-        """Return what models did not read of all ``texts``, those of earlier calls included.
+        """Return what models did not read of all ``texts``, earlier calls included.
 
-        ``sizes`` are the rows of each shard, where an example is to have the number of its row.
+        ``sizes`` are the rows of each shard; with them an example has its row number.
         """
-        found, starts = Unread(), [0, *accumulate(sizes)]
+        total = Unread()
+        starts = [0, *accumulate(sizes)]
         for shard, line in sorted(self._history().items()):
-            found.add_summary(line.get(UNREAD, {}), starts[shard] if shard < len(starts) else 0)
-        found.texts = texts  # also of shards of which all was read
-        return found
+            total.add_summary(line.get(UNREAD, {}), starts[shard] if shard < len(starts) else 0)
+        total.texts = texts  # including those of shards that were read whole
+        return total
 
     def _history(self) -> dict[int, Mapping[str, Any]]:
-        """Return the last whole line of each shard."""
+        """Return the last complete line of each shard."""
         return {line["shard"]: line for line in filter(_is_whole, self.folder.lines(HISTORY))}
 
     def finished(self, count: int) -> set[int]:
-        """Return the numbers of the shards that are there; OutputError for a file that is none of ``count`` shards."""
-        found = set()
+        """Return the numbers of existing shards; OutputError for a file that is none of ``count`` shards."""
+        numbers = set()
         for name in self.folder.names(SHARDS):
             match = _NAME.fullmatch(name)
             if match is None or match[2] != self._suffix or int(match[1]) >= count:
@@ -172,8 +175,8 @@ class ShardedJob:
                     f"{self.folder.path(SHARDS)} holds shards 0 to {count - 1}, and {name} is none of them. Remove "
                     "it, or choose another folder."
                 )
-            found.add(int(match[1]))
-        return found
+            numbers.add(int(match[1]))
+        return numbers
 
     def _keep(self, number: int, shard: Shard) -> None:
         self.folder.write(self.name(number), shard.content)
@@ -182,13 +185,13 @@ class ShardedJob:
         self.folder.append(HISTORY, {**line, "seconds": round(shard.seconds, 3), **shard.counts, **unread})
 
     def _note_versions(self) -> None:
-        """Say so, and note it in the manifest, if shards are now made with other libraries than before."""
-        others = self._manifest.get("other_versions", [])
+        """Warn, and note it in the manifest, if shards are now made with other library versions than before."""
+        other_versions = self._manifest.get("other_versions", [])
         now = environment()
-        changed = changes((others or [self._manifest])[-1]["versions"], now["versions"])
+        changed = changes((other_versions or [self._manifest])[-1]["versions"], now["versions"])
         if changed:
             logger.warning(f"{'; '.join(changed)}: new shards may differ from the others in their last bits")
-            self._write({**self._manifest, "other_versions": [*others, now]})
+            self._write({**self._manifest, "other_versions": [*other_versions, now]})
 
     def _write(self, manifest: dict[str, Any]) -> None:
         self._manifest = manifest
@@ -198,7 +201,7 @@ class ShardedJob:
 def _results(executor: Executor, work: Work, tasks: Iterable[int]) -> Generator[tuple[int, Shard], None, None]:
     """Yield each task with its result, in the order of completion.
 
-    SamesenseError if tasks failed, after the others are done, or after MAX_FAILED of them.
+    SamesenseError if tasks failed: raised after the others are done, or after MAX_FAILED failures.
     """
     failed: list[Failed] = []
     with closing(executor.run(work, tasks)) as outcomes:
@@ -217,7 +220,7 @@ def _results(executor: Executor, work: Work, tasks: Iterable[int]) -> Generator[
 
 
 def _is_whole(line: Mapping[str, Any]) -> bool:
-    """Return whether a line of the history is as it was written."""
+    """Return whether a line of the history is complete."""
     numbers = [value for name, value in line.items() if name not in _NO_FIGURES]
     whole = {"shard", "sha256"} <= line.keys() and isinstance(line.get(UNREAD, {}), dict)
     return whole and all(isinstance(value, int | float) for value in numbers)

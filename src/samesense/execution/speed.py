@@ -1,4 +1,4 @@
-"""Speeds that can be compared: several rounds in turns, with their range, and whether the machine was quiet."""
+"""Measures comparable speeds: rounds of all candidates in turn, their range, and whether the machine was quiet."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 ROUNDS = 5
-"""Rounds of a measurement; in each of them every candidate is timed once."""
+"""Rounds of a measurement; each times every candidate once."""
 
 QUIET_SPREAD = 0.25
-"""Largest range of a speed, as a share of its median, on a machine that is called quiet."""
+"""Largest range of a speed, as a share of its median, on a quiet machine."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What was done a second in each round, three rounds or more."""
+    """Work per second in each round, three rounds or more."""
 
     rounds: tuple[float, ...]
 
     @property
     def median(self) -> float:
-        """The middle one."""
+        """The median of the rounds."""
         return statistics.median(self.rounds)
 
     @property
     def low(self) -> float:
-        """The slowest one."""
+        """The slowest round."""
         return min(self.rounds)
 
     @property
     def high(self) -> float:
-        """The fastest one."""
+        """The fastest round."""
         return max(self.rounds)
 
     @property
@@ -41,9 +41,9 @@ class Speed:
         """The range as a share of the median."""
         return (self.high - self.low) / self.median
 
-    def overlaps(self, other: Speed) -> bool:
-        """Return whether the ranges overlap, so that neither is known to be the faster one."""
-        return self.low <= other.high and other.low <= self.high
+    def overlaps(self, speed: Speed) -> bool:
+        """Return whether the ranges overlap, so that neither is known to be faster."""
+        return self.low <= speed.high and speed.low <= self.high
 
 
 def time_in_turns(
@@ -52,12 +52,12 @@ def time_in_turns(
     """Time candidates in turns.
 
     Args:
-        runs: of each candidate, what does some work and returns how much it was.
+        runs: a function for each candidate, which does some work and returns its amount.
         rounds: how often each is timed; the order is reversed from one round to the next.
-        seconds: least time of a candidate in a round, in which its work is repeated.
+        seconds: minimum time of a candidate in a round; its work is repeated until then.
 
     Returns:
-        The speed of each candidate, and in words why the machine was not quiet, or nothing.
+        The speed of each candidate, and in words why the machine was not quiet; ``""`` if it was.
     """
     load = _load()
     measured: list[list[float]] = [[] for _ in runs]
@@ -65,8 +65,8 @@ def time_in_turns(
         turns = list(zip(measured, runs, strict=True))
         for speeds, run in turns if number % 2 == 0 else reversed(turns):
             speeds.append(_done_a_second(run, seconds))
-    found = [Speed(tuple(speeds)) for speeds in measured]
-    return found, _disturbance(load, found)
+    results = [Speed(tuple(speeds)) for speeds in measured]
+    return results, _disturbance(load, results)
 
 
 def _done_a_second(run: Callable[[], int], seconds: float) -> float:
@@ -78,7 +78,7 @@ def _done_a_second(run: Callable[[], int], seconds: float) -> float:
 
 
 def _load() -> float | None:
-    """Return the processes that wanted a processor in the last minute, where the system says so."""
+    """Return the load average of the last minute; ``None`` where the system has none."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
@@ -90,7 +90,7 @@ def _processors() -> int:
 
 
 def _disturbance(load: float | None, speeds: Sequence[Speed]) -> str:
-    """Return in words why a machine was not quiet: others wanted its processors, or rounds differ; else nothing."""
+    """Return in words why a machine was not quiet: its load was high, or rounds differ; ``""`` if it was quiet."""
     reasons = []
     if load is not None and load > _processors():
         reasons.append(f"{load:.1f} processes wanted {_processors()} processors when it began")

@@ -1,4 +1,4 @@
-"""What every executor is: numbered tasks in, outcomes in the order of completion, failures tried again."""
+"""The protocol of executors: numbered tasks in, outcomes in the order of completion, failures retried."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from samesense.errors import SamesenseError
 from samesense.failures import shortened
 
 RETRIES = 2
-"""How often a task is tried again, unless said otherwise."""
+"""Default number of retries of a task."""
 
 Work = Callable[[int], Any]
-"""Does one task. Picklable, and the same result for the same task wherever it runs."""
+"""Does one task. Picklable; the result of a task is the same wherever it runs."""
 
 Status = Literal["done", "failed", "refused"]
 Answer = tuple[Status, Any]
-"""What a worker sends back: the result, or why there is none."""
+"""What a worker sends back: the result, or the reason of its failure."""
 
 
 @dataclass(frozen=True)
@@ -45,27 +45,28 @@ class Executor(Protocol):
     """Where tasks are done."""
 
     def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
-        """Do each task and yield its outcome, in the order of completion; numbers are read as fast as tasks are begun.
+        """Do each task and yield its outcome, in the order of completion; ``tasks`` are read as workers become free.
 
-        When the iterator is closed, by Ctrl-C too, workers are stopped and unfinished tasks are lost. SamesenseError if
-        the work raised one, which another try would not put right.
+        When the iterator is closed, by Ctrl-C too, workers are stopped and unfinished tasks are lost. A SamesenseError
+        of the work is raised at once, as a retry would not help.
         """
 
 
 class Pending:
-    """Tasks that wait, those that failed among them."""
+    """Tasks that wait, including those to be retried."""
 
     def __init__(self, tasks: Iterable[int], retries: int) -> None:
-        self._fresh, self._retries = iter(tasks), retries
+        self._fresh = iter(tasks)
+        self._retries = retries
         self._again: deque[int] = deque()
         self._attempts: dict[int, int] = {}
 
     def take(self) -> int | None:
-        """Return the next task, ``None`` if none waits."""
+        """Return the next task; ``None`` if none waits."""
         return self._again.popleft() if self._again else next(self._fresh, None)
 
     def settle(self, task: int, answer: Answer) -> Outcome | None:
-        """Return the outcome of a task, ``None`` if it is to be tried again."""
+        """Return the outcome of a task; ``None`` if it is to be tried again."""
         status, content = answer
         if status == "refused":
             raise SamesenseError(content)
@@ -95,7 +96,7 @@ class Serial:
 
 
 def answer(work: Work, task: int) -> Answer:
-    """Do a task, and turn what it raises into an answer."""
+    """Do a task, and return its result or its exception as an answer."""
     try:
         return "done", work(task)
     except SamesenseError as error:

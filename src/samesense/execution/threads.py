@@ -1,4 +1,4 @@
-"""How many threads compute, how they wait, and what memory they keep: settings of the process."""
+"""Settings of the process: how many threads compute, how they wait, and what memory they keep."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from functools import cache
 from threading import Lock, RLock
 
 SPIN = "1000"
-"""Rounds for which a thread of GNU's OpenMP waits awake, some microseconds, before it sleeps: more are quicker for a
-process that is alone, and slow both of two; figures in ``benchmarks/LOG.md``."""
+"""Rounds for which a thread of GNU's OpenMP spins, some microseconds, before it sleeps. More rounds are faster for a
+single process, and slow down two that share the machine; figures in ``benchmarks/LOG.md``."""
 
 _ALONE = RLock()
 
 _forked = False
-"""Whether this process was forked from one that had loaded torch: the threads of torch are not in it."""
+"""Whether this process was forked from one that had loaded torch, whose threads it does not have."""
 
 
 def survive_forks() -> None:
-    """Have torch compute on one thread in processes that are forked from now on, as its own data loaders do.
+    """Make torch compute on one thread in processes that are forked from now on, as its own data loaders do.
 
-    A fork takes along what torch knows of its threads, and none of them: the first computation on several would wait
-    without end. ``spawn`` has no such bounds.
+    A fork copies torch's thread pool without its threads: the first computation on several would deadlock. ``spawn``
+    has no such limit.
     """
     if hasattr(os, "register_at_fork"):
         _register_once()
@@ -37,20 +37,20 @@ def _register_once() -> None:
 def _compute_on_one_thread() -> None:
     global _forked
     _forked = True
-    os.environ.setdefault(TOKENIZERS, "false")  # else the library warns of the fork, and does the same
+    os.environ.setdefault(TOKENIZERS, "false")  # else the library warns about the fork, and does the same
     sys.modules["torch"].set_num_threads(1)
 
 
 def cores() -> int:
-    """Return the processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def torch_threads(count: int | None) -> Iterator[None]:
-    """Compute by torch on so many threads inside, and on as many as before after it; ``None`` changes nothing.
+    """Let torch compute on ``count`` threads within the context; ``None`` changes nothing.
 
-    Threads that do so come one after another: torch gives a new one what another has set.
+    The contexts of several threads run one after another: torch hands the setting of one thread to new ones.
     """
     if count is None:
         yield
@@ -71,19 +71,19 @@ TOKENIZERS = "TOKENIZERS_PARALLELISM"
 
 
 _SERIAL: list[str | None] = []
-"""What the variable was before, for each use that goes on."""
+"""The previous value of the variable, for each open context."""
 
 _CHANGING = Lock()
 
 
 @contextmanager
-def serial_tokenizer(wanted: bool) -> Iterator[None]:
-    """Tokenise on one thread inside where that is ``wanted``, and as before after it.
+def serial_tokenizer(enabled: bool) -> Iterator[None]:
+    """Tokenize on one thread within the context, if ``enabled``.
 
-    For training on a CPU, whose cores have just computed: sixteen texts took 0.35 ms so, and 1.4 on two threads.
-    Trainings in several threads may overlap.
+    For training on a CPU, whose cores are busy: sixteen texts took 0.35 ms on one thread, and 1.4 on two. Trainings in
+    several threads may overlap.
     """
-    if not wanted:
+    if not enabled:
         yield
         return
     with _CHANGING:
@@ -99,29 +99,29 @@ def serial_tokenizer(wanted: bool) -> Iterator[None]:
 
 
 def let_threads_sleep() -> None:
-    """Make torch's threads sleep soon where they wait, which others on the machine notice; before torch is imported.
+    """Make torch's idle threads sleep soon, so that they leave the cores to other processes; call before torch loads.
 
-    Does nothing once torch is there, or where the user has set how threads wait.
+    Does nothing once torch is imported, or where the user has set how threads wait.
     """
     if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-        os.environ.setdefault("GOMP_SPINCOUNT", SPIN)  # GNU's OpenMP, torch's on Linux, puts it first
+        os.environ.setdefault("GOMP_SPINCOUNT", SPIN)  # takes precedence in GNU's OpenMP, torch's on Linux
 
 
 KEEP = {"MALLOC_MMAP_MAX_": (0, -4, 0), "MALLOC_TRIM_THRESHOLD_": (2**62, -1, -1)}
-"""How glibc keeps what is freed: its variables with their values, then number and value for ``mallopt`` (malloc.h)."""
+"""How glibc keeps freed memory: variables with their values, then parameter and value for ``mallopt`` (malloc.h)."""
 
 
 def keep_freed_memory() -> None:
-    """Make the C library keep what torch frees, in this process and in those that it starts from now on.
+    """Make the C library keep the memory that torch frees, in this process and in those that it starts from now on.
 
-    glibc gives each tensor of some megabytes back to the kernel, which clears its pages anew a step later: with 1,024
+    glibc returns each tensor of some megabytes to the kernel, which clears its pages again a step later: with 1,024
     pairs a step that took as long as the training; figures in ``benchmarks/LOG.md``. Does nothing with another C
-    library, or where the user has set how memory is kept.
+    library, or where the user has set malloc's variables.
     """
     if any(name.startswith("MALLOC_") for name in os.environ) or not sys.platform.startswith("linux"):
         return
-    import ctypes  # 10 ms, which commands that do not train need not wait for
+    import ctypes  # takes 10 ms, which commands that do not train save
 
     library = ctypes.CDLL(None)
     if not hasattr(library, "mallopt"):

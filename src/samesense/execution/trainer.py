@@ -1,4 +1,4 @@
-"""What every training with the trainer of transformers has in common: its arguments, how it is run, and its stop."""
+"""Runs the trainer of transformers for all training methods: its arguments, checkpoints, and a clean stop on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from samesense.files import read_json
 logger = logging.getLogger(__name__)
 
 TENSORBOARD = "tensorboard"
-"""Folder of TensorBoard's files beside the checkpoints, whose folder does not outlive the run."""
+"""Folder of TensorBoard's files, beside the checkpoints: their folder is removed when the run ends."""
 
 Arguments = TypeVar("Arguments", bound=TrainingArguments)
 
@@ -50,7 +50,7 @@ def training_arguments(
     metric: str | None,
     use_cpu: bool,
     greater_is_better: bool = False,
-    **more: Any,
+    **extra: Any,
 ) -> Arguments:
     """Return the arguments of a trainer: AdamW, a checkpoint at every evaluation, and the best one loaded at the end.
 
@@ -60,8 +60,8 @@ def training_arguments(
     state. ConfigError if the further fields do not fit.
     """
     selecting = metric is not None
-    given = trainer_fields(kind, getattr(settings, "trainer", {}))
-    made: dict[str, Any] = dict(
+    user_fields = trainer_fields(kind, getattr(settings, "trainer", {}))
+    arguments: dict[str, Any] = dict(
         output_dir=str(checkpoints),
         learning_rate=settings.learning_rate,
         warmup_steps=settings.warmup_ratio,  # a share of the steps when below 1
@@ -84,46 +84,48 @@ def training_arguments(
         project="samesense",
         run_name=checkpoints.parent.name,
         disable_tqdm=True,
-        **more,
+        **extra,
     )
     try:
-        return kind(**made | given)
+        return kind(**arguments | user_fields)
     except (ValueError, ImportError) as error:
         raise ConfigError(f"The trainer refuses its arguments: {first_line(error)}") from error
 
 
-def newest_checkpoint(checkpoints: Path, also: Sequence[str] = ()) -> Path | None:
-    """Return the newest checkpoint to go on from; those that are of no use are removed.
+def newest_checkpoint(checkpoints: Path, required_files: Sequence[str] = ()) -> Path | None:
+    """Return the newest checkpoint that a run can resume from, and remove unusable ones.
 
-    Such are half-written ones, which lack a file of the trainer's or one of ``also``, and that of the last step, or of
-    the one at which early stopping ended the run: the trainer would take one step more.
+    Unusable are half-written ones, which lack a file of the trainer's or one of ``required_files``, and the one of the
+    last step or of the step at which early stopping ended the run: the trainer would take one step more.
     """
     states = [f"rng_state_{rank}.pth" for rank in range(world_size())] if world_size() > 1 else ["rng_state.pth"]
-    needed = ["optimizer.pt", "scheduler.pt", *states, *also]
-    found = sorted(checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
-    for path in found:
-        if _goes_on(path) and all((path / name).is_file() for name in needed):
+    needed = ["optimizer.pt", "scheduler.pt", *states, *required_files]
+    paths = sorted(checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
+    for path in paths:
+        if _is_resumable(path) and all((path / name).is_file() for name in needed):
             return path
         if is_main():
             shutil.rmtree(path)
     return None
 
 
-def _goes_on(checkpoint: Path) -> bool:
+def _is_resumable(checkpoint: Path) -> bool:
     try:
         state = read_json(checkpoint / "trainer_state.json")
-        return bool(state["global_step"] < state["max_steps"]) and not any(map(_used_up, _callbacks(state)))
-    except (DataError, LookupError, TypeError, AttributeError):  # a damaged one is none to go on from
+        return bool(state["global_step"] < state["max_steps"]) and not any(map(_is_out_of_patience, _callbacks(state)))
+    except (DataError, LookupError, TypeError, AttributeError):  # a damaged checkpoint cannot be resumed
         return False
 
 
 def _callbacks(state: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what each callback has kept; of several of one class there is a list."""
-    kept = state.get("stateful_callbacks", {}).values()
-    return [one for own in kept for one in (own if isinstance(own, list) else [own])]
+    """Return the saved state of each callback."""
+    callbacks: list[dict[str, Any]] = []
+    for saved in state.get("stateful_callbacks", {}).values():
+        callbacks += saved if isinstance(saved, list) else [saved]  # several callbacks of one class are a list
+    return callbacks
 
 
-def _used_up(callback: dict[str, Any]) -> bool:
+def _is_out_of_patience(callback: dict[str, Any]) -> bool:
     """Return whether a callback is early stopping without patience left."""
     patience = callback["args"].get("early_stopping_patience")
     return patience is not None and callback["attributes"]["early_stopping_patience_counter"] >= patience
@@ -136,16 +138,15 @@ def run_trainer(
     stop: StopOnInterrupt | None = None,
     why: Callable[[], str] = lambda: "it is not a number",
 ) -> bool:
-    """Train, from a checkpoint where one is given; returns whether it was stopped before its end.
+    """Train, from a checkpoint if there is one, and return whether it was stopped before its last step.
 
-    The trainer's own printing is taken out. Ctrl-C leaves a checkpoint; see :class:`StopOnInterrupt`. A run that early
-    stopping ended counts as stopped too, and ``stop`` tells the two apart.
+    The trainer's own printing is removed. Ctrl-C leaves a checkpoint; see :class:`StopOnInterrupt`. A run that early
+    stopping ended counts as stopped too; ``stop.interrupted`` tells the two apart.
 
-    An evaluation whose figure is NaN counts as the worst, and the first one is warned of; ``why`` says what was wrong
-    with the last.
+    An evaluation whose metric is NaN counts as the worst, and the first one is warned of; ``why`` explains the last.
 
     Raises:
-        ModelError: if no evaluation had a figure, so that there is no best checkpoint; none is left then.
+        ModelError: if every evaluation was NaN, so that there is no best checkpoint; all checkpoints are removed.
     """
     stop = StopOnInterrupt() if stop is None else stop
     trainer.remove_callback(PrinterCallback)
@@ -172,10 +173,12 @@ def run_trainer(
 
 
 class _WithoutFigure(TrainerCallback):
-    """Says once that an evaluation has no figure, and which checkpoint is kept then."""
+    """Warns once that an evaluation has no figure, and says which checkpoint is kept."""
 
     def __init__(self, trainer: Trainer, why: Callable[[], str]) -> None:
-        self._trainer, self._why, self._over = trainer, why, False
+        self._trainer = trainer
+        self._why = why
+        self._over = False
 
     def on_evaluate(
         self, args: Any, state: TrainerState, control: Any, metrics: dict[str, float] | None = None, **kwargs: Any
@@ -201,7 +204,7 @@ def _rate(trainer: Trainer) -> float:
 
 
 def _check_selected(trainer: Trainer, why: Callable[[], str]) -> None:
-    """Raise ModelError if there were evaluations by which to select, and none had a figure; removes checkpoints."""
+    """Raise ModelError and remove the checkpoints if all evaluations that select one were NaN."""
     metric = trainer.args.metric_for_best_model
     figures = [log[metric] for log in trainer.state.log_history if metric in log and log["step"]]
     if not figures or any(map(math.isfinite, figures)):
@@ -216,24 +219,24 @@ def _check_selected(trainer: Trainer, why: Callable[[], str]) -> None:
 
 
 class _Stopped(KeyboardInterrupt):
-    """Ctrl-C, where the state of the last step is whole and nothing is being written."""
+    """Ctrl-C while the state of the last step is complete and nothing is being written."""
 
 
 class StopOnInterrupt(TrainerCallback):
     """Turns the first Ctrl-C into a checkpoint of the last finished step and an orderly stop; a second stops at once.
 
-    A step is broken off before it changes a weight, and so is an evaluation, which the resumed run makes up for. While
-    weights are changed or written, what goes on is finished first. A step is not broken off where several processes
-    train, which must end together, nor on an accelerator, where steps are short and random states costly to keep.
+    A step is aborted before it changes a weight, and so is an evaluation, which the resumed run repeats. An update or
+    a save that is under way is finished first. A step is not aborted where several processes train, which must end
+    together, nor on an accelerator, where steps are short and random states are costly to keep.
 
-    An evaluation leaves random numbers as they were, which the trainer's own loader does not: so training goes on the
-    same whether it was made at once or by the resumed run.
+    An evaluation restores the random states, which the trainer's own loader does not: training continues the same
+    whether the evaluation ran at once or in the resumed run.
     """
 
     def __init__(self) -> None:
         self.interrupted = False
-        self._at_once = False  # whether to break off here and now
-        self._random: Any = None  # states of random numbers after the last step, before any evaluation
+        self._at_once = False  # whether to abort immediately
+        self._random: Any = None  # random states after the last step, before any evaluation
         self._before: Any = None
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
@@ -243,10 +246,10 @@ class StopOnInterrupt(TrainerCallback):
             raise _Stopped
 
     def save(self, trainer: Trainer) -> None:
-        """Write a checkpoint of the last finished step, unless it is there, or a run could not go on from it."""
+        """Write a checkpoint of the last finished step, unless it exists or a run could not resume from it."""
         state = trainer.state
-        place = Path(str(trainer.args.output_dir)) / f"checkpoint-{state.global_step}"
-        if not 0 < state.global_step < state.max_steps or (place / "trainer_state.json").is_file():
+        checkpoint = Path(str(trainer.args.output_dir)) / f"checkpoint-{state.global_step}"
+        if not 0 < state.global_step < state.max_steps or (checkpoint / "trainer_state.json").is_file():
             return
         _set_random_states(self._random)
         trainer._save_checkpoint(cast(nn.Module, trainer.model), None)
@@ -256,7 +259,8 @@ class StopOnInterrupt(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Listen for Ctrl-C; outside the main thread, where that is impossible, leave it as it is."""
-        self._random, self._at_once = _random_states(), bool(args.eval_on_start)
+        self._random = _random_states()
+        self._at_once = bool(args.eval_on_start)
         try:
             self._before = signal.signal(signal.SIGINT, self._handle)
         except ValueError:
@@ -279,21 +283,21 @@ class StopOnInterrupt(TrainerCallback):
             control.should_evaluate = False
             control.should_save = control.should_training_stop = True
             if state.global_step == state.max_steps:
-                raise _Stopped  # a run cannot go on from its last step: from the checkpoint before
+                raise _Stopped  # a run cannot resume from its last step, only from the checkpoint before
         self._at_once = control.should_evaluate
 
     def on_evaluate(self, *_: Any, **kwargs: Any) -> None:
-        """What follows is the writing of a checkpoint."""
+        """A checkpoint is written after this."""
         self._at_once = False
         _set_random_states(self._random)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """End a run that was interrupted while it wrote, without one more step."""
+        """End a run that was interrupted while it saved, without another step."""
         if self.interrupted:
             control.should_training_stop = True
 
     def on_train_end(self, *_: Any, **kwargs: Any) -> None:
-        """Give Ctrl-C back its usual meaning."""
+        """Restore the handler of Ctrl-C."""
         self._at_once = False
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
@@ -310,7 +314,7 @@ def _set_random_states(states: Any) -> None:
 
 
 def _evaluation_is_due(trainer: Trainer, checkpoint: Path) -> bool:
-    """Return whether the run was stopped between a step that calls for an evaluation and its end."""
+    """Return whether the run was stopped after a step whose evaluation was due and before that evaluation ended."""
     state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
     evaluated = {log["step"] for log in state.log_history if any(name.startswith("eval_") for name in log)}
     due = trainer.args.eval_strategy == "steps" and state.global_step % trainer.args.eval_steps == 0
@@ -318,13 +322,14 @@ def _evaluation_is_due(trainer: Trainer, checkpoint: Path) -> bool:
 
 
 class _DueEvaluation(TrainerCallback):
-    """Has the evaluation at the start of a resumed run count for the choice of the best checkpoint."""
+    """Makes the evaluation at the start of a resumed run count for the best checkpoint."""
 
     def __init__(self, trainer: Trainer) -> None:
-        self._trainer, self._over = trainer, False
+        self._trainer = trainer
+        self._over = False
 
     def on_evaluate(self, *_: Any, metrics: dict[str, float] | None = None, **kwargs: Any) -> None:
-        """Do what the trainer does after every other evaluation."""
+        """Update the best metric, as the trainer does after every other evaluation."""
         if not self._over and metrics is not None:
             self._trainer._determine_best_metric(metrics, None)
         self._over = True

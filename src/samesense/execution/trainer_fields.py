@@ -1,4 +1,4 @@
-"""Fields of the trainer's arguments that a user names: typed as they are declared, and refused where they are ours."""
+"""Fields of the trainer's arguments that a user sets: parsed by their declared type; those that we set are refused."""
 
 from __future__ import annotations
 
@@ -49,29 +49,29 @@ OURS = {
         "hub_revision",
     ), _PUSH),
 }  # fmt: skip
-"""Fields that samesense sets, and what to use in their place."""
+"""Fields that samesense sets, and what to use instead."""
 
 REPORTERS = {
     "tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",), "trackio": ("trackio",), "mlflow": ("mlflow",),
 }  # fmt: skip
-"""Where a run may be followed, and the packages of which one is needed."""
+"""Services to report a run to, each with the packages that provide it; one of them is needed."""
 
 
-def trainer_fields(kind: type[TrainingArguments], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a user gives for fields of ``kind``, texts read as the type that the field is declared with.
+def trainer_fields(kind: type[TrainingArguments], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a user's values for fields of ``kind``; strings are parsed as the declared type of the field.
 
-    ConfigError for a field that there is none of, that samesense sets itself, or that has another type.
+    ConfigError for an unknown field, one that samesense sets itself, or a value of another type.
     """
     hints = get_type_hints(kind)
-    known = [field.name for field in dataclasses.fields(kind) if field.init and field.name not in OURS]
-    for name in given:
+    allowed = [field.name for field in dataclasses.fields(kind) if field.init and field.name not in OURS]
+    for name in fields:
         if name in OURS:
             raise ConfigError(f"`trainer` {name} is set by samesense. In its place: {OURS[name]}.")
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+        if name not in allowed:
+            near = difflib.get_close_matches(name, allowed, n=1)
             hint = f"Did you mean {near[0]!r}?" if near else "They are in the documentation of sentence-transformers."
             raise ConfigError(f"`trainer` takes fields of {kind.__name__}, and {name!r} is none. {hint}")
-    return {name: _typed(name, hints[name], value) for name, value in given.items()}
+    return {name: _typed(name, hints[name], value) for name, value in fields.items()}
 
 
 def _typed(name: str, hint: Any, value: Any) -> Any:
@@ -85,13 +85,13 @@ def _typed(name: str, hint: Any, value: Any) -> Any:
 
 
 def check_trainer(kind: type[TrainingArguments], settings: Any) -> None:
-    """Raise ConfigError if a trainer with arguments of ``kind`` cannot be told what the settings tell it."""
+    """Raise ConfigError if arguments of ``kind`` cannot take the settings."""
     _check_reporters(settings.report_to)
     trainer_fields(kind, settings.trainer)
 
 
 def _check_reporters(names: Sequence[str]) -> None:
-    """Raise ConfigError if a package is not installed by which a run shall be followed."""
+    """Raise ConfigError if the package of a reporter is not installed."""
     for name in names:
         if not any(importlib.util.find_spec(package) for package in REPORTERS[name]):
             raise ConfigError(f"`report_to` {name} needs the package {REPORTERS[name][0]}: pip install {name}")

@@ -1,7 +1,7 @@
-"""What models did not read of the texts of a command: counted while they are encoded, and said once at its end.
+"""Counts the texts that models truncated or could not tokenize, and reports them once at the end of a command.
 
-A text is cut if it is longer than what the model reads, and unknown if its tokenizer knows nothing of it. Either has a
-vector that says less than the text does, and two such texts may have the same one.
+A text is cut if it is longer than the model's maximum length, and unknown if its tokenizer yields unknown tokens only.
+The vector of such a text represents less than the text, and two such texts may share one vector.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 REMEMBERED = 1_000_000
-"""Texts of a command that are told from those before them; further ones are counted as often as they come."""
+"""Texts of a command that are deduplicated before counting; beyond this number every occurrence counts."""
 
 SHOWN = 60
-"""Characters of a text that a message shows."""
+"""Characters of a text that a message quotes."""
 
 READS_ALL = {
     **dict.fromkeys(("encode", "dedup", "match", "mine"), "`chunk` reads them whole, in windows; or "),
@@ -36,75 +36,80 @@ READS_ALL = {
     "harvest": "a lower `max_words` leaves them out; or ",
     **dict.fromkeys(("train", "distil"), "`max_seq_length` reads more where the model can; or "),
 }
-"""Of a command the option by which more is read, as a message begins with it."""
+"""The option of each command by which more text is read, as the start of a message."""
 
 LASTING = ("serve",)
-"""Commands that go on until they are stopped: they say it at once, and at their end how often it was if it was more."""
+"""Commands that run until they are stopped: they warn at the first text, and again at the end if there were more."""
 
 
 @dataclass
 class Kind:
-    """Texts of one kind: how many, and the first, with the number of its row if that is known."""
+    """Texts of one kind: their number, and the first of them, with its row number if known."""
 
     count: int = 0
     example: str = ""
     row: int = 0
-    _known: set[int] = field(default_factory=set, repr=False)
+    _hashes: set[int] = field(default_factory=set, repr=False)
 
     def add(self, text: str) -> None:
         """Count a text, unless it was counted before."""
         key = hash(text)
-        if key in self._known:
+        if key in self._hashes:
             return
-        if len(self._known) < REMEMBERED:
-            self._known.add(key)
+        if len(self._hashes) < REMEMBERED:
+            self._hashes.add(key)
         self.count += 1
         self.example = self.example or text
 
     def see(self, texts: Sequence[str]) -> None:
-        """Count texts, each once, of which none is an example."""
-        if len(self._known) >= REMEMBERED:
+        """Count texts, each once, and keep none as an example."""
+        if len(self._hashes) >= REMEMBERED:
             self.count += len(texts)
             return
-        before = len(self._known)
-        self._known.update(map(hash, texts))
-        self.count += len(self._known) - before
+        before = len(self._hashes)
+        self._hashes.update(map(hash, texts))
+        self.count += len(self._hashes) - before
 
-    def take(self, other: Kind) -> None:
-        """Count what another has counted."""
-        fresh = other._known - self._known
-        self.count += len(fresh) + other.count - len(other._known)
-        if len(self._known) < REMEMBERED:
-            self._known |= fresh
+    def take(self, added: Kind) -> None:
+        """Add the count of another kind; a text that both have seen counts once."""
+        fresh = added._hashes - self._hashes
+        self.count += len(fresh) + added.count - len(added._hashes)
+        if len(self._hashes) < REMEMBERED:
+            self._hashes |= fresh
         if not self.example:
-            self.example, self.row = other.example, other.row
+            self.example = added.example
+            self.row = added.row
 
     def has(self, text: str) -> bool:
         """Return whether a text was counted."""
-        return hash(text) in self._known
+        return hash(text) in self._hashes
 
 
 class Unread:
     """What was not read of the texts that were encoded.
 
     Attributes:
-        command: in which they were, or ``""``.
-        texts: how many different ones were encoded.
+        command: the command that encoded them, or ``""``.
+        texts: number of distinct texts that were encoded.
         longest: tokens that the model reads of a text.
-        unit: what these are, if no tokens.
+        unit: unit of ``longest`` where it is not tokens.
         cut: texts that are longer.
-        unknown: texts of which the tokenizer knows nothing.
+        unknown: texts that consist of unknown tokens only.
     """
 
     def __init__(self, command: str = "") -> None:
-        self.command, self.longest, self.unit = command, 0, "tokens"
-        self.cut, self.unknown, self._texts = Kind(), Kind(), Kind()
-        self._said: dict[str, int] = {}
+        self.command = command
+        self.longest = 0
+        self.unit = "tokens"
+        self.cut = Kind()
+        self.unknown = Kind()
+        self._texts = Kind()
+        self._logged: dict[str, int] = {}
         self._rows: list[tuple[Sequence[str], Sequence[int] | None]] = []
 
     @property
     def texts(self) -> int:
-        """How many different texts were encoded; of a command that goes on until it is stopped, how many in all."""
+        """Number of distinct texts that were encoded; of a command that runs until it is stopped, of all texts."""
         return self._texts.count
 
     @texts.setter
@@ -117,7 +122,7 @@ class Unread:
 
     @property
     def any(self) -> bool:
-        """Whether there is anything to say."""
+        """Whether any text was cut or unknown."""
         return bool(self.cut.count or self.unknown.count)
 
     @property
@@ -128,78 +133,82 @@ class Unread:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What there is to say as JSON types, for :meth:`add_summary` in another process; empty for nothing."""
+        """The counts and examples as JSON types, for :meth:`add_summary` in another process; empty if all was read."""
         if not self.any:
             return {}
         kinds = {"cut": self.cut, "unknown": self.unknown}
-        parts = {name: [kind.count, self._row(kind.example), _short(kind.example)] for name, kind in kinds.items()}
-        return {"texts": self.texts, "longest": self.longest, "unit": self.unit, **parts}
+        entries = {name: [kind.count, self._row(kind.example), _short(kind.example)] for name, kind in kinds.items()}
+        return {"texts": self.texts, "longest": self.longest, "unit": self.unit, **entries}
 
     def add_summary(self, summary: Mapping[str, Any], rows: int = 0) -> None:
-        """Count what another process counted; its first row is behind so many ``rows``."""
+        """Add the counts of another process, whose first row comes after ``rows`` rows."""
         if not summary:
             return
-        other = Unread()
-        other.texts, other.longest, other.unit = summary["texts"], summary["longest"], summary["unit"]
-        for name, kind in (("cut", other.cut), ("unknown", other.unknown)):
+        unread = Unread()
+        unread.texts, unread.longest, unread.unit = summary["texts"], summary["longest"], summary["unit"]
+        for name, kind in (("cut", unread.cut), ("unknown", unread.unknown)):
             kind.count, row, kind.example = summary[name]
             kind.row = rows + row if row else 0
-        self.take(other)
+        self.take(unread)
 
-    def name_rows(self, texts: Sequence[str], places: Sequence[int] | None = None) -> None:
-        """Say which texts the rows of a source hold, so that an example has a number; rows count from 0."""
-        self._rows.append((texts, places))
+    def name_rows(self, texts: Sequence[str], row_numbers: Sequence[int] | None = None) -> None:
+        """Register the texts of a source's rows, so that an example has a row number; rows count from 0."""
+        self._rows.append((texts, row_numbers))
 
     def kind_of(self, text: str) -> What | None:
-        """Return what was not read of a text."""
-        return "cut" if self.cut.has(text) else "unknown" if self.unknown.has(text) else None
+        """Return why a text was not read whole; ``None`` if it was."""
+        if self.cut.has(text):
+            return "cut"
+        return "unknown" if self.unknown.has(text) else None
 
-    def take(self, other: Unread) -> None:
-        """Count what another has counted."""
+    def take(self, unread: Unread) -> None:
+        """Add the counts of another."""
         if self.command in LASTING:
-            self.texts += other.texts  # its memory does not grow with them
+            self.texts += unread.texts  # its memory does not grow with them
         else:
-            self._texts.take(other._texts)
-        if other.longest > self.longest:
-            self.longest, self.unit = other.longest, other.unit
-        for mine, theirs in ((self.cut, other.cut), (self.unknown, other.unknown)):
+            self._texts.take(unread._texts)
+        if unread.longest > self.longest:
+            self.longest = unread.longest
+            self.unit = unread.unit
+        for mine, theirs in ((self.cut, unread.cut), (self.unknown, unread.unknown)):
             mine.take(theirs)
-        self._rows += other._rows
+        self._rows += unread._rows
 
     def among(self, texts: Sequence[str]) -> Unread:
-        """Return what was not read of some of the texts."""
-        own = Unread(self.command)
-        own.longest, own.unit = self.longest, self.unit
+        """Return the counts of a subset of the texts."""
+        subset = Unread(self.command)
+        subset.longest = self.longest
+        subset.unit = self.unit
         distinct = list(dict.fromkeys(texts))
-        own.see(distinct)
-        for mine, all_of_it in ((own.cut, self.cut), (own.unknown, self.unknown)):
+        subset.see(distinct)
+        for kind, whole in ((subset.cut, self.cut), (subset.unknown, self.unknown)):
             for text in distinct:
-                if all_of_it.has(text):
-                    mine.add(text)
-        return own
+                if whole.has(text):
+                    kind.add(text)
+        return subset
 
     def lines(self) -> list[str]:
-        """Return what there is to say, in words."""
-        said = []
+        """Return the warnings, one for each kind that was met."""
+        messages = []
         if self.cut.count:
-            said.append(
+            messages.append(
                 f"{self.cut.count} of {self.texts} texts are longer than the {self.longest} {self.unit} that the model "
                 f"reads, and the rest of each was left out{self._such_as(self.cut)}. "
                 f"{_sentence(READS_ALL.get(self.command, '') + 'take a model that reads more, or split them')}."
             )
         if self.unknown.count:
-            said.append(
+            messages.append(
                 f"{self.unknown.count} of {self.texts} texts hold nothing that the model knows"
                 f"{self._such_as(self.unknown)}; it cannot tell them apart. Take a model that knows their language or "
                 "signs, or leave them out."
             )
-        return said
+        return messages
 
     def say(self) -> None:
-        """Log it, unless it was logged before and there is no more."""
-        if self.figures == self._said:
+        """Log the warnings, unless the same counts were logged before."""
+        if self.figures == self._logged:
             return
-        self._said = self.figures
+        self._logged = self.figures
         for line in self.lines():
             logger.warning(line)
 
@@ -207,15 +216,16 @@ class Unread:
         text = kind.example
         if not text:
             return ""
-        shown = repr(_short(text))
-        return f", such as row {row}: {shown}" if (row := kind.row or self._row(text)) else f", such as {shown}"
+        quoted = repr(_short(text))
+        row = kind.row or self._row(text)
+        return f", such as row {row}: {quoted}" if row else f", such as {quoted}"
 
     def _row(self, text: str) -> int:
-        """Return the number of the first row with a text, from 1, or 0 if it is not known."""
-        for texts, places in self._rows:
-            for place, other in enumerate(texts):
-                if other == text:
-                    return 1 + (place if places is None else places[place])
+        """Return the number of the first row with a text, from 1; 0 if it is unknown."""
+        for texts, row_numbers in self._rows:
+            for index, row_text in enumerate(texts):
+                if row_text == text:
+                    return 1 + (index if row_numbers is None else row_numbers[index])
         return 0
 
 
@@ -228,46 +238,47 @@ def _sentence(words: str) -> str:
 
 
 _commands: list[Unread] = []
-_told: weakref.WeakSet[Any] = weakref.WeakSet()
+_warned_models: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 @contextmanager
 def counted(command: str = "", *, apart: bool = False) -> Iterator[Unread]:
-    """Count what is not read, and say it at the end, unless the caller counts too and will.
+    """Count what is not read, and log it at the end; a nested context hands its counts to the outer one.
 
-    ``apart`` neither says it nor hands it on.
+    With ``apart`` the counts are neither logged nor handed on.
     """
-    outer, mine = (_commands[-1] if _commands else None), Unread(command)
-    _commands.append(mine)
+    outer = _commands[-1] if _commands else None
+    unread = Unread(command)
+    _commands.append(unread)
     try:
-        yield mine
+        yield unread
     finally:
-        _commands.remove(mine)
+        _commands.remove(unread)
         if not apart:
             if outer is None:
-                mine.say()
+                unread.say()
             else:
-                outer.take(mine)
+                outer.take(unread)
 
 
 def says_unread(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Have a function of the library say at its end what was not read, and that it is at work, as its command does."""
+    """Decorate a library function to show its progress, and to log at its end what was not read, as its command does."""
     name = getattr(function, "__name__", "")
 
     @wraps(function)
-    def saying(*args: _P.args, **how: _P.kwargs) -> _R:
+    def saying(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         with call_stage(name), counted(name):
-            return function(*args, **how)
+            return function(*args, **kwargs)
 
     return saying
 
 
 def say_now() -> None:
-    """Say what the present command has counted so far; at its end it is said again only if it is more."""
+    """Log what the present command has counted so far; its end logs again only if there is more."""
     if _commands:
         _commands[-1].say()
-        for one in _commands:
-            one._said = _commands[-1].figures
+        for command in _commands:
+            command._logged = _commands[-1].figures
 
 
 def current() -> Unread | None:
@@ -275,23 +286,23 @@ def current() -> Unread | None:
     return _commands[-1] if _commands else None
 
 
-def note(found: Unread, model: object) -> None:
-    """Count what was not read by one call of a model.
+def note(unread: Unread, model: object) -> None:
+    """Count what one call of a model did not read.
 
-    Outside a command it is said at once, the first time that the model meets such a text.
+    Outside a command it is logged at once, the first time that the model meets such a text.
     """
     if _commands:
         command = _commands[-1]
         first = not command.any
-        command.take(found)
+        command.take(unread)
         if first and command.command in LASTING:
             say_now()
-    elif found.any and model not in _told:
-        _told.add(model)
-        found.say()
+    elif unread.any and model not in _warned_models:
+        _warned_models.add(model)
+        unread.say()
 
 
-def name_rows(texts: Sequence[str], places: Sequence[int] | None = None) -> None:
-    """Say which texts the rows of a command's source hold; see :meth:`Unread.name_rows`."""
+def name_rows(texts: Sequence[str], row_numbers: Sequence[int] | None = None) -> None:
+    """Register the texts of the present command's rows; see :meth:`Unread.name_rows`."""
     if _commands:
-        _commands[-1].name_rows(texts, places)
+        _commands[-1].name_rows(texts, row_numbers)

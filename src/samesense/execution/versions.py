@@ -1,4 +1,4 @@
-"""What computed something, for the records of runs."""
+"""Versions of libraries and the machine, for the records of runs."""
 
 from __future__ import annotations
 
@@ -10,21 +10,28 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 LIBRARIES = (
-    "samesense", "torch", "transformers", "sentence-transformers", "datasets", "numpy", "accelerate", "onnxruntime",
+    "samesense",
+    "torch",
+    "transformers",
+    "sentence-transformers",
+    "datasets",
+    "numpy",
+    "accelerate",
+    "onnxruntime",
     "tokenizers",
-)  # fmt: skip
-"""Those that decide the figures of a run."""
+)
+"""Packages whose versions affect the figures of a run."""
 
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
     """Return the version of each package that is installed."""
-    found = {}
+    versions = {}
     for package in packages:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def environment() -> dict[str, Any]:
@@ -37,6 +44,6 @@ def environment() -> dict[str, Any]:
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any], *, ignored: Collection[str] = ()) -> list[str]:
-    """Return in words what differs between two records, by the name of its key; ``None`` stands for what is absent."""
+    """Return the differences between two records in words, one for each key; ``None`` stands for an absent value."""
     keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
     return [f"{key} was {old.get(key)!r} and is {new.get(key)!r}" for key in keys if key not in ignored]

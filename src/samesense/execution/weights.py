@@ -1,8 +1,7 @@
-"""Whether the weights in a model's files are those that its configuration asks for: none is left random unsaid.
+"""Checks that the weights in a model's files are those that its configuration describes: none is silently random.
 
-transformers draws what a file lacks at random, leaves out what it does not know, and says so in its log only. What it
-finds is taken here from the two functions of its loader that know it, as ``output_loading_info`` says nothing of a base
-model under adapters.
+transformers initializes missing weights at random, ignores unexpected ones, and says so in its log only. The loading
+report is taken from two functions of its loader, because ``output_loading_info`` leaves out the base model of adapters.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ from samesense.errors import ModelError
 logger = logging.getLogger(__name__)
 
 NAMED = 3
-"""Weights that a message names, of each kind."""
+"""How many weights of each kind a message names."""
 
 
 @dataclass
 class Difference:
-    """What one file of weights lacks of a model, and what it has besides.
+    """Missing, mismatched and unexpected weights of one file.
 
     Attributes:
         source: folder or hub name.
-        model: what was loaded from it.
-        missing: names of the model's weights that the file has not, which are drawn at random.
-        mismatched: names of those that have another shape in the file, with both shapes; random too.
+        model: the model that was loaded from it.
+        missing: names of the model's weights that the file lacks; they are initialized at random.
+        mismatched: names of weights with another shape in the file, with both shapes; random too.
         unexpected: names in the file that the model has no weight for.
-        total: weights of the model.
+        total: number of the model's weights.
     """
 
     source: str
@@ -58,26 +57,26 @@ class Difference:
             f"{name} ({_shape(stored)} in the file, {_shape(needed)} by the configuration)"
             for name, (stored, needed) in sorted(self.mismatched.items())
         ]
-        parts = [
+        problems = [
             f"{len(self.missing)} of {self.total} are missing: {_some(self.missing)}" if self.missing else "",
             f"{len(shapes)} have another shape: {_some(shapes)}" if shapes else "",
             f"{len(self.unexpected)} are unexpected: {_some(self.unexpected)}" if self.unexpected else "",
         ]
         return ModelError(
             f"The weights in {self.source} must be those that its config.json describes for "
-            f"{type(self.model).__name__}; {'; '.join(filter(None, parts))}. Take the config.json and the weights of "
-            "one model, and save the weights of the model itself, not of what wraps it."
+            f"{type(self.model).__name__}; {'; '.join(filter(None, problems))}. Take the config.json and the weights "
+            "of one model, and save the weights of the model itself, not of what wraps it."
         )
 
 
 @dataclass
 class OpenedWeights:
-    """What came of the files that were opened; see :func:`checked_weights`.
+    """Result of loading files; see :func:`checked_weights`.
 
     Attributes:
-        differences: files whose model has random weights that nobody has allowed yet.
-        fewer_layers: the configuration has fewer layers than the file on purpose.
-        constants: names of what the last file holds besides weights, such as the numbers of positions.
+        differences: files whose model has random weights that were not allowed yet.
+        fewer_layers: whether the configuration has fewer layers than the file on purpose.
+        constants: names of the last file's entries that are no weights, such as position ids.
     """
 
     fewer_layers: bool = False
@@ -85,25 +84,26 @@ class OpenedWeights:
     constants: frozenset[str] = frozenset()
 
     def allow_unused(self, compute: Callable[[], Sequence[Tensor]]) -> list[str]:
-        """Allow random weights on which the outputs of ``compute`` do not depend, and return their names.
+        """Allow random weights that the outputs of ``compute`` do not depend on, and return their names.
 
-        ModelError if there are others. It is called with gradients enabled, and only where there is a random weight.
+        ModelError if there are others. ``compute`` is called with gradients enabled, and only if a weight is random.
         """
-        return [name for difference in self._taken() for name in _check_unused(difference, compute)]
+        return [name for difference in self._take() for name in _check_unused(difference, compute)]
 
     def allow_head(self) -> list[str]:
-        """Allow random weights behind the hidden states, as in a new head, and return their names.
+        """Allow random weights after the hidden states, as in a new head, and return their names.
 
-        ModelError if the hidden states depend on some.
+        ModelError if the hidden states depend on one of them.
         """
         return [
             name
-            for difference in self._taken()
+            for difference in self._take()
             for name in _check_unused(difference, partial(_hidden_states, difference.model))
         ]
 
-    def _taken(self) -> list[Difference]:
-        differences, self.differences = self.differences, []
+    def _take(self) -> list[Difference]:
+        differences = self.differences
+        self.differences = []
         return differences
 
 
@@ -112,21 +112,21 @@ _opened: ContextVar[OpenedWeights | None] = ContextVar("opened weights", default
 
 @contextmanager
 def checked_weights(*, fewer_layers: bool = False) -> Iterator[OpenedWeights]:
-    """Have models of transformers opened with the weights of their files, or not at all.
+    """Check the weights of transformers models that are loaded within.
 
-    At the end no weight may be random that was not allowed. Weights that all stand under one more name, as wrappers
-    write them (``module.``, ``_orig_mod.``), are read without it, which is said.
+    At the end every random weight must have been allowed. A prefix that all names share, as wrappers write it
+    (``module.``, ``_orig_mod.``), is removed with a warning.
 
     Raises:
         ModelError: naming the weights that are missing, unexpected, or of another shape.
     """
-    opened = OpenedWeights(fewer_layers)
-    token = _opened.set(opened)
+    opened_weights = OpenedWeights(fewer_layers)
+    token = _opened.set(opened_weights)
     try:
-        yield opened
+        yield opened_weights
     finally:
         _opened.reset(token)
-    for difference in opened.differences:
+    for difference in opened_weights.differences:
         raise difference.error()
 
 
@@ -140,7 +140,7 @@ def _check_unused(difference: Difference, compute: Callable[[], Sequence[Tensor]
         for weight in weights:
             weight.requires_grad_(True)
         total = torch.stack([output.float().sum() for output in compute()]).sum()
-        # where all that is read is frozen, as under adapters, no gradient reaches anything
+        # where everything in use is frozen, as under adapters, no gradient reaches anything
         reached = total.requires_grad
         gradients = torch.autograd.grad(total, weights, allow_unused=True) if reached else [None] * len(weights)
     for weight, before in zip(weights, trained, strict=True):
@@ -158,7 +158,7 @@ def _hidden_states(model: Any) -> list[Tensor]:
 
 
 def _weight(model: Any, name: str) -> Any:
-    """Return a weight by its name; ``None`` for a buffer, of which no gradient says whether it is used."""
+    """Return a weight by its name; ``None`` for a buffer, which gets no gradient that could show its use."""
     try:
         return model.get_parameter(name)
     except AttributeError:
@@ -166,52 +166,54 @@ def _weight(model: Any, name: str) -> Any:
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(sorted(names)[:NAMED])
-    return f"{shown}, ..." if len(names) > NAMED else shown
+    listed = ", ".join(sorted(names)[:NAMED])
+    return f"{listed}, ..." if len(names) > NAMED else listed
 
 
 def _shape(shape: Sequence[int]) -> str:
     return "×".join(map(str, shape)) or "one number"
 
 
-def _convert_checked(model: Any, state_dict: dict[str, Any], *rest: Any, **options: Any) -> Any:
-    """Load weights as transformers does; where it can use none, without the name that they all stand under."""
-    opened = _opened.get()
-    if opened is None:
-        return _convert(model, state_dict, *rest, **options)
+def _convert_checked(model: Any, state_dict: dict[str, Any], *args: Any, **options: Any) -> Any:
+    """Load weights as transformers does; if it can use none of them, without the prefix that their names share."""
+    opened_weights = _opened.get()
+    if opened_weights is None:
+        return _convert(model, state_dict, *args, **options)
     settings = options.get("load_config")
     source = str(getattr(settings, "pretrained_model_name_or_path", ""))
-    opened.constants = frozenset(name for name, value in state_dict.items() if _is_constant(value))
-    result = _convert(model, state_dict, *rest, **options)
+    opened_weights.constants = frozenset(name for name, value in state_dict.items() if _is_constant(value))
+    result = _convert(model, state_dict, *args, **options)
     wrapper = ""
     while len(result[0].unexpected_keys) == len(state_dict) and (first := _common_first(list(state_dict))):
         wrapper += first
         state_dict = {name.removeprefix(first): value for name, value in state_dict.items()}
-        result = _convert(model, state_dict, *rest, **options)
+        result = _convert(model, state_dict, *args, **options)
     if wrapper and len(result[0].unexpected_keys) < len(state_dict):
         logger.warning(
             f"All weights in {source} stand under {wrapper!r}, as a wrapper saves them; they are read without it. Save "
             "the wrapped model itself, and this is not said."
         )
     if result[0].mismatched_keys and not getattr(settings, "ignore_mismatched_sizes", False):
-        raise _difference(model, source, result[0]).error()  # before memory is taken for shapes that may be absurd
+        raise _difference(model, source, result[0]).error()  # before memory is allocated for absurd shapes
     return result
 
 
 def _report_checked(
-    model: Any, pretrained_model_name_or_path: Any, ignore_mismatched_sizes: bool, loading_info: Any, **rest: Any
+    model: Any, pretrained_model_name_or_path: Any, ignore_mismatched_sizes: bool, loading_info: Any, **kwargs: Any
 ) -> None:
-    """Judge what transformers is about to log of a file."""
-    opened = _opened.get()
-    if opened is None:
-        _report(model, pretrained_model_name_or_path, ignore_mismatched_sizes, loading_info, **rest)
+    """Check the loading report of a file in place of logging it."""
+    opened_weights = _opened.get()
+    if opened_weights is None:
+        _report(model, pretrained_model_name_or_path, ignore_mismatched_sizes, loading_info, **kwargs)
         return
     difference = _difference(model, str(pretrained_model_name_or_path), loading_info)
     problems = [*loading_info.error_msgs, *loading_info.conversion_errors.values()]
     if problems:
         raise ModelError(f"The weights in {difference.source} cannot be read: {problems[0].splitlines()[0]}")
-    unused = [name for name in difference.unexpected if name not in opened.constants and _is_inside(model, name)]
-    if not opened.fewer_layers:
+    unused = [
+        name for name in difference.unexpected if name not in opened_weights.constants and _is_inside(model, name)
+    ]
+    if not opened_weights.fewer_layers:
         if any(_is_needed(model, name) for name in unused):
             raise difference.error()
         if unused and not difference.random:
@@ -220,7 +222,7 @@ def _report_checked(
                 f"names: {_some(unused)}. If they belong to the model, its config.json is that of another one."
             )
     if difference.random:
-        opened.differences.append(difference)
+        opened_weights.differences.append(difference)
 
 
 def _difference(model: Any, source: str, loading_info: Any) -> Difference:
@@ -236,39 +238,39 @@ def _difference(model: Any, source: str, loading_info: Any) -> Difference:
 
 
 def _is_random(weight: Tensor | None) -> bool:
-    """Return whether a weight that is missing is drawn: numbers of positions and the like are computed."""
+    """Return whether a missing weight is initialized at random; position ids and the like are computed."""
     return weight is None or weight.is_floating_point()
 
 
 def _is_inside(model: Any, name: str) -> bool:
-    """Return whether a name is one of the part of a model that all its tasks share, and not of another task's head."""
+    """Return whether a name belongs to the base model, and not to the head of another task."""
     inner = name.removeprefix(f"{model.base_model_prefix}.")
-    buffers = {name for name, _ in model.base_model.named_buffers()}  # computed today, and kept in files once
+    buffers = {name for name, _ in model.base_model.named_buffers()}  # computed today; older files store them
     return inner.partition(".")[0] in dict(model.base_model.named_children()) and inner not in buffers
 
 
 def _is_needed(model: Any, name: str) -> bool:
-    """Return whether a weight is of one more layer, or belongs to a layer that the configuration has without it."""
+    """Return whether a weight belongs to a further layer, or to a layer that the configuration has without it."""
     module: Any = model.base_model
     *path, last = name.removeprefix(f"{model.base_model_prefix}.").split(".")
-    for part in path:
-        if isinstance(module, nn.ModuleList) and part.isdecimal() and int(part) >= len(module):
+    for attribute in path:
+        if isinstance(module, nn.ModuleList) and attribute.isdecimal() and int(attribute) >= len(module):
             return True
-        module = getattr(module, part, None)
+        module = getattr(module, attribute, None)
         if not isinstance(module, nn.Module):
             return False
     return last in ("weight", "bias") and not list(module.children()) and bool(list(module.parameters()))
 
 
 def _is_constant(value: Any) -> bool:
-    """Return whether something in a file is no weight: whole numbers, one number alone, or a mask of positions."""
+    """Return whether an entry of a file is no weight: integers, a scalar, or an attention mask."""
     shape = tuple(value.shape if isinstance(value, Tensor) else value.get_shape())
     floating = value.is_floating_point() if isinstance(value, Tensor) else value.get_dtype().startswith(("F", "BF"))
     return not floating or shape in ((), (1,)) or (len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == shape[3])
 
 
 def _common_first(names: Sequence[str]) -> str:
-    """Return the first part of all names with its point, if it is the same; else nothing."""
+    """Return the prefix that all names share, with its dot; ``""`` if there is none."""
     first, point, _ = names[0].partition(".")
     return f"{first}." if point and all(name.startswith(f"{first}.") for name in names) else ""
 

@@ -64,11 +64,11 @@ class Progress(TrainerCallback):
     def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Have the time of a step count from the first one on: the start was evaluated before."""
         if self.bar.n == self.bar.initial:
-            self.bar.begin_anew()
+            self.bar.restart_clock()
 
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Move the bar by a step."""
-        if self.bar.shown and self._latest is not None:
+        if self.bar.is_visible and self._latest is not None:
             self.figures = {"loss": "", **self.figures} | {"loss": f"{float(self._latest):.3f}"}
             self.bar.set_postfix(self.figures)
         self.bar.update(state.global_step - self.bar.n)

@@ -361,7 +361,7 @@ def pick_precision(
 
 def _resumed(loss: nn.Module, checkpoints: Path, also: list[str]) -> Path | None:
     """Return the checkpoint to go on from, the loss given the weights of its own that it holds."""
-    newest = newest_checkpoint(checkpoints, also=[*also, *([LOSS_WEIGHTS] if loss_weights(loss) else [])])
+    newest = newest_checkpoint(checkpoints, required_files=[*also, *([LOSS_WEIGHTS] if loss_weights(loss) else [])])
     if newest is not None:
         load_loss_weights(loss, newest)
     return newest
