@@ -97,7 +97,7 @@ def test_migrate_and_check(run, tmp_path, monkeypatch):
     assert (code, out.splitlines()[-1]) == (0, "model: gives the same vectors as at the build, lowest cosine 1.0000")
     assert json.loads(run("info", "made", "--check", "--json")[1])["lowest_cosine"] == pytest.approx(1)
     code, _, err = run("migrate", "made", "--model", "wrong")
-    assert (code, err.splitlines()[0]) == (0, "2 texts encoded anew")
+    assert (code, err.splitlines()[0]) == (0, "2 texts encoded again")
     assert run("query", "made", "first", "--top", "1", "--model", "wrong")[1] == "1.0000\t0\tfirst\n"
     code, _, err = run("query", "made", "first")
     assert (code, "index migrate made --model NEW" in err) == (2, True)

@@ -1,1 +1,1 @@
-"""The functions behind the commands, under the same names and with the same defaults; see :mod:`samesense`."""
+"""The functions behind the commands, with the same names and defaults; see :mod:`samesense`."""

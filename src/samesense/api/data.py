@@ -1,4 +1,4 @@
-"""``samesense.read``, ``doctor`` and ``mine_negatives``: data from anywhere, what is wrong with them, and more."""
+"""``samesense.read``, ``doctor`` and ``mine_negatives``: reading data, checking them, and mining hard negatives."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ logger = logging.getLogger(__name__)
 Scale = tuple[float, float]
 
 
-def labelled_pairs(source: Source, **how: Any) -> PairData:
-    """Return labelled pairs: those given, or read by :func:`samesense.data.read_pairs`; logs what was left out."""
+def labelled_pairs(source: Source, **options: Any) -> PairData:
+    """Return labelled pairs as they are, or read by :func:`samesense.data.read_pairs`; log how many were left out."""
     from samesense.data import PairData, read_pairs
 
-    pairs = source if isinstance(source, PairData) else read_pairs(source, **how)
+    pairs = source if isinstance(source, PairData) else read_pairs(source, **options)
     if pairs.dropped or pairs.dropped_unlabelled:
         logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
     return pairs
@@ -70,51 +70,58 @@ def read(
         drop_bad_rows: leave out rows that break a rule, and count them.
 
     Returns:
-        What the data are, as ``train`` and ``doctor`` tell it; a guess is logged. All can be trained on, pairs can be
-        evaluated on.
+        The type for the detected kind of data, as in ``train`` and ``doctor``; a guess is logged. All kinds can be
+        trained on, pairs can be evaluated on.
 
     Raises:
-        DataError: names the source, the row and the likely fix; also for running documents, which are not held.
+        DataError: names the source, the row and the likely fix; also for documents, which are not read into memory.
     """
     from samesense.data import concat
 
     check_columns(columns)
-    sources = [rereadable(one) for one in as_sources(source)]
-    told = [tell(one, columns) for one in sources]
-    for one in told:
-        if not one.sure:
-            logger.info(one.line)
-    kinds = {one.kind for one in told}
+    sources = [rereadable(item) for item in as_sources(source)]
+    detected = [tell(item, columns) for item in sources]
+    for kind in detected:
+        if not kind.sure:
+            logger.info(kind.line)
+    kinds = {kind.kind for kind in detected}
     if kinds == {"pairs"}:
-        how = {"label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-        parts = zip(sources, told, strict=True)
-        return concat([labelled_pairs(one, columns=own.columns, **how) for one, own in parts])
+        options = {"label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
+        columns_of_sources = [kind.columns for kind in detected]
+        return concat(
+            [
+                labelled_pairs(item, columns=names, **options)
+                for item, names in zip(sources, columns_of_sources, strict=True)
+            ]
+        )
     if len(kinds) > 1 or kinds == {"documents"}:
-        found = ", ".join(f"{name_of(one)}: {own.by}" for one, own in zip(sources, told, strict=True))
-        raise DataError(f"Sources are read as one if they hold data of one kind, and no documents; received {found}.")
+        received = ", ".join(f"{name_of(item)}: {kind.by}" for item, kind in zip(sources, detected, strict=True))
+        raise DataError(
+            f"Sources are read as one if they hold data of one kind, and no documents; received {received}."
+        )
     if label_range or (label_order and kinds != {"tuples"}) or (drop_bad_rows and kinds == {"texts"}):
         raise ConfigError(
             f"label_order, label_range and drop_bad_rows are for labelled data; {name_of(source)} is read as "
-            f"{MEANINGS[told[0].kind].what}. Leave them out."
+            f"{MEANINGS[detected[0].kind].what}. Leave them out."
         )
-    return _unlabelled(sources, told[0], label_order, drop_bad_rows)
+    return _unlabelled(sources, detected[0], label_order, drop_bad_rows)
 
 
 def _unlabelled(
-    sources: list[Source], told: Told, label_order: str | None, drop_bad_rows: bool
+    sources: list[Source], detected: Told, label_order: str | None, drop_bad_rows: bool
 ) -> TupleData | LabelledSentences | Sentences:
-    """Read what is told to be no labelled pairs."""
+    """Read data of a detected kind other than labelled pairs."""
     from samesense.data.benchmarks.sentences import read_sentences
     from samesense.data.sentences import read_unlabelled
     from samesense.data.tuples.read import read_tuples
 
-    if told.kind == "texts":
-        return read_unlabelled(sources, columns=told.columns)
-    if told.kind == "tuples":
-        return read_tuples(sources, columns=told.columns, label_order=label_order, drop_bad_rows=drop_bad_rows)
+    if detected.kind == "texts":
+        return read_unlabelled(sources, columns=detected.columns)
+    if detected.kind == "tuples":
+        return read_tuples(sources, columns=detected.columns, label_order=label_order, drop_bad_rows=drop_bad_rows)
     if len(sources) > 1:
         raise DataError(f"Sentences with classes are read from one source; received {len(sources)}.")
-    return read_sentences(sources[0], columns=told.columns, drop_bad_rows=drop_bad_rows)
+    return read_sentences(sources[0], columns=detected.columns, drop_bad_rows=drop_bad_rows)
 
 
 @reads_tables
@@ -132,47 +139,56 @@ def doctor(  # noqa: PLR0913 - the flags of the command
     drop_bad_rows: bool = False,
     all_rows: bool = False,
 ) -> Any:
-    """Report what data of any kind are, and what is wrong with them.
+    """Report the kind of some data, and what is wrong with them.
 
     Args:
         data: one source or a list of several: labelled pairs, triplets, anchors with lists of positives and negatives,
             sentences with a class each, texts, or documents, also a folder of them.
-        against: other data in which none of it should stand: pairs in pairs, texts in texts.
+        against: other data, with which these must not overlap: pairs with pairs, texts with texts.
         columns: first,second,label of pairs, text,class of sentences with classes, or the column of texts.
         label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
-        all_rows: name every bad row in an error, not the first few.
+        all_rows: list all bad rows in an error, not only the first few.
 
     Returns:
-        A :class:`~samesense.data.DataReport` of pairs or a :class:`~samesense.data.doctor.KindReport` of what else; a
+        A :class:`~samesense.data.DataReport` of pairs or a :class:`~samesense.data.doctor.KindReport` of other data; a
         list of them for several sources. It prints as lines of text; ``warnings``, ``conflicts`` and ``overlaps`` hold
-        what should be looked at.
+        the findings to look at.
 
     Raises:
-        BadRowsError: for rows that break a rule; it holds them all.
+        BadRowsError: for rows that break a rule; it lists them all.
         DataError: if a source cannot be read.
     """
     from samesense.data.doctor import report_on
 
     check_columns(columns)
-    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    given = [] if against is None else as_sources(against)
-    others = dict(zip(numbered([_name(other) for other in given]), map(rereadable, given), strict=True))
+    options = {
+        "columns": columns,
+        "label_order": label_order,
+        "label_range": label_range,
+        "drop_bad_rows": drop_bad_rows,
+    }
+    references = [] if against is None else as_sources(against)
+    reference_names = numbered([_name(reference) for reference in references])
+    named_references = dict(zip(reference_names, map(rereadable, references), strict=True))
     limit = sys.maxsize if all_rows else 5
     sources = as_sources(data)
-    names = distinct_names([*map(short_name, sources), *map(short_name, given)], [*map(_name, sources), *others])
-    reports = [report_on(source, others, limit_reported=limit, **how) for source in sources]
+    short_names = [*map(short_name, sources), *map(short_name, references)]
+    names = distinct_names(short_names, [*map(_name, sources), *named_references])
+    reports = [report_on(source, named_references, limit_reported=limit, **options) for source in sources]
     renamed = [_renamed(report, name) for report, name in zip(reports, names, strict=False)]
     return renamed[0] if len(renamed) == 1 else renamed
 
 
 def _renamed(report: Any, name: str) -> Any:
-    """Return a report under the end of a path, where other sources have the name of its file."""
+    """Return a report named by the end of its path, where other sources have the same file name."""
     return replace(report, name=name) if name.endswith(f"/{report.name}") else report
 
 
 def _name(source: Source) -> str:
-    name = getattr(source, "name", None)  # a frame's may be a column
-    return (name if isinstance(name, str) and name else name_of(source)) if in_memory(source) else str(source)
+    if not in_memory(source):
+        return str(source)
+    name = getattr(source, "name", None)  # of a frame it may be a column
+    return name if isinstance(name, str) and name else name_of(source)
 
 
 @says_unread
@@ -206,27 +222,27 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
 
     Args:
         data: anchors with one or several positives, also with negatives, which stay; pairs labelled 0 and 1; NLI pairs.
-        model: finds what is near; whatever :func:`samesense.load` takes and has embeddings.
-        corpus: further texts that may be negatives, beside the positives and negatives of all anchors.
+        model: encoder that finds near texts; any model with embeddings that :func:`samesense.load` takes.
+        corpus: further texts that may be negatives, besides the positives and negatives of all anchors.
         score: scores pairs in place of the model's cosine, for all margins and limits: a cross-encoder or another model
-            (whatever :func:`samesense.load` takes), or a function from pairs to scores.
-        num_negatives: negatives an anchor gets, at most.
-        range_min: so many of the nearest texts are passed over.
-        range_max: nearest texts that are considered, those included.
+            that :func:`samesense.load` takes, or a function from pairs to scores.
+        num_negatives: most negatives of an anchor.
+        range_min: how many of the nearest texts are skipped.
+        range_max: how many of the nearest texts are considered, including the skipped ones.
         absolute_margin: how much lower than the positive's a negative's score must be.
-        relative_margin: the same as a share of the positive's score: 0.05 lets in what has 95 % of it; ``None``: no
-            such margin.
+        relative_margin: the same as a share of the positive's score: 0.05 admits scores of at most 95 % of it;
+            ``None``: no such margin.
         max_score: highest score of a negative.
         min_score: lowest score of a negative.
-        sampling: of what is left, the highest scores (``"top"``), or any (``"random"``).
-        seed: of random sampling.
-        columns: of the data, as in ``"question,answer"`` or ``"question1,question2,is_duplicate"``.
+        sampling: which of the remaining texts to take: those of the highest scores (``"top"``), or any (``"random"``).
+        seed: seed of random sampling.
+        columns: columns of the data, as in ``"question,answer"`` or ``"question1,question2,is_duplicate"``.
         corpus_columns: column of the corpus's texts, if several hold texts.
         label_order, drop_bad_rows: see :func:`samesense.read`.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        precision: arithmetic; auto is bfloat16 where the processor supports it.
 
     Returns:
-        What :func:`samesense.train` takes: ``anchors``, ``positives`` and ``negatives``, a list of texts each.
+        Training data for :func:`samesense.train`: ``anchors``, with lists of texts as ``positives`` and ``negatives``.
     """
     from samesense.api.use import texts_of
     from samesense.inference.models.load import load
@@ -236,9 +252,16 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     check_columns(columns)
     check_choice("sampling", sampling, Sampling)
     choice = Choice(
-        num_negatives=num_negatives, range_min=range_min, range_max=range_max, absolute_margin=absolute_margin,
-        relative_margin=relative_margin, max_score=max_score, min_score=min_score, sampling=sampling, seed=seed,
-    )  # fmt: skip
+        num_negatives=num_negatives,
+        range_min=range_min,
+        range_max=range_max,
+        absolute_margin=absolute_margin,
+        relative_margin=relative_margin,
+        max_score=max_score,
+        min_score=min_score,
+        sampling=sampling,
+        seed=seed,
+    )
     anchors = _anchors(data, columns=columns, label_order=label_order, drop_bad_rows=drop_bad_rows)
     texts = () if corpus is None else texts_of(corpus, corpus_columns)
     finder = load(model, precision=precision)
@@ -250,8 +273,8 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     return run(anchors, finder, choice, corpus=texts, score=None if score is None else _score_of(score, precision))
 
 
-def _anchors(data: Source, **how: Any) -> TupleData:
-    """Return anchors with positives, of whatever says what they are."""
+def _anchors(data: Source, **options: Any) -> TupleData:
+    """Return anchors with positives, converted from pairs where the data are labelled pairs."""
     from samesense.data import PairData, concat
     from samesense.data.tuples.convert import tuples_of_pairs
     from samesense.data.tuples.data import TupleData
@@ -261,25 +284,28 @@ def _anchors(data: Source, **how: Any) -> TupleData:
         return data
     if isinstance(data, PairData):
         return tuples_of_pairs(data)
-    sources = [rereadable(one) for one in as_sources(data)]
-    told = [tell(source, how["columns"]) for source in sources]
-    kinds = {one.kind for one in told}
+    sources = [rereadable(source) for source in as_sources(data)]
+    detected = [tell(source, options["columns"]) for source in sources]
+    kinds = {kind.kind for kind in detected}
     if kinds == {"pairs"}:
-        read = (labelled_pairs(s, **{**how, "columns": one.columns}) for s, one in zip(sources, told, strict=True))
-        return tuples_of_pairs(concat(list(read)))
+        pairs = [
+            labelled_pairs(source, **{**options, "columns": kind.columns})
+            for source, kind in zip(sources, detected, strict=True)
+        ]
+        return tuples_of_pairs(concat(pairs))
     if kinds != {"tuples"}:
-        other = next(one for one in told if one.kind != "tuples")
+        unfit = next(kind for kind in detected if kind.kind != "tuples")
         raise DataError(
-            f"Negatives are mined for anchors with positives; {name_of(sources[told.index(other)])} holds "
-            f"{MEANINGS[other.kind].what}, by {other.by}. Give pairs labelled 0 and 1, or columns anchor and positive."
+            f"Negatives are mined for anchors with positives; {name_of(sources[detected.index(unfit)])} holds "
+            f"{MEANINGS[unfit.kind].what}, by {unfit.by}. Give pairs labelled 0 and 1, or columns anchor and positive."
         )
-    return read_tuples(sources, **{**how, "columns": told[0].columns})
+    return read_tuples(sources, **{**options, "columns": detected[0].columns})
 
 
 def _score_of(score: Any, precision: Precision) -> Score:
-    """Return a score of pairs: a function as it is, of a model its own."""
+    """Return the function that scores pairs: the given one, or that of a model."""
     from samesense.inference.models.functions import is_function
     from samesense.inference.models.load import load
 
-    found: Score = score if is_function(score) else load(score, precision=precision).scores
-    return found
+    scorer: Score = score if is_function(score) else load(score, precision=precision).scores
+    return scorer

@@ -46,30 +46,31 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     encoding: str | None = None,
     precision: Precision = "auto",
 ) -> Deduplicated:
-    """Find which texts say the same as another, and keep one of them.
+    """Find near-duplicate texts, and keep one of each.
 
     Args:
         source: texts, a text file with one text a line (plain or compressed), or a table.
-        model: whatever :func:`samesense.load` takes and has embeddings.
-        threshold: cosine from which on two texts count as the same, from -1 to 1, by default 0.9; ``"calibrated"`` is
-            that of the model's calibration.
-        min_precision: in its place the threshold of the calibration, or on ``pairs``, that finds most at this
-            precision, such as 0.95.
-        pairs: a few labelled pairs, 1 for the same and 0 for not, from which the threshold is taken: that of best F1.
-        by: ``"representative"`` keeps a text unless it is close to one that is kept; ``"linked"`` keeps one of all
-            texts that are linked by pairs, so that ends of a chain need not be close.
-        keep: which text goes first: the first, the longest, or (``"central"``) the one that is close to most rows.
-        search: compare all pairs (``"exact"``), or each text with near ones alone (``"approximate"``); ``"auto"`` does
-            the latter above 50,000 different texts.
-        work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
-        chunk: cut texts that are longer than what the model reads into windows, and take the ``"mean"`` of their
-            vectors, or the ``"max"`` of each dimension; by default the rest is left out, and texts that differ there
+        model: any model with embeddings that :func:`samesense.load` takes.
+        threshold: lowest cosine of near-duplicates, from -1 to 1, by default 0.9; ``"calibrated"`` is that of the
+            model's calibration.
+        min_precision: instead of a threshold, the one from the calibration, or from ``pairs``, with the highest recall
+            at this precision, such as 0.95.
+        pairs: a few labelled pairs, 1 for the same and 0 for not, on which the threshold of best F1 is chosen.
+        by: ``"representative"`` keeps a text unless it is close to one that is kept; ``"linked"`` keeps one text of
+            each connected group of pairs, so that the ends of a chain need not be close.
+        keep: which text of a group is kept: the first, the longest, or (``"central"``) the one that is close to most
+            rows.
+        search: compare all pairs (``"exact"``), or each text with its near ones only (``"approximate"``); ``"auto"`` is
+            approximate above 50,000 different texts.
+        work: folder that caches vectors and neighbours, for other thresholds of the same texts.
+        chunk: split texts longer than the model's maximum length into windows, and take the ``"mean"`` of their
+            vectors, or the ``"max"`` of each dimension; by default the rest is ignored, and texts that differ there
             are not the same.
         columns: name of the table's column of texts, if several hold texts.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        precision: arithmetic; auto is bfloat16 where the processor supports it.
 
     Returns:
-        Places of rows from 0: ``kept``, ``removed`` with the kept row and the score, and ``groups``. ``at`` gives them
+        Row positions from 0: ``kept``, ``removed`` with the kept row and the score, and ``groups``. ``at`` returns them
         for another threshold without computing again.
     """
     from samesense.inference.duplicates.dedup import By, Keep, Search
@@ -79,12 +80,13 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     check_choice("keep", keep, Keep)
     check_choice("search", search, Search)
     _check_chunk(chunk)
-    place = None if work is None else Path(work)
+    work_folder = None if work is None else Path(work)
     texts = texts_of(source, columns)
-    opened, cut = _opened(model, threshold, min_precision, pairs, precision, None if work is not None else texts)
-    found = run(texts, opened, cut, by=by, keep=keep, search=search, work=place, chunk=chunk)
-    _say_unmerged(len(found.unmerged), "kept", chunk)
-    return found
+    compared = None if work is not None else texts
+    encoder, lowest = _load_with_threshold(model, threshold, min_precision, pairs, precision, compared)
+    deduplicated = run(texts, encoder, lowest, by=by, keep=keep, search=search, work=work_folder, chunk=chunk)
+    _say_unmerged(len(deduplicated.unmerged), "kept", chunk)
+    return deduplicated
 
 
 @says_unread
@@ -114,17 +116,17 @@ def match(  # noqa: PLR0913 - the flags of the command
 
     Args:
         source: texts, a text file with one text a line (plain or compressed), or a table.
-        target: the like, in which matches are looked for.
+        target: likewise, the texts to search for matches.
         model, threshold, min_precision, pairs, search, work, chunk, precision: see :func:`dedup`; the search is
             approximate above 50,000 different texts of ``target``.
-        top: matches of a row at most.
+        top: most matches of a row.
         one_to_one: match no row of ``target`` twice: the closest two rows first, then the closest of the rest.
         columns: name of the column of texts in ``source``, if several hold texts.
         target_columns: the same in ``target``.
 
     Returns:
-        Places of rows from 0: ``pairs`` of both lists with the score, and ``unmatched`` rows of the first. ``at`` gives
-        them for another threshold without computing again.
+        Row positions from 0: ``pairs`` of both lists with the score, and ``unmatched`` rows of the first. ``at``
+        returns them for another threshold without computing again.
     """
     from samesense.inference.duplicates.dedup import Search
     from samesense.inference.duplicates.match import check_top
@@ -133,13 +135,16 @@ def match(  # noqa: PLR0913 - the flags of the command
     check_top(top, one_to_one=one_to_one)
     check_choice("search", search, Search)
     _check_chunk(chunk)
-    texts, others = texts_of(source, columns), texts_of(target, target_columns)
-    few = None if work is not None else [*texts, *others]
-    opened, cut = _opened(model, threshold, min_precision, pairs, precision, few)
-    place = None if work is None else Path(work)
-    found = run(texts, others, opened, cut, top=top, one_to_one=one_to_one, search=search, work=place, chunk=chunk)
-    _say_unmerged(len(found.unmerged), "not matched with them", chunk)
-    return found
+    texts = texts_of(source, columns)
+    targets = texts_of(target, target_columns)
+    compared = None if work is not None else [*texts, *targets]
+    encoder, lowest = _load_with_threshold(model, threshold, min_precision, pairs, precision, compared)
+    work_folder = None if work is None else Path(work)
+    matched = run(
+        texts, targets, encoder, lowest, top=top, one_to_one=one_to_one, search=search, work=work_folder, chunk=chunk
+    )
+    _say_unmerged(len(matched.unmerged), "not matched with them", chunk)
+    return matched
 
 
 def _check_chunk(chunk: Chunk | None) -> None:
@@ -150,7 +155,7 @@ def _check_chunk(chunk: Chunk | None) -> None:
 
 
 def _say_unmerged(count: int, what: str, chunk: Chunk | None) -> None:
-    """Say that texts were not taken for the same, as they differ in what was not read of them."""
+    """Warn of texts that are close but were not merged, because they differ in parts that the model did not read."""
     if count:
         fix = "`chunk` reads long texts to their ends; else take" if chunk is None else "Take"
         logger.warning(
@@ -159,7 +164,7 @@ def _say_unmerged(count: int, what: str, chunk: Chunk | None) -> None:
         )
 
 
-def _opened(
+def _load_with_threshold(
     model: Any,
     threshold: Threshold | None,
     min_precision: float | None,
@@ -167,9 +172,9 @@ def _opened(
     precision: Precision,
     texts: Sequence[str] | None,
 ) -> tuple[Model, float]:
-    """Return the model and the threshold; what can be refused without the model is refused before it is loaded.
+    """Return the model and the threshold; options are checked before the model is loaded, where possible.
 
-    ``texts`` are all that are compared, ``None`` where the model's identity is asked for, which torch computes.
+    ``texts`` are all texts to compare, ``None`` where the model's fingerprint is needed, which torch computes.
     """
     from samesense.inference.duplicates.threshold import check_one, known_threshold, threshold_from
     from samesense.inference.models.load import load
@@ -177,9 +182,9 @@ def _opened(
 
     check_one(threshold, min_precision, pairs is not None)
     if pairs is None:
-        cut = known_threshold(model, threshold, min_precision)
-        check_threshold(cut)
-        return load(model, precision=precision, texts=texts), cut
+        lowest = known_threshold(model, threshold, min_precision)
+        check_threshold(lowest)
+        return load(model, precision=precision, texts=texts), lowest
     labelled = labelled_pairs(pairs)
-    opened = load(model, precision=precision)
-    return opened, threshold_from(labelled, opened, min_precision)
+    encoder = load(model, precision=precision)
+    return encoder, threshold_from(labelled, encoder, min_precision)

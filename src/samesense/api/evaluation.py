@@ -50,19 +50,19 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     """Evaluate a model: on labelled pairs by Spearman and Pearson correlation, with 95 % confidence intervals.
 
     Args:
-        model: whatever :func:`samesense.load` takes, a function from texts to vectors among it.
+        model: any model that :func:`samesense.load` takes, also a function from texts to vectors.
         data: one source of labelled pairs or several, see :func:`samesense.read`; folders or names of benchmarks.
         suites: of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``, ``sections``, ``probes``.
         fast: transfer with 5 folds instead of 10.
         texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+flow`` are fitted.
         output: ``results.jsonl`` to which the results are added.
-        columns, label_order, label_range, drop_bad_rows: of one's own pairs; see :func:`samesense.read`.
+        columns, label_order, label_range, drop_bad_rows: for your own pairs; see :func:`samesense.read`.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         intervals: compute bootstrap intervals.
 
     Returns:
-        A list of :class:`~samesense.types.Result` that prints as a table, a line a data set and one for the mean of a
-        suite. It holds the results on each subset too.
+        A list of :class:`~samesense.types.Result` that prints as a table, with a row for each data set and for the
+        mean of each suite. It holds the results on each subset too.
     """
     from samesense.evaluation.averages import suite_averages
     from samesense.evaluation.suites import find_tasks
@@ -74,24 +74,29 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     check_columns(columns)
     if output is not None:
         check_results(output, [*names_among(data), *names_among(texts), *map(place_of, names_among(model))])
-    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    found = find_tasks(data, suites, fast=fast, reading=how)
-    for line in found.unfit:
+    reading = {
+        "columns": columns,
+        "label_order": label_order,
+        "label_range": label_range,
+        "drop_bad_rows": drop_bad_rows,
+    }
+    selected = find_tasks(data, suites, fast=fast, reading=reading)
+    for line in selected.unfit:
         logger.info(line)
-    opened = load(model, precision=precision, fit_texts=_fit_texts(texts), cache=True)
+    loaded = load(model, precision=precision, fit_texts=_fit_texts(texts), cache=True)
     results, evidence = Results(), []
     try:
-        for task in found.tasks:
+        for task in selected.tasks:
             task.intervals = intervals
             with stage(f"evaluate on {task.dataset}"):
-                outcome = task.evaluate(opened)
+                outcome = task.evaluate(loaded)
             results += outcome.results
             evidence += outcome.evidence
         results += suite_averages(results, evidence if intervals else ())
-    finally:  # of hours of sets, those before one that fails or is interrupted are kept
+    finally:  # keep the finished sets, which may have taken hours, when one fails or is interrupted
         if output is not None and results:
             append_results(Path(output), results)
-    for task in found.tasks:
+    for task in selected.tasks:
         if remark := task.remark():
             logger.info(f"{task.dataset}: {remark}")
     return results
@@ -127,8 +132,8 @@ def compare(  # noqa: PLR0913 - the flags of the command
     """Evaluate several models on the same data, test the differences, and report them.
 
     Args:
-        models: whatever :func:`samesense.load` takes, by name in a mapping if wanted; ``"NAME=MODEL"`` names one too,
-            and models of one name are seeds.
+        models: models that :func:`samesense.load` takes, in a list or by name in a mapping; ``"NAME=MODEL"`` names one
+            too, and models of one name are seeds.
         data: folders of benchmarks, files of labelled pairs or documents, names of benchmarks, or pairs; ``probes``
             needs none.
         suites: of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``, ``sections``, ``probes``.
@@ -137,11 +142,11 @@ def compare(  # noqa: PLR0913 - the flags of the command
         fast: transfer with 5 folds instead of 10.
         texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+flow`` are fitted.
         sentences: file with sentences for the heatmap, an empty line between topics; by default evaluated pairs.
-        speed: measure time a text in five rounds of turns, memory and size; some seconds a model.
+        speed: measure time per text, in five rounds of all models in turn, memory and size; some seconds a model.
         runs: run folders for learning curves; ``NAME=FOLDER`` gives a name.
         sweep: setting of these runs to draw figures against.
-        cache: folder in which embeddings are kept for the next time.
-        columns, label_order, label_range, drop_bad_rows: of one's own pairs; see :func:`samesense.read`.
+        cache: folder in which embeddings are cached for the next time.
+        columns, label_order, label_range, drop_bad_rows: for your own pairs; see :func:`samesense.read`.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         results: ``results.jsonl`` to which the results are added.
     """
@@ -152,7 +157,12 @@ def compare(  # noqa: PLR0913 - the flags of the command
     from samesense.reports.store import append_results, check_results
 
     check_columns(columns)
-    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
+    reading = {
+        "columns": columns,
+        "label_order": label_order,
+        "label_range": label_range,
+        "drop_bad_rows": drop_bad_rows,
+    }
     inputs = [*names_among(data), *names_among(texts), *names_among(sentences), *places_of(models)]
     if output is not None:
         check_place(output, inputs)
@@ -176,7 +186,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         sweep=sweep,
         sentences=None if sentences is None else read_topics(Path(sentences)),
         speed=speed,
-        reading=how,
+        reading=reading,
         keep=keep,
     )
     keep(report.averages)
@@ -189,7 +199,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
 def _fit_texts(texts: Source | Sequence[Source] | None) -> list[str] | None:
     from samesense.data.sentences import unlabelled_texts
 
-    return None if texts is None else [text for one in as_sources(texts) for text in unlabelled_texts(one)]
+    return None if texts is None else [text for source in as_sources(texts) for text in unlabelled_texts(source)]
 
 
 @says_unread
@@ -217,23 +227,23 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     drop_bad_rows: bool = False,
     precision: Precision = "float32",
 ) -> Calibrated:
-    """Learn on labelled pairs what a model's scores mean: a value on the labels' scale, a probability, yes or no.
+    """Calibrate a model's scores on labelled pairs: to a value on the labels' scale, a probability, or yes and no.
 
     Args:
-        model: a model by name; the calibration is kept in its folder.
+        model: a model by name; the calibration is stored in its folder.
         data: labelled pairs that the model was not trained on; by default those that its run held out, or scored out of
-            fold, with the scores that it has kept.
+            fold, with the stored scores.
         output: file for the calibration; by default ``calibration.json`` in the model's folder.
         figure: file for a figure of reliability, map and scores; ends in .png or .svg.
         map: isotonic follows the data, logistic is a smooth curve; auto is logistic for yes/no labels, else isotonic.
-        yes: label from which on a pair counts as a yes; by default 1 for yes/no labels, and none for graded ones.
-        decide: threshold for yes and no, the one of best accuracy or of best F1; both are kept.
-        min_precision: in its place the threshold that finds most at this precision on new pairs, such as 0.95; refused
+        yes: lowest label of a positive pair; by default 1 for yes/no labels, and none for graded ones.
+        decide: threshold for yes and no, the one of best accuracy or of best F1; both are stored.
+        min_precision: instead, the threshold of highest recall at this precision on new pairs, such as 0.95; refused
             where the pairs do not show it with 95 % confidence.
-        min_recall: in its place the threshold of highest precision that finds this share of the yes among new pairs,
-            such as 0.9; refused like it.
-        folds: of the cross-validation, which gives the errors.
-        seed: which decides the folds.
+        min_recall: instead, the threshold of highest precision at this recall on new pairs, such as 0.9; refused
+            likewise.
+        folds: folds of the cross-validation that estimates the errors.
+        seed: seed of the split into folds.
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         precision: arithmetic; float32 keeps the figures comparable between machines.
 
@@ -252,41 +262,46 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     check_choice("map", map, Shape)
     check_choice("decide", decide, Best)
     model = check_named(model)
-    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    scorer, pairs = _held_out_scores(model, how) if data is None else (None, labelled_pairs(data, **how))
+    reading = {
+        "columns": columns,
+        "label_order": label_order,
+        "label_range": label_range,
+        "drop_bad_rows": drop_bad_rows,
+    }
+    scorer, pairs = _held_out_scores(model, reading) if data is None else (None, labelled_pairs(data, **reading))
     settings = CalibrationSettings(
         shape=map, yes=yes, decide=decide, min_precision=min_precision, min_recall=min_recall, folds=folds, seed=seed
     )
     check_labels(pairs, settings)
     home = home_of(model)
-    place = home.place(None if output is None else Path(output))
-    check_place(place, names_among(data))
+    path = home.place(None if output is None else Path(output))
+    check_place(path, names_among(data))
     if figure is not None:
         check_figure(Path(figure))
-        check_place(figure, [*names_among(data), place, place_of(model)])
-    made = run(scorer or load(model, precision=precision), pairs, home.fingerprint(), settings)
-    store(made.calibration, place)
+        check_place(figure, [*names_among(data), path, place_of(model)])
+    calibrated = run(scorer or load(model, precision=precision), pairs, home.fingerprint(), settings)
+    store(calibrated.calibration, path)
     if figure is not None:
-        save_plot(_calibration_plot(made, Path(figure).stem), Path(figure))
-    logger.info(f"written: {place}{'' if figure is None else f', {figure}'}")
-    return made
+        save_plot(_calibration_plot(calibrated, Path(figure).stem), Path(figure))
+    logger.info(f"written: {path}{'' if figure is None else f', {figure}'}")
+    return calibrated
 
 
-def _held_out_scores(model: str, how: Mapping[str, Any]) -> tuple[Model | None, PairData]:
-    """Return the pairs of a run that did not train its model, and their scores where the run has kept them.
+def _held_out_scores(model: str, reading: Mapping[str, Any]) -> tuple[Model | None, PairData]:
+    """Return the pairs that a run held out from training, and their stored scores as a model.
 
-    The scores come as a model that gives them; ``None`` leaves the pairs to be scored.
+    The model is ``None`` where the run stored no scores, and the pairs are yet to be scored.
     """
     from samesense.inference.models.model import Model
     from samesense.recipes.held_out_pairs import read_dev, read_held_out_scores
 
     held_out = read_held_out_scores(model)
     if held_out is None:
-        return None, read_dev(model, how)
-    if any(value for value in how.values()):
-        named = ", ".join(f"`{name}`" for name, value in how.items() if value)
+        return None, read_dev(model, reading)
+    if any(value for value in reading.values()):
+        names = ", ".join(f"`{name}`" for name, value in reading.items() if value)
         raise ConfigError(
-            f"{named} says how a file is read, and the run has kept its pairs as it read them. Leave it out, or give "
+            f"{names} says how a file is read, and the run has kept its pairs as it read them. Leave it out, or give "
             "`data` FILE."
         )
     logger.info(
@@ -297,21 +312,22 @@ def _held_out_scores(model: str, how: Mapping[str, Any]) -> tuple[Model | None, 
     return scorer, held_out.data
 
 
-def _calibration_plot(made: Calibrated, name: str) -> Any:
+def _calibration_plot(calibrated: Calibrated, name: str) -> Any:
     import numpy as np
 
     from samesense.reports.figures.calibration import Fitted, calibration
 
-    fitted, scores = made.calibration, made.scores
+    fitted = calibrated.calibration
+    scores = calibrated.scores
     grid = np.union1d(np.linspace(scores.min(), scores.max(), 400), scores)
-    predicted = {"calibrated, cross-validated": made.held_out}
+    predicted = {"calibrated, cross-validated": calibrated.held_out}
     fit = Fitted(
         scores=scores,
-        labels=made.labels,
-        predicted=predicted if made.before is None else {**predicted, "score as it is": made.before},
+        labels=calibrated.labels,
+        predicted=predicted if calibrated.before is None else {**predicted, "score as it is": calibrated.before},
         scale=fitted.scale,
         map=(grid, fitted.apply(grid)),
-        thresholds={str(target): cut for target, cut in fitted.thresholds.items()},
+        thresholds={str(target): threshold for target, threshold in fitted.thresholds.items()},
         yes=fitted.yes,
         data=fitted.data,
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Index:
-    """A collection on disk and the model that it was built with; what :func:`build_index` and :func:`open_index` give.
+    """A collection on disk with the model that it was built with; see :func:`build_index` and :func:`open_index`.
 
     Attributes:
         collection: adds and deletes texts, and searches by vectors.
@@ -37,7 +37,7 @@ class Index:
         return len(self.collection)
 
     def __repr__(self) -> str:
-        """Return where it is, how many texts it holds, and its model."""
+        """Return its folder, number of texts, and model."""
         return f"index {self.collection.folder}: {len(self):,} texts by {self.embedder.name}"
 
     def _repr_html_(self) -> str:
@@ -57,15 +57,15 @@ class Index:
         """Return the texts nearest to a query, the nearest first.
 
         Args:
-            text: what is looked for.
-            top: how many texts.
+            text: text to search for.
+            top: number of texts to return.
             where: which texts, by their metadata, as in ``"file = 'docs/a.md'"``.
-            hybrid: order by meaning and by words together.
-            words: by words alone, without the model.
+            hybrid: rank by meaning and by words together.
+            words: rank by words alone, without the model.
             exact: compare with every text even if there is an approximate index.
 
         Returns:
-            Texts with ``id``, ``score``, ``text`` and ``metadata``, which for a passage has its ``file``.
+            Matches with ``id``, ``score``, ``text`` and ``metadata``, which for a passage has its ``file``.
 
         Raises:
             DataError: for an empty query, or a name of metadata that no text has.
@@ -83,13 +83,13 @@ class Index:
         """Encode the documents that are new or have changed, and delete the passages of those that are gone.
 
         Args:
-            strict: refuse a document that cannot be read, in the place of leaving it out with a warning.
+            strict: refuse a document that cannot be read, rather than skip it with a warning.
 
         Returns:
             How many files were read, unchanged and removed, and which could not be read.
 
         Raises:
-            DataError: if it was not built from documents, or a source is not there any more.
+            DataError: if the collection was not built from documents, or a source no longer exists.
         """
         from samesense.inference.collection.documents import update_from_documents
 
@@ -121,19 +121,19 @@ def build_index(  # noqa: PLR0913 - each is one flag of the command
     """Build a collection from documents or rows, and return it with its model; the command is ``index build``.
 
     Args:
-        folder: where the collection will be.
+        folder: folder of the new collection.
         sources: folders, patterns or files of documents, cut into passages; or one file of rows.
-        model: whatever :func:`samesense.load` takes and has embeddings.
+        model: any model with embeddings that :func:`samesense.load` takes.
         columns: column of a table whose texts are read.
-        documents: cut a single ``.txt`` file into passages, in the place of one text a line.
-        chunk_size: tokens of a passage at most; by default 128.
+        documents: split a single ``.txt`` file into passages, rather than read one text a line.
+        chunk_size: maximum tokens of a passage; by default 128.
         chunk_overlap: tokens that neighbouring passages share; by default 32.
-        strict: refuse a document that cannot be read, in the place of leaving it out with a warning.
+        strict: refuse a document that cannot be read, rather than skip it with a warning.
         drop_bad_rows: leave out rows without a text.
-        vectors: how vectors are kept; ``"float16"`` halves the size.
+        vectors: how vectors are stored; ``"float16"`` halves the size.
         approximate: an approximate index: ``"auto"`` from 200,000 texts on if usearch is installed.
         precision: arithmetic.
-        overwrite: replace a collection that is there, once the new one is complete.
+        overwrite: replace an existing collection, once the new one is complete.
 
     Raises:
         DataError: if there is no document or row, or none can be read.
@@ -168,7 +168,7 @@ def open_index(folder: str | Path, *, model: Any = None) -> Index:
 
     Args:
         folder: the collection.
-        model: the model, or where it is now, if it has moved or was in memory.
+        model: the model, or its present path, if it has moved or was in memory.
 
     Raises:
         DataError: if there is no collection, or it is damaged.
@@ -189,5 +189,5 @@ def _embedder(model: Any, precision: Any) -> Embedder:
 
     if isinstance(model, str | Path):
         return open_embedder(str(model), precision)
-    opened = load(model)
-    return embedder_of(opened, opened.name)
+    loaded = load(model)
+    return embedder_of(loaded, loaded.name)

@@ -1,4 +1,4 @@
-"""``samesense.label``: labels for pairs that are worth them, by a model, a function or a person."""
+"""``samesense.label``: labels for informative pairs, by a model, a function or a person."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, repr=False)
 class Labelled(Shown):
-    """What a file of labels came to. Prints as a line.
+    """Progress of a file of labels. Prints as a line.
 
     Attributes:
-        path: of the file.
-        wanted: pairs chosen.
-        labelled: those of them that have a label now.
-        cost: of a chat endpoint, in words.
+        path: the file.
+        wanted: number of pairs chosen.
+        labelled: number of them that have a label now.
+        cost: cost of a chat endpoint, in words.
     """
 
     path: Path
@@ -45,10 +45,10 @@ class Labelled(Shown):
     cost: str = ""
 
     def __str__(self) -> str:
-        """Return how far it is, and how to go on."""
-        rest = "" if self.labelled == self.wanted else "; the same command goes on"
+        """Return the counts, and how to continue."""
+        hint = "" if self.labelled == self.wanted else "; the same command goes on"
         cost = f", {self.cost}" if self.cost else ""
-        return f"{self.labelled} of {self.wanted} pairs have a label in {self.path}{cost}{rest}"
+        return f"{self.labelled} of {self.wanted} pairs have a label in {self.path}{cost}{hint}"
 
 
 @says_unread
@@ -73,32 +73,33 @@ def label(  # noqa: PLR0913 - the flags of the command
     seed: int = 0,
     precision: Precision = "auto",
 ) -> Labelled:
-    """Choose pairs that are worth a label and have them labelled; go on with those that a file holds already.
+    """Choose informative pairs and have them labelled; labels that the file already holds are kept.
 
     Args:
-        source: texts, of which pairs are made, or pairs, whose labels are not read.
+        source: texts to make pairs of, or pairs, whose labels are ignored.
         output: file of the labels, ``.tsv`` or ``.jsonl``, which :func:`samesense.train` takes; every label is on disk
             before the next pair. One file holds the labels of one scorer, or of people on one scale.
-        scorer: what labels: whatever :func:`samesense.load` takes, such as a cross-encoder, ``"origin:FOLDER"`` or
-            ``"chat:MODEL"``; or a function from pairs to scores. ``None`` shows a page on this machine, where a person
-            labels until Ctrl-C.
-        scale: what a person or a chat model is asked for: ``"0-5"`` or ``"yes-no"``.
-        pairs: how many are chosen.
+        scorer: labels the pairs: any model that :func:`samesense.load` takes, such as a cross-encoder,
+            ``"origin:FOLDER"`` or ``"chat:MODEL"``; or a function from pairs to scores. ``None`` shows a page on this
+            machine, where a person labels until Ctrl-C.
+        scale: the labels that a person or a chat model gives: ``"0-5"`` or ``"yes-no"``.
+        pairs: number of pairs to choose.
         pairs_by: ``"bands"``: evenly over the scores of ``model``; ``"neighbours"``: texts near each other by
             ``model``; ``"disagreement"``: as bands, and first those on which ``model`` and ``other`` are furthest
             apart; ``"random"``.
-        model: what chooses; whatever :func:`samesense.load` takes, with embeddings if pairs are made of texts.
-        other: what it is compared with, for disagreement.
-        max_calls: requests to a chat endpoint at most, those included that are tried again.
-        port: of the page; 0 takes a free one.
+        model: chooses the pairs; any model that :func:`samesense.load` takes, with embeddings if pairs are made of
+            texts.
+        other: the model to compare with, for disagreement.
+        max_calls: most requests to a chat endpoint, retries included.
+        port: port of the page; 0 takes a free one.
         columns: columns of a table: of texts, as in ``"question,answer"``, or of pairs, as in ``"left,right,label"``.
-        seed: decides what is drawn at random, so that the same call chooses the same pairs.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        seed: seed of the random choices; the same call chooses the same pairs.
+        precision: arithmetic; auto is bfloat16 where the processor supports it.
 
     Raises:
-        ConfigError: if options contradict each other, or the file holds the labels of someone else.
-        ModelError: if the scorer gives no score; what is labelled is kept.
-        OutputError: if the file is another one, or another process writes to it.
+        ConfigError: if options contradict each other, or the file holds the labels of another scorer.
+        ModelError: if the scorer gives no score; finished labels are kept.
+        OutputError: if the file is no file of labels, or another process writes to it.
     """
     import numpy as np
 
@@ -115,17 +116,17 @@ def label(  # noqa: PLR0913 - the flags of the command
         _check_page(port)
     read = [
         *names_among(source),
-        *(place_of(str(one)) for one in (scorer, model, other) if isinstance(one, str | Path)),
+        *(place_of(str(name)) for name in (scorer, model, other) if isinstance(name, str | Path)),
     ]
     with open_labels(Path(output), by, read) as labels:
-        opened = partial(_opened, precision=precision)
-        chosen = _chosen(source, columns, pairs, pairs_by, opened, model, other, np.random.default_rng(seed))
+        load_model = partial(_opened, precision=precision)
+        chosen = _chosen(source, columns, pairs, pairs_by, load_model, model, other, np.random.default_rng(seed))
         labels.check(chosen)
         if score is None:
             from samesense.inference.labelling.app import run
             from samesense.inference.labelling.desk import Desk
 
-            say_now()  # the page stays until it is stopped
+            say_now()  # the page runs until it is stopped
             run(Desk(chosen, labels, scale), port)
         else:
             from samesense.inference.labelling.score import label_all
@@ -158,7 +159,7 @@ def _is_chat(scorer: Any) -> bool:
 
 
 def _scorer(scorer: Any, scale: ScaleName, max_calls: int | None, precision: Precision) -> tuple[Score | None, str]:
-    """Return what scores, and what the file calls it; ``None`` for a person."""
+    """Return the function that scores, ``None`` for a person, and its name in the file of labels."""
     from samesense.inference.models.chat import SCALES, Chat
     from samesense.inference.models.functions import is_function
 
@@ -168,8 +169,8 @@ def _scorer(scorer: Any, scale: ScaleName, max_calls: int | None, precision: Pre
         return Chat(split_kind(scorer)[1], scale=scale, max_calls=max_calls), f"{scorer}, {SCALES[scale].name}"
     if is_function(scorer):
         return scorer, getattr(scorer, "__qualname__", type(scorer).__name__)
-    opened = _opened(scorer, precision=precision)
-    return opened.scores, opened.name
+    model = _opened(scorer, precision=precision)
+    return model.scores, model.name
 
 
 def _opened(model: Any, *, precision: Precision) -> Model:
@@ -183,33 +184,33 @@ def _chosen(
     columns: str | None,
     count: int,
     by: PairsBy,
-    opened: Callable[[Any], Model],
+    load_model: Callable[[Any], Model],
     model: Any,
     other: Any,
     rng: np.random.Generator,
 ) -> list[Pair]:
-    """Return the pairs in the order in which they should be labelled."""
+    """Return the chosen pairs, in the order of labelling."""
     from samesense.inference.labelling import choose
 
-    texts, given = _read(rereadable(source), columns)
+    texts, pairs = _read(rereadable(source), columns)
     if texts is None and by == "neighbours":
         raise ConfigError("Neighbours are found among texts; the source holds pairs. Choose other `pairs_by`.")
-    first = None if by == "random" else opened(model)
+    first = None if by == "random" else load_model(model)
     if texts is None:
-        candidates = choose.some_of(given, count, rng)
+        candidates = choose.some_of(pairs, count, rng)
         if not candidates:
             raise DataError(f"{name_of(source)} holds no pair of two different texts. Check that it is the right file.")
     else:
         candidates = choose.pairs_of(texts, by, None if first is None else first.encode, count, rng)
-    second = None if other is None else opened(other).scores
-    found = choose.ordered(candidates, by, None if first is None else first.scores, second, rng)[:count]
-    if len(found) < count:
-        logger.info(f"there are {len(found)} pairs to choose from, {count} were asked for")
-    return found
+    second = None if other is None else load_model(other).scores
+    chosen = choose.ordered(candidates, by, None if first is None else first.scores, second, rng)[:count]
+    if len(chosen) < count:
+        logger.info(f"there are {len(chosen)} pairs to choose from, {count} were asked for")
+    return chosen
 
 
 def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[Pair]]:
-    """Return the texts of a source, or ``None`` and its pairs where a row holds two or more."""
+    """Return the texts of a source; or ``None`` and its pairs, where a row holds two or more texts."""
     from samesense.data.documents import running_documents
     from samesense.data.kinds import tell
     from samesense.data.pairs.data import PairData
@@ -220,10 +221,10 @@ def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[P
         return None, list(zip(source.sentences1, source.sentences2, strict=True))
     if isinstance(source, Sentences):
         return list(source.texts), []
-    told = tell(source, columns)
-    if told.kind == "documents" and not in_memory(source):
+    detected = tell(source, columns)
+    if detected.kind == "documents" and not in_memory(source):
         return [text for document in running_documents(source) for section in document for text in section], []
-    if told.kind not in ("pairs", "tuples"):
+    if detected.kind not in ("pairs", "tuples"):
         return unlabelled_texts(source, columns), []
-    two = told.columns is not None and told.columns.count(",") == 1
-    return None, read_bare_pairs(source, columns=f"{told.columns},label" if two else told.columns)
+    is_pair = detected.columns is not None and detected.columns.count(",") == 1
+    return None, read_bare_pairs(source, columns=f"{detected.columns},label" if is_pair else detected.columns)

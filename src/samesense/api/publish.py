@@ -1,4 +1,4 @@
-"""``samesense.export`` and ``push``: a model for machines without torch, and for others."""
+"""``samesense.export`` and ``push``: a model for machines without torch, and for the hub."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def export(  # noqa: PLR0913 - the flags of the command
 
     Args:
         model: model folder, output of train, hub name, or ``"default"``.
-        output: folder to write; it is an ordinary model folder besides.
-        int8: also write a graph with weights of eight bits.
-        data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count; a calibration of
-            the model is fitted again on them. Without them it is carried over.
-        weights: keep the weights of torch in the folder, so that sentence-transformers opens it.
+        output: folder to write, which is also an ordinary model folder.
+        int8: also write a graph with 8-bit weights.
+        data: labelled pairs on which the drift of Spearman is measured, 500 or more for a valid check; the model's
+            calibration is fitted again on them. Without them it is copied.
+        weights: keep the torch weights in the folder, so that sentence-transformers can load it.
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         overwrite: replace what is in the folder.
     """
@@ -61,12 +61,17 @@ def export(  # noqa: PLR0913 - the flags of the command
         from samesense.inference.onnx.export import export as write
 
     check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(data)])
-    how = {"columns": columns, "label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-    pairs = None if data is None else labelled_pairs(data, **how)
+    options = {
+        "columns": columns,
+        "label_order": label_order,
+        "label_range": label_range,
+        "drop_bad_rows": drop_bad_rows,
+    }
+    pairs = None if data is None else labelled_pairs(data, **options)
     description = write(model, Path(output), int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)
-    said = carry(model, Path(output), load(output, backend="onnx"), pairs)
-    if said:
-        logger.info(said)
+    message = carry(model, Path(output), load(output, backend="onnx"), pairs)
+    if message:
+        logger.info(message)
     return description
 
 
@@ -83,11 +88,11 @@ def push(
 
     Args:
         model: run folder, or model folder with a card.
-        name: of the repository, which is made if it is not there.
-        public: everyone may see it; a repository that is there already stays as it is.
-        license: licence of the model, put into its card; by default that which the card has.
-        language: languages of the model, as in ``"en,de"``; the same.
-        message: of the commit.
+        name: name of the repository, which is created if absent.
+        public: make it public; an existing repository stays as it is.
+        license: licence of the model, written to its card; by default that of the card.
+        language: languages of the model, as in ``"en,de"``; likewise.
+        message: commit message.
     """
     with stage("loading torch"):
         from samesense.inference.push import push as upload

@@ -1,4 +1,4 @@
-"""``samesense.race``: which method, start model and settings, within a budget of time."""
+"""``samesense.race``: finds the best method, start model and settings within a budget of time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def race(  # noqa: PLR0913 - the flags of the command
 ) -> RaceResult:
     """Find the best model for some data within a budget of time: methods, start models and settings by halving on dev.
 
-    The same call goes on with a race that was stopped, and with one that is over it gives the result again.
+    The same call resumes a race that was stopped; for a finished one it returns the result again.
 
     Args:
         data: what :func:`samesense.train` takes: labelled pairs, anchors with positives, sentences with classes, or
@@ -47,35 +47,42 @@ def race(  # noqa: PLR0913 - the flags of the command
         output: folder of the race; the best model is in its folder ``model``, the one for a CPU in ``cpu``.
         budget: time of all calls together, as in ``"90s"``, ``"30m"``, ``"2h"``, or seconds.
         models: start models, by folder or hub name.
-        at_hand: also take those that need no download: the default, a static model made of it, and
-            sentence-transformers models in the cache of the hub.
+        at_hand: add start models that need no download: the default, a static model made of it, and
+            sentence-transformers models in the hub's cache.
         dev: labelled pairs that select; ``"auto"`` holds out a tenth of labelled pairs.
         test: labelled pairs on which the recommended models are evaluated once, at the end.
-        cpu_drop: points of Spearman x100 on dev that the model for a CPU may lose beside the best.
-        seed: of every run.
+        cpu_drop: points of Spearman x100 on dev that the model for a CPU may lose against the best.
+        seed: seed of every run.
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
 
     Returns:
         Prints as the leaderboard; ``model`` and ``cpu_model`` are folders.
 
     Raises:
-        ConfigError, DataError, ModelError, OutputError: before anything is written, where no race can be held.
-        KeyboardInterrupt: after Ctrl-C, everything kept.
+        ConfigError, DataError, ModelError, OutputError: before anything is written, if the race cannot run.
+        KeyboardInterrupt: after Ctrl-C; everything finished is kept.
     """
     from samesense.execution.progress import stage
     from samesense.recipes.race.clock import now, seconds_of
     from samesense.recipes.reading import Reading
     from samesense.recipes.train import plan
 
-    begun, seconds = now(), seconds_of(budget)
+    begun = now()
+    seconds = seconds_of(budget)
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     planned = plan(data, dev=dev, test=test, settings={"seed": seed}, reading=reading)
     with stage("loading torch"):
         from samesense.recipes.race.run import race as run
         from samesense.recipes.race.state import Race
 
-    asked = Race(
-        planned=planned, models=models, at_hand=at_hand, budget=seconds, output=Path(output), cpu_drop=cpu_drop,
-        seed=seed, begun=begun,
-    )  # fmt: skip
-    return run(asked)
+    request = Race(
+        planned=planned,
+        models=models,
+        at_hand=at_hand,
+        budget=seconds,
+        output=Path(output),
+        cpu_drop=cpu_drop,
+        seed=seed,
+        begun=begun,
+    )
+    return run(request)

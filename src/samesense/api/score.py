@@ -48,34 +48,35 @@ def score(  # noqa: PLR0913 - the flags of the command
 ) -> Any:
     """Score the two texts of each row of a table, and return the table with the score beside them.
 
-    The columns ``score``, and of a model that is calibrated ``probability`` (``value`` where its labels were graded)
-    and ``same`` stand behind those of the table. Rows without two texts stay, without a score.
+    The new columns are ``score``, and for a calibrated model ``probability`` (``value`` where its labels were graded)
+    and ``same``. Rows without two texts stay, without a score.
 
     scored = samesense.score(frame, model="runs/mine", columns="left,right")
 
     Args:
         source: data frame (pandas, polars, Arrow), ``datasets.Dataset``, dict of columns, or rows; or the name of a
             file: TSV, CSV, JSON lines or Parquet, plain or compressed.
-        model: whatever :func:`samesense.load` takes.
-        output: file for the table; of a file in the same format each row stays as it is, with the new cells behind it.
-        columns: the two columns that are compared, as in ``"left,right"``.
-        threshold: score from which on two texts are the same; ``"calibrated"`` is that of the model's calibration,
+        model: any model that :func:`samesense.load` takes.
+        output: file for the table; in the format of the source each row stays as it is, followed by the new cells.
+        columns: the two columns to compare, as in ``"left,right"``.
+        threshold: lowest score of two texts that are the same; ``"calibrated"`` is that of the model's calibration,
             which is the default where there is one.
-        min_precision: in its place the threshold of the calibration that finds most at this precision, such as 0.95.
+        min_precision: instead, the threshold of the calibration with the highest recall at this precision, such as
+            0.95.
         calibration: file of the calibration; by default that in the model's folder, if there is one.
-        prefix: stands before the names of the new columns.
-        decimal: mark before the decimals of scores in ``.csv`` and ``.tsv``, ``"point"`` or ``"comma"``; by default
-            that of the table.
+        prefix: prefix of the names of the new columns.
+        decimal: decimal mark of scores in ``.csv`` and ``.tsv``, ``"point"`` or ``"comma"``; by default that of the
+            table.
         excel: write ``.csv`` as Excel opens it.
-        overwrite: replace a file that is there.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        overwrite: replace an existing file.
+        precision: arithmetic; auto is bfloat16 where the processor supports it.
 
     Returns:
-        A table of the kind that was given; of a file an Arrow table, or with ``output`` what became of it.
+        A table of the same kind as ``source``; for a file an Arrow table, or with ``output`` a summary.
 
     Raises:
         DataError: names the source, the row and the likely fix.
-        ConfigError: if the table has a column of the name of a new one.
+        ConfigError: if the table already has a column with the name of a new one.
     """
     from samesense.inference.models.load import load
     from samesense.inference.names import place_of
@@ -95,27 +96,27 @@ def score(  # noqa: PLR0913 - the flags of the command
         if output is not None:
             options.form(str(table))
             options.check([str(table), place_of(model) if isinstance(model, str) else None])
-        opened = ScoredSource(table, name)
-        survey = opened.survey(columns)
-        ScoreColumns(prefix, None, None).check(survey.names, opened.called)  # before the model is loaded
+        scored_source = ScoredSource(table, name)
+        survey = scored_source.survey(columns)
+        ScoreColumns(prefix, None, None).check(survey.names, scored_source.called)  # before the model is loaded
         scorer = load(
             model,
             precision=precision,
-            texts=few_texts(opened, survey),
+            texts=few_texts(scored_source, survey),
             calibration=None if calibration is None else Path(calibration),
         )
         added = score_columns(scorer, threshold, min_precision, prefix)
-        added.check(survey.names, opened.called)
+        added.check(survey.names, scored_source.called)
         if survey.without:
-            logger.warning(missing_texts(opened.called, survey.rows, survey.without))
+            logger.warning(missing_texts(scored_source.called, survey.rows, survey.without))
         if output is None:
-            return score_in_memory(opened, survey, added, scorer)
-        return write_scored(opened, survey, added, scorer, options)
+            return score_in_memory(scored_source, survey, added, scorer)
+        return write_scored(scored_source, survey, added, scorer, options)
 
 
 @contextmanager
 def _file_of(source: Source) -> Iterator[tuple[Source, str]]:
-    """Yield a source that can be read twice, and what messages call it: standard input becomes a file of TSV."""
+    """Yield a source that can be read twice, and its name in messages: standard input is copied to a TSV file."""
     if not isinstance(source, str) or source != "-":
         yield source, ""
         return

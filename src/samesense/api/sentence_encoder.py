@@ -1,4 +1,4 @@
-"""``samesense.SentenceEncoder``: a model as a transformer of scikit-learn, texts in and embeddings out."""
+"""``samesense.SentenceEncoder``: a model as a scikit-learn transformer, from texts to embeddings."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from samesense.types import Embeddings, Precision, TaskName
 
 OPEN_MODELS = 2
-"""Models that stay open for the next estimator: the clones of a grid search would each read one from disk."""
+"""Models that stay loaded for the next estimator: the clones of a grid search would each load one from disk."""
 
 
 class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turns texts into embeddings, as a step of a scikit-learn pipeline.
 
     ``X`` is one text a row: a list, a Series, an array ``(rows,)`` or ``(rows, 1)``, or a frame of one column. The
-    model is not trained by ``fit``, which opens it and counts its dimensions; ``transform`` works without.
+    model is not trained by ``fit``, which loads it and counts its dimensions; ``transform`` works without.
 
-    A pickle holds the model as :class:`samesense.Model` does: the weights of one that torch computes, the folder of an
-    exported one.
+    A pickle holds the model as :class:`samesense.Model` does: the weights of a torch model, the folder of an exported
+    one.
 
     Args:
-        model: whatever :func:`samesense.load` takes and has embeddings.
+        model: any model with embeddings that :func:`samesense.load` takes.
         normalize, chunk, task, prompt, dim, backend, precision, device, deterministic: see :func:`samesense.encode`.
-        show_progress_bar: show how far it is, or do not; ``None`` shows what takes long.
+        show_progress_bar: show or hide a progress bar; ``None`` shows one for long work.
 
     Attributes:
-        model_: the opened model; after ``fit``.
+        model_: the loaded model; after ``fit``.
 
     Raises:
-        DataError: names the row that has no text; for a table of several columns.
+        DataError: for a row without text, which it names; for a table of several columns.
         ModelError: for a cross-encoder, which has no embeddings.
 
     Example:
@@ -81,7 +81,7 @@ class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.show_progress_bar = show_progress_bar
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 - the name of scikit-learn
-        """Check the texts, open the model and count its dimensions; nothing is trained."""
+        """Check the texts, load the model and count its dimensions; nothing is trained."""
         texts = text_column(X)
         if not texts:
             raise DataError("`fit` takes at least one text; received none.")
@@ -133,19 +133,19 @@ class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
 @lru_cache(maxsize=OPEN_MODELS)
 def _open_named(name: str, newest_change: int, options: tuple[tuple[str, Any], ...]) -> Model:
-    """Open a model by its name, or return it if it is open and its folder has not changed since."""
+    """Load a model by its name; the cache returns it as long as its folder has not changed."""
     return load(name, **dict(options))
 
 
 def _newest_change(name: str | Path) -> int:
-    """Return when a file of a model's folder was last written, in nanoseconds; 0 where there is no folder."""
+    """Return the newest modification time in a model's folder, in nanoseconds; 0 if there is no folder."""
     folder = Path(name).expanduser()
     files = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
     return max((path.stat().st_mtime_ns for path in files), default=0)
 
 
 def text_column(data: Any) -> list[str]:
-    """Return one text a row of a list, a Series, an array or a frame of one column.
+    """Return the texts of a list, a Series, an array or a frame of one column, one a row.
 
     Raises:
         DataError: for one text alone, for several columns, and for a row without a text, which it names.

@@ -1,4 +1,4 @@
-"""``samesense.serve`` and ``app``: models behind HTTP, by the server of the library or by any other for ASGI."""
+"""``samesense.serve`` and ``app``: models over HTTP, by the library's own server or any ASGI server."""
 
 from __future__ import annotations
 
@@ -47,34 +47,34 @@ def serve(  # noqa: PLR0913 - the flags of the command
     backend: BackendOption = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Serve models over HTTP until Ctrl-C or SIGTERM; then answer what was accepted, and return.
+    """Serve models over HTTP until Ctrl-C or SIGTERM; then finish accepted requests, and return.
 
     Args:
-        models: whatever :func:`samesense.load` takes; one, a list of several, or several by name in a mapping.
+        models: any model that :func:`samesense.load` takes, a list of several, or several by name in a mapping.
             ``"NAME=MODEL"`` names one too.
         host: address to listen on; ``"0.0.0.0"`` for all, best with a key.
         port: to listen on; 0 takes a free one.
-        any_model_name: take any name that callers ask by, for the one model; also with one model of embeddings and one
+        any_model_name: accept any model name in requests, for the only model; also with one model of embeddings and one
             cross-encoder.
-        api_key_file: file of keys, one a line, one of which callers must send; else ``SAMESENSE_API_KEY``, if set.
-        allowed_host: names by which callers may ask for the server, besides those of this machine; without a key, and
-            listening on this machine alone, no others may.
+        api_key_file: file of keys, one a line; requests must carry one of them; else ``SAMESENSE_API_KEY``, if set.
+        allowed_host: accepted Host headers, besides the names of this machine; without a key, and listening on this
+            machine only, no others are accepted.
         collection: folder made by ``samesense index`` with one of the models, for ``/search``.
         labels: file, ``.tsv`` or ``.jsonl``, that keeps the labels given to pairs on the page.
         calibration: file made by :func:`samesense.calibrate` for the one model; by default that in each model's folder.
-        threshold: say yes or no with every similarity; ``"calibrated"`` is that of each model's calibration.
-        normalize: give vectors of length 1.
-        shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
-        token_ids: take token ids in place of texts; right only for callers that use the model's own tokenizer.
+        threshold: answer yes or no with every similarity; ``"calibrated"`` is that of each model's calibration.
+        normalize: return vectors of length 1.
+        shorten: allow requests for fewer dimensions; right only for a model trained for it (Matryoshka).
+        token_ids: accept token ids in place of texts; right only for clients that use the model's own tokenizer.
         long: ``"cut"`` or ``"refuse"`` texts that are longer than the model reads.
-        limits: on what callers may ask, such as ``Limits(max_texts=64)``, from ``samesense.api.serve``.
+        limits: limits on requests, such as ``Limits(max_texts=64)``, from ``samesense.api.serve``.
         backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders.
-        precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
+        precision: arithmetic of torch; auto is bfloat16 where the processor supports it.
 
     Raises:
-        ConfigError: if options contradict each other, or the address cannot be listened on.
+        ConfigError: if options contradict each other, or the server cannot listen on the address.
         MissingExtraError: without the extra ``serve``.
-        ModelError: if a model cannot be opened.
+        ModelError: if a model cannot be loaded.
 
     Example:
         >>> samesense.serve("runs/mine", port=8000)  # doctest: +SKIP
@@ -122,16 +122,16 @@ def app(  # noqa: PLR0913 - those of serve
     backend: BackendOption = "auto",
     precision: Precision = "auto",
 ) -> FastAPI:
-    """Return what :func:`serve` serves as an ASGI application, for uvicorn, gunicorn, or another application.
+    """Return the application of :func:`serve` for an ASGI server, such as uvicorn or gunicorn, or to mount in another.
 
-    The models are opened when the application starts, in every worker for itself, or at the first request where another
-    application mounts it and does not start it; they are closed when it stops.
+    The models are loaded when the application starts, in each worker, or at the first request if it is mounted in an
+    application that does not start it; they are closed when it stops.
 
     Args:
-        models: see :func:`serve`; ``None`` takes the names in ``SAMESENSE_MODELS``, with spaces between.
+        models: see :func:`serve`; ``None`` takes the names in ``SAMESENSE_MODELS``, separated by spaces.
         any_model_name, api_key_file, collection, calibration, threshold, normalize, shorten: see :func:`serve`.
         token_ids, long, limits, backend, precision: see :func:`serve`.
-        allowed_host: names by which callers may ask for the server; ``None`` for any.
+        allowed_host: accepted Host headers; ``None`` for any.
 
     Returns:
         A ``fastapi.FastAPI``.

@@ -37,13 +37,13 @@ def similarity(
     To score more than once, open the model once: ``samesense.load(name).similarity(a, b)``.
 
     Args:
-        model: whatever :func:`samesense.load` takes.
+        model: any model that :func:`samesense.load` takes.
         text1: first text, or pairs, or the first texts of pairs.
         text2: second text, or the second texts of pairs, as many.
-        calibrated: give values on the scale of the labels that the model was calibrated on.
-        calibration: file of the calibration, and calibrated is meant; by default that in the model's folder.
-        by: what is compared: ``"whole"`` texts, or documents by their best-matching ``"sentences"``.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        calibrated: return values on the scale of the labels that the model was calibrated on.
+        calibration: file of the calibration, which implies ``calibrated``; by default that in the model's folder.
+        by: compare ``"whole"`` texts, or documents by their best-matching ``"sentences"``.
+        precision: arithmetic; auto is bfloat16 where the processor supports it.
 
     Returns:
         One score, or ``(pairs,)`` of them.
@@ -53,21 +53,21 @@ def similarity(
     check_choice("by", by, ("whole", "sentences"))
     pairs = _pairs(text1, text2)
     texts = [text for pair in pairs for text in pair]
-    place = None if calibration is None else Path(calibration)
-    opened = load(model, precision=precision, texts=texts, calibration=place)
+    path = None if calibration is None else Path(calibration)
+    scorer = load(model, precision=precision, texts=texts, calibration=path)
     calibrated = calibrated or calibration is not None
     if by == "sentences":
         from samesense.inference.sentences import check_scale, sentence_scores
 
         check_scale(calibrated=calibrated)
-        scores = sentence_scores(opened, pairs)
+        scores = sentence_scores(scorer, pairs)
     else:
-        scores = opened.scores(pairs, calibrated=calibrated)
+        scores = scorer.scores(pairs, calibrated=calibrated)
     return float(scores[0]) if isinstance(text1, str) else scores
 
 
 def _pairs(text1: Any, text2: Any) -> list[Pair]:
-    """Return two texts, two lists of texts, or pairs, as pairs."""
+    """Return pairs from two texts, two lists of texts, or pairs."""
     from samesense.inference.models.model import checked_pairs
 
     if isinstance(text1, str) and isinstance(text2, str):
@@ -77,7 +77,8 @@ def _pairs(text1: Any, text2: Any) -> list[Pair]:
     if text2 is None:
         pairs = list(text1)
     else:
-        first, second = list(text1), list(text2)
+        first = list(text1)
+        second = list(text2)
         if len(first) != len(second):
             raise DataError(
                 f"Two lists of texts are compared text by text; received {len(first)} and {len(second)}. For each "
@@ -97,17 +98,17 @@ def explain(
     top: int = 10,
     precision: Precision = "auto",
 ) -> Explanation | Contexts | Continuations | SentenceMatches:
-    """Say which words made the score of two texts; of an Origin, which contexts, and of a language model, what follows.
+    """Explain the score of two texts by their words; of an Origin by contexts, of a language model by continuations.
 
     Args:
-        model: whatever :func:`samesense.load` takes.
+        model: any model that :func:`samesense.load` takes.
         text1: first text.
         text2: second text.
         by: ``"tokens"``: exact sums over pairs of token vectors, where the embedding is their mean; ``"occlusion"``:
-            what the score loses without a word, for any model; ``"auto"`` takes tokens where it can; ``"sentences"``:
+            the loss of score without a word, for any model; ``"auto"`` is tokens where possible; ``"sentences"``:
             which sentences of two documents match.
-        top: contexts of an Origin, or continuations, on each side.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        top: number of contexts of an Origin, or of continuations, on each side.
+        precision: arithmetic; auto is bfloat16 where the processor supports it.
 
     Returns:
         Prints as a table: the share of each word of either text, and of pairs of words.
@@ -129,16 +130,16 @@ def explain(
         from samesense.inference.sentences import match_sentences
 
         return match_sentences(load(model, precision=precision, texts=[text1, text2]), [(text1, text2)])[0]
-    kind, place = split_kind(model) if isinstance(model, str) else ("", "")
+    kind, name = split_kind(model) if isinstance(model, str) else ("", "")
     if by == "auto" and kind in ("origin", "continuations"):
         from samesense.inference.models import functions
 
-        opened: Origin | BankOrigin | ContinuationScore = (
-            functions.open_origin(place, precision=precision)
-            if kind == "origin"
-            else functions.open_continuations(place, precision=precision)
-        )
-        return opened.explain(text1, text2, top=top)
+        scorer: Origin | BankOrigin | ContinuationScore
+        if kind == "origin":
+            scorer = functions.open_origin(name, precision=precision)
+        else:
+            scorer = functions.open_continuations(name, precision=precision)
+        return scorer.explain(text1, text2, top=top)
     from samesense.inference.explain import explain as run
 
     return run(load(model, precision=precision), text1, text2, by=by)

@@ -44,13 +44,13 @@ def train(  # noqa: PLR0913 - the flags of the command
     overwrite: bool = False,
     **settings: Any,
 ) -> TrainingRun:
-    """Train a model from whatever supervision there is, and evaluate it before and after.
+    """Train a model from any kind of supervision, and evaluate it before and after.
 
     Args:
         data: one source or several, as :func:`samesense.read` takes them, or what it returned.
         output: folder of the run; the model is in its folder ``model``.
         method: ``"cosent"``, ``"supmpn"``, ``"simcse"``, ``"rankcse"``, ``"sections"``, ``"surrogate"``, ``"context"``
-            or ``"mixed"``; ``"auto"`` takes what suits the data, and ``"mixed"`` for sources of several kinds.
+            or ``"mixed"``; ``"auto"`` chooses by the kind of data, ``"mixed"`` for sources of several kinds.
         dev: labelled pairs that select the best checkpoint by Spearman; ``"auto"`` holds out some of the labelled
             pairs, or leaves the selection to ``folds``; ``"hold 0.1"`` holds out that share, ``"none"`` keeps the last
             checkpoint.
@@ -60,28 +60,36 @@ def train(  # noqa: PLR0913 - the flags of the command
         config: TOML file of settings, or a shipped one by name; ``"auto"`` takes the paper's for these data.
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         folds: ``"auto"`` cross-validates few labelled pairs, without dev and test, for the verdict and the number of
-            steps, and then trains on all of them; a number of folds, ``"10-mixed"`` or ``"by-topic"`` asks for it as in
+            steps, and then trains on all of them; a number of folds, ``"10-mixed"`` or ``"by-topic"`` requests it as in
             :func:`cross_validate`; ``"none"`` trains once.
         resume: continue an interrupted run.
         overwrite: replace an earlier run in the folder.
-        settings: of the method, such as ``model``, ``loss``, ``epochs``, ``learning_rate``, ``seed``; the page of each
-            method lists them. They win over the file. ``merge``, ``learning_curve`` and ``report`` are for the end.
+        settings: settings of the method, such as ``model``, ``loss``, ``epochs``, ``learning_rate``, ``seed``; the page
+            of each method lists them. They win over the file. ``merge``, ``learning_curve`` and ``report`` apply at
+            the end.
 
     Returns:
         Prints as a table of the results; ``verdict`` says whether the model is better than its untouched start, and
         ``model`` is its folder.
 
     Raises:
-        ConfigError, DataError, ModelError, OutputError: before the first step, where the run could not end well.
+        ConfigError, DataError, ModelError, OutputError: before the first step, if the run could not finish.
     """
     from samesense.recipes.reading import Reading
     from samesense.recipes.train import plan
 
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     planned = plan(
-        data, method=method, dev=dev, test=test, guard=guard, config=config, folds=str(folds), settings=settings,
+        data,
+        method=method,
+        dev=dev,
+        test=test,
+        guard=guard,
+        config=config,
+        folds=str(folds),
+        settings=settings,
         reading=reading,
-    )  # fmt: skip
+    )
     return planned.run(output, resume=resume, overwrite=overwrite)
 
 
@@ -106,15 +114,15 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
     overwrite: bool = False,
     **settings: Any,
 ) -> Results:
-    """Train a model for each fold, and evaluate every pair by the one that has not seen it.
+    """Train a model for each fold, and score every pair with the model that was not trained on it.
 
-    It makes no model: the last state of each fold counts, as where results are published by folds. :func:`train` with
-    ``folds`` makes one, and lets the folds choose the number of steps.
+    No model is kept: the last state of each fold is evaluated, as in published results by folds. :func:`train` with
+    ``folds`` also trains a final model, with the number of steps that the folds choose.
 
     Args:
         data: labelled pairs; see :func:`train`.
-        folds: number of folds that share no sentence; ``"10-mixed"`` for folds of random pairs, as published ones
-            are; or ``"by-topic"``: each subset of the pairs is one.
+        folds: number of folds that share no sentence; ``"10-mixed"`` for folds of random pairs, as in publications; or
+            ``"by-topic"``: each subset of the pairs is a fold.
         output: folder of the run; the models are deleted once they have scored their pairs.
         method, config, settings: see :func:`train`.
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
@@ -159,7 +167,7 @@ def distil(  # noqa: PLR0913 - the flags of the command
         config: TOML file of settings, or a shipped one by name; ``"auto"`` takes that of the kind of student.
         resume: continue an interrupted run.
         overwrite: replace an earlier run in the folder.
-        settings: of distillation, ``teacher`` first of all: one name or several.
+        settings: settings of distillation, above all ``teacher``: one name or several.
 
     Returns:
         Prints as a table of student and teachers.
@@ -168,10 +176,10 @@ def distil(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.distil.settings import choose_distil
     from samesense.recipes.unsupervised.settings import read_bare
 
-    given = settings if student is None else {**settings, "model": student}
-    if isinstance(given.get("teacher"), str):
-        given = {**given, "teacher": (given["teacher"],)}
-    _, chosen = choose_distil(config, given)
+    overrides = settings if student is None else {**settings, "model": student}
+    if isinstance(overrides.get("teacher"), str):
+        overrides = {**overrides, "teacher": (overrides["teacher"],)}
+    _, chosen = choose_distil(config, overrides)
     return run(
         read_bare(as_sources(sentences), chosen),
         chosen,
@@ -203,7 +211,7 @@ def pretrain(
     Args:
         documents: .txt, .md, .html, .pdf and .docx files,
             folders of them, JSON lines, Parquet, saved ``datasets`` or hub names.
-        model: folder or hub name of a masked language model, or of a causal one, which reads in both directions then.
+        model: folder or hub name of a masked language model, or of a causal one, which becomes bidirectional.
         output: folder of the run; the model is in its folder ``model``.
         resume: continue an interrupted run.
         overwrite: replace an earlier run in the folder.
@@ -239,7 +247,7 @@ def origin(
     Args:
         documents: .txt, .md, .html, .pdf and .docx files,
             folders of them, JSON lines, Parquet, saved ``datasets`` folders or hub names.
-        output: folder of the Origin; the same call goes on where an earlier one was stopped.
+        output: folder of the Origin; the same call resumes one that was stopped.
         config: TOML file of settings, or ``"bank"``, ``"scaled"`` or ``"paper"``.
         overwrite: replace stages that were made with other inputs.
         settings: single settings; they win over the file.
@@ -248,7 +256,7 @@ def origin(
         The folder.
 
     Raises:
-        KeyboardInterrupt: after Ctrl-C, everything kept.
+        KeyboardInterrupt: after Ctrl-C; everything finished is kept.
     """
     from samesense.recipes.origin.settings import choose_origin
     from samesense.recipes.origin.stages import check_origin
@@ -269,11 +277,11 @@ def origin(
 
 @says_unread
 def harvest(*, origin: str | Path, output: str | Path, config: str | None = None, **settings: Any) -> HarvestSummary:
-    """Score sentence pairs of an Origin's own corpus, at scale and resumable, for a fast model to learn from.
+    """Score sentence pairs of an Origin's own corpus, at scale and resumably, to train a fast model on.
 
     Args:
         origin: folder of the Origin.
-        output: folder of the harvest; the same call goes on where an earlier one was stopped.
+        output: folder of the harvest; the same call resumes one that was stopped.
         config: TOML file of settings.
         settings: single settings; they win over the file.
     """
@@ -301,20 +309,20 @@ def sweep(
 
     Args:
         file: TOML file of the sweep.
-        output: folder of the sweep; the same call goes on with one that was begun.
+        output: folder of the sweep; the same call resumes one that was begun.
         datasets: data sets of the file to run now; all if none is named.
         jobs: runs at a time, each with its share of the processor's cores; ``"auto"`` measures whether two are
             faster than one. 1 runs them in this process.
-        max_runs: runs at most now; the same call goes on with the others.
+        max_runs: most runs of this call; the same call continues with the others.
         latex: file for the tables in LaTeX.
         figures: folder for the figures as SVG, PNG and PDF.
         placeholders: values of placeholders of the file, as in ``DATA="data"``.
 
     Returns:
-        The tables, a text in Markdown; they and the report are in the folder.
+        The tables as Markdown; they and the report are in the folder.
 
     Raises:
-        KeyboardInterrupt: after Ctrl-C, everything kept.
+        KeyboardInterrupt: after Ctrl-C; everything finished is kept.
         ConfigError: if runs failed; the same call tries them again.
     """
     from samesense.recipes.sweep.file import read_sweep

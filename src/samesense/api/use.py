@@ -54,19 +54,19 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
     """Return the embeddings of texts, lines of a file or rows of a table, float32 ``(texts, dim)``, in order.
 
     Args:
-        model: whatever :func:`samesense.load` takes and has embeddings.
+        model: any model with embeddings that :func:`samesense.load` takes.
         source: texts, a text file with one text a line (plain or compressed), or a table.
         columns: name of the table's column of texts, if several hold texts.
         normalize: scale every vector to unit length.
-        chunk: cut texts that are longer than what the model reads into windows, and take the ``"mean"`` of their
-            vectors, or the ``"max"`` of each dimension; by default the model leaves the rest of a text out.
+        chunk: split texts longer than the model's maximum length into windows, and take the ``"mean"`` of their
+            vectors, or the ``"max"`` of each dimension; by default the model ignores the rest of a text.
         backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders.
-        precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
-        deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower.
+        precision: arithmetic of torch; auto is bfloat16 where the processor supports it.
+        deterministic: the bits of a vector depend on its text alone, not on the batch; slower.
         device: torch device, as in ``"cuda"``; by default a GPU if there is one.
-        dim: keep the first so many numbers of each vector, at unit length: for a model trained with ``matryoshka``.
-        prompt: read before every text: one of the model's prompts by name, or a text; by default the model's own.
-        task: ``"query"`` or ``"document"``, for models that tell them apart by routes or prompts.
+        dim: keep the first ``dim`` dimensions of each vector, at unit length: for a model trained with ``matryoshka``.
+        prompt: prefix of every text: one of the model's prompts by name, or a text; by default the model's own.
+        task: ``"query"`` or ``"document"``, for models with different routes or prompts for them.
     """
     from samesense.encoder.windows import Chunk
     from samesense.inference.models.load import load
@@ -78,17 +78,23 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
     if task is not None:
         check_choice("task", task, TaskName)
     texts = texts_of(source, columns)
-    opened = load(
-        model, backend=backend, precision=precision, device=device, deterministic=deterministic, sample=texts, dim=dim,
+    encoder = load(
+        model,
+        backend=backend,
+        precision=precision,
+        device=device,
+        deterministic=deterministic,
+        sample=texts,
+        dim=dim,
         prompt=prompt,
-    )  # fmt: skip
-    return encode_with_bar(opened, texts, normalize=normalize, chunk=chunk, task=task)
+    )
+    return encode_with_bar(encoder, texts, normalize=normalize, chunk=chunk, task=task)
 
 
 def read_vectors(place: str | Path) -> Embeddings:
     """Return the vectors that ``samesense encode`` wrote, float32 ``(texts, dim)``, in order.
 
-    Of ``--vectors int8`` a number is the middle of its step, of ``binary`` it is 1 or -1.
+    With ``--vectors int8`` a value is the middle of its quantization step, with ``binary`` it is 1 or -1.
 
     Args:
         place: an ``.npy`` or ``.parquet`` file, the folder of ``--shard-size``, or the URL of either.
@@ -104,14 +110,15 @@ def read_vectors(place: str | Path) -> Embeddings:
     try:
         return stored_rows(place)
     except DAMAGED as error:
-        said = f" ({error})" if isinstance(error, OSError) else ""  # what else says is for programmers
+        reason = f" ({error})" if isinstance(error, OSError) else ""  # other messages only help programmers
         raise DataError(
-            f"{place} cannot be read as {Path(place).suffix} of vectors{said}. Give a file that samesense encode wrote."
+            f"{place} cannot be read as {Path(place).suffix} of vectors{reason}. Give a file that samesense encode "
+            "wrote."
         ) from error
 
 
 def texts_of(source: Source, columns: str | None) -> list[str]:
-    """Return the texts of what a command or a function is given, in order, none of them empty."""
+    """Return the texts of a source, in order, and register their row numbers; DataError if one is empty."""
     from samesense.data.sentences import one_text_a_row
     from samesense.inference.stream import read_texts
 
@@ -148,17 +155,17 @@ def mine(  # noqa: PLR0913 - the flags of the command
 
     Args:
         source: texts, a text file with one text a line (plain or compressed), or a table.
-        chunk: cut texts that are longer than what the model reads into windows, and take the ``"mean"`` of their
-            vectors, or the ``"max"`` of each dimension; by default the rest of a text is left out.
+        chunk: split texts longer than the model's maximum length into windows, and take the ``"mean"`` of their
+            vectors, or the ``"max"`` of each dimension; by default the rest of a text is ignored.
         columns: name of the table's column of texts, if several hold texts.
-        model: whatever :func:`samesense.load` takes and has embeddings.
-        top: pairs returned at most.
+        model: any model with embeddings that :func:`samesense.load` takes.
+        top: most pairs to return.
         threshold: lowest cosine of a pair, from -1 to 1; ``"calibrated"`` is that of the model's calibration.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        precision: arithmetic; auto is bfloat16 where the processor supports it.
 
     Returns:
         A list of ``first`` and ``second``, the positions of both texts from 0, and ``score``, the cosine. It prints as
-        a table with the texts; ``to_pandas()`` gives a frame.
+        a table with the texts; ``to_pandas()`` returns a frame.
     """
     from samesense.encoder.windows import Chunk
     from samesense.inference.calibration.storage import threshold_of
@@ -167,10 +174,10 @@ def mine(  # noqa: PLR0913 - the flags of the command
 
     if chunk is not None:
         check_choice("chunk", chunk, Chunk)
-    cut = threshold_of(model, threshold)
-    check_mining(top, cut)
+    lowest = threshold_of(model, threshold)
+    check_mining(top, lowest)
     texts = texts_of(source, columns)
-    return MinedPairs(run(_unit_vectors(model, texts, precision, chunk), top=top, threshold=cut), texts)
+    return MinedPairs(run(_unit_vectors(model, texts, precision, chunk), top=top, threshold=lowest), texts)
 
 
 @says_unread
@@ -189,20 +196,20 @@ def rerank(  # noqa: PLR0913 - the flags of the command
     encoding: str | None = None,
     precision: Precision = "auto",
 ) -> RowList:
-    """Find texts with an encoder, and order the best of them with a cross-encoder.
+    """Retrieve texts with an encoder, and rerank the best of them with a cross-encoder.
 
     Args:
         source: texts, a text file with one text a line (plain or compressed), or a table.
         columns: name of the table's column of texts, if several hold texts.
-        model: encoder that finds; whatever :func:`samesense.load` takes and has embeddings.
-        cross: cross-encoder that orders; whatever :func:`samesense.load` takes.
-        query: what is looked for.
-        top: texts that are found, scored again and returned.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        model: encoder that retrieves; any model with embeddings that :func:`samesense.load` takes.
+        cross: cross-encoder that reranks; any model that :func:`samesense.load` takes.
+        query: text to search for.
+        top: number of texts to retrieve, rerank and return.
+        precision: arithmetic; auto is bfloat16 where the processor supports it.
 
     Returns:
         A list of ``position``, ``text``, ``cosine`` and ``score``, the best first. It prints as a table;
-        ``to_pandas()`` gives a frame.
+        ``to_pandas()`` returns a frame.
     """
     from samesense.inference.models.load import load
     from samesense.inference.search.rerank import rerank as run
@@ -216,12 +223,13 @@ def rerank(  # noqa: PLR0913 - the flags of the command
     if not finder.embeds:
         raise ConfigError(f"`model` finds texts by their embeddings, and {finder.name} has none: {finder.protocol}.")
     scorer = load(cross, precision=precision)
-    noise = noise_of(finder.protocol), noise_of(scorer.protocol)
-    texts, find = texts_of(source, columns), finder.encode
+    noise = (noise_of(finder.protocol), noise_of(scorer.protocol))
+    texts = texts_of(source, columns)
     if finder.tells_tasks_apart:
-        find, asked = partial(finder.encode, task="document"), partial(finder.encode, task="query")
-        return RowList(run(query, texts, find, scorer.scores, top, noise=noise, encode_query=asked))
-    return RowList(run(query, texts, find, scorer.scores, top, noise=noise))
+        encode_document = partial(finder.encode, task="document")
+        encode_query = partial(finder.encode, task="query")
+        return RowList(run(query, texts, encode_document, scorer.scores, top, noise=noise, encode_query=encode_query))
+    return RowList(run(query, texts, finder.encode, scorer.scores, top, noise=noise))
 
 
 @says_unread
@@ -240,17 +248,17 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     precision: Precision = "float32",
     overwrite: bool = False,
 ) -> Whitening:
-    """Save a model with a whitening behind it, fitted on unlabelled texts: a linear layer that every reader applies.
+    """Save a model with a whitening, fitted on unlabelled texts: a linear layer that every library applies.
 
-    Of a language model, the token to which all others attend is left out of the mean first.
+    The sink token of a language model, to which all others attend, is left out of the mean first.
 
     Args:
         model: model folder, output of train, hub name, or ``"default"``.
         texts: files of texts, or texts.
         output: folder of the new model.
-        dim: dimensions to keep, those of the largest variance; by default all that have variance.
+        dim: number of dimensions to keep, those of the largest variance; by default all with variance.
         columns: columns of tables whose texts count, as in ``"question,answer"``.
-        precision: arithmetic of the embeddings it is fitted on; float32 keeps the small variances exact.
+        precision: arithmetic of the embeddings for the fit; float32 keeps the small variances exact.
         overwrite: replace what is in the folder.
     """
     from samesense.data.sentences import unlabelled_texts
@@ -280,8 +288,8 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     whitening = Whitening.fit(embed(encoder, sentences, precision=precision), dim)
     save(append_whitening(encoder, whitening), Path(output), overwrite=overwrite)
     read = CardData("texts", ", ".join(map(short_name, as_sources(texts))), len(sentences), rows_hash(sentences))
-    kept = f"whitened to {whitening.matrix.shape[1]} dimensions on unlabelled texts"
-    write_card(Path(output), Card(name=Path(output).name, base=model, method=kept, data=[read]))
+    method = f"whitened to {whitening.matrix.shape[1]} dimensions on unlabelled texts"
+    write_card(Path(output), Card(name=Path(output).name, base=model, method=method, data=[read]))
     return whitening
 
 
@@ -303,22 +311,22 @@ def drift(  # noqa: PLR0913 - the flags of the command
     encoding: str | None = None,
     precision: Precision = "auto",
 ) -> Drift:
-    """Compare what two models make of the same texts: neighbours, scores, the threshold.
+    """Compare two models on the same texts: neighbours, scores, the threshold.
 
     Args:
-        old: the model in use; whatever :func:`samesense.load` takes and has embeddings.
-        new: the one that is to follow.
-        texts: texts such as they are used on, a text file with one text a line (plain or compressed), or a table.
-        pairs: labelled 1 for a yes, 0 for a no, on which the new threshold has the precision of the old one.
-        threshold: of the old model, ``"calibrated"`` for that of its calibration; with pairs, by default that of best
-            F1. Without them the new one is that which as many of the pairs of neighbours reach.
-        top: nearest texts that are compared.
-        queries: texts whose neighbours are looked for among all, sampled with a fixed seed.
+        old: the model in use; any model with embeddings that :func:`samesense.load` takes.
+        new: its successor.
+        texts: typical texts, a text file with one text a line (plain or compressed), or a table.
+        pairs: pairs labelled 1 for a yes, 0 for a no, on which the new threshold has the precision of the old one.
+        threshold: threshold of the old model, ``"calibrated"`` for that of its calibration; with pairs, by default
+            that of best F1. Without pairs, the new threshold is the one that as many pairs of neighbours reach.
+        top: number of nearest texts to compare.
+        queries: number of texts whose neighbours are searched among all, sampled with a fixed seed.
         columns: name of the table's column of texts, if several hold texts.
-        precision: arithmetic; auto is bfloat16 where the processor computes in it.
+        precision: arithmetic; auto is bfloat16 where the processor supports it.
 
     Returns:
-        Prints as a table; ``drift`` is the share of the nearest texts that are others.
+        Prints as a table; ``drift`` is the share of the nearest texts that changed.
     """
     from samesense.inference.calibration.storage import threshold_of
     from samesense.inference.drift import check_drift
@@ -326,8 +334,11 @@ def drift(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.models.load import load
 
     check_columns(columns)
-    cut = None if threshold is None else threshold_of(old, threshold)
+    old_threshold = None if threshold is None else threshold_of(old, threshold)
     labelled = None if pairs is None else labelled_pairs(pairs)
-    check_drift(top, queries, labelled, cut)
-    before, after = load(old, precision=precision), load(new, precision=precision)
-    return run(before, after, texts_of(texts, columns), top=top, queries=queries, pairs=labelled, threshold=cut)
+    check_drift(top, queries, labelled, old_threshold)
+    before = load(old, precision=precision)
+    after = load(new, precision=precision)
+    return run(
+        before, after, texts_of(texts, columns), top=top, queries=queries, pairs=labelled, threshold=old_threshold
+    )

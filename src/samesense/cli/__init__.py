@@ -1,1 +1,1 @@
-"""The command line: one command a file. It parses, calls and prints."""
+"""The command line, one module per command: parse the arguments, call the library, print the result."""

@@ -1,9 +1,9 @@
-"""``samesense augment``: what an augmentation makes of one's data, before anything is trained on it."""
+"""``samesense augment``: shows the effect of an augmentation before training with it."""
 
 from __future__ import annotations
 
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     Json,
     LabelOrder,
     Several,
@@ -28,21 +28,21 @@ def augment(
     show: int = 5,
     seed: int = 42,
     columns: TupleColumns = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     label_order: LabelOrder = None,
     json: Json = False,
 ) -> None:
-    """Show what an augmentation makes of the positives of one's data, before anything is trained on it.
+    """Show what an augmentation makes of the positives of your data, before training with it.
 
     samesense augment nli.tsv --augment deletion
 
     Args:
         data: NLI pairs, or anchors with lists of positives and negatives.
         augment: deletion, synonym or paraphrase.
-        share: of the words, or for paraphrase of the texts; by default 0.1, 0.2 and 0.5.
+        share: share of the words, or for paraphrase of the texts; by default 0.1, 0.2 and 0.5.
         paraphraser: folder or hub name of a sequence-to-sequence model.
-        show: how many positives.
-        seed: seed of the choice; take that of the training.
+        show: number of positives to show.
+        seed: seed of the choice; use that of the training.
         json: print one JSON object an example.
     """
     from samesense.data.tuples.augment import examples

@@ -1,4 +1,4 @@
-"""Colour on a terminal: what got better or worse, warnings, places and commands. Elsewhere nothing is added."""
+"""Colours on a terminal for verdicts, warnings, paths and commands. Elsewhere nothing is added."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from typing import TextIO
 
 GREEN, RED, YELLOW, CYAN, BOLD, DIM = "32", "1;31", "1;33", "36", "1", "2"
-"""Of the 16 colours that every terminal has and that its theme decides, so that they are legible on any ground."""
+"""Codes of the 16 colours that every terminal has; its theme defines them, so that they are legible."""
 
 WORDS = {"better": GREEN, "worse": RED, "WORSE": RED, "no difference": DIM}
 """The words of a verdict."""
@@ -21,22 +21,22 @@ RULES: tuple[tuple[str, str | None], ...] = (
     (r"^(?:model|report|written|Report with figures, to open in a browser): (.+)$", CYAN),
     (r"^(?:next: |done: | {2}(?=samesense ))(.+)$", BOLD),
 )
-"""Patterns with what is painted in brackets, and how; without a colour, as :data:`WORDS` says."""
+"""Patterns whose group is painted, and its colour; ``None`` takes the colour of the word in :data:`WORDS`."""
 
 
 def painted(line: str, stream: TextIO) -> str:
-    """Return a line for people as ``stream`` is to show it: in colour on a terminal that wants it, else unchanged."""
+    """Return a line with colour codes if ``stream`` is a terminal that shows colours, else unchanged."""
     if not in_colour(stream):
         return line
     for pattern, colour in RULES:
-        if found := re.search(pattern, line):
-            start, end = found.span(1)
-            line = f"{line[:start]}\x1b[{colour or WORDS[found[1]]}m{found[1]}\x1b[0m{line[end:]}"
+        if match := re.search(pattern, line):
+            start, end = match.span(1)
+            line = f"{line[:start]}\x1b[{colour or WORDS[match[1]]}m{match[1]}\x1b[0m{line[end:]}"
     return line
 
 
 def in_colour(stream: TextIO) -> bool:
-    """Whether a stream is a terminal that knows colours, by TERM, and whose user wants them, by NO_COLOR.
+    """Return whether a stream is a terminal with colours, by TERM, and the user has not disabled them by NO_COLOR.
 
     Source: https://no-color.org, for NO_COLOR: any value but an empty one.
     """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from samesense.cli.output import (
-    AS_THEY_ARE,
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
+    DEFAULT_PAIRS,
     Flag,
     Json,
     Output,
+    PairFlags,
     PrecisionFlag,
-    ReadFlags,
     Several,
     TableFlags,
     listed,
@@ -38,8 +38,8 @@ def compare(
     runs: Several | None = None,
     sweep: str | None = None,
     cache: Path | None = None,
-    how: ReadFlags = AS_THEY_ARE,
-    reading: TableFlags = BY_THE_RULES,
+    pair_options: PairFlags = DEFAULT_PAIRS,
+    reading: TableFlags = DEFAULT_FORMAT,
     precision: PrecisionFlag = "float32",
     results: Path | None = None,
     markdown: Path | None = None,
@@ -60,10 +60,10 @@ def compare(
         fast: transfer with 5 folds instead of 10.
         texts: text files or tables on whose texts MODEL+whiten, MODEL+whiten:256 and MODEL+flow are fitted.
         sentences: file with sentences for the heatmap, an empty line between topics; by default evaluated pairs.
-        speed: measure time a text in five rounds of turns, memory and size; some seconds a model.
+        speed: measure time per text, in five rounds of all models in turn, memory and size; some seconds a model.
         runs: run folders of train for learning curves; NAME=FOLDER gives a name, and runs of one name are seeds.
         sweep: setting of these runs to draw figures against, as in: temperature
-        cache: folder in which embeddings are kept for the next time.
+        cache: folder in which embeddings are cached for the next time.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         results: results.jsonl to which the results are added.
         markdown: file for the tables in Markdown.
@@ -76,8 +76,8 @@ def compare(
     from samesense.recipes.compare.models import places_of
 
     inputs = [*places_of(models), *data, *(texts or ()), *([sentences] if sentences else ())]
-    for place in filter(None, [markdown, latex, None if figures is None else figures / "plane.svg"]):
-        check_place(place, inputs)
+    for path in filter(None, [markdown, latex, None if figures is None else figures / "plane.svg"]):
+        check_place(path, inputs)
     report = samesense.compare(
         models,
         data,
@@ -91,11 +91,11 @@ def compare(
         runs=runs or (),
         sweep=sweep,
         cache=cache,
-        **vars(how),
+        **vars(pair_options),
         precision=precision,
         results=results,
     )
-    written = [output, *(report.save(place, kind) for kind, place in (("md", markdown), ("tex", latex)) if place)]
+    written = [output, *(report.save(path, kind) for kind, path in (("md", markdown), ("tex", latex)) if path)]
     written += [] if figures is None else report.save_figures(figures)
     if json:
         put_json(result.to_dict() for result in [*report.results, *report.averages])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     DropTexts,
     Json,
     PrecisionFlag,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from samesense.inference.duplicates.dedup import Deduplicated
     from samesense.inference.stream import Usable
     from samesense.inference.tables import Cells
+
+    RowsOf = Callable[[Iterator[Cells], Usable, Deduplicated, Sequence[str]], Iterator[Cells]]
 
 
 @reads_tables
@@ -47,12 +49,12 @@ def dedup(
     work: Path | None = None,
     chunk: Chunk | None = None,
     columns: TextColumns = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     drop_bad_rows: DropTexts = False,
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
-    """Find rows whose texts say the same, and keep one of them.
+    """Find rows with near-duplicate texts, and keep one of each.
 
     samesense dedup questions.csv --output kept.csv --removed removed.csv
 
@@ -64,20 +66,20 @@ def dedup(
         removed: file for the other rows, each with the number and the text of the row that is kept, and their cosine.
         groups: file for the rows of groups of two or more, the largest group first.
         model: model folder, output of train, hub name, or default.
-        threshold: cosine from which on two texts count as the same, from -1 to 1, or calibrated for that of the
-            model's calibration [0.9].
-        min_precision: in its place the threshold of the calibration, or on --pairs, that finds most at this precision,
-            such as 0.95.
-        pairs: a few labelled pairs, 1 for the same and 0 for not, from which the threshold is taken: that of best F1.
-        by: representative keeps a text unless it is close to one that is kept; linked keeps one of all texts that are
-            linked by pairs, so that ends of a chain need not be close.
-        keep: which text goes first: the first, the longest, or (central) the one that is close to most rows.
-        search: compare all pairs (exact), or each text with near ones alone (approximate); auto does the latter above
+        threshold: lowest cosine of near-duplicates, from -1 to 1, or calibrated for that of the model's calibration
+            [0.9].
+        min_precision: instead of a threshold, the one from the calibration, or from --pairs, with the highest recall at
+            this precision, such as 0.95.
+        pairs: a few labelled pairs, 1 for the same and 0 for not, on which the threshold of best F1 is chosen.
+        by: representative keeps a text unless it is close to one that is kept; linked keeps one text of each connected
+            group of pairs, so that the ends of a chain need not be close.
+        keep: which text of a group is kept: the first, the longest, or (central) the one that is close to most rows.
+        search: compare all pairs (exact), or each text with its near ones only (approximate); auto is approximate above
             50000 different texts.
-        work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
-        chunk: cut texts that are longer than what the model reads into windows, and take the mean of their vectors, or
-            the max of each dimension [the rest is left out, and texts that differ there are not the same].
-        json: print what came out as a JSON object; the rows go to files.
+        work: folder that caches vectors and neighbours, for other thresholds of the same texts.
+        chunk: split texts longer than the model's maximum length into windows, and take the mean of their vectors, or
+            the max of each dimension [the rest is ignored, and texts that differ there are not the same].
+        json: print the counts as a JSON object; the rows go to files.
     """
     import samesense
     from samesense.execution.unread import name_rows
@@ -93,27 +95,39 @@ def dedup(
     check_outputs([name for name, _ in outputs], [source, place_of(model), pairs])
     read = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
     name_rows(read.texts, read.places)
-    found = samesense.dedup(
-        read.texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, by=by, keep=keep,
-        search=search, work=work, chunk=chunk, precision=precision,
-    )  # fmt: skip
-    contents = [(_kept, ()), *([(_removed, REMOVED)] if removed is not None else [])]
-    contents += [(_groups, GROUPED)] if groups is not None else []
+    deduplicated = samesense.dedup(
+        read.texts,
+        model=model,
+        threshold=threshold,
+        min_precision=min_precision,
+        pairs=pairs,
+        by=by,
+        keep=keep,
+        search=search,
+        work=work,
+        chunk=chunk,
+        precision=precision,
+    )
+    contents: list[tuple[RowsOf, tuple[str, ...]]] = [(_kept_rows, ())]
+    if removed is not None:
+        contents.append((_removed_rows, REMOVED))
+    if groups is not None:
+        contents.append((_grouped_rows, GROUPED))
     tables = []
-    for (name, form), (content, more) in zip(outputs, contents, strict=True):
-        further = list(behind(read.columns, more).values())
-        rows = content(rows_of(source, read, form), read, found, further)
-        tables.append(Table(rows, name, form, [*read.columns, *further]))
+    for (name, form), (content, new_columns) in zip(outputs, contents, strict=True):
+        added_columns = list(behind(read.columns, new_columns).values())
+        rows = content(rows_of(source, read, form), read, deduplicated, added_columns)
+        tables.append(Table(rows, name, form, [*read.columns, *added_columns]))
     write_tables(*tables, source=source)
     if json:
-        put_json([found.to_dict()])
-    logger.info(str(found))
+        put_json([deduplicated.to_dict()])
+    logger.info(str(deduplicated))
 
 
 def check_outputs(names: list[str], inputs: Sequence[str | None]) -> None:
-    """Raise OutputError for a file that could not be written, ConfigError if two outputs are one.
+    """Raise OutputError for a file that could not be written, ConfigError if two outputs are the same file.
 
-    ``inputs`` are not written over; ``None`` is one that was not given.
+    ``inputs`` must not be overwritten; ``None`` stands for an input that was not given.
     """
     from samesense.places import check_place
 
@@ -121,33 +135,39 @@ def check_outputs(names: list[str], inputs: Sequence[str | None]) -> None:
         raise ConfigError(f"Each output is a file of its own; received {', '.join(names)}.")
     for name in names:
         if name != "-":
-            check_place(name, [given for given in inputs if given is not None])
+            check_place(name, [path for path in inputs if path is not None])
 
 
-def _kept(rows: Iterator[Cells], _: Usable, found: Deduplicated, further: Sequence[str]) -> Iterator[Cells]:
-    for row, (cells, kept) in enumerate(zip(rows, found.kept_by.tolist(), strict=False)):
-        if kept == row:
+def _kept_rows(
+    rows: Iterator[Cells], _: Usable, deduplicated: Deduplicated, added_columns: Sequence[str]
+) -> Iterator[Cells]:
+    for row, (cells, kept_row) in enumerate(zip(rows, deduplicated.kept_by.tolist(), strict=False)):
+        if kept_row == row:
             yield cells
 
 
 REMOVED = ("row", "kept_row", "kept_text", "cosine")
 GROUPED = ("group", "row", "kept", "cosine")
-"""Columns beside those of the source."""
+"""New columns, after those of the source."""
 
 
-def _removed(rows: Iterator[Cells], read: Usable, found: Deduplicated, further: Sequence[str]) -> Iterator[Cells]:
-    for row, (cells, kept) in enumerate(zip(rows, found.kept_by.tolist(), strict=False)):
-        if kept != row:
-            score = round(float(found.scores[row]), 6)
-            ours = read.places[row] + 1, read.places[kept] + 1, read.texts[kept], score
-            yield {**cells, **dict(zip(further, ours, strict=True))}
+def _removed_rows(
+    rows: Iterator[Cells], read: Usable, deduplicated: Deduplicated, added_columns: Sequence[str]
+) -> Iterator[Cells]:
+    for row, (cells, kept_row) in enumerate(zip(rows, deduplicated.kept_by.tolist(), strict=False)):
+        if kept_row != row:
+            score = round(float(deduplicated.scores[row]), 6)
+            new_cells = (read.places[row] + 1, read.places[kept_row] + 1, read.texts[kept_row], score)
+            yield {**cells, **dict(zip(added_columns, new_cells, strict=True))}
 
 
-def _groups(rows: Iterator[Cells], read: Usable, found: Deduplicated, further: Sequence[str]) -> Iterator[Cells]:
-    groups = found.groups
+def _grouped_rows(
+    rows: Iterator[Cells], read: Usable, deduplicated: Deduplicated, added_columns: Sequence[str]
+) -> Iterator[Cells]:
+    groups = deduplicated.groups
     members = {row for group in groups for row in group.rows}
-    cells = {row: its for row, its in enumerate(rows) if row in members}
+    member_cells = {row: cells for row, cells in enumerate(rows) if row in members}
     for number, group in enumerate(groups, 1):
         for row in group.rows:
-            ours = number, read.places[row] + 1, row == group.kept, round(float(found.scores[row]), 6)
-            yield {**cells[row], **dict(zip(further, ours, strict=True))}
+            new_cells = (number, read.places[row] + 1, row == group.kept, round(float(deduplicated.scores[row]), 6))
+            yield {**member_cells[row], **dict(zip(added_columns, new_cells, strict=True))}

@@ -1,4 +1,4 @@
-"""``samesense distil``: from sentences and teachers to a small, fast student, and what it kept and gained."""
+"""``samesense distil``: from sentences and teachers to a small, fast student, with a report of quality and speed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from samesense.cli.flags import flags
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     RESUMES,
     Flag,
     Json,
@@ -44,7 +44,7 @@ def distil(
     test: Several | None = None,
     config: str = "auto",
     settings: Annotated[Flags, Parameter(name="*")] = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     resume: Flag = False,
     overwrite: Flag = False,
     dry_run: Flag = False,
@@ -62,23 +62,24 @@ def distil(
         test: labelled pairs on which student and teachers are evaluated; none takes those of dev.
         config: TOML file of settings, or a shipped one by name; auto takes that of the kind of student.
         settings: single settings; they win over the file.
-        resume: go on with an interrupted run.
+        resume: resume an interrupted run.
         overwrite: replace an earlier run in the output folder.
-        dry_run: check all that the run would, say what the data is, which settings hold, how many steps there are and
-            about how long they take, by timing a few, and stop.
+        dry_run: make all checks of the run, print the kind of data, the settings, the number of steps and their
+            estimated time, measured on a few, and stop.
         json: print one JSON object a model instead of a table.
     """
-    given = {} if settings is None else settings.model_dump(exclude_none=True)
+    overrides = {} if settings is None else settings.model_dump(exclude_none=True)
     if student is not None:
-        given["model"] = student
-    name, chosen = choose_distil(config, given)
+        overrides["model"] = student
+    name, chosen = choose_distil(config, overrides)
     train = read_bare(sentences, chosen)
-    dev_data, tests = None if dev is None else read_pairs(dev), [read_pairs(source) for source in test or []]
+    dev_data = None if dev is None else read_pairs(dev)
+    tests = [read_pairs(source) for source in test or []]
     logger.info(f"data: {train.summary}")
     with stage("loading torch"):
         from samesense.recipes.distil.recipe import estimate, run
 
-    logger.info(f"settings: {name}{''.join(f', {key} = {value}' for key, value in given.items())}")
+    logger.info(f"settings: {name}{''.join(f', {key} = {value}' for key, value in overrides.items())}")
     if dry_run:
         for line in estimate(train, chosen, output, dev=dev_data, tests=tests, free=not (resume or overwrite)):
             logger.info(line)

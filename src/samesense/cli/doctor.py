@@ -1,4 +1,4 @@
-"""``samesense doctor``: what data files are, and what is wrong with them."""
+"""``samesense doctor``: identifies data files, and reports what is wrong with them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 from dataclasses import replace
 
 from samesense.cli.output import (
-    AS_THEY_ARE,
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
+    DEFAULT_PAIRS,
     Flag,
     Json,
-    ReadFlags,
+    PairFlags,
     Several,
     TableFlags,
     as_flags,
@@ -30,8 +30,8 @@ def doctor(
     /,
     *,
     against: Several | None = None,
-    how: ReadFlags = AS_THEY_ARE,
-    reading: TableFlags = BY_THE_RULES,
+    pair_options: PairFlags = DEFAULT_PAIRS,
+    reading: TableFlags = DEFAULT_FORMAT,
     all_rows: Flag = False,
     json: Json = False,
 ) -> None:
@@ -43,9 +43,9 @@ def doctor(
         data: files (TSV, CSV, JSON lines, Parquet, text; plain or compressed), folders of documents, saved datasets
             folders, or hub names: labelled pairs, triplets, anchors with lists, sentences with classes, texts, or
             documents.
-        against: other data in which none of the pairs, or of the texts, should stand.
-        all_rows: name every bad row, and all rows that contradict each other, not the first few.
-        json: print one JSON object a source; for one that cannot be used with the error and its bad rows.
+        against: other data that must not share any pair or text with these.
+        all_rows: list all bad rows and all contradicting rows, not only the first few.
+        json: print one JSON object a source; for an unusable one with the error and its bad rows.
     """
     import samesense
 
@@ -56,7 +56,7 @@ def doctor(
     names = distinct_names(list(map(short_name, sources)), sources)
     for source, name in zip(data, names, strict=False):
         try:
-            report = samesense.doctor(source, against=against, all_rows=all_rows, **vars(how))
+            report = samesense.doctor(source, against=against, all_rows=all_rows, **vars(pair_options))
             report = replace(report, name=name) if name.endswith(f"/{short_name(source)}") else report
         except SamesenseError as error:
             if len(data) == 1 and not json:

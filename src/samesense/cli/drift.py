@@ -1,4 +1,4 @@
-"""``samesense drift``: what does a new model change?"""
+"""``samesense drift``: compares the neighbours and scores of a new model with those of the old one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     Json,
     PrecisionFlag,
     TableFlags,
@@ -35,24 +35,24 @@ def drift(
     queries: int = 1000,
     limit: float | None = None,
     columns: TextColumns = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
-    """Say what a new model changes: neighbours, scores, the threshold, and the texts that moved most.
+    """Report what a new model changes: neighbours, scores, the threshold, and the texts that moved most.
 
     samesense drift default runs/new --texts questions.txt --limit 0.2
 
     Args:
         old: the model in use: folder, output of train, hub name, or default.
-        new: the one that is to follow.
-        texts: file of texts such as they are used on, one a line, a table, or - for lines of standard input.
+        new: its successor.
+        texts: file of typical texts, one a line, a table, or - for lines of standard input.
         pairs: labelled pairs, 1 for a yes and 0 for a no, on which the new threshold has the precision of the old one.
-        threshold: of the old model, or calibrated for that of its calibration; with --pairs, by default that of best
-            F1. Without them the new one is that which as many of the pairs of neighbours reach.
-        top: nearest texts that are compared.
-        queries: texts whose neighbours are looked for among all.
-        limit: exit with 1 if a larger share of the nearest texts are others, so that a release can be gated.
+        threshold: threshold of the old model, or calibrated for that of its calibration; with --pairs, by default that
+            of best F1. Without pairs, the new threshold is the one that as many pairs of neighbours reach.
+        top: number of nearest texts to compare.
+        queries: number of texts whose neighbours are searched among all.
+        limit: exit with 1 if a larger share of the nearest texts has changed, to gate a release.
         json: print one JSON object.
     """
     import samesense
@@ -60,14 +60,20 @@ def drift(
 
     if limit is not None and not 0 <= limit <= 1:
         raise ConfigError(f"A limit is a share of the neighbours, from 0 to 1; received `limit` {limit:g}.")
-    found = samesense.drift(
-        old, new, read_texts(texts, columns), pairs=pairs, threshold=threshold, top=top, queries=queries,
+    result = samesense.drift(
+        old,
+        new,
+        read_texts(texts, columns),
+        pairs=pairs,
+        threshold=threshold,
+        top=top,
+        queries=queries,
         precision=precision,
-    )  # fmt: skip
+    )
     if json:
-        put_json([found.to_dict()])
+        put_json([result.to_dict()])
     else:
-        put(str(found))
-    if limit is not None and found.drift - limit > 1e-9:  # 1 - 0.7 is a little more than 0.3
-        logger.error(f"drift {found.drift:.4f} is above the limit {limit:g}")
+        put(str(result))
+    if limit is not None and result.drift - limit > 1e-9:  # 1 - 0.7 is a little more than 0.3
+        logger.error(f"drift {result.drift:.4f} is above the limit {limit:g}")
         sys.exit(1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     DropTexts,
     Flag,
     PrecisionFlag,
@@ -42,7 +42,7 @@ def encode(
     format: Annotated[Literal["npy", "parquet", "jsonl"] | None, Parameter(help="npy, parquet or jsonl")] = None,  # noqa: A002
     normalize: Annotated[bool, Parameter(negative="", help="scale every vector to unit length")] = False,
     columns: TextColumns = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     drop_bad_rows: DropTexts = False,
     keep: str | None = None,
     vectors: VectorType = "float32",
@@ -73,26 +73,31 @@ def encode(
         normalize: scale every vector to unit length.
         keep: columns of tables that Parquet and JSON lines have beside text and embedding, as in id,title, or all [id,
             if there is one].
-        vectors: how vectors are stored in npy and Parquet: in 4 bytes a number, 2, 1, or one bit.
-        chunk: cut texts that are longer than what the model reads into windows, and take the mean of their vectors, or
-            the max of each dimension [the model leaves the rest of a text out].
-        backend: auto, torch, onnx or onnx-int8, the last two for exported folders; auto is the fastest by measuring on
-            this machine, where there are 5000 texts or more and one file is written.
-        precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
-        deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower.
-        device: torch device, as in cuda, which on a Ray cluster is one for each worker [of one file, a GPU if there is
-            one; of shards, cpu, whose bytes are the same on every machine].
-        dim: keep the first so many numbers of each vector, at unit length: for a model trained with --matryoshka.
-        prompt: read before every text: one of the model's prompts by name, or a text [the model's default].
-        task: query or document, for models that tell them apart by routes or prompts.
-        shard_size: texts of a file. The output is then a folder of npy or Parquet files, made by workers of one thread
-            each; the same command goes on where an earlier one was stopped.
-        workers: processes on this machine [one a processor; on a GPU one].
+        vectors: how vectors are stored in npy and Parquet: 4, 2 or 1 byte per dimension, or one bit.
+        chunk: split texts longer than the model's maximum length into windows, and take the mean of their vectors, or
+            the max of each dimension [the model ignores the rest of a text].
+        backend: auto, torch, onnx or onnx-int8, the last two for exported folders; auto measures which is fastest on
+            this machine, for one output file with 5000 texts or more.
+        precision: arithmetic of torch; auto is bfloat16 where the processor supports it.
+        deterministic: the bits of a vector depend on its text alone, not on the batch; slower.
+        device: torch device, as in cuda, on a Ray cluster one for each worker [a GPU, if there is one, for one file;
+            cpu for shards, whose bytes are then the same on every machine].
+        dim: keep the first DIM dimensions of each vector, at unit length: for a model trained with --matryoshka.
+        prompt: prefix of every text: one of the model's prompts by name, or a text [the model's default].
+        task: query or document, for models with different routes or prompts for them.
+        shard_size: texts per file. The output is then a folder of npy or Parquet files, made by workers of one thread
+            each; the same command resumes a job that was stopped.
+        workers: processes on this machine [one per processor; one on a GPU].
         executor: embedded, processes on this machine [default], or ray, a Ray cluster.
         address: of a running Ray cluster, auto or HOST:PORT [started on this machine].
     """
-    how: dict[str, Any] = {"backend": backend, "precision": precision, "deterministic": deterministic, "prompt": prompt}
-    what: dict[str, Any] = {
+    model_options: dict[str, Any] = {
+        "backend": backend,
+        "precision": precision,
+        "deterministic": deterministic,
+        "prompt": prompt,
+    }
+    output_options: dict[str, Any] = {
         "columns": columns,
         "keep": keep,
         "vectors": vectors,
@@ -100,25 +105,49 @@ def encode(
         "normalize": normalize,
         "task": task,
     }
-    model, names = model if dim is None else f"{model}+dim:{dim}", sources or [Name("-")]
+    model = model if dim is None else f"{model}+dim:{dim}"
+    names = sources or [Name("-")]
     if shard_size is None:
         _check_no_shards(workers=workers, executor=executor, address=address)
-        _one_file(model, names, output, format, how | {"device": device}, drop_bad_rows=drop_bad_rows, **what)
+        _one_file(
+            model,
+            names,
+            output,
+            format,
+            model_options | {"device": device},
+            drop_bad_rows=drop_bad_rows,
+            **output_options,
+        )
     else:
         if drop_bad_rows:
             raise ConfigError(
                 "--drop-bad-rows is for one output; received it with --shard-size. Leave one of them out."
             )
-        settings = {**how, **what, "shard_size": shard_size, "format": _shard_format(output, format)}
+        settings = {
+            **model_options,
+            **output_options,
+            "shard_size": shard_size,
+            "format": _shard_format(output, format),
+        }
         settings |= {"device": device or "cpu"}
         _shards(model, names, output, settings, _executor(workers, executor, address, settings["device"]))
 
 
 def _one_file(
-    model: str, sources: Sequence[str], output: str, wanted: Any, how: Mapping[str, Any], *, columns: str | None,
-    drop_bad_rows: bool, keep: str | None, vectors: VectorType, chunk: Chunk | None, normalize: bool,
+    model: str,
+    sources: Sequence[str],
+    output: str,
+    requested_format: Any,
+    model_options: Mapping[str, Any],
+    *,
+    columns: str | None,
+    drop_bad_rows: bool,
+    keep: str | None,
+    vectors: VectorType,
+    chunk: Chunk | None,
+    normalize: bool,
     task: TaskName | None,
-) -> None:  # fmt: skip
+) -> None:
     from samesense.encoder.vectors.quantize import Quantizer
     from samesense.inference.names import place_of
     from samesense.inference.output import Encoded, check_format, format_of, write_encoded
@@ -127,44 +156,44 @@ def _one_file(
     from samesense.places import check_place
     from samesense.urls import is_url, local
 
-    form = format_of(output, wanted)
+    form = format_of(output, requested_format)
     check_format(form, vectors, keep)
     names = expand(sources)
     if output != "-" and not is_url(output):
         check_place(local(output), [*names, place_of(model)])
-    texts, kept = read_with(names, columns, "" if form == "npy" else keep, drop_bad_rows=drop_bad_rows)
+    texts, kept_columns = read_with(names, columns, "" if form == "npy" else keep, drop_bad_rows=drop_bad_rows)
     from samesense.execution.unread import name_rows
     from samesense.inference.models.load import load
 
     name_rows(texts)
-    opened = load(model, sample=texts, **how)
-    rows = encode_with_bar(opened, texts, normalize=normalize, chunk=chunk, task=task)
+    encoder = load(model, sample=texts, **model_options)
+    rows = encode_with_bar(encoder, texts, normalize=normalize, chunk=chunk, task=task)
     quantizer = Quantizer.fit(vectors, rows)
-    write_encoded(Encoded(texts, quantizer.apply(rows), quantizer, kept), output, form)
+    write_encoded(Encoded(texts, quantizer.apply(rows), quantizer, kept_columns), output, form)
     if output != "-":
         logger.info(f"{output}: {rows.shape[0]} vectors of {rows.shape[1]} dimensions{_stored(vectors)}")
-        if opened.choice is not None:
-            logger.info(f"backend: {opened.choice.backend}, {opened.choice.reason}")
+        if encoder.choice is not None:
+            logger.info(f"backend: {encoder.choice.backend}, {encoder.choice.reason}")
 
 
 def _stored(vectors: VectorType) -> str:
     return "" if vectors == "float32" else f" in {vectors}"
 
 
-def _check_no_shards(**given: object) -> None:
-    for name, value in given.items():
+def _check_no_shards(**options: object) -> None:
+    for name, value in options.items():
         if value is not None:
             raise ConfigError(f"--{name} is for shards; received {value!r} without --shard-size. Give --shard-size.")
 
 
-def _shard_format(output: str, wanted: str | None) -> str:
+def _shard_format(output: str, requested: str | None) -> str:
     from samesense.inference.output import FORMATS
 
     if output == "-" or Path(output).suffix in FORMATS:
         raise ConfigError(f"With --shard-size, --output is a folder; received {output!r}.")
-    if wanted == "jsonl":
+    if requested == "jsonl":
         raise ConfigError("With --shard-size, --format is npy or parquet; received jsonl.")
-    return wanted or "npy"
+    return requested or "npy"
 
 
 def _executor(
@@ -179,12 +208,12 @@ def _executor(
     )
 
 
-def _shards(model: str, sources: Sequence[str], output: str, given: dict[str, Any], executor: Executor) -> None:
+def _shards(model: str, sources: Sequence[str], output: str, options: dict[str, Any], executor: Executor) -> None:
     from samesense.encoder.windows import figures_in_words
     from samesense.inference.shards.encode import ShardSettings, encode_shards
     from samesense.recipes.settings import bind
 
-    settings = bind(ShardSettings, given)
+    settings = bind(ShardSettings, options)
     done = encode_shards(model, sources, output, settings, executor)
     if settings.chunk is not None:
         logger.info(figures_in_words(done.figures, done.rows, settings.chunk))

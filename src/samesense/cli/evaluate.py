@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from samesense.cli.output import (
-    AS_THEY_ARE,
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
+    DEFAULT_PAIRS,
     Flag,
     Json,
+    PairFlags,
     PrecisionFlag,
-    ReadFlags,
     Several,
     TableFlags,
     listed,
@@ -35,8 +35,8 @@ def evaluate(
     fast: Flag = False,
     texts: Several | None = None,
     output: Path | None = None,
-    how: ReadFlags = AS_THEY_ARE,
-    reading: TableFlags = BY_THE_RULES,
+    pair_options: PairFlags = DEFAULT_PAIRS,
+    reading: TableFlags = DEFAULT_FORMAT,
     precision: PrecisionFlag = "float32",
     intervals: bool = True,
     subsets: Flag = False,
@@ -69,7 +69,7 @@ def evaluate(
         fast=fast,
         texts=texts,
         output=output,
-        **vars(how),
+        **vars(pair_options),
         precision=precision,
         intervals=intervals,
     )
@@ -87,7 +87,8 @@ def evaluate(
 
 
 def _shared_protocol(results: Sequence[Result]) -> str:
-    """Return what the protocols of all results have in common; a mean of data sets has one of another kind."""
-    first, *more = results[0].protocol.split("; ")
-    others = [parts for row in results if first in (parts := row.protocol.split("; "))]
-    return "; ".join([first, *(part for part in more if all(part in parts for parts in others))])
+    """Return the items that all protocols share; means over data sets, whose protocols are of another kind, aside."""
+    first, *items = results[0].protocol.split("; ")
+    protocols = [row.protocol.split("; ") for row in results]
+    same_kind = [protocol for protocol in protocols if first in protocol]
+    return "; ".join([first, *(item for item in items if all(item in protocol for protocol in same_kind))])

@@ -20,25 +20,25 @@ def explain(
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
-    """Say which words made the score of two texts; of an Origin, which contexts, and of a language model, what follows.
+    """Explain the score of two texts by their words; of an Origin by contexts, of a language model by continuations.
 
     samesense explain default "A man is eating." "Someone has a meal."
 
     Args:
-        model: model folder, output of train, hub name, default, or any other name that similarity takes.
+        model: model folder, output of train, hub name, default, or any other model that similarity takes.
         text1: first text.
         text2: second text.
-        by: tokens are exact sums over pairs of token vectors, where the embedding is their mean; occlusion is what the
-            score loses without a word, for any model; auto takes tokens where it can; sentences are those of two
-            documents that match.
-        top: pairs of words shown, or contexts or continuations on each side.
+        by: tokens are exact sums over pairs of token vectors, where the embedding is their mean; occlusion is the loss
+            of score without a word, for any model; auto is tokens where possible; sentences are matching sentences of
+            two documents.
+        top: number of word pairs, or of contexts or continuations on each side.
         json: print one JSON object.
     """
     import samesense
     from samesense.inference.explain import Explanation
 
-    found = samesense.explain(model, text1, text2, by=by, top=top, precision=precision)
+    explanation = samesense.explain(model, text1, text2, by=by, top=top, precision=precision)
     if json:
-        put_json([found.to_dict()])
+        put_json([explanation.to_dict()])
     else:
-        put(found.table(top) if isinstance(found, Explanation) else found.table())
+        put(explanation.table(top) if isinstance(explanation, Explanation) else explanation.table())

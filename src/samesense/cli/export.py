@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samesense.cli.output import (
-    AS_THEY_ARE,
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
+    DEFAULT_PAIRS,
     Flag,
     Json,
     Output,
-    ReadFlags,
+    PairFlags,
     TableFlags,
     logger,
     put,
@@ -31,8 +31,8 @@ def export(
     int8: Flag = False,
     data: str | None = None,
     weights: bool = True,
-    how: ReadFlags = AS_THEY_ARE,
-    reading: TableFlags = BY_THE_RULES,
+    pair_options: PairFlags = DEFAULT_PAIRS,
+    reading: TableFlags = DEFAULT_FORMAT,
     overwrite: Flag = False,
     json: Json = False,
 ) -> None:
@@ -42,18 +42,18 @@ def export(
 
     Args:
         model: model folder, output of train, hub name, or default.
-        output: folder to write; it is an ordinary model folder besides.
-        int8: also write a graph with weights of eight bits.
-        data: labelled pairs on which the drift of Spearman is measured, 500 or more for it to count; a calibration of
-            the model is fitted again on them. Without them it is carried over.
-        weights: keep the weights of torch in the folder, so that sentence-transformers opens it.
+        output: folder to write, which is also an ordinary model folder.
+        int8: also write a graph with 8-bit weights.
+        data: labelled pairs on which the drift of Spearman is measured, 500 or more for a valid check; the model's
+            calibration is fitted again on them. Without them it is copied.
+        weights: keep the torch weights in the folder, so that sentence-transformers can load it.
         overwrite: replace what is in the output folder.
         json: print JSON lines.
     """
     import samesense
 
     description = samesense.export(
-        model, output=output, int8=int8, data=data, weights=weights, **vars(how), overwrite=overwrite
+        model, output=output, int8=int8, data=data, weights=weights, **vars(pair_options), overwrite=overwrite
     )
     if json:
         put_json([description.model_dump(mode="json")])

@@ -1,4 +1,4 @@
-"""Settings of recipes as flags of a command: each stands in the help once, with what it is for every method."""
+"""Settings of recipes as flags of a command: the help lists each once, with its meaning for every method."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ AS_WORDS: dict[Any, Any] = {
     tuple[int, ...]: tuple[str, ...],
     int | tuple[float, ...] | None: tuple[str, ...],
 }
-"""Types of settings that a flag gives as words, which the setting reads: a table as key=value, numbers with commas."""
+"""Types of settings that a flag passes as words and the setting parses: a table as key=value, numbers with commas."""
 
 
 def flags(
-    settings: Mapping[str, type[BaseModel]], without: Collection[str] = (), shown: Collection[str] | None = None
+    settings: Mapping[str, type[BaseModel]], without: Collection[str] = (), listed: Collection[str] | None = None
 ) -> type[BaseModel]:
-    """Return the settings of all methods with nothing required and nothing set, so that only given flags count.
+    """Return a model of the settings of all methods, each optional and unset, so that only given flags count.
 
     Args:
-        settings: by the name of the method. What every method has stands in the group Settings, the rest in groups that
-            name the methods.
+        settings: settings of each method. Those of all methods are in the group Settings, others in groups that name
+            their methods.
         without: settings that are flags of the command itself.
-        shown: settings that the help shows; by default all.
+        listed: settings that the help lists; by default all.
     """
-    every = dict.fromkeys(name for one in settings.values() for name in one.model_fields)
+    every = dict.fromkeys(name for model in settings.values() for name in model.model_fields)
     names = [name for name in every if name not in without]
-    shared = [name for name in names if all(name in one.model_fields for one in settings.values())]
+    shared = [name for name in names if all(name in model.model_fields for model in settings.values())]
     fields = {
-        name: _flag(name, settings, show=shown is None or name in shown)
+        name: _flag(name, settings, show=listed is None or name in listed)
         for name in [*shared, *(name for name in names if name not in shared)]
     }
     config = ConfigDict(protected_namespaces=(), extra="forbid")
@@ -44,42 +44,42 @@ def flags(
 
 
 def _flag(name: str, settings: Mapping[str, type[BaseModel]], *, show: bool) -> Any:
-    found = {method: one.model_fields[name] for method, one in settings.items() if name in one.model_fields}
-    annotation = _joined([AS_WORDS.get(field.annotation, field.annotation) for field in found.values()])
-    shown = _described({method: str(field.description) for method, field in found.items()})
-    shown += _defaults({method: field.default for method, field in found.items()})
-    title = "Settings" if len(found) == len(settings) else f"Settings of {' and '.join(found)}"
-    order = len(settings) - len(found)
+    fields = {method: model.model_fields[name] for method, model in settings.items() if name in model.model_fields}
+    annotation = _joined([AS_WORDS.get(field.annotation, field.annotation) for field in fields.values()])
+    description = _described({method: str(field.description) for method, field in fields.items()})
+    description += _defaults({method: field.default for method, field in fields.items()})
+    title = "Settings" if len(fields) == len(settings) else f"Settings of {' and '.join(fields)}"
+    order = len(settings) - len(fields)
     group = Group(title, sort_key=(order, title))
-    parameter = Parameter(show_default=False, help=shown, group=group, show=show, negative_iterable="")
+    parameter = Parameter(show_default=False, help=description, group=group, show=show, negative_iterable="")
     return Annotated[annotation | None, parameter], Field(default=None)
 
 
 def _joined(annotations: list[Any]) -> Any:
-    """Return what takes the values of all: of choices, each one once."""
-    if all(get_origin(one) is Literal for one in annotations):
-        return Literal[tuple(dict.fromkeys(value for one in annotations for value in get_args(one)))]
+    """Return the union of the types; the union of choices has each choice once."""
+    if all(get_origin(annotation) is Literal for annotation in annotations):
+        return Literal[tuple(dict.fromkeys(value for annotation in annotations for value in get_args(annotation)))]
     return reduce(or_, annotations)
 
 
 def _described(texts: Mapping[str, str]) -> str:
-    """Return what a flag means for most methods, and for which it means something else."""
+    """Return the description that most methods share, and those of the others."""
     methods: dict[str, list[str]] = {}
     for method, text in texts.items():
         methods.setdefault(text, []).append(method)
     common = max(methods, key=lambda text: len(methods[text]))
-    others = [f"{', '.join(named)}: {text}" for text, named in methods.items() if text != common]
-    return "; ".join([common, *others])
+    exceptions = [f"{', '.join(names)}: {text}" for text, names in methods.items() if text != common]
+    return "; ".join([common, *exceptions])
 
 
 def _defaults(values: Mapping[str, Any]) -> str:
-    """Return what holds where the flag is not given; a default that only the description can say is left to it."""
-    told = {method: _word(value) for method, value in values.items() if value is not None}
-    if not told:
+    """Return the defaults of a flag as the help shows them; ``None`` is left to the description."""
+    words = {method: _word(value) for method, value in values.items() if value is not None}
+    if not words:
         return ""
-    if len(set(told.values())) == 1:
-        return f" [{next(iter(told.values()))}]"
-    return f" [{', '.join(f'{method} {word}' for method, word in told.items())}]"
+    if len(set(words.values())) == 1:
+        return f" [{next(iter(words.values()))}]"
+    return f" [{', '.join(f'{method} {word}' for method, word in words.items())}]"
 
 
 def _word(value: Any) -> str:
@@ -87,7 +87,7 @@ def _word(value: Any) -> str:
 
 
 def _in_one_line(cls: Any, values: Any, check: Any) -> Any:
-    """Check flags as pydantic does, and say what is wrong as everywhere else."""
+    """Validate flags as pydantic does, and raise a ConfigError as everywhere else."""
     try:
         return check(values)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""``samesense harvest``: sentence pairs of an Origin's corpus with its scores, for a Surrogate to learn from."""
+"""``samesense harvest``: sentence pairs of an Origin's corpus with its scores, to train a Surrogate on."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Flags: Any = flags({"harvest": HarvestSettings})
 def harvest(
     *, origin: Path, output: Output, config: str | None = None, settings: Annotated[Flags, Parameter(name="*")] = None
 ) -> None:
-    """Score sentence pairs of an Origin's own corpus, at scale and resumable, for a fast model to learn from.
+    """Score sentence pairs of an Origin's own corpus, at scale and resumably, to train a fast model on.
 
     samesense harvest --origin origins/mine --pairs 100000 --output harvests/mine --workers 4
 
     Args:
         origin: folder of the Origin.
-        output: folder of the harvest; the same command goes on where an earlier one was stopped.
+        output: folder of the harvest; the same command resumes one that was stopped.
         config: TOML file of settings.
         settings: single settings; they win over the file.
     """
-    given = {} if settings is None else settings.model_dump(exclude_none=True)
-    chosen = bind(HarvestSettings, {} if config is None else read_settings(config), given)
+    overrides = {} if settings is None else settings.model_dump(exclude_none=True)
+    chosen = bind(HarvestSettings, {} if config is None else read_settings(config), overrides)
     from samesense.recipes.harvest.recipe import harvest as make
 
     with on_interrupt(GOES_ON, output / MANIFEST):

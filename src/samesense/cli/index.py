@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     DropTexts,
     Flag,
     Json,
@@ -37,13 +37,11 @@ if TYPE_CHECKING:
 
 Sources = Annotated[list[str], Parameter(negative="")]
 Documents = Annotated[
-    bool | None, Parameter(negative="", help="cut a .txt file into passages, too, in the place of one text a line")
+    bool | None, Parameter(negative="", help="split .txt files into passages too, rather than read one text a line")
 ]
-ChunkSize = Annotated[int | None, Parameter(help="tokens of a passage at most; by default 128")]
+ChunkSize = Annotated[int | None, Parameter(help="maximum tokens of a passage; by default 128")]
 ChunkOverlap = Annotated[int | None, Parameter(help="tokens that neighbouring passages share; by default 32")]
-Strict = Annotated[
-    bool, Parameter(negative="", help="refuse a document that cannot be read, in place of leaving it out")
-]
+Strict = Annotated[bool, Parameter(negative="", help="refuse a document that cannot be read, rather than skip it")]
 
 index = App(name="index", help=__doc__, help_format="plaintext")
 
@@ -61,7 +59,7 @@ def build(
     chunk_size: ChunkSize = None,
     chunk_overlap: ChunkOverlap = None,
     strict: Strict = False,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     drop_bad_rows: DropTexts = False,
     vectors: Literal["float32", "float16"] = "float32",
     approximate: Literal["auto", "always", "never"] = "auto",
@@ -74,15 +72,15 @@ def build(
     samesense index build my.index docs/
 
     Args:
-        folder: where the collection will be.
+        folder: folder of the new collection.
         sources: folders, patterns or files of documents (.txt, .md, .html, .pdf, .docx), cut into passages; or one
             file of rows: text with one text a line, TSV, CSV, JSON lines, Parquet, where a column id gives ids and
             other columns become metadata.
-        model: model folder, output of train, hub name, or default; every query is answered with the same.
-        vectors: how vectors are kept; float16 halves the size.
+        model: model folder, output of train, hub name, or default; queries are encoded with it too.
+        vectors: how vectors are stored; float16 halves the size.
         approximate: an approximate index: auto from 200,000 texts on if usearch is installed, always, or never.
-        overwrite: replace a collection that is there, once the new one is complete.
-        json: print what the collection is as JSON.
+        overwrite: replace an existing collection, once the new one is complete.
+        json: print the description of the collection as JSON.
     """
     from samesense.inference.collection.build import prepare
 
@@ -124,7 +122,7 @@ def add(
     columns: TextColumns = None,
     documents: Documents = None,
     strict: Strict = False,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     drop_bad_rows: DropTexts = False,
     upsert: Flag = False,
     json: Json = False,
@@ -133,10 +131,10 @@ def add(
 
     Args:
         folder: the collection.
-        sources: as for build; documents belong to the collection from then on, as for update.
+        sources: as for build; update keeps added documents up to date too.
         model: where the collection's model is now, if it has moved.
-        upsert: replace the texts whose ids are there.
-        json: print what the collection is as JSON.
+        upsert: replace texts whose ids exist.
+        json: print the description of the collection as JSON.
     """
     from samesense.inference.collection.build import prepare
 
@@ -159,15 +157,15 @@ def update(
     *,
     model: str | None = None,
     strict: Strict = False,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     json: Json = False,
 ) -> None:
     """Bring a collection of documents up to date with its files: only new and changed ones are encoded.
 
     Args:
-        folder: the collection; where its documents are, and how they are cut, it knows.
+        folder: the collection, which stores where its documents are and how they are split.
         model: where the collection's model is now, if it has moved.
-        json: print what the collection is as JSON.
+        json: print the description of the collection as JSON.
     """
     from samesense.inference.collection.documents import update_from_documents
 
@@ -195,7 +193,7 @@ def delete(
         folder: the collection.
         ids: numbers of the texts, as query shows them.
         where: which texts, by their metadata, as in: "topic = 'sport' AND year < 2020"
-        json: print what the collection is as JSON.
+        json: print the description of the collection as JSON.
     """
     collection = _open(folder)
     logger.info(f"{collection.delete(ids or (), where=where)} texts deleted")
@@ -220,8 +218,8 @@ def query(
 
     Args:
         folder: the collection.
-        text: what is looked for, or - for one query a line of standard input.
-        top: texts of an answer.
+        text: the query, or - for one query a line of standard input.
+        top: number of texts to return.
         where: which texts, by their metadata, as in: "topic = 'sport' AND year >= 2020"; also IN, LIKE, IS NULL, OR,
             NOT and parentheses.
         hybrid: merge the nearest texts and those with the same words, by reciprocal ranks.
@@ -245,24 +243,24 @@ def query(
         built = collection.stored()
         embedder = open_for_queries(model or built.model, built, texts)
         answers = collection.query(texts, embedder, top=top, where=where, exact=exact, hybrid=hybrid)
-    for asked, answer in zip(texts, answers, strict=True):
+    for question, answer in zip(texts, answers, strict=True):
         if not answer:
-            logger.info(_nothing_found(asked, words, where))
-        for one in answer:
+            logger.info(_nothing_found(question, words, where))
+        for match in answer:
             if json:
-                found = {"query": asked, "id": one.id, "score": round(one.score, 6), "text": one.text}
-                put_json([{**found, "metadata": dict(one.metadata)}])
+                row = {"query": question, "id": match.id, "score": round(match.score, 6), "text": match.text}
+                put_json([{**row, "metadata": dict(match.metadata)}])
             else:
-                _put_match(one, asked if len(texts) > 1 else None)
+                _put_match(match, question if len(texts) > 1 else None)
 
 
 @index.command
 def compact(folder: Path, /, *, json: Json = False) -> None:
-    """Free the space of deleted texts, and make the approximate index anew.
+    """Free the space of deleted texts, and rebuild the approximate index.
 
     Args:
         folder: the collection.
-        json: print what the collection is as JSON.
+        json: print the description of the collection as JSON.
     """
     collection = _open(folder)
     collection.compact()
@@ -271,12 +269,12 @@ def compact(folder: Path, /, *, json: Json = False) -> None:
 
 @index.command
 def migrate(folder: Path, /, *, model: str, precision: PrecisionFlag = "auto", json: Json = False) -> None:
-    """Encode every text with another model; queries are answered with the old one until all is there.
+    """Re-encode every text with another model; queries use the old one until the new vectors are complete.
 
     Args:
         folder: the collection.
         model: the new model.
-        json: print what the collection is as JSON.
+        json: print the description of the collection as JSON.
     """
     from samesense.inference.collection.migrate import migrate as migrate_collection
 
@@ -284,7 +282,7 @@ def migrate(folder: Path, /, *, model: str, precision: PrecisionFlag = "auto", j
     embedder = _embedder(model, precision)
     with progress_bar("index", "text", len(collection)) as bar:
         count = migrate_collection(folder, embedder, on_progress=bar.update)
-    logger.info(f"{count} texts encoded anew")
+    logger.info(f"{count} texts encoded again")
     _tell(collection, json)
 
 
@@ -298,7 +296,7 @@ def export(
     table: str | None = None,
     overwrite: Flag = False,
 ) -> None:
-    """Copy a collection into a store that people run: texts, metadata, vectors, and which model made them.
+    """Copy a collection into another store: texts, metadata, vectors, and the name of their model.
 
     Args:
         folder: the collection.
@@ -306,7 +304,7 @@ def export(
         output: a Parquet file; a folder or address of LanceDB or Qdrant; the address of a Postgres database, as in
             postgresql://me@host/news
         table: its name, in Qdrant that of the collection; by default the folder's without its ending.
-        overwrite: replace a table, or a file, that is there.
+        overwrite: replace an existing table or file.
     """
     from samesense.inference.stores.copy import copy
 
@@ -317,7 +315,7 @@ def export(
 
 @index.command
 def info(folder: Path, /, *, check: Flag = False, model: str | None = None, json: Json = False) -> None:
-    """Say what a collection is: texts, model, vectors, and the recall of its approximate index.
+    """Describe a collection: texts, model, vectors, and the recall of its approximate index.
 
     Args:
         folder: the collection.
@@ -332,10 +330,10 @@ def info(folder: Path, /, *, check: Flag = False, model: str | None = None, json
     _tell(collection, json, on_output=True, lowest=lowest)
 
 
-def _nothing_found(asked: str, words: bool, where: str | None) -> str:
-    """Return a line for people where a query has no answer."""
+def _nothing_found(question: str, words: bool, where: str | None) -> str:
+    """Return the message for a query without matches."""
     reasons = [*(["has one of its words"] if words else []), *([f"meets {where!r}"] if where is not None else [])]
-    return f"nothing found for {asked[:60]!r}: no text {' and '.join(reasons) or 'is there'}"
+    return f"nothing found for {question[:60]!r}: no text {' and '.join(reasons) or 'is there'}"
 
 
 def _open(folder: Path) -> Collection:
@@ -345,7 +343,7 @@ def _open(folder: Path) -> Collection:
 
 
 def _put_match(match: Found, query: str | None) -> None:
-    """Write one text of an answer; a passage with its file and where it stands, shortened to a terminal."""
+    """Write one match; a passage with its location in its file, shortened to the width of a terminal."""
     cells = [] if query is None else [query]
     cells += [f"{match.score:.4f}", str(match.id)]
     if not {"file", "passage"} <= match.metadata.keys():  # a table may have a column of either name

@@ -1,4 +1,4 @@
-"""``samesense label``: labels for pairs that are worth them, by a model or a person."""
+"""``samesense label``: labels for informative pairs, by a model or a person."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     GOES_ON,
     Output,
     PrecisionFlag,
@@ -34,37 +34,37 @@ def label(
     max_calls: int | None = None,
     port: int = 8000,
     columns: Annotated[str | None, Parameter(help="columns of texts, or left,right,label of pairs, by name")] = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     seed: int = 0,
     precision: PrecisionFlag = "auto",
 ) -> None:
-    """Choose pairs that are worth a label, and label them: by yourself on a page, or by a better model.
+    """Choose informative pairs, and label them: by yourself on a page, or by a better model.
 
     samesense label texts.txt --output labels.tsv
 
     samesense label texts.txt --scorer chat:gpt-4o-mini --output labels.tsv
 
     Args:
-        source: texts (a text file with one text a line, a table, documents), of which pairs are made; or a table of
-            pairs, whose labels are not read.
-        output: file of the labels, .tsv or .jsonl, which train takes; every label is kept at once, and the same command
-            goes on.
-        scorer: cross-encoder, origin:FOLDER, python-score:module:function, chat:MODEL (an endpoint as OpenAI has it,
+        source: texts (a text file with one text a line, a table, documents) to make pairs of; or a table of pairs,
+            whose labels are ignored.
+        output: file of the labels, .tsv or .jsonl, which train takes; every label is saved at once, and the same
+            command resumes.
+        scorer: cross-encoder, origin:FOLDER, python-score:module:function, chat:MODEL (an OpenAI-compatible endpoint,
             OPENAI_BASE_URL and OPENAI_API_KEY), or any other model; without one, a page is shown on this machine.
-        scale: what a person or a chat model is asked for.
-        pairs: how many are chosen.
+        scale: the labels that a person or a chat model gives.
+        pairs: number of pairs to choose.
         pairs_by: bands: evenly over the scores of the model; neighbours: near texts; disagreement: as bands, and first
             those on which --model and --other are furthest apart; random.
-        model: what chooses: model folder, output of train, hub name, or default.
-        other: what the model is compared with, for disagreement.
-        max_calls: requests to a chat endpoint at most, those included that are tried again.
-        port: of the page; 0 takes a free one.
-        seed: of all that is drawn.
+        model: encoder that chooses: model folder, output of train, hub name, or default.
+        other: the model to compare with, for disagreement.
+        max_calls: most requests to a chat endpoint, retries included.
+        port: port of the page; 0 takes a free one.
+        seed: seed of all random choices.
     """
     import samesense
 
     with on_interrupt(GOES_ON, Path(output)):
-        made = samesense.label(
+        labelled = samesense.label(
             source,
             output=output,
             scorer=scorer,
@@ -79,4 +79,4 @@ def label(
             seed=seed,
             precision=precision,
         )
-    logger.info(str(made))
+    logger.info(str(labelled))

@@ -1,4 +1,4 @@
-"""The ``samesense`` command: finds the command, and turns errors into one line and an exit code."""
+"""The ``samesense`` program: runs a command, and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ samesense compare default runs/first --data test.tsv --output report.html
 
 
 def strictly(kind: Any, tokens: Sequence[Token]) -> Any:
-    """Return an argument read as cyclopts does, but a whole number only of digits: it would round 11.6 to 12."""
-    return convert(kind, tokens, _strictly_one)
+    """Convert an argument as cyclopts does, but refuse decimals for integers: cyclopts rounds 11.6 to 12."""
+    return convert(kind, tokens, _convert_word)
 
 
-def _strictly_one(kind: Any, word: str) -> Any:
+def _convert_word(kind: Any, word: str) -> Any:
     return kind(word) if kind in (int, float) else convert(kind, [word])
 
 
@@ -74,25 +74,26 @@ GROUPS = {
     "Data": ("doctor", "label", "augment", "mine-negatives"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
-"""Every command; each is the function of its name in the module of its name, with _ in the place of -."""
+"""All commands. Each is a function in a module of the same name, with _ for -."""
 
 LONG = (
-    *(*GROUPS["Train"], *GROUPS["Evaluate"]),
+    *GROUPS["Train"],
+    *GROUPS["Evaluate"],
     *("score", "encode", "mine", "dedup", "match", "index", "export", "push", "label", "mine-negatives"),
 )
-"""Commands that may take long."""
+"""Commands that may take long, and show their progress."""
 
 TRAINING = ("quickstart", "train", "pretrain", "distil", "sweep", "race")
-"""Commands that train: forward, backward and again, with the same memory."""
+"""Commands that train; they reuse freed memory from step to step."""
 
-ANEW = "Nothing half-written is left: give the same command again."
-"""How to go on, where a command does not say it better."""
+START_OVER = "Nothing half-written is left: give the same command again."
+"""How to continue after Ctrl-C, where a command does not say it better."""
 
 
 def help_of(command: str) -> str:
-    """Return what a command does, and an example: its docstring up to the arguments.
+    """Return the description and example of a command: its docstring up to the arguments.
 
-    The file is parsed and not imported: ``samesense --help`` would otherwise take twice as long.
+    The file is parsed rather than imported, which would double the time of ``samesense --help``.
     """
     name = command.replace("-", "_")
     module = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
@@ -105,17 +106,17 @@ app.register_install_completion_command(
     help="Complete commands and flags in this shell (bash, zsh, fish).", group="Shell"
 )
 
-for _place, (_title, _names) in enumerate(GROUPS.items()):
-    _group = Group(_title, sort_key=_place)
+for _order, (_title, _names) in enumerate(GROUPS.items()):
+    _group = Group(_title, sort_key=_order)
     for _name in _names:
         _module = _name.replace("-", "_")
         app.command(
-            f"samesense.cli.{_module}:{_module}", name=_name, help=help_of(_name), group=_group, sort_key=_place
+            f"samesense.cli.{_module}:{_module}", name=_name, help=help_of(_name), group=_group, sort_key=_order
         )
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command: exit code 0 when done, 1 when a part failed, 2 on misuse or bad input, 130 when interrupted."""
+    """Run a command: exit code 0 on success, 1 if some of the work failed, 2 on misuse or bad input, 130 on Ctrl-C."""
     stand_in_for_closed()
     _quiet()
     let_threads_sleep()
@@ -129,7 +130,7 @@ def main(arguments: list[str] | None = None) -> None:
     except SamesenseError as error:
         _fail(as_flags(str(error)))
     except KeyboardInterrupt as stop:
-        sys.stderr.write(f"samesense: interrupted. {stop if stop.args else ANEW}\n")
+        sys.stderr.write(f"samesense: interrupted. {stop if stop.args else START_OVER}\n")
         sys.exit(130)
     except Exception as error:
         if isinstance(error, BrokenPipeError) and output_is_broken():
@@ -141,24 +142,24 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(f"a file or folder cannot be read or written: {reason}")
 
 
-def _run(given: list[str]) -> None:
-    """Run a command, and write what it printed."""
-    _check_utf8(given)
+def _run(arguments: list[str]) -> None:
+    """Run a command, and flush its output."""
+    _check_utf8(arguments)
     take_pipes()
-    given = given[1:] if given[:1] == ["--"] else given  # ends options, of which there are none yet
-    with needs_torch(), _at_work(given), counted(given[0] if given else ""):
+    arguments = arguments[1:] if arguments[:1] == ["--"] else arguments  # -- ends options, and none precede the command
+    with needs_torch(), _at_work(arguments), counted(arguments[0] if arguments else ""):
         try:
-            if not _helped_with_method(given):
-                app(given, exit_on_error=False, print_error=False)
+            if not _helped_with_method(arguments):
+                app(arguments, exit_on_error=False, print_error=False)
         except SystemExit:
             flush_output()
             raise
         flush_output()
 
 
-def _check_utf8(given: list[str]) -> None:
-    """Raise for an argument that is not UTF-8, which Python keeps as halves of surrogate pairs."""
-    for argument in given:
+def _check_utf8(arguments: list[str]) -> None:
+    """Raise ConfigError for an argument that is not UTF-8, which Python keeps as lone surrogates."""
+    for argument in arguments:
         try:
             argument.encode()
         except UnicodeEncodeError as error:
@@ -166,14 +167,14 @@ def _check_utf8(given: list[str]) -> None:
 
 
 @contextmanager
-def _at_work(given: list[str]) -> Iterator[None]:
-    """Show that a command that may take long is at work, before it has loaded what shows more."""
-    if not (given[:1] and given[0] in LONG):
+def _at_work(arguments: list[str]) -> Iterator[None]:
+    """Show that a long command is running, before it has loaded what reports more."""
+    if not (arguments[:1] and arguments[0] in LONG):
         yield
         return
-    if given[0] in TRAINING:
+    if arguments[0] in TRAINING:
         keep_freed_memory()
-    with stage(f"samesense {given[0]}"), _sigterm_as_ctrl_c():
+    with stage(f"samesense {arguments[0]}"), _sigterm_as_ctrl_c():
         finder = BeforeTorch()
         sys.meta_path.insert(0, finder)
         try:
@@ -184,14 +185,14 @@ def _at_work(given: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Take the SIGTERM of a scheduler or a container for Ctrl-C, so that it too leaves what can be resumed.
+    """Treat the SIGTERM of a scheduler or a container as Ctrl-C, so that the run can be resumed.
 
     A second one ends the process at once.
     """
 
     def stop(signum: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's, for what a script runs in the background
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells set it for background jobs of a script
             signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.raise_signal(signal.SIGINT)
 
@@ -207,21 +208,21 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 
 class BeforeTorch:
-    """Shows what goes on before torch is loaded, which takes seconds in which no other thread runs; finds nothing."""
+    """Import hook that shows progress before torch loads, which blocks all threads for seconds; it finds no modules."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Be asked for a module that is not loaded yet."""
+        """Show the open progress if torch is about to be imported."""
         if name == "torch":
             show_what_goes_on()
 
 
-def _helped_with_method(given: list[str]) -> bool:
-    """Print the settings of a method for ``train --help --method NAME``, in either order; False for anything else."""
-    if given[:1] != ["train"] or not {"--help", "-h"} & {*given} or "--method" not in given[:-1]:
+def _helped_with_method(arguments: list[str]) -> bool:
+    """Print the settings of a method for ``train --help --method NAME``, in any order; return whether it was that."""
+    if arguments[:1] != ["train"] or not {"--help", "-h"} & {*arguments} or "--method" not in arguments[:-1]:
         return False
     from samesense.cli.train import help_of_method
 
-    help_of_method(given[given.index("--method") + 1])
+    help_of_method(arguments[arguments.index("--method") + 1])
     return True
 
 
@@ -235,8 +236,8 @@ def _fail(message: str) -> None:
 
 
 def _quiet() -> None:
-    """Keep other libraries' notes and bars off the terminal, unless the user has set them; before they are imported."""
+    """Silence other libraries' messages and bars, unless the user has set them; call before they are imported."""
     for name in ("HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS", "TQDM_DISABLE"):
-        os.environ.setdefault(name, "1")  # our own bars say themselves when they show
+        os.environ.setdefault(name, "1")  # our own bars ignore these
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault(TOKENIZERS, "true")

@@ -1,4 +1,4 @@
-"""``samesense match``: rows of two files that say the same."""
+"""``samesense match``: rows of two files with the same meaning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from samesense.cli.dedup import check_outputs
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     DropTexts,
     Flag,
     Json,
@@ -48,36 +48,36 @@ def match(
     work: Path | None = None,
     chunk: Chunk | None = None,
     columns: TextColumns = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     target_columns: Annotated[str | None, Parameter(help="the same of the second file")] = None,
     drop_bad_rows: DropTexts = False,
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
-    """Find for each row of one file the row of another whose text says the same.
+    """Find for each row of one file the row of another with the same meaning.
 
     samesense match names.csv catalogue.csv --output pairs.csv
 
     Args:
         source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or - for
             lines of standard input.
-        target: the like, in which matches are looked for.
+        target: likewise, the file to search for matches.
         output: file for the matches, each with all columns of both rows, their numbers and the cosine: .tsv, .csv,
             .jsonl or .parquet; - is standard output, as TSV.
         unmatched: file for the rows of the first file that have no match.
         model: model folder, output of train, hub name, or default.
         threshold: lowest cosine of a match, from -1 to 1, or calibrated for that of the model's calibration [0.9].
-        min_precision: in its place the threshold of the calibration, or on --pairs, that finds most at this precision,
-            such as 0.95.
-        pairs: a few labelled pairs, 1 for the same and 0 for not, from which the threshold is taken: that of best F1.
-        top: matches of a row at most.
+        min_precision: instead of a threshold, the one from the calibration, or from --pairs, with the highest recall at
+            this precision, such as 0.95.
+        pairs: a few labelled pairs, 1 for the same and 0 for not, on which the threshold of best F1 is chosen.
+        top: most matches of a row.
         one_to_one: match no row of the second file twice: the closest two rows first, then the closest of the rest.
-        search: compare all pairs (exact), or each text with near ones alone (approximate); auto does the latter above
+        search: compare all pairs (exact), or each text with its near ones only (approximate); auto is approximate above
             50000 different texts in the second file.
-        work: folder that keeps vectors and neighbours, for other thresholds of the same texts.
-        chunk: cut texts that are longer than what the model reads into windows, and take the mean of their vectors, or
-            the max of each dimension [the rest is left out, and texts that differ there are not the same].
-        json: print what came out as a JSON object; the rows go to files.
+        work: folder that caches vectors and neighbours, for other thresholds of the same texts.
+        chunk: split texts longer than the model's maximum length into windows, and take the mean of their vectors, or
+            the max of each dimension [the rest is ignored, and texts that differ there are not the same].
+        json: print the counts as a JSON object; the rows go to files.
     """
     import samesense
     from samesense.execution.unread import name_rows
@@ -92,50 +92,63 @@ def match(
         raise ConfigError("With `json` standard output has the counts; name a file for the matches: `output`.")
     if source == target == "-":
         raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
-    rest = None if unmatched is None else format_of(unmatched, source)
+    unmatched_form = None if unmatched is None else format_of(unmatched, source)
     outputs = [output] if unmatched is None else [output, unmatched]
     check_outputs(outputs, [source, target, place_of(model), pairs])
-    ours = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
-    name_rows(ours.texts, ours.places)
-    theirs = read_usable(target, target_columns, drop_bad_rows=drop_bad_rows)
-    found = samesense.match(
-        ours.texts, theirs.texts, model=model, threshold=threshold, min_precision=min_precision, pairs=pairs, top=top,
-        one_to_one=one_to_one, search=search, work=work, chunk=chunk, precision=precision,
-    )  # fmt: skip
-    their_names = behind(ours.columns, theirs.columns)
-    further = behind([*ours.columns, *their_names.values()], MATCHED)
-    names = [*ours.columns, *their_names.values(), *further.values()]
-    others = ({their_names[name]: cell for name, cell in cells.items()} for cells in rows_of(target, theirs, form))
-    places = ours.places, theirs.places
-    matches = _pairs(rows_of(source, ours, form), others, found, places, list(further.values()))
+    sources = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
+    name_rows(sources.texts, sources.places)
+    targets = read_usable(target, target_columns, drop_bad_rows=drop_bad_rows)
+    matched = samesense.match(
+        sources.texts,
+        targets.texts,
+        model=model,
+        threshold=threshold,
+        min_precision=min_precision,
+        pairs=pairs,
+        top=top,
+        one_to_one=one_to_one,
+        search=search,
+        work=work,
+        chunk=chunk,
+        precision=precision,
+    )
+    # columns of the second file and of the match are renamed where a name is taken
+    target_names = behind(sources.columns, targets.columns)
+    added_columns = behind([*sources.columns, *target_names.values()], MATCHED)
+    names = [*sources.columns, *target_names.values(), *added_columns.values()]
+    target_rows = (
+        {target_names[name]: cell for name, cell in cells.items()} for cells in rows_of(target, targets, form)
+    )
+    row_numbers = sources.places, targets.places
+    matches = _pairs(rows_of(source, sources, form), target_rows, matched, row_numbers, list(added_columns.values()))
     tables = [Table(matches, output, form, names)]
-    if unmatched is not None and rest is not None:
-        left = set(found.unmatched.tolist())
-        rows = (cells for row, cells in enumerate(rows_of(source, ours, rest)) if row in left)
-        tables.append(Table(rows, unmatched, rest, ours.columns))
+    if unmatched is not None and unmatched_form is not None:
+        unmatched_rows = set(matched.unmatched.tolist())
+        rows = (cells for row, cells in enumerate(rows_of(source, sources, unmatched_form)) if row in unmatched_rows)
+        tables.append(Table(rows, unmatched, unmatched_form, sources.columns))
     write_tables(*tables, source=source)
     if json:
-        put_json([found.to_dict()])
-    logger.info(str(found))
+        put_json([matched.to_dict()])
+    logger.info(str(matched))
 
 
 MATCHED = ("row", "match_row", "cosine")
-"""Columns beside those of both sources."""
+"""New columns, after those of both sources."""
 
 
 def _pairs(
     rows: Iterator[Cells],
-    others: Iterator[Cells],
-    found: Matched,
-    places: tuple[list[int], list[int]],
-    further: Sequence[str],
+    target_rows: Iterator[Cells],
+    matched: Matched,
+    row_numbers: tuple[list[int], list[int]],
+    added_columns: Sequence[str],
 ) -> Iterator[Cells]:
-    wanted = {pair.match for pair in found.pairs}
-    theirs = {row: cells for row, cells in enumerate(others) if row in wanted}
-    matches = iter(found.pairs)
+    matched_rows = {pair.match for pair in matched.pairs}
+    targets = {row: cells for row, cells in enumerate(target_rows) if row in matched_rows}
+    matches = iter(matched.pairs)
     pair = next(matches, None)
     for row, cells in enumerate(rows):
         while pair is not None and pair.row == row:
-            numbers = places[0][row] + 1, places[1][pair.match] + 1, round(pair.score, 6)
-            yield {**cells, **theirs[pair.match], **dict(zip(further, numbers, strict=True))}
+            numbers = row_numbers[0][row] + 1, row_numbers[1][pair.match] + 1, round(pair.score, 6)
+            yield {**cells, **targets[pair.match], **dict(zip(added_columns, numbers, strict=True))}
             pair = next(matches, None)

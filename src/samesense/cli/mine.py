@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     DropTexts,
     Json,
     PrecisionFlag,
@@ -32,7 +32,7 @@ def mine(
     threshold: Annotated[Threshold, Parameter(allow_leading_hyphen=True)] = 0.0,
     chunk: Chunk | None = None,
     columns: TextColumns = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     drop_bad_rows: DropTexts = False,
     precision: PrecisionFlag = "auto",
     json: Json = False,
@@ -45,10 +45,10 @@ def mine(
         source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or - for
             lines of standard input.
         model: model folder, output of train, hub name, or default.
-        top: pairs shown.
+        top: number of pairs to print.
         threshold: lowest cosine of a pair, from -1 to 1, or calibrated for that of the model's calibration.
-        chunk: cut texts that are longer than what the model reads into windows, and take the mean of their vectors, or
-            the max of each dimension [the rest is left out].
+        chunk: split texts longer than the model's maximum length into windows, and take the mean of their vectors, or
+            the max of each dimension [the rest is ignored].
         json: print JSON lines with the numbers of both lines or rows, both texts and the score.
     """
     import samesense

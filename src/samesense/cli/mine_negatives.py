@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     DropBadRows,
     LabelOrder,
     PrecisionFlag,
@@ -45,7 +45,7 @@ def mine_negatives(
     sampling: Literal["top", "random"] = "top",
     seed: int = 42,
     columns: str | None = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     corpus_columns: str | None = None,
     label_order: LabelOrder = None,
     drop_bad_rows: DropBadRows = False,
@@ -61,21 +61,21 @@ def mine_negatives(
         output: file that train reads as it is: .jsonl, .tsv, .csv or .parquet; - is standard output, as JSON lines.
         format: lists has one row an anchor, with all its positives and negatives; triplets one row a negative and
             positive of an anchor, and none for an anchor without negatives.
-        model: finds what is near: model folder, output of train, hub name, or default.
-        corpus: text file or table of further texts that may be negatives, beside the positives and negatives of all
+        model: encoder that finds near texts: model folder, output of train, hub name, or default.
+        corpus: text file or table of further texts that may be negatives, besides the positives and negatives of all
             anchors.
-        score: cross-encoder, or another model, whose scores of pairs take the place of the cosine for all margins and
-            limits; python-score:module:function for a function.
-        num_negatives: negatives an anchor gets, at most.
-        range_min: so many of the nearest texts are passed over.
-        range_max: nearest texts that are considered, those included.
+        score: cross-encoder, or another model, whose scores of pairs replace the cosine for all margins and limits;
+            python-score:module:function for a function.
+        num_negatives: most negatives of an anchor.
+        range_min: how many of the nearest texts are skipped.
+        range_max: how many of the nearest texts are considered, including the skipped ones.
         absolute_margin: how much lower than the positive's a negative's score must be.
-        relative_margin: the same as a share of the positive's score: 0.05 lets in what has 95 % of it; none for no such
-            margin.
+        relative_margin: the same as a share of the positive's score: 0.05 admits scores of at most 95 % of it; none for
+            no such margin.
         max_score: highest score of a negative.
         min_score: lowest score of a negative.
-        sampling: of what is left, the highest scores (top), or any (random).
-        seed: of random sampling.
+        sampling: which of the remaining texts to take: those of the highest scores (top), or any (random).
+        seed: seed of random sampling.
         columns: of the data, as in question,answer or question1,question2,is_duplicate.
         corpus_columns: column of the corpus's texts, if several hold texts.
     """
@@ -88,17 +88,32 @@ def mine_negatives(
     if form in ("", ".txt"):
         raise ConfigError(f"`output` is a table, .jsonl, .tsv, .csv or .parquet; received {output!r}.")
     check_outputs([output], [*data, corpus, place_of(model), None if score is None else place_of(score)])
-    found = samesense.mine_negatives(
-        data, model=model, corpus=corpus, score=score, num_negatives=num_negatives, range_min=range_min,
-        range_max=range_max, absolute_margin=absolute_margin,
-        relative_margin=None if relative_margin == "none" else relative_margin, max_score=max_score,
-        min_score=min_score, sampling=sampling, seed=seed, columns=columns, corpus_columns=corpus_columns,
-        label_order=label_order, drop_bad_rows=drop_bad_rows, precision=precision,
-    )  # fmt: skip
-    write_tables(Table(_lists(found) if format == "lists" else _triplets(found), output, form))
-    for line in found.summary():
+    mined = samesense.mine_negatives(
+        data,
+        model=model,
+        corpus=corpus,
+        score=score,
+        num_negatives=num_negatives,
+        range_min=range_min,
+        range_max=range_max,
+        absolute_margin=absolute_margin,
+        relative_margin=None if relative_margin == "none" else relative_margin,
+        max_score=max_score,
+        min_score=min_score,
+        sampling=sampling,
+        seed=seed,
+        columns=columns,
+        corpus_columns=corpus_columns,
+        label_order=label_order,
+        drop_bad_rows=drop_bad_rows,
+        precision=precision,
+    )
+    write_tables(Table(_lists(mined) if format == "lists" else _triplets(mined), output, form))
+    for line in mined.summary():
         logger.info(line)
-    alone = sum(not own and not other for own, other in zip(found.positives, found.negatives, strict=True))
+    alone = sum(
+        not positives and not negatives for positives, negatives in zip(mined.positives, mined.negatives, strict=True)
+    )
     if alone:
         logger.info(f"left out: {alone} anchors with neither positives nor negatives")
 

@@ -1,4 +1,4 @@
-"""What is wrong with a command line, in words: which rule, what was received, and the likely fix."""
+"""Error messages for a wrong command line: the rule, what was received, and the likely fix."""
 
 from __future__ import annotations
 
@@ -22,46 +22,57 @@ OTHER_FLAGS = {
     "--bf16": "--precision bfloat16",
     "--out": "--output",
 }
-"""Flags of other programs, and what they are called here."""
+"""Flags of other programs, and their names here."""
 
 OTHER_COMMANDS = {
-    "search": "index query", "query": "index query", "find": "index query", "eval": "evaluate", "test": "evaluate",
-    "finetune": "train", "fine-tune": "train", "embed": "encode", "score": "similarity", "predict": "similarity",
-    "deduplicate": "dedup", "benchmark": "compare", "check": "doctor",
-}  # fmt: skip
-"""Commands of other programs, and what they are called here."""
+    "search": "index query",
+    "query": "index query",
+    "find": "index query",
+    "eval": "evaluate",
+    "test": "evaluate",
+    "finetune": "train",
+    "fine-tune": "train",
+    "embed": "encode",
+    "score": "similarity",
+    "predict": "similarity",
+    "deduplicate": "dedup",
+    "benchmark": "compare",
+    "check": "doctor",
+}
+"""Commands of other programs, and their names here."""
 
 KINDS: dict[Any, str] = {int: "a whole number", float: "a number", type(None): ""}
 
 
 def in_words(error: CycloptsError) -> str:
-    """Return what was wrong for people, and where to read on."""
+    """Return the message for an error, with a pointer to the help."""
     command = " ".join(("samesense", *(error.command_chain or ())))
-    return f"{_said(error, command)} See: {command} --help"
+    return f"{_explain(error, command)} See: {command} --help"
 
 
-def _said(error: CycloptsError, command: str) -> str:
-    said = ""
+def _explain(error: CycloptsError, command: str) -> str:
+    message = ""
     if isinstance(error, UnusedCliTokensError):
-        said = _too_many(error, command)
+        message = _too_many(error, command)
     elif isinstance(error, MissingArgumentError):
-        said = _missing(error, command)
+        message = _missing(error, command)
     elif isinstance(error, UnknownOptionError):
-        said = _unknown_flag(error)
+        message = _unknown_flag(error)
     elif isinstance(error, UnknownCommandError):
-        said = _unknown_command(error, command)
+        message = _unknown_command(error, command)
     elif isinstance(error, CoercionError):
-        said = _no_number(error)
-    return said or str(error).strip()
+        message = _no_number(error)
+    return message or str(error).strip()
 
 
 def _too_many(error: UnusedCliTokensError, command: str) -> str:
-    unused, given = list(error.unused_tokens or ()), list(error.root_input_tokens or ())
+    unused = list(error.unused_tokens or ())
+    words = list(error.root_input_tokens or ())
     takes = inspect.signature(error.target).parameters if error.target else {}
-    if "data" in takes and "--data" not in given and set(unused) <= set(given):
-        for one in unused:
-            given.remove(one)
-        return f'Data files come after --data, as in "{_line([*given, "--data", *unused])}".'
+    if "data" in takes and "--data" not in words and set(unused) <= set(words):
+        for word in unused:
+            words.remove(word)
+        return f'Data files come after --data, as in "{_line([*words, "--data", *unused])}".'
     return (
         f"{command} has no place for {', '.join(map(repr, unused))}. A text of several words stands in quotes, and "
         "options begin with --."
@@ -85,9 +96,11 @@ def _missing(error: MissingArgumentError, command: str) -> str:
 
 
 def _example(target: Any) -> str:
-    """Return the example in the docstring of a command, its second paragraph."""
-    parts = (inspect.getdoc(target) or "").split("\n\n")
-    return parts[1] if len(parts) > 1 and parts[1].startswith("samesense ") and "\n" not in parts[1] else ""
+    """Return the example in the docstring of a command, its second paragraph; ``""`` if it has none."""
+    paragraphs = (inspect.getdoc(target) or "").split("\n\n")
+    if len(paragraphs) > 1 and paragraphs[1].startswith("samesense ") and "\n" not in paragraphs[1]:
+        return paragraphs[1]
+    return ""
 
 
 def _unknown_flag(error: UnknownOptionError) -> str:
@@ -95,8 +108,8 @@ def _unknown_flag(error: UnknownOptionError) -> str:
     if flag == "--device":
         return 'There is no --device here: a GPU is taken if there is one. For the CPU, set CUDA_VISIBLE_DEVICES="".'
     names = {name for argument in error.argument_collection for name in argument.names}
-    given = list(error.root_input_tokens or ())
-    if "--" in given and flag in [word.partition("=")[0] for word in given[given.index("--") :]]:
+    words = list(error.root_input_tokens or ())
+    if "--" in words and flag in [word.partition("=")[0] for word in words[words.index("--") :]]:
         return f"{flag} stands after --, behind which all words are texts or files. Put options before --."
     ours = OTHER_FLAGS.get(flag, "")
     if ours.partition(" ")[0] in names:
@@ -118,8 +131,11 @@ def _no_number(error: CoercionError) -> str:
     if error.token is None or error.target_type is None or error.msg is not None:
         return ""
     kinds: list[str | None] = []
-    for one in get_args(error.target_type) or (error.target_type,):
-        kinds += [f"{word!r}" for word in get_args(one)] if get_origin(one) is Literal else [KINDS.get(one)]
+    for annotation in get_args(error.target_type) or (error.target_type,):
+        if get_origin(annotation) is Literal:
+            kinds += [f"{word!r}" for word in get_args(annotation)]
+        else:
+            kinds.append(KINDS.get(annotation))
     if get_origin(error.target_type) is Literal or None in kinds:
         return ""
     name = error.token.keyword or (error.argument.name.upper() if error.argument else "it")

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from samesense.cli.flags import flags
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     GOES_ON,
     Flag,
     Output,
@@ -33,7 +33,7 @@ def origin(
     output: Output,
     config: str = "bank",
     settings: Annotated[Flags, Parameter(name="*")] = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     overwrite: Flag = False,
 ) -> None:
     """Make a similarity from running documents, without labels.
@@ -43,13 +43,13 @@ def origin(
     Args:
         documents: .txt, .md, .html, .pdf and .docx files,
             folders of them, JSON lines, Parquet, saved datasets or hub names.
-        output: folder of the Origin; the same command goes on where an earlier one was stopped.
+        output: folder of the Origin; the same command resumes one that was stopped.
         config: TOML file of settings, or bank, scaled or paper.
         settings: single settings; they win over the file.
         overwrite: replace stages that were made with other inputs.
     """
-    given = {} if settings is None else settings.model_dump(exclude_none=True)
-    chosen = choose_origin(config, given)
+    overrides = {} if settings is None else settings.model_dump(exclude_none=True)
+    chosen = choose_origin(config, overrides)
     check_origin(documents, chosen, output)
     with on_interrupt(GOES_ON, output / FILE):
         from samesense.recipes.origin.recipe import run

@@ -1,4 +1,4 @@
-"""How every command speaks: data on standard output, words for people on standard error."""
+"""Output of every command: data on standard output, messages on standard error. And the flags that commands share."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Flag = Annotated[bool, Parameter(negative="")]
 Several = Annotated[list[Name], Parameter(consume_multiple=True, negative="")]
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 Threshold = float | Literal["calibrated"]
-PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor computes in it")]
+PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor supports it")]
 
 
 _TABLES = Group("How .tsv, .csv and text files are read")
@@ -58,8 +58,8 @@ logger = logging.getLogger("samesense.cli")
 
 
 @dataclass(frozen=True)
-class HowRead:
-    """How labelled pairs are read: the flags that commands share."""
+class PairOptions:
+    """How labelled pairs are read: flags that commands share."""
 
     columns: Columns = None
     label_order: LabelOrder = None
@@ -68,7 +68,7 @@ class HowRead:
 
 
 @dataclass(frozen=True)
-class TableReading:
+class TableFormat:
     """How text files and tables are read: flags that commands share."""
 
     quoting: Annotated[
@@ -87,21 +87,21 @@ class TableReading:
     encoding: Annotated[str | None, Parameter(group=_TABLES, help="of files that are not UTF-8, such as cp1252")] = None
 
 
-ReadFlags = Annotated[HowRead, Parameter(name="*")]
-TableFlags = Annotated[TableReading, Parameter(name="*")]
-BY_THE_RULES = TableReading()
-AS_THEY_ARE = HowRead()
+PairFlags = Annotated[PairOptions, Parameter(name="*")]
+TableFlags = Annotated[TableFormat, Parameter(name="*")]
+DEFAULT_FORMAT = TableFormat()
+DEFAULT_PAIRS = PairOptions()
 
 
 _Parameters = ParamSpec("_Parameters")
 
 
 def reads_tables(command: Callable[_Parameters, None]) -> Callable[_Parameters, None]:
-    """Have a command read all its files by the flags in its parameter ``reading``."""
+    """Decorate a command to read all its files by the flags in its parameter ``reading``."""
 
     @wraps(command)
     def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
-        flags = kwargs.get("reading", BY_THE_RULES)
+        flags = kwargs.get("reading", DEFAULT_FORMAT)
         with table_options(TableOptions(**vars(flags))):
             command(*args, **kwargs)
 
@@ -109,17 +109,17 @@ def reads_tables(command: Callable[_Parameters, None]) -> Callable[_Parameters, 
 
 
 def as_flags(message: str) -> str:
-    """Return a message of the library with the arguments that it names, as in `label_range`, spelled as flags."""
-    return re.sub(r"`([a-z][a-z0-9_]*)`", lambda found: f"--{found[1].replace('_', '-')}", message)
+    """Return a message of the library with its argument names, such as `label_range`, spelled as flags."""
+    return re.sub(r"`([a-z][a-z0-9_]*)`", lambda match: f"--{match[1].replace('_', '-')}", message)
 
 
 class _ToStandardError(logging.Handler):
-    """Writes messages for people, above a progress bar if there is one; warnings are marked as such."""
+    """Writes messages above the progress bar, if there is one, and marks warnings."""
 
     def emit(self, record: logging.LogRecord) -> None:
         mark = "warning: " if record.levelno == logging.WARNING else ""
         line = painted(f"{mark}{as_flags(record.getMessage())}", sys.stderr)
-        if "tqdm" in sys.modules and sys.stderr.isatty():  # a bar may be there
+        if "tqdm" in sys.modules and sys.stderr.isatty():  # a bar may be open
             sys.modules["tqdm"].tqdm.write(line, file=sys.stderr)
         else:
             sys.stderr.write(f"{line}\n")
@@ -129,40 +129,42 @@ class _ToStandardError(logging.Handler):
 
 GOES_ON = "What is finished is kept: the same command goes on."
 RESUMES = "What is finished is kept: go on with the same command and --resume."
-"""What a command says when it is interrupted."""
+"""What an interrupted command says."""
 
 
 @contextmanager
-def on_interrupt(how: str, kept: Path) -> Iterator[None]:
-    """Have Ctrl-C end the command with a line about how to go on, unless it says so itself; ``kept`` is there if so."""
+def on_interrupt(hint: str, saved: Path) -> Iterator[None]:
+    """On Ctrl-C add ``hint``, a line on how to continue, if the file ``saved`` exists and the error has no message."""
     try:
         yield
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(*(stop.args or ([how] if kept.is_file() else []))) from None
+        raise KeyboardInterrupt(*(stop.args or ([hint] if saved.is_file() else []))) from None
 
 
 def show_messages() -> None:
-    """Write what the library logs to standard error; of several processes that train together, the first one does."""
+    """Write the library's log to standard error; of several processes that train together, only the first does."""
     logger = logging.getLogger("samesense")
     if is_main() and not any(isinstance(handler, _ToStandardError) for handler in logger.handlers):
         logger.addHandler(_ToStandardError())
         logger.setLevel(logging.INFO)
-        logger.propagate = False  # a library that sets up the root logger would have each message written twice
+        logger.propagate = False  # else a library that sets up the root logger has each message written twice
 
 
 def say_conclusion(lines: Iterable[str]) -> None:
-    """Log how a run ended; what got worse as a warning."""
+    """Log the conclusion of a run; lines on what got worse are warnings."""
     for line in lines:
         logger.log(logging.WARNING if "WORSE" in line else logging.INFO, line)
 
 
-def named_values(flag: str, given: list[str] | None) -> list[tuple[str, str]]:
+def named_values(flag: str, words: list[str] | None) -> list[tuple[str, str]]:
     """Return names and values of a flag that takes several ``NAME=VALUE``."""
-    found = [(one, *one.partition("=")) for one in given or []]
-    for whole, name, equals, _ in found:
+    values = []
+    for word in words or []:
+        name, equals, value = word.partition("=")
         if not equals or not name:
-            raise ConfigError(f"{flag} takes NAME=VALUE; received {whole!r}.")
-    return [(name, value) for _, name, _, value in found]
+            raise ConfigError(f"{flag} takes NAME=VALUE; received {word!r}.")
+        values.append((name, value))
+    return values
 
 
 def listed(words: str) -> list[str]:
@@ -176,22 +178,22 @@ def put(line: str) -> None:
 
 
 def put_row(*cells: object) -> None:
-    """Write cells with a tab between; tabs and ends of lines within them become spaces, so that a row stays one."""
+    """Write a row of tab-separated cells; tabs and line ends within cells become spaces."""
     put("\t".join(without_breaks(str(cell)) for cell in cells))
 
 
 def put_json(values: Iterable[dict[str, Any]]) -> None:
-    """Write one JSON object a line, each with what was not read of its texts, or of all that were encoded for it."""
+    """Write one JSON object a line, with a note on its texts that were not read whole, or else on all encoded texts."""
     for value in values:
         put(json.dumps({**value, **_unread(value)}, ensure_ascii=False, allow_nan=False))
 
 
 def _unread(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the names of the texts of an object that were not read whole, or how many there were if it has none."""
+    """Return which texts of an object were not read whole; for an object without texts, how many in all."""
     counted = current()
     if counted is None or not counted.any:
         return {}
-    texts = {name: one for name, one in value.items() if name.startswith(("text", "query")) and isinstance(one, str)}
+    texts = {name: cell for name, cell in value.items() if name.startswith(("text", "query")) and isinstance(cell, str)}
     kinds = {name: kind for name, text in texts.items() if (kind := counted.kind_of(text)) is not None}
-    found = kinds if texts else counted.figures
-    return {"unread": found} if found else {}
+    unread = kinds if texts else counted.figures
+    return {"unread": unread} if unread else {}

@@ -1,4 +1,4 @@
-"""``samesense pretrain``: a language model goes on reading, in the documents of one's own domain."""
+"""``samesense pretrain``: continued pretraining of a language model on the documents of a domain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from samesense.cli.flags import flags
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     RESUMES,
     Flag,
     Output,
@@ -34,7 +34,7 @@ def pretrain(
     model: str,
     output: Output,
     settings: Annotated[Flags, Parameter(name="*")] = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     resume: Flag = False,
     overwrite: Flag = False,
 ) -> None:
@@ -45,14 +45,14 @@ def pretrain(
     Args:
         documents: .txt, .md, .html, .pdf and .docx files,
             folders of them, JSON lines, Parquet, saved datasets or hub names.
-        model: model folder or hub name; a masked language model, or a causal one, which reads in both directions then.
+        model: model folder or hub name; a masked language model, or a causal one, which becomes bidirectional.
         output: folder of the run; the model is in its folder model.
         settings: single settings.
-        resume: go on with an interrupted run.
+        resume: resume an interrupted run.
         overwrite: replace an earlier run in the output folder.
     """
-    given = {} if settings is None else settings.model_dump(exclude_none=True)
-    chosen = bind(PretrainSettings, {**given, "model": model})
+    overrides = {} if settings is None else settings.model_dump(exclude_none=True)
+    chosen = bind(PretrainSettings, {**overrides, "model": model})
     with stage("loading torch"):
         from samesense.recipes.pretrain.recipe import run
     with on_interrupt(RESUMES, output / FILE):

@@ -1,4 +1,4 @@
-"""``samesense push``: a finished model to the hub."""
+"""``samesense push``: uploads a finished model to the hub."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def push(
 
     Args:
         model: run folder, or model folder with a card.
-        name: of the repository, as owner/name; made if it is not there.
-        public: everyone may see it; a repository that is there already stays as it is.
-        license: licence of the model, put into its card [that which the card has].
-        message: of the commit.
+        name: name of the repository, as owner/name; created if absent.
+        public: make it public; an existing repository stays as it is.
+        license: licence of the model, written to its card [that of the card].
+        message: commit message.
     """
     from samesense.api.publish import push as run
 

@@ -1,4 +1,4 @@
-"""``samesense quickstart``: the main job, end to end, with nothing but what is installed."""
+"""``samesense quickstart``: training, test, threshold and report in one command, on the sample data of the package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from samesense.types import Evidence
 
 SHOWN = 3
-"""Test pairs that are shown, of those on which the two models differ."""
+"""Test pairs to show among those on which the two models differ."""
 
 
 def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "default", overwrite: Flag = False) -> None:
@@ -41,15 +41,19 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     from samesense.training import manifest
 
     need_matplotlib()
-    files = {part: str(sample_path(part)) for part in ("train", "dev", "test")}
+    files = {split: str(sample_path(split)) for split in ("train", "dev", "test")}
     logger.info("1 of 4: what scores of the untrained model mean, by the dev pairs")
     dev = read_pairs(files["dev"])
     start = calibrate(samesense.load(model, precision="float32"), dev, model).calibration
     logger.info("2 of 4: train on pairs of questions, labelled 1 if one answer serves both, else 0")
     train(
-        [Name(files["train"])], output=output, dev=files["dev"], test=files["test"], settings=Flags(model=model),
+        [Name(files["train"])],
+        output=output,
+        dev=files["dev"],
+        test=files["test"],
+        settings=Flags(model=model),
         overwrite=overwrite,
-    )  # fmt: skip
+    )
     logger.info("3 of 4: choose by the dev pairs from which score on two questions are called the same")
     trained = samesense.calibrate(str(output), dev).calibration
     logger.info("4 of 4: compare the trained model with its start on the test pairs")
@@ -60,41 +64,48 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
 
 
 def summary(verdict: Verdict, report: Report, start: Calibration, trained: Calibration) -> list[str]:
-    """Return, for people, whether the model called trained is better than start, at which threshold, and where."""
-    scored = {one.model: one for one in report.evidence if one.metric == "spearman"}
+    """Return the summary: whether training helped, the threshold, and the test pairs on which the models differ."""
+    scored = {evidence.model: evidence for evidence in report.evidence if evidence.metric == "spearman"}
     both = [(scored["start"], start), (scored["trained"], trained)]
     return [
         *verdict.lines(),
         "",
         f"Threshold: questions that score {trained.threshold():.2f} or more are called the same. On the test pairs:",
-        *(f"  {one.model:<8}{_precision_recall(one, fitted)}" for one, fitted in both),
+        *(f"  {evidence.model:<8}{_precision_recall(evidence, fitted)}" for evidence, fitted in both),
         "",
         *_differing(*both),
     ]
 
 
-def _precision_recall(one: Evidence, fitted: Calibration) -> str:
+def _precision_recall(evidence: Evidence, fitted: Calibration) -> str:
     from samesense.metrics.classification import precision_at, recall_at
 
-    right = np.asarray(one.labels, dtype=np.float64)
-    precision, recall = (100 * at(one.values, right, fitted.threshold()) for at in (precision_at, recall_at))
+    right = np.asarray(evidence.labels, dtype=np.float64)
+    precision, recall = (
+        100 * measure(evidence.values, right, fitted.threshold()) for measure in (precision_at, recall_at)
+    )
     return f"of the pairs it calls the same, {precision:.0f} % are (precision); it finds {recall:.0f} % (recall)"
 
 
 def _differing(start: tuple[Evidence, Calibration], trained: tuple[Evidence, Calibration]) -> list[str]:
-    """Return how many pairs one model calls the same and the other does not, and the largest changes among them."""
-    (one, fitted), (other, refitted) = start, trained
-    before, after, right = fitted.says_yes(one.values), refitted.says_yes(other.values), np.asarray(one.labels) == 1
+    """Return the number of pairs on which the decisions of the models differ, and the largest changes among them."""
+    start_scores, start_calibration = start
+    trained_scores, trained_calibration = trained
+    before = start_calibration.says_yes(start_scores.values)
+    after = trained_calibration.says_yes(trained_scores.values)
+    right = np.asarray(start_scores.labels) == 1
     rows = np.flatnonzero(before != after)
     if not len(rows):
         return ["They agree on every test pair."]
-    change = np.abs(refitted.apply(other.values) - fitted.apply(one.values))[rows]
+    values_before = start_calibration.apply(start_scores.values)
+    values_after = trained_calibration.apply(trained_scores.values)
+    change = np.abs(values_after - values_before)[rows]
     better = int((after == right)[rows].sum())
     lines = [f"They differ on {len(rows)} test pairs; the trained model is right on {better}. The largest changes:"]
     for row in rows[np.argsort(-change, kind="stable")][:SHOWN]:
-        first, second = one.examples[row]
-        said = f"start says {_called(before[row])}, trained {_called(after[row])}, right is {_called(right[row])}"
-        lines += [f"  {first}", f"  {second}", f"    {said}"]
+        first, second = start_scores.examples[row]
+        answers = f"start says {_called(before[row])}, trained {_called(after[row])}, right is {_called(right[row])}"
+        lines += [f"  {first}", f"  {second}", f"    {answers}"]
     return lines
 
 

@@ -1,4 +1,4 @@
-"""``samesense rerank``: find with an encoder, order with a cross-encoder."""
+"""``samesense rerank``: retrieves with an encoder, and reranks with a cross-encoder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     Json,
     PrecisionFlag,
     TableFlags,
@@ -28,21 +28,21 @@ def rerank(
     query: Annotated[str, Parameter(allow_leading_hyphen=True)],
     top: int = 10,
     columns: TextColumns = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
-    """Find texts with an encoder, and order the best of them with a cross-encoder.
+    """Retrieve texts with an encoder, and rerank the best of them with a cross-encoder.
 
     samesense rerank texts.txt --model default --cross runs/cross --query "How do I get home?" --top 10
 
     Args:
         source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or - for
             lines of standard input.
-        model: encoder that finds; whatever evaluate takes and has embeddings.
-        cross: cross-encoder that orders; whatever evaluate takes.
-        query: what is looked for.
-        top: texts that are found, scored again and shown.
+        model: encoder that retrieves; any model with embeddings that evaluate takes.
+        cross: cross-encoder that reranks; any model that evaluate takes.
+        query: text to search for.
+        top: number of texts to retrieve, rerank and print.
         json: print JSON lines with number of line or row, text, cosine and score.
     """
     import samesense

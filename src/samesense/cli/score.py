@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     Flag,
     Json,
     PrecisionFlag,
@@ -36,7 +36,7 @@ def score(
     decimal: Literal["point", "comma"] | None = None,
     excel: Flag = False,
     overwrite: Flag = False,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
@@ -50,25 +50,36 @@ def score(
     Args:
         source: table (TSV, CSV, JSON lines, Parquet; plain or compressed), or - for TSV on standard input.
         output: file for the table: .tsv, .csv, .jsonl or .parquet; in the format of the source each row stays as it is,
-            with the new cells behind it; - is standard output.
-        model: model folder, output of train, hub name, or default; or any other name that evaluate takes.
-        threshold: score from which on two texts are the same, or calibrated [that of the calibration, if there is one].
-        min_precision: in its place the threshold of the calibration that finds most at this precision, such as 0.95.
-        calibration: its file; by default calibration.json in the model's folder, if it is there.
-        prefix: stands before the names of the new columns, where the table has a score already.
-        decimal: mark before the decimals of scores in .tsv and .csv [that of the table].
+            followed by the new cells; - is standard output.
+        model: model folder, output of train, hub name, or default; or any other model that evaluate takes.
+        threshold: lowest score of two texts that are the same, or calibrated [that of the calibration, if any].
+        min_precision: instead, the threshold of the calibration with the highest recall at this precision, such as
+            0.95.
+        calibration: file of the calibration; by default calibration.json in the model's folder, if it exists.
+        prefix: prefix of the names of the new columns, for a table that has a score already.
+        decimal: decimal mark of scores in .tsv and .csv [that of the table].
         excel: write .csv as Excel opens it: with a byte order mark, and semicolons where decimals have commas.
-        overwrite: replace a file that is there.
-        json: print what came out as a JSON object; the table goes to a file.
+        overwrite: replace an existing file.
+        json: print the counts as a JSON object; the table goes to a file.
     """
     import samesense
 
     if json and output == "-":
         raise ConfigError("With `json` standard output has the counts; name a file for the table: `output`.")
     result = samesense.score(
-        source, model=model, output=output, columns=columns, threshold=threshold, min_precision=min_precision,
-        calibration=calibration, prefix=prefix, decimal=decimal, excel=excel, overwrite=overwrite, precision=precision,
-    )  # fmt: skip
+        source,
+        model=model,
+        output=output,
+        columns=columns,
+        threshold=threshold,
+        min_precision=min_precision,
+        calibration=calibration,
+        prefix=prefix,
+        decimal=decimal,
+        excel=excel,
+        overwrite=overwrite,
+        precision=precision,
+    )
     if json:
         put_json([result.to_dict()])
     logger.info(str(result))

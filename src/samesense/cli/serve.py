@@ -40,27 +40,27 @@ def serve(
     samesense serve default small=models/small cross=runs/cross --port 8000 --api-key-file keys.txt
 
     Args:
-        models: model folders, outputs of train or export, hub names, or default; callers ask for one by the last part
-            of its place, or as NAME=PLACE says.
+        models: model folders, outputs of train or export, hub names, or default; requests name a model by the last part
+            of its path, or by NAME of NAME=PATH.
         host: address to listen on; 0.0.0.0 for all, best with a key.
         port: to listen on; 0 takes a free one.
-        any_model_name: take any name that callers ask by, such as text-embedding-3-small, for the one model; also
+        any_model_name: accept any model name in requests, such as text-embedding-3-small, for the only model; also
             with one model of embeddings and one cross-encoder.
-        api_key_file: file of keys, one a line, one of which callers must send; else SAMESENSE_API_KEY, if it is set.
-        allowed_host: names by which callers may ask for the server, besides those of this machine; without a key, and
-            listening on this machine alone, no others may.
+        api_key_file: file of keys, one a line; requests must carry one of them; else SAMESENSE_API_KEY, if it is set.
+        allowed_host: accepted Host headers, besides the names of this machine; without a key, and listening on this
+            machine only, no others are accepted.
         collection: folder made by samesense index with one of the models, for /search.
         labels: file, .tsv or .jsonl, that keeps the labels given to pairs on the page, as samesense label does.
         calibration: file made by samesense calibrate for the one model; by default that in each model's folder, if
             there is one.
-        threshold: say yes or no with every similarity: whether it is this or more; calibrated is that of each
-            model's calibration.
-        normalize: give vectors of length 1.
-        shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
-        token_ids: take token ids in place of texts; right only for callers that use the served model's own tokenizer.
-        long: what is done with texts longer than the model reads.
+        threshold: answer yes or no with every similarity: yes if it is at least this; calibrated takes the threshold of
+            each model's calibration.
+        normalize: return vectors of length 1.
+        shorten: allow requests for fewer dimensions; right only for a model trained for it (Matryoshka).
+        token_ids: accept token ids in place of texts; right only for clients that use the served model's tokenizer.
+        long: what to do with texts longer than the model reads.
         backend: auto, torch, onnx or onnx-int8, the last two for exported folders; auto is onnx for these.
-        precision: arithmetic of torch; auto is bfloat16 where the processor computes in it.
+        precision: arithmetic of torch; auto is bfloat16 where the processor supports it.
     """
     run(
         models,

@@ -9,7 +9,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     Flag,
     Json,
     PrecisionFlag,
@@ -25,6 +25,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.types import Pair, Scores
 
 if TYPE_CHECKING:
+    from samesense.inference.calibration.calibration import Calibration
     from samesense.inference.models.model import Model
 
 
@@ -39,7 +40,7 @@ def similarity(
     calibrated: Flag = False,
     threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
     calibration: Path | None = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     by: Literal["whole", "sentences"] = "whole",
     precision: PrecisionFlag = "auto",
     json: Json = False,
@@ -49,22 +50,24 @@ def similarity(
     samesense similarity default "A man is eating." "Someone has a meal."
 
     Args:
-        model: model folder, output of train, hub name, or default; or any other name that evaluate takes.
+        model: model folder, output of train, hub name, or default; or any other model that evaluate takes.
         text1: first text; without texts, pairs are read from standard input, two texts a line with a tab between.
         text2: second text.
-        origin: folder of an Origin, in the place of the model; origin:FOLDER as the model is the same.
-        calibrated: give values on the scale of the labels that the model was calibrated on (samesense calibrate).
-        threshold: say besides yes or no: whether the score is this or more; calibrated is that of the calibration.
-        calibration: its file, and calibrated is meant; by default calibration.json in the model's folder.
-        by: compare whole texts, or documents by their sentences: how like each is to the one that it matches best, in
+        origin: folder of an Origin, instead of a model; the same as the model origin:FOLDER.
+        calibrated: print values on the scale of the labels that the model was calibrated on (samesense calibrate).
+        threshold: also print yes if the score is at least this, else no; calibrated takes the calibration's threshold.
+        calibration: file of the calibration, which implies --calibrated; by default calibration.json in the model's
+            folder.
+        by: compare whole texts, or documents by their sentences: the score of each sentence with its best match, as
             the mean over both documents.
-        json: print JSON lines with both texts, the score, and what else was asked for.
+        json: print JSON lines with both texts, the score, and the other requested values.
     """
     if origin is not None:
-        model, text1, text2 = f"origin:{origin}", *_texts_of_an_origin(model, text1, text2)
+        text1, text2 = _texts_of_an_origin(model, text1, text2)
+        model = f"origin:{origin}"
     if model is None:
         raise ConfigError('similarity needs a model: samesense similarity MODEL "a" "b", or --origin FOLDER "a" "b".')
-    pairs = _from_stdin() if text1 is None else [_given(text1, text2)]
+    pairs = _pairs_from_stdin() if text1 is None else [_checked_pair(text1, text2)]
     calibrated = calibrated or calibration is not None
     from samesense.inference.models.load import load
 
@@ -72,25 +75,32 @@ def similarity(
         from samesense.inference.sentences import check_scale
 
         check_scale(calibrated=calibrated or threshold == "calibrated")
-    opened = load(model, precision=precision, texts=[text for pair in pairs for text in pair])
+    scorer = load(model, precision=precision, texts=[text for pair in pairs for text in pair])
     fitted = None
     if calibrated or threshold == "calibrated":
         from samesense.inference.calibration.storage import read_of
 
         fitted = read_of(model, calibration)
-    cut = threshold if not isinstance(threshold, str) else fitted.threshold() if fitted is not None else None
-    scores = _scores(opened, pairs, by)
+    lowest = _lowest_yes(threshold, fitted)
+    scores = _scores(scorer, pairs, by)
     columns = {"score": np.round(scores, 6).tolist()}
     if fitted is not None and calibrated:
         columns["calibrated"] = np.round(fitted.apply(scores), 6).tolist()
-    if cut is not None:
-        columns["yes"] = (scores >= cut).tolist()
+    if lowest is not None:
+        columns["yes"] = (scores >= lowest).tolist()
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if json:
         put_json({"text1": a, "text2": b, **row} for (a, b), row in zip(pairs, rows, strict=True))
         return
     for row in rows:
         put(_line(row))
+
+
+def _lowest_yes(threshold: Threshold | None, fitted: Calibration | None) -> float | None:
+    """Return the lowest score that is a yes: the given threshold, or that of the calibration."""
+    if not isinstance(threshold, str):
+        return threshold
+    return None if fitted is None else fitted.threshold()
 
 
 def _scores(model: Model, pairs: list[Pair], by: Literal["whole", "sentences"]) -> Scores:
@@ -102,19 +112,19 @@ def _scores(model: Model, pairs: list[Pair], by: Literal["whole", "sentences"]) 
 
 
 def _texts_of_an_origin(first: str | None, second: str | None, third: str | None) -> tuple[str | None, str | None]:
-    """Return the texts where --origin has named the model, so that the first argument is a text."""
+    """Return the two texts where --origin names the model, so that the first argument is a text."""
     if third is not None:
-        raise ConfigError(f"--origin stands in the place of the model; received the model {first!r} too. Give one.")
+        raise ConfigError(f"--origin replaces the model; received the model {first!r} too. Give one.")
     return first, second
 
 
 def _line(row: dict[str, Any]) -> str:
-    """Return the calibrated score, or else the score, and yes or no if it was asked for."""
+    """Return the calibrated score, or else the score, and yes or no if there is a threshold."""
     value = f"{row.get('calibrated', row['score']):.4f}"
     return f"{value}\t{'yes' if row['yes'] else 'no'}" if "yes" in row else value
 
 
-def _given(text1: str, text2: str | None) -> Pair:
+def _checked_pair(text1: str, text2: str | None) -> Pair:
     if text2 is None:
         raise DataError('similarity compares two texts; received one. Give both: samesense similarity MODEL "a" "b"')
     if not text1.strip() or not text2.strip():
@@ -122,7 +132,7 @@ def _given(text1: str, text2: str | None) -> Pair:
     return text1, text2
 
 
-def _from_stdin() -> list[Pair]:
+def _pairs_from_stdin() -> list[Pair]:
     pairs = []
     for number, fields in read_fields("standard input", standard_input(), 2):
         if len(fields) != 2 or not fields[0].strip() or not fields[1].strip():

@@ -1,7 +1,7 @@
-"""Standard streams that are closed or full, or whose reader is gone: the work is done, and the exit code right.
+"""Handles standard streams that are closed or full, or whose reader is gone, with the right exit code.
 
 Source: POSIX, exec: a program whose standard streams are closed gets their numbers for the first files that it opens,
-so that words for people would be written into them.
+so that messages would be written into those files.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 
 
 def stand_in_for_closed() -> None:
-    """Open the null device in the place of standard streams that are closed.
+    """Open the null device in place of closed standard streams.
 
-    Data and words for people then go nowhere, as with ``> /dev/null``. Standard input stays closed for whoever asks
-    ``sys.stdin``, so that a command which reads it says so.
+    Data and messages are then discarded, as with ``> /dev/null``. ``sys.stdin`` stays ``None``, so that a command that
+    reads it can say so.
     """
     for number in range(3):
         try:
@@ -42,7 +42,7 @@ def _open_null(number: int) -> None:
 
 
 class _NeverFailing(io.FileIO):
-    """A file to which nothing is written where it cannot be: what people are told is not what they asked for."""
+    """A file that drops what cannot be written: a message that is lost must not fail the command."""
 
     def write(self, content: object) -> int:
         """Write bytes, or drop them; return their number."""
@@ -65,12 +65,12 @@ def _never_failing(stream: io.TextIOBase | object) -> io.TextIOWrapper:
 
 
 def flush_output() -> None:
-    """Write what standard output holds; OSError if it fails, which would otherwise be met when Python ends."""
+    """Flush standard output now; OSError if that fails, which Python would otherwise report at its exit."""
     sys.stdout.flush()
 
 
 def drop_output() -> None:
-    """Drop what standard output still holds and cannot be written, which would change the exit code at the end."""
+    """Discard the buffer of standard output that cannot be written, and would change the exit code."""
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
@@ -78,7 +78,7 @@ def drop_output() -> None:
 
 
 def output_is_broken() -> bool:
-    """Return whether the reader of standard output is gone: it may be another pipe or a connection that broke."""
+    """Return whether the reader of standard output is gone, and not another pipe or connection."""
     try:
         number = sys.stdout.fileno()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""``samesense sweep``: many runs of the recipe from one file."""
+"""``samesense sweep``: many training runs from one file."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def sweep(
 
     Args:
         file: TOML file of the sweep; with --table also the folder of one.
-        output: folder of the sweep; the same command goes on with one that was begun.
+        output: folder of the sweep; the same command resumes one that was begun.
         set_: values of placeholders of the file, as in: DATA=data START=models/base
         datasets: data sets of the file to run now; all if none is named.
         jobs: runs at a time, each with its share of the processor's cores; auto measures whether two are faster
             than one.
-        max_runs: runs at most now; the same command goes on with the others.
+        max_runs: most runs of this call; the same command continues with the others.
         latex: file for the tables in LaTeX.
         figures: folder for the figures as SVG, PNG and PDF.
-        table: write tables and report of what is finished, and run nothing.
+        table: write tables and report of the finished runs, and run nothing.
         dry_run: check everything, list the runs, and stop.
         json: print one JSON object a finished run and test set instead of tables.
     """
@@ -79,11 +79,11 @@ def sweep(
     sweep_file = read_sweep(file, dict(named_values("--set", set_)))
     files.check([file, *sweep_file.sources()])
     plan = make_plan(sweep_file)
-    wanted = datasets_of(plan, datasets)
+    selected = datasets_of(plan, datasets)
     for line in describe(plan):
         logger.info(line)
     if dry_run:
-        _list_runs(plan, wanted, folder)
+        _list_runs(plan, selected, folder)
         return
     with on_interrupt(GOES_ON, folder / PLAN):
         ended = run(plan, folder, jobs=jobs, datasets=datasets, max_runs=max_runs)
@@ -100,12 +100,12 @@ def sweep(
 
 
 def _refuse(idle: Mapping[str, object]) -> None:
-    """Raise ConfigError if one of the flags is given that have no effect beside --table."""
+    """Raise ConfigError if a flag is given that has no effect with --table."""
     from samesense.errors import ConfigError
 
-    given = next((name for name, value in idle.items() if value), None)
-    if given is not None:
-        raise ConfigError(f"--table shows the tables of a sweep and runs nothing; received --{given}. Leave it out.")
+    flag = next((name for name, value in idle.items() if value), None)
+    if flag is not None:
+        raise ConfigError(f"--table shows the tables of a sweep and runs nothing; received --{flag}. Leave it out.")
 
 
 def _list_runs(plan: Plan, datasets: set[str], folder: Path) -> None:
@@ -120,13 +120,13 @@ def _list_runs(plan: Plan, datasets: set[str], folder: Path) -> None:
 
 @dataclass(frozen=True)
 class OutputFiles:
-    """Where tables for a paper and figures are written, beside the folder of the sweep."""
+    """Paths of the LaTeX tables and of the figures, besides the folder of the sweep."""
 
     latex: Path | None
     figures: Path | None
 
     def check(self, inputs: Sequence[str | Path]) -> None:
-        """Raise, before the work, if something could not be written, or would be written over what is read."""
+        """Raise, before the work, if an output cannot be written, or would overwrite an input."""
         from samesense.places import check_place
 
         if self.figures is not None:

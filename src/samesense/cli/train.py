@@ -1,4 +1,4 @@
-"""``samesense train``: from whatever supervision there is to an evaluated model folder."""
+"""``samesense train``: from any kind of supervision to an evaluated model folder."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from cyclopts import App, Parameter
 
 from samesense.cli.flags import flags
 from samesense.cli.output import (
-    AS_THEY_ARE,
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
+    DEFAULT_PAIRS,
     GOES_ON,
     RESUMES,
     Flag,
     Json,
     Output,
-    ReadFlags,
+    PairFlags,
     Several,
     TableFlags,
     logger,
@@ -33,31 +33,44 @@ from samesense.recipes.train import plan
 from samesense.training.manifest import FILE
 
 SHOWN = (
-    "model", "loss", "learning_rate", "epochs", "max_steps", "batch_size", "max_seq_length", "eval_steps", "seed",
-    "guard", "merge",
-)  # fmt: skip
-"""Settings that the help shows; the rest is in the help of each method."""
+    "model",
+    "loss",
+    "learning_rate",
+    "epochs",
+    "max_steps",
+    "batch_size",
+    "max_seq_length",
+    "eval_steps",
+    "seed",
+    "guard",
+    "merge",
+)
+"""Settings in the help of the command; the others are in the help of each method."""
 
 WITHOUT = (*READING, "parts")
-"""Settings that are flags of the command itself, or stand in a file only."""
+"""Settings that are flags of the command itself, or can only be set in a file."""
 
-Flags: Any = flags({name: method.settings for name, method in METHODS.items()}, without=WITHOUT, shown=SHOWN)
+Flags: Any = flags({name: method.settings for name, method in METHODS.items()}, without=WITHOUT, listed=SHOWN)
 
 
 def help_of_method(name: str, console: Any = None) -> None:
     """Print all settings of one method; ConfigError if there is no such method."""
     if name not in METHODS:
         raise ConfigError(f"The methods are {', '.join(METHODS)}; received {name!r}.")
-    own: Any = flags({name: METHODS[name].settings}, without=WITHOUT)
+    method_flags: Any = flags({name: METHODS[name].settings}, without=WITHOUT)
 
     def settings(*, settings: Any = None) -> None:
         pass
 
-    settings.__annotations__["settings"] = Annotated[own, Parameter(name="*")]  # a name of this function is no string
+    # set here: cyclopts could not resolve a string annotation that names a local variable
+    settings.__annotations__["settings"] = Annotated[method_flags, Parameter(name="*")]
     app = App(
-        name=f"samesense train --method {name}", help=f"All settings of {name}.", help_format="plaintext",
-        help_flags=(), version_flags=(),
-    )  # fmt: skip
+        name=f"samesense train --method {name}",
+        help=f"All settings of {name}.",
+        help_format="plaintext",
+        help_flags=(),
+        version_flags=(),
+    )
     app.default(settings)
     app.help_print([], console=console)
 
@@ -73,8 +86,8 @@ def train(
     test: str | None = None,
     config: str = "auto",
     settings: Annotated[Flags, Parameter(name="*")] = None,
-    how: ReadFlags = AS_THEY_ARE,
-    reading: TableFlags = BY_THE_RULES,
+    pair_options: PairFlags = DEFAULT_PAIRS,
+    reading: TableFlags = DEFAULT_FORMAT,
     folds: str = "auto",
     resume: Flag = False,
     overwrite: Flag = False,
@@ -92,18 +105,19 @@ def train(
             hub names; for surrogate a folder of samesense harvest.
         output: folder of the run; the model is in its folder model.
         method: cosent, supmpn, simcse, rankcse, sections, surrogate, context, which goes from documents to a
-            surrogate, or mixed; auto is rankcse with a teacher, mixed for data of several kinds, and else what the
-            first rows of the data say.
+            surrogate, or mixed; auto is rankcse with a teacher, mixed for data of several kinds, and else the method
+            for the kind of data in the first rows.
         dev: pairs that select the checkpoint; auto holds some out, or leaves it to folds; or "hold 0.1"; none keeps the
             last.
         test: pairs for evaluation before and after, or "hold 0.2" of those trained on; else dev or folds.
         config: TOML file of settings, or a shipped one by name; auto takes the paper's.
         settings: single settings; they win over the file.
-        folds: auto cross-validates few labelled pairs; or so many folds, 10-mixed for random ones, by-topic, none.
-        resume: go on with an interrupted run.
+        folds: auto cross-validates few labelled pairs; or the number of folds, 10-mixed for random ones, by-topic,
+            none.
+        resume: resume an interrupted run.
         overwrite: replace an earlier run in the output folder.
-        dry_run: check all that the run would, say what the data is, which settings hold, how many steps there are and
-            about how long they take, by timing a few, and stop.
+        dry_run: make all checks of the run, print the kind of data, the settings, the number of steps and their
+            estimated time, measured on a few, and stop.
         json: print one JSON object a result, and the verdict last.
     """
     planned = plan(
@@ -114,7 +128,7 @@ def train(
         config=config,
         folds=folds,
         settings={} if settings is None else settings.model_dump(exclude_none=True),
-        reading=Reading(**vars(how)),
+        reading=Reading(**vars(pair_options)),
     )
     for line in planned.lines():
         logger.info(line)

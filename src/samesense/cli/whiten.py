@@ -1,9 +1,9 @@
-"""``samesense whiten``: a model whose dimensions are uncorrelated, as a folder of its own."""
+"""``samesense whiten``: a model with uncorrelated dimensions, as a new folder."""
 
 from __future__ import annotations
 
 from samesense.cli.output import (
-    BY_THE_RULES,
+    DEFAULT_FORMAT,
     Flag,
     ManyTextColumns,
     Output,
@@ -23,11 +23,11 @@ def whiten(
     output: Output,
     dim: int | None = None,
     columns: ManyTextColumns = None,
-    reading: TableFlags = BY_THE_RULES,
+    reading: TableFlags = DEFAULT_FORMAT,
     precision: PrecisionFlag = "float32",
     overwrite: Flag = False,
 ) -> None:
-    """Save a model with a whitening behind it, fitted on unlabelled texts; of a language model, less its sink token.
+    """Save a model with a whitening layer, fitted on unlabelled texts; of a language model, without its sink token.
 
     samesense whiten default train.tsv --dim 256 --output models/whitened
 
@@ -35,8 +35,8 @@ def whiten(
         model: model folder, output of train, hub name, or default.
         texts: files of texts: one a line (plain or compressed), or .tsv, .csv, .jsonl, .parquet with text columns.
         output: folder of the new model.
-        dim: dimensions to keep, those of the largest variance; by default all that have variance.
-        precision: arithmetic of the embeddings it is fitted on; float32 keeps the small variances exact.
+        dim: number of dimensions to keep, those of the largest variance; by default all with variance.
+        precision: arithmetic of the embeddings for the fit; float32 keeps the small variances exact.
         overwrite: replace what is in the output folder.
     """
     import samesense

@@ -33,27 +33,60 @@ OURS = {
     "disable_tqdm": "progress is shown by samesense",
     **dict.fromkeys(
         ("dataloader_num_workers", "dataloader_persistent_workers", "dataloader_prefetch_factor"),
-        "batches are made in the process that trains, which draws anew in each epoch and counts what is cut",
+        "batches are made in the process that trains, which samples again in each epoch and counts what is cut",
     ),
-    **{name: f"`{name}`" for name in (
-        "learning_rate", "weight_decay", "warmup_ratio", "lr_scheduler_type", "max_steps", "max_grad_norm", "seed",
-        "report_to",
-    )},
-    **dict.fromkeys((
-        "eval_strategy", "eval_steps", "eval_delay", "eval_on_start", "save_strategy", "save_steps",
-        "load_best_model_at_end", "metric_for_best_model", "greater_is_better", "do_train", "do_eval", "do_predict",
-    ), _DEV),
+    **{
+        name: f"`{name}`"
+        for name in (
+            "learning_rate",
+            "weight_decay",
+            "warmup_ratio",
+            "lr_scheduler_type",
+            "max_steps",
+            "max_grad_norm",
+            "seed",
+            "report_to",
+        )
+    },
+    **dict.fromkeys(
+        (
+            "eval_strategy",
+            "eval_steps",
+            "eval_delay",
+            "eval_on_start",
+            "save_strategy",
+            "save_steps",
+            "load_best_model_at_end",
+            "metric_for_best_model",
+            "greater_is_better",
+            "do_train",
+            "do_eval",
+            "do_predict",
+        ),
+        _DEV,
+    ),
     **dict.fromkeys(("resume_from_checkpoint", "save_only_model", "ignore_data_skip"), _RESUME),
-    **dict.fromkeys((
-        "push_to_hub", "hub_token", "hub_private_repo", "hub_model_id", "hub_strategy", "hub_always_push",
-        "hub_revision",
-    ), _PUSH),
-}  # fmt: skip
+    **dict.fromkeys(
+        (
+            "push_to_hub",
+            "hub_token",
+            "hub_private_repo",
+            "hub_model_id",
+            "hub_strategy",
+            "hub_always_push",
+            "hub_revision",
+        ),
+        _PUSH,
+    ),
+}
 """Fields that samesense sets, and what to use instead."""
 
 REPORTERS = {
-    "tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",), "trackio": ("trackio",), "mlflow": ("mlflow",),
-}  # fmt: skip
+    "tensorboard": ("tensorboard", "tensorboardX"),
+    "wandb": ("wandb",),
+    "trackio": ("trackio",),
+    "mlflow": ("mlflow",),
+}
 """Services to report a run to, each with the packages that provide it; one of them is needed."""
 
 

@@ -262,7 +262,7 @@ def counted(command: str = "", *, apart: bool = False) -> Iterator[Unread]:
 
 
 def says_unread(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a library function to show its progress, and to log at its end what was not read, as its command does."""
+    """Decorate a library function to show its progress, and to log at its end what was not read, as commands do."""
     name = getattr(function, "__name__", "")
 
     @wraps(function)
