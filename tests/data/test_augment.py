@@ -192,8 +192,10 @@ def test_augmentations_by_name(tiny_writer):
     assert augment_named("none") is None
     text = [("one two some no not man woman child dog cat", 0)]
     assert augment_named("deletion", seed=4)(text) == deletion(0.1, seed=4)(text)
-    assert augment_named("deletion", share=0.6, seed=4)(text) == deletion(0.6, seed=4)(text)
-    assert augment_named("paraphrase", share=1.0, paraphraser=tiny_writer)(text) == paraphrase(tiny_writer, 1.0)(text)
+    assert augment_named("deletion", fraction=0.6, seed=4)(text) == deletion(0.6, seed=4)(text)
+    assert augment_named("paraphrase", fraction=1.0, paraphraser=tiny_writer)(text) == paraphrase(tiny_writer, 1.0)(
+        text
+    )
     assert set(SHARES) == {"deletion", "synonym", "paraphrase"}
 
 

@@ -50,7 +50,7 @@ def augment(
     from samesense.data.tuples.read import read_tuples
 
     read = read_tuples(data, columns=columns, label_order=label_order)
-    change = augment_named(augment, share=share, seed=seed, paraphraser=paraphraser)
+    change = augment_named(augment, fraction=share, seed=seed, paraphraser=paraphraser)
     if change is None:
         logger.info("none: places for positives take copies of the anchor, and no text is changed")
         return

@@ -1,4 +1,4 @@
-"""What data of any kind are, and what is wrong with them."""
+"""Reports on data of any kind: counts, text lengths, contradictions, and overlaps with other data."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from samesense.results import Shown
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class KindReport(Shown):
-    """What is found in data that are no labelled pairs.
+    """Report on data that are not labelled pairs.
 
     Attributes:
         name: short name of the data.
         kind: ``"tuples"`` (anchors with positives and negatives), ``"classes"`` (sentences with a class each),
             ``"texts"`` or ``"documents"``.
-        read_as: what the data are, by what that is told, and what is made of them.
-        sure: whether names or the form tell it; otherwise it is a guess by what the cells hold.
-        counts: how many there are of what.
+        read_as: what the data were taken for, why, and what a method makes of them.
+        sure: whether column names or the file's form decide the kind; otherwise it is a guess from the cells.
+        counts: number of anchors, sentences, documents and so on, by their name.
         texts: how many texts differ and how long they are; see :class:`~samesense.data.DataReport`.
-        left_out: how much was left out, by reason.
-        conflicts: rows that say different things of the same texts.
+        left_out: number of rows left out, by reason.
+        conflicts: rows that label the same texts differently.
         overlaps: for each other source, how many pairs or texts are also in it.
-        shared_sentences: of anchors, how many texts are also in each other source, in whatever pairs.
+        shared_sentences: for anchors, how many texts are also in each other source, in any pair.
         warnings: what a user should look at.
     """
 
@@ -63,7 +63,7 @@ class KindReport(Shown):
         return "\n".join(self.lines())
 
     def lines(self, *, all_rows: bool = False) -> list[str]:
-        """Return the report for people, the warnings last, and the rows that contradict each other: some, or all."""
+        """Return the report as text: counts, warnings, and the rows that contradict each other (some, or all)."""
         counts = ", ".join(f"{count} {what}" for what, count in self.counts.items())
         left_out = ", ".join(f"{count} {why}" for why, count in self.left_out.items() if count)
         return [
@@ -83,44 +83,51 @@ class KindReport(Shown):
 
 
 def report_on(
-    source: Source, against: Mapping[str, Source], *, limit_reported: int = 5, **how: Any
+    source: Source, against: Mapping[str, Source], *, limit_reported: int = 5, **reading_options: Any
 ) -> DataReport | KindReport:
     """Return a report on one source of any kind.
 
     Args:
         source: what :func:`samesense.read` takes, anchors with lists, sentences with classes, or documents.
-        against: other data by name, in which nothing of it should stand.
+        against: other data by name, such as a test set, which should share nothing with the source.
         limit_reported: how many bad rows an error shows.
-        how: ``columns``, ``label_order``, ``label_range`` and ``drop_bad_rows``; see :func:`samesense.read`.
+        reading_options: ``columns``, ``label_order``, ``label_range`` and ``drop_bad_rows``, as for
+            :func:`samesense.read`.
 
     Raises:
         DataError: if the source cannot be read, or is of no known kind.
     """
-    given = how.get("columns")
+    columns = reading_options.get("columns")
     source = rereadable(source)
-    told = tell(source, given)
-    how = {**how, "columns": told.columns}
-    report = _examined(source, told.kind, against, given, limit_reported, how)
-    return replace(report, read_as=told.line, sure=told.sure)
+    detected = tell(source, columns)
+    reading_options = {**reading_options, "columns": detected.columns}
+    report = _examined(source, detected.kind, against, columns, limit_reported, reading_options)
+    return replace(report, read_as=detected.line, sure=detected.sure)
 
 
 def _examined(
     source: Source,
     kind: DataKind,
     against: Mapping[str, Source],
-    given: str | None,
+    other_columns: str | None,
     limit_reported: int,
-    how: Mapping[str, Any],
+    reading_options: Mapping[str, Any],
 ) -> DataReport | KindReport:
-    """Return what is found in a source of a kind; ``given`` are the columns of the others."""
-    columns = how["columns"]
+    """Return the report on a source whose kind is known; ``other_columns`` are the columns of the other sources."""
+    columns = reading_options["columns"]
     if kind == "pairs":
-        pairs = source if isinstance(source, PairData) else read_pairs(source, limit_reported=limit_reported, **how)
-        return examine(pairs, against={name: pairs_in(other, given) for name, other in against.items()})
+        pairs = (
+            source
+            if isinstance(source, PairData)
+            else read_pairs(source, limit_reported=limit_reported, **reading_options)
+        )
+        return examine(
+            pairs, against={name: pairs_in(other_source, other_columns) for name, other_source in against.items()}
+        )
     if kind == "tuples":
-        return _on_tuples(_tuples(source, limit_reported, how), against, columns)
+        return _on_tuples(_tuples(source, limit_reported, reading_options), against, columns)
     if kind == "classes":
-        drop = {"drop_bad_rows": how.get("drop_bad_rows", False), "limit_reported": limit_reported}
+        drop = {"drop_bad_rows": reading_options.get("drop_bad_rows", False), "limit_reported": limit_reported}
         read = source if isinstance(source, LabelledSentences) else read_sentences(source, columns=columns, **drop)
         return _on_classes(read, short_name(source), against, columns)
     if kind == "documents":
@@ -129,16 +136,16 @@ def _examined(
     return _on_texts(texts, against, columns)
 
 
-def _tuples(source: Source, limit_reported: int, how: Mapping[str, Any]) -> TupleData:
+def _tuples(source: Source, limit_reported: int, reading_options: Mapping[str, Any]) -> TupleData:
     if isinstance(source, TupleData):
         return source
-    if how.get("label_range") is not None:
+    if reading_options.get("label_range") is not None:
         raise ConfigError(f"{name_of(source)}: `label_range` is for scores, and anchors with lists have none.")
     return read_tuples(
         [source],
-        columns=how.get("columns"),
-        label_order=how.get("label_order"),
-        drop_bad_rows=how.get("drop_bad_rows", False),
+        columns=reading_options.get("columns"),
+        label_order=reading_options.get("label_order"),
+        drop_bad_rows=reading_options.get("drop_bad_rows", False),
         limit_reported=limit_reported,
     )
 
@@ -146,15 +153,18 @@ def _tuples(source: Source, limit_reported: int, how: Mapping[str, Any]) -> Tupl
 def _on_tuples(data: TupleData, against: Mapping[str, Source], columns: str | None) -> KindReport:
     sides = {"positives": data.positives, "negatives": data.negatives, "neutrals": data.neutrals}
     counts = {name: sum(map(len, partners)) for name, partners in sides.items()}
-    texts = [*data.anchors, *(text for partners in sides.values() for own in partners for text in own)]
-    without = sum(not own for own in data.positives)
-    own = {plain_pair(*pair) for pair in pairs_of(data)}
-    others = {name: {plain_pair(*pair) for pair in pairs_in(other, columns)} for name, other in against.items()}
+    texts = [*data.anchors, *(text for partners in sides.values() for side in partners for text in side)]
+    without = sum(not positives for positives in data.positives)
+    anchor_pairs = {plain_pair(*pair) for pair in pairs_of(data)}
+    anchor_sentences = sentences_of(anchor_pairs)
+    other_pairs = {
+        name: {plain_pair(*pair) for pair in pairs_in(other_source, columns)} for name, other_source in against.items()
+    }
     return _report(
         "pairs",
         texts,
-        {name: len(own & pairs) for name, pairs in others.items()},
-        shared_sentences={name: len(sentences_of(own) & sentences_of(pairs)) for name, pairs in others.items()},
+        {name: len(anchor_pairs & pairs) for name, pairs in other_pairs.items()},
+        shared_sentences={name: len(anchor_sentences & sentences_of(pairs)) for name, pairs in other_pairs.items()},
         name=data.name,
         kind="tuples",
         counts={"anchors": len(data), **{name: count for name, count in counts.items() if count}},
@@ -165,9 +175,9 @@ def _on_tuples(data: TupleData, against: Mapping[str, Source], columns: str | No
 
 
 def _on_classes(data: LabelledSentences, name: str, against: Mapping[str, Source], columns: str | None) -> KindReport:
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, text in enumerate(data.texts):
-        places[text].append(place)
+    positions: defaultdict[str, list[int]] = defaultdict(list)
+    for position, text in enumerate(data.texts):
+        positions[text].append(position)
     numbers = data.rows or range(1, len(data) + 1)
     classes = Counter(data.labels)
     return _report(
@@ -183,11 +193,11 @@ def _on_classes(data: LabelledSentences, name: str, against: Mapping[str, Source
         },
         left_out={"bad rows": data.dropped},
         conflicts=[
-            Conflict([numbers[place] for place in same], [text], [data.labels[place] for place in same])
-            for text, same in places.items()
-            if len({data.labels[place] for place in same}) > 1
+            Conflict([numbers[position] for position in same], [text], [data.labels[position] for position in same])
+            for text, same in positions.items()
+            if len({data.labels[position] for position in same}) > 1
         ],
-        warnings=_repeated(len(data) - len(places), len(data)),
+        warnings=_repeated(len(data) - len(positions), len(data)),
     )
 
 
@@ -232,9 +242,9 @@ def _report(
     *,
     warnings: Sequence[str],
     conflicts: Sequence[Conflict] = (),
-    **found: Any,
+    **fields: Any,
 ) -> KindReport:
-    """Return a report with what warns of overlaps and conflicts, which are of ``what``."""
+    """Return a report that also warns of overlaps and conflicts; ``what`` names the things that overlap."""
     shared = [f"{n} {what} also in {name}: a score on it would be inflated" for name, n in overlaps.items() if n]
     many = what if len(conflicts) != 1 else what.removesuffix("s")
     contrary = f"{len(conflicts)} {many} with rows that contradict each other: decide which is right"
@@ -243,7 +253,7 @@ def _report(
         overlaps=dict(overlaps),
         conflicts=list(conflicts),
         warnings=[*shared, *([contrary] if conflicts else []), *warnings],
-        **found,
+        **fields,
     )
 
 
@@ -252,6 +262,6 @@ def _repeated(repeated: int, rows: int) -> list[str]:
 
 
 def _shared(texts: Iterable[str], against: Mapping[str, Source], columns: str | None) -> dict[str, int]:
-    """Return how many of some texts are in each of other sources."""
-    own = set(map(plain_text, texts))
-    return {name: len(own & plain_texts(other, columns)) for name, other in against.items()}
+    """Return how many of these texts are also in each other source."""
+    distinct = set(map(plain_text, texts))
+    return {name: len(distinct & plain_texts(other_source, columns)) for name, other_source in against.items()}

@@ -32,7 +32,7 @@ from samesense.hashes import rows_hash
 logger = logging.getLogger(__name__)
 
 Paragraphs = Literal["sections", "documents"]
-"""What a paragraph of a text file is: a section of the one document that the file is, or a document of its own."""
+"""What a paragraph of a text file is: a section of one document (the file), or a document."""
 
 TEXT_NAMES = ("text", "document", "article", "content")
 """Accepted names of a column that holds a whole document, the preferred ones first."""
@@ -41,7 +41,7 @@ LINES = (".jsonl", ".ndjson")
 """Endings of files that can hold documents; each may be followed by ``.gz`` and the like."""
 
 Language = Literal["auto", "en", "zh"]
-"""How sentences end; ``auto`` looks at each paragraph."""
+"""Language whose sentence ends are looked for; ``auto`` decides for each paragraph."""
 
 _PARAGRAPHS = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
 _CHINESE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u303f\u2018-\u201d\u2026"
@@ -54,7 +54,7 @@ Document = Sequence[Sequence[str]]
 """Sections in order, each a list of sentences."""
 
 Triplet = tuple[str, str, str]
-"""Anchor, positive (of the same section), negative (of another section of the same document)."""
+"""Anchor, positive (from the same section), negative (from another section of the same document)."""
 
 
 def running_documents(
@@ -62,56 +62,56 @@ def running_documents(
 ) -> Iterator[list[list[str]]]:
     """Read documents one by one, in order.
 
-    A text file (``.txt``, also compressed) is a document, its paragraphs, parted by blank lines, are sections. So is a
-    Markdown, HTML, PDF or Word file (``.md``, ``.html``, ``.pdf``, ``.docx``), whose sections stand below its headings.
-    A folder that holds such files, however deep, gives one document a file, by name; one that cannot be read is left
-    out with a warning. Anything else that ``load_rows`` reads, such as JSON lines, Parquet, or a name on the hub, gives
-    one document a row. A row has
+    A text file (``.txt``, also compressed) is a document whose paragraphs, separated by blank lines, are its sections.
+    A Markdown, HTML, PDF or Word file (``.md``, ``.html``, ``.pdf``, ``.docx``) is a document with one section per
+    heading. A folder with such files, at any depth, gives one document a file, in order of name; a file that cannot
+    be read is left out with a warning. Anything else that ``load_rows`` reads, such as JSON lines, Parquet, or a name
+    on the hub, gives one document a row. A row has
 
     - ``sections``: a list of lists of sentences, or of objects with ``sentences``; or
-    - ``sentences``: a list of sentences, the one section; or
+    - ``sentences``: a list of sentences, which is the only section; or
     - ``text`` (also ``document``, ``article``, ``content``): a text whose paragraphs are its sections.
 
     Texts are split into sentences, see :func:`~samesense.data.documents.split_sentences`; lists of sentences
-    are taken as they are. Paragraphs and lists without a sentence give no section.
+    are used as they are. Paragraphs and lists without a sentence give no section.
 
     Yields:
         Documents; one without any text is an empty list.
 
     Raises:
-        DataError: if the source cannot be read, holds no document, or a row is none (it is named).
+        DataError: if the source cannot be read, has no document, or a row is no document (the message names it).
         ConfigError: if a setting is not known.
         MissingExtraError: if ``nupunkt`` or ``datasets`` is needed and absent.
     """
     if paragraphs not in get_args(Paragraphs):
         raise ConfigError(f"paragraphs must be one of {', '.join(get_args(Paragraphs))}; received {paragraphs!r}.")
-    found = False
+    any_document = False
     for sections, is_text in _documents(source, language):
-        found = True
+        any_document = True
         if is_text and paragraphs == "documents":
             yield from ([section] for section in sections)
         else:
             yield sections
-    if not found:
+    if not any_document:
         raise DataError(f"{source} holds no document. Give a text file, a folder of them, or rows with text.")
 
 
-def without_held_out(documents: Iterable[list[list[str]]], share: float) -> Iterator[list[list[str]]]:
-    """Leave out the documents of :func:`held_out`."""
-    return (document for document in documents if not _is_held_out(document, share))
+def without_held_out(documents: Iterable[list[list[str]]], fraction: float) -> Iterator[list[list[str]]]:
+    """Yield the documents that :func:`held_out` does not yield."""
+    return (document for document in documents if not _is_held_out(document, fraction))
 
 
-def held_out(documents: Iterable[list[list[str]]], share: float) -> Iterator[list[list[str]]]:
-    """Yield so large a share of the documents that have several sections, chosen by their content alone."""
-    return (document for document in documents if _is_held_out(document, share))
+def held_out(documents: Iterable[list[list[str]]], fraction: float) -> Iterator[list[list[str]]]:
+    """Yield this share of the documents with several sections, chosen by a hash of their content."""
+    return (document for document in documents if _is_held_out(document, fraction))
 
 
-def _is_held_out(document: list[list[str]], share: float) -> bool:
-    return len(document) > 1 and int(rows_hash(document)[:12], 16) < share * 16**12
+def _is_held_out(document: list[list[str]], fraction: float) -> bool:
+    return len(document) > 1 and int(rows_hash(document)[:12], 16) < fraction * 16**12
 
 
 def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[list[str]], bool]]:
-    """Yield documents, and whether each was one text."""
+    """Yield documents, each with whether it was a single text (rather than lists of sentences)."""
     path = Path(source).expanduser()
     files = document_files(path)
     for file in files:
@@ -133,7 +133,7 @@ def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[li
 
 
 def document_files(path: Path) -> list[DocumentFile]:
-    """Return the documents in a folder, however deep, by name, or the one that ``path`` is; none of saved datasets."""
+    """Return the document files in a folder, at any depth and sorted by name, or ``path`` itself if it is one."""
     is_file = path.is_file() and is_document_name(path.name)
     if not is_file and not holds_document_files(path):
         return []
@@ -143,9 +143,9 @@ def document_files(path: Path) -> list[DocumentFile]:
 
 
 def _from_file(file: DocumentFile, language: Language) -> list[list[str]]:
-    """Return the sections of a file: what stands below each heading, or each paragraph where there are no headings.
+    """Return the sections of a file, one per heading, or one per paragraph where there are no headings.
 
-    Rows of tables and code are no sentences, and left out.
+    Table rows and code are not sentences and are left out.
     """
     if is_text_file(file.name):
         return _split("".join(line for _, line in read_lines(file.path)), language)
@@ -186,33 +186,35 @@ def _from_row(source: str | Path, row: Row, column: str, language: Language) -> 
         raise DataError(f"{source}, row {number}, column {column!r}: {error}. {FIX.capitalize()}.") from error
     sections = _lists(value) if column == "sections" else _lists([value]) if column == "sentences" else None
     if sections is None:
-        wanted = {"sections": "a list of lists of sentences", "sentences": "a list of sentences"}.get(column, "a text")
+        expected = {"sections": "a list of lists of sentences", "sentences": "a list of sentences"}.get(
+            column, "a text"
+        )
         raise DataError(
-            f"{source}, row {number}, column {column!r}: {wanted} is needed, none blank; received "
+            f"{source}, row {number}, column {column!r}: {expected} is needed, none blank; received "
             f"{str(value)[:80]!r}. Correct the row, or leave it out."
         )
     return sections
 
 
 def _lists(value: Any) -> list[list[str]] | None:
-    """Return the lists of sentences in ``value``, without the empty ones, or ``None`` if it is something else."""
-    found = _sentence_lists(value)
-    if found is None or not all(text.strip() for part in found for text in part):
+    """Return the non-empty lists of sentences in ``value``; ``None`` if it is not a list of lists of texts."""
+    lists = _sentence_lists(value)
+    if lists is None or not all(text.strip() for sentences in lists for text in sentences):
         return None
-    return [part for part in found if part]
+    return [sentences for sentences in lists if sentences]
 
 
 def _sentence_lists(value: Any) -> list[list[str]] | None:
-    """Return lists of texts, or those under ``sentences`` of objects; ``None`` if it is something else."""
+    """Return lists of texts, given as such or as objects with ``sentences``; ``None`` for anything else."""
     if not isinstance(value, list):
         return None
-    found: list[Any] = [part.get("sentences") if isinstance(part, dict) else part for part in value]
-    whole = all(isinstance(part, list) and all(isinstance(text, str) for text in part) for part in found)
-    return found if whole else None
+    lists: list[Any] = [sentences.get("sentences") if isinstance(sentences, dict) else sentences for sentences in value]
+    whole = all(isinstance(sentences, list) and all(isinstance(text, str) for text in sentences) for sentences in lists)
+    return lists if whole else None
 
 
 def holds_documents(source: str | Path) -> bool:
-    """Return whether a file is one of JSON lines whose first object has ``sections``."""
+    """Return whether a file has JSON lines and its first object has ``sections``."""
     if split_suffix(Path(source).name)[0] not in LINES:
         return False
     return any("sections" in cells for _, cells in islice(read_rows(source), 1))
@@ -228,28 +230,28 @@ def read_documents(source: str | Path) -> list[Document]:
 
 def _document(source: str | Path, row: Row) -> Document:
     number, cells = row
-    found = _sentence_lists(cells.get("sections"))
-    if found is None:
+    sections = _sentence_lists(cells.get("sections"))
+    if sections is None:
         raise DataError(
             f"{source}, row {number}: a document is an object whose sections are a list, each with a list of "
             f"sentences; received {str(cells)[:80]!r}."
         )
-    return found
+    return sections
 
 
 def split_paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of ``text``, which blank lines part, without space around them."""
+    """Return the paragraphs of ``text``, which are separated by blank lines, without surrounding whitespace."""
     unified = text.replace("\r\n", "\n").replace("\r", "\n")
     return [paragraph.strip() for paragraph in _PARAGRAPHS.split(unified) if paragraph.strip()]
 
 
 def split_sentences(paragraph: str, language: Language = "auto") -> list[str]:
-    """Return the sentences of a paragraph, which has no blank line, in order, each on one line.
+    """Return the sentences of a paragraph (a text without blank lines) in order, each on one line.
 
     English is split by ``nupunkt``, a Punkt model that knows abbreviations. Chinese is split after 。！？；… (several
-    in a row count as one) and the closing quotes and brackets that follow. ``"auto"`` takes Chinese where there are at
-    least as many Chinese characters as words of an alphabet. Line breaks within a paragraph are spaces, and nothing
-    between Chinese characters. MissingExtraError if ``nupunkt`` is needed and absent.
+    in a row count as one) and the closing quotes and brackets that follow. ``"auto"`` chooses Chinese where there are
+    at least as many Chinese characters as alphabetic words. Line breaks within a paragraph become spaces; between
+    Chinese characters they are removed. MissingExtraError if ``nupunkt`` is needed and absent.
 
     Source: Kiss and Strunk 2006, "Unsupervised Multilingual Sentence Boundary Detection" (Punkt).
     """
@@ -268,16 +270,16 @@ def _is_chinese(text: str) -> bool:
 
 
 def section_triplets(documents: Sequence[Document], per_document: int, seed: int = 0) -> list[Triplet]:
-    """Draw triplets from documents with sections, at most ``per_document`` of each, in the order of the documents.
+    """Draw triplets from documents with sections, at most ``per_document`` from each, in the order of the documents.
 
-    In each document, anchors are drawn without repetition among the sentences that allow a triplet; the positive is
+    In each document, anchors are drawn without replacement from the sentences that allow a triplet; the positive is
     then drawn from the other sentences of the anchor's section, and the negative from all sentences that do not occur
-    in that section. A document gives fewer triplets, or none, where it has no more such anchors. Draws depend on
-    ``seed`` and the position of the document, not on the other documents. DataError if a sentence is no text or blank,
-    or no document allows a triplet.
+    in that section. A document with too few such anchors gives fewer triplets, or none. The draw depends on ``seed``
+    and the position of the document, not on the other documents. DataError if a sentence is blank or not a text, or
+    no document allows a triplet.
 
     Source: Ein Dor et al. (2018), "Learning thematic similarity metric from article sections using triplet networks".
-    Differs: sections and sentences are drawn at random, without their filters of short sections and sentences.
+    Differs: sections and sentences are drawn at random, without the paper's filters of short sections and sentences.
     """
     if per_document < 1:
         raise ConfigError(f"per_document must be at least 1, got {per_document}.")
@@ -296,16 +298,16 @@ def section_triplets(documents: Sequence[Document], per_document: int, seed: int
 
 
 def _check(document: Document, number: int) -> None:
-    for place, section in enumerate(document):
+    for index, section in enumerate(document):
         if isinstance(section, str):
             raise DataError(
-                f"A section is a list of sentences, and section {place} of document {number} is one text. "
+                f"A section is a list of sentences, and section {index} of document {number} is one text. "
                 "Put it into a list, or split it into sentences."
             )
         for sentence in section:
             if not isinstance(sentence, str) or not sentence.strip():
                 raise DataError(
-                    f"A sentence is a text that is not blank; section {place} of document {number} holds "
+                    f"A sentence is a text that is not blank; section {index} of document {number} holds "
                     f"{sentence!r}. Leave such sentences out."
                 )
 
@@ -313,19 +315,20 @@ def _check(document: Document, number: int) -> None:
 def _drawn(document: Document, count: int, generator: np.random.Generator) -> list[Triplet]:
     """Return up to ``count`` triplets of one document, with different anchors."""
     sections = [list(dict.fromkeys(section)) for section in document]
-    everything = {sentence: place for place, sentence in enumerate(chain.from_iterable(sections))}
-    others = [sorted(everything.keys() - set(section), key=everything.__getitem__) for section in sections]
+    # A sentence that occurs in several sections has the order of its last occurrence.
+    order = {sentence: index for index, sentence in enumerate(chain.from_iterable(sections))}
+    outside = [sorted(order.keys() - set(section), key=order.__getitem__) for section in sections]
     anchors = [
-        (place, own)
-        for place, section in enumerate(sections)
-        if len(section) > 1 and others[place]
-        for own in range(len(section))
+        (index, position)
+        for index, section in enumerate(sections)
+        if len(section) > 1 and outside[index]
+        for position in range(len(section))
     ]
     triplets = []
     for chosen in generator.permutation(len(anchors))[:count]:
-        place, own = anchors[chosen]
-        section = sections[place]
-        positive = section[(own + int(generator.integers(1, len(section)))) % len(section)]
-        negative = others[place][int(generator.integers(len(others[place])))]
-        triplets.append((section[own], positive, negative))
+        index, position = anchors[chosen]
+        section = sections[index]
+        positive = section[(position + int(generator.integers(1, len(section)))) % len(section)]
+        negative = outside[index][int(generator.integers(len(outside[index])))]
+        triplets.append((section[position], positive, negative))
     return triplets

@@ -1,4 +1,4 @@
-"""What every kind of data has in common, whatever stands in a row."""
+"""Parts shared by all kinds of training data: conflicts, sampling, and the protocol of examples."""
 
 from __future__ import annotations
 
@@ -13,41 +13,43 @@ from samesense.types import Floats
 
 @dataclass(frozen=True)
 class Conflict:
-    """Rows that say different things of the same texts."""
+    """Rows that label the same texts differently."""
 
-    rows: list[int]  # as their source counts them
-    texts: list[str]  # the text, or the two of a pair
-    labels: list[str]  # what each row says
+    rows: list[int]  # row numbers, as the source counts them
+    texts: list[str]  # the text, or the two texts of a pair
+    labels: list[str]  # label of each row
 
 
 MOST_CONFLICTS = 5
-"""Conflicts that are shown unless all are asked for."""
+"""Conflicts that are shown by default."""
 
 
 def conflict_lines(conflicts: list[Conflict], *, all_rows: bool) -> list[str]:
-    """Return lines for people that name the rows of conflicts: the first few of them, or all."""
-    shown = conflicts if all_rows else conflicts[:MOST_CONFLICTS]
-    lines = [
-        f"    rows {', '.join(map(str, one.rows))} say {', '.join(one.labels)} of: {' | '.join(one.texts)}"
-        for one in shown
-    ]
-    return [*lines, f"    and {len(conflicts) - len(shown)} more"] if len(shown) < len(conflicts) else lines
+    """Return lines of text with the rows of conflicts: the first few conflicts, or all."""
+    listed = conflicts if all_rows else conflicts[:MOST_CONFLICTS]
+    lines = []
+    for conflict in listed:
+        rows = ", ".join(map(str, conflict.rows))
+        lines.append(f"    rows {rows} say {', '.join(conflict.labels)} of: {' | '.join(conflict.texts)}")
+    if len(listed) < len(conflicts):
+        lines.append(f"    and {len(conflicts) - len(listed)} more")
+    return lines
 
 
 def spread_over(length: int, count: int) -> list[int]:
-    """Return at most so many places that are spread over all, so that what is sorted is met from end to end."""
-    return [at * length // count for at in range(count)] if length > count else list(range(length))
+    """Return at most ``count`` evenly spaced positions, so that sorted data are sampled from end to end."""
+    return [step * length // count for step in range(count)] if length > count else list(range(length))
 
 
 def drawn_from(length: int, count: int, seed: int) -> list[int]:
-    """Return at most so many places that are drawn at random, in order; all if there are no more."""
+    """Return at most ``count`` random positions in ascending order; all positions if there are no more."""
     if length <= count:
         return list(range(length))
     return sorted(np.random.default_rng(seed).choice(length, count, replace=False).tolist())
 
 
 class Examples(Protocol):
-    """Training data of one source: rows that can be counted, taken, and told from others by a fingerprint."""
+    """Training data of one source, with a length, a selection of rows, and a fingerprint."""
 
     @property
     def source(self) -> str:
@@ -55,7 +57,7 @@ class Examples(Protocol):
 
     @property
     def name(self) -> str:
-        """Short name for people."""
+        """Short name for display."""
 
     @property
     def sha256(self) -> str:
@@ -68,6 +70,7 @@ class Examples(Protocol):
 
 
 def label_aware_examples(labels: Sequence[float] | Floats, batch_size: int) -> int:
-    """Return how many examples an epoch in batches of two labels at least takes."""
-    size, counts = min(batch_size, len(labels)), np.unique(labels, return_counts=True)[1]
+    """Return the number of examples in an epoch whose batches all have at least two different labels."""
+    size = min(batch_size, len(labels))
+    counts = np.unique(labels, return_counts=True)[1]
     return size * min(len(labels) // size, len(labels) - int(counts.max()))

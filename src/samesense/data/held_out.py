@@ -1,7 +1,7 @@
-"""Documents that are held out of training, and triplets of their sections, by which models are compared.
+"""Holds documents out of training, and forms triplets of their sections to compare models on.
 
-A sentence should be closer to one of its own section than to one of another section of its document. Documents of one
-section each are sections themselves: a sentence should be closer to one of its own document.
+A sentence should be closer to a sentence of its own section than to one of another section of the same document.
+Where documents have only one section, a sentence should be closer to a sentence of its own document.
 """
 
 from __future__ import annotations
@@ -16,36 +16,39 @@ from samesense.errors import DataError
 from samesense.hashes import rows_hash
 
 SHARE = 0.1
-"""Share of the documents that is held out, where there are many."""
+"""Share of the documents that is held out if there are many."""
 
 MOST_SHARE = 0.3
-"""Share that is held out where there are few, at most."""
+"""Largest share that is held out if there are few."""
 
 ENOUGH = 10
-"""Documents that are held out where a larger share than :data:`SHARE` gives them."""
+"""Documents to hold out if :data:`SHARE` gives fewer; the share then grows up to :data:`MOST_SHARE`."""
 
 FEWEST = 8
-"""Documents from which an interval over documents is one."""
+"""Fewest held-out documents for a meaningful confidence interval over documents."""
 
 MOST = 200
-"""Documents that are held out at most: with as many, an interval reaches two points to each side."""
+"""Most documents that are held out; with this number, a confidence interval is two points to each side."""
 
-PER_DOCUMENT, SEED = 30, 0
-"""Triplets drawn from a document at most, and the seed of the draws."""
+PER_DOCUMENT = 30
+"""Most triplets drawn from a document."""
+
+SEED = 0
+"""Seed of the draws."""
 
 Unit = Literal["section", "document"]
-"""To what a sentence should be closer: sentences of its section, or of its document."""
+"""What a sentence should be closer to: sentences of its section, or of its document."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutSections:
-    """Triplets of documents that are not trained on.
+    """Triplets of documents that are held out from training.
 
     Attributes:
         triplets: anchor, positive and negative.
         documents: the number of the document of each triplet.
-        unit: to what a sentence should be closer.
-        reason: why there are none, with what would give some.
+        unit: see :data:`Unit`.
+        reason: why there are no triplets, and how to get some; empty if there are triplets.
     """
 
     triplets: tuple[Triplet, ...] = ()
@@ -55,9 +58,9 @@ class HeldOutSections:
 
 
 def hold_out_documents(documents: Sequence[Document]) -> tuple[list[Document], HeldOutSections]:
-    """Return the documents to be trained on, and triplets of the others; chosen by their content, not their order.
+    """Return the documents to train on, and triplets of the others, which are chosen by a hash of their content.
 
-    Where fewer than :data:`FEWEST` can be held out, all are trained on, and there is a reason in place of triplets.
+    If fewer than :data:`FEWEST` can be held out, all are trained on, and there is a reason in place of triplets.
     """
     by_sections = [number for number, document in enumerate(documents) if _has_sections(document)]
     whole = [number for number, document in enumerate(documents) if len(set(chain.from_iterable(document))) > 1]
@@ -84,7 +87,7 @@ def _has_sections(document: Document) -> bool:
 
 
 def _to_hold_out(candidates: Sequence[int]) -> int:
-    """Return how many of some documents are held out; 0 where they are too few."""
+    """Return how many of the candidates are held out; 0 if they are too few."""
     number = len(candidates)
     count = min(MOST, max(round(SHARE * number), min(ENOUGH, int(MOST_SHARE * number))))
     return count if count >= FEWEST else 0
@@ -99,7 +102,7 @@ def _too_few(number: int) -> str:
 
 
 def _triplets(document: Document) -> list[Triplet]:
-    """Return triplets of the sections of a document; none where it allows none."""
+    """Return triplets of the sections of a document; none if it allows none."""
     try:
         return section_triplets([document], PER_DOCUMENT, SEED)
     except DataError:
@@ -111,7 +114,7 @@ def _of_sections(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
 
 
 def _of_documents(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
-    """Return triplets, each with the number of its document, in which a section is a whole document."""
+    """Return triplets, each with the number of its document, where each document counts as one section."""
     sections = [list(chain.from_iterable(document)) for document in documents]
     owners: dict[str, int] = {}
     for number, section in enumerate(sections):
@@ -125,4 +128,4 @@ def _of_documents(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
         if counts[number] < PER_DOCUMENT:
             counts[number] += 1
             chosen.append((number, triplet))
-    return sorted(chosen, key=lambda one: one[0])
+    return sorted(chosen, key=lambda numbered: numbered[0])

@@ -1,4 +1,4 @@
-"""Of which kind data are: told by the form of a source, its columns, and what stands in its first rows."""
+"""Detects the kind of data from the form of a source, its column names, and the cells of its first rows."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ DataKind = Literal["pairs", "tuples", "classes", "texts", "documents"]
 
 
 class Meaning(NamedTuple):
-    """What data of a kind are called, and what is made of them."""
+    """Name of a kind of data, the method that trains on it by default, and how that method uses it."""
 
     what: str
-    method: str  # that trains on them unless another is named
-    how: str
+    method: str
+    usage: str
 
 
 MEANINGS: dict[DataKind, Meaning] = {
@@ -91,13 +91,13 @@ MEANINGS: dict[DataKind, Meaning] = {
 
 @dataclass(frozen=True)
 class Told:
-    """Of which kind a source is, and what told it.
+    """The kind that was detected for a source, and why.
 
     Attributes:
         kind: see :data:`DataKind`.
-        by: what told it, in words.
-        sure: whether names or the form say it; otherwise it is a guess by what the cells hold.
-        columns: the columns to be read by name, where they are given or guessed.
+        by: the evidence, in words.
+        sure: whether column names or the form of the source decide the kind; otherwise it is a guess from the cells.
+        columns: the columns to read, where they are given or guessed.
     """
 
     kind: DataKind
@@ -107,10 +107,10 @@ class Told:
 
     @property
     def line(self) -> str:
-        """Return for people what the source is, how sure that is, and what it means."""
+        """The kind as a line of text: what the source was read as, why, and what the default method does with it."""
         meaning = MEANINGS[self.kind]
         guess = "" if self.sure else f" (a guess: if it is wrong, give other `columns` than {self.columns})"
-        return f"read as {meaning.what}, by {self.by}{guess}; method {meaning.method} {meaning.how}"
+        return f"read as {meaning.what}, by {self.by}{guess}; method {meaning.method} {meaning.usage}"
 
 
 def kind_of(source: Source, columns: str | None = None) -> DataKind:
@@ -119,13 +119,13 @@ def kind_of(source: Source, columns: str | None = None) -> DataKind:
 
 
 def tell(source: Source, columns: str | None = None) -> Told:
-    """Return what stands in a source, by its first rows; DataError if that is not known.
+    """Detect the kind of a source from its first rows; DataError if it cannot be determined.
 
-    ``columns`` of one name are of texts; of two of an anchor and a positive, or of sentences with classes if the second
-    column has few values; of three of labelled pairs, or of an anchor, a positive and a negative if all hold texts.
+    One name in ``columns`` means texts. Two mean an anchor and a positive, or sentences with classes if the second
+    column has few values. Three mean labelled pairs, or an anchor, a positive and a negative if all hold texts.
     """
-    for known, kind in _READ.items():
-        if isinstance(source, known):
+    for data_type, kind in _READ.items():
+        if isinstance(source, data_type):
             return Told(kind, "what was read", columns=columns)
     if holds_documents_of_text(source):
         is_folder = leads_to(str(source), Path.is_dir)
@@ -142,8 +142,12 @@ def tell(source: Source, columns: str | None = None) -> Told:
 
 
 _READ: dict[type, DataKind] = {
-    PairData: "pairs", TupleData: "tuples", LabelledSentences: "classes", Sentences: "texts",
-}  # fmt: skip
+    PairData: "pairs",
+    TupleData: "tuples",
+    LabelledSentences: "classes",
+    Sentences: "texts",
+}
+"""Kinds of data that were read before."""
 
 
 def holds_lines(source: Source) -> bool:
@@ -153,7 +157,7 @@ def holds_lines(source: Source) -> bool:
 
 
 def holds_documents_of_text(source: Source) -> bool:
-    """Return whether a source is a folder of documents, or one document with markup: a text file may hold lines."""
+    """Return whether a source is a folder of documents, or one document with markup (a text file may hold lines)."""
     if in_memory(source):
         return False
     name = str(source)
@@ -162,16 +166,16 @@ def holds_documents_of_text(source: Source) -> bool:
 
 
 def _refuse_table(source: Source) -> None:
-    """Raise DataError if a text file is absent, or a table, or JSON, by its first lines."""
+    """Raise DataError if a text file is missing, or its first lines look like a table or JSON."""
     if in_memory(source):
         return
     if not leads_to(source, Path.is_file):
         raise missing_file(str(source))
     read = islice(read_lines(Path(source).expanduser()), SNIFFED_ROWS)
     lines = [line.strip("\r\n") for _, line in read if line.strip()]
-    told = _form_of_table(lines)
-    if told is not None:
-        what, suffix = told
+    table_form = _form_of_table(lines)
+    if table_form is not None:
+        what, suffix = table_form
         raise DataError(
             f"{source}: {what}, and its name does not end in {suffix}. Rename it"
             + ("." if suffix == ".jsonl" else ", with the names of its columns in the first line.")
@@ -179,7 +183,7 @@ def _refuse_table(source: Source) -> None:
 
 
 def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
-    """Return what a text file is, if no texts a line, and how its name should end."""
+    """Return a description of a text file that is a table or JSON, with its proper ending; ``None`` if it has texts."""
     if not lines:
         return None
     if sum(line.startswith('{"') and line.endswith("}") for line in lines) > len(lines) // 2:
@@ -188,20 +192,20 @@ def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
     most = max(set(tabs), key=tabs.count)
     if len(tabs) > 1 and most and 10 * tabs.count(most) >= 9 * len(tabs):
         return f"its lines have as many tabs each ({most}), so that it is a table", ".tsv"
-    names = [plain(part.strip('"')) for part in re.split(r"[,;|\t]", lines[0])]
+    names = [plain(name.strip('"')) for name in re.split(r"[,;|\t]", lines[0])]
     if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
         return f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table", ".csv"
     return None
 
 
 def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
-    """Return what columns hold that the user names."""
+    """Return the kind of the columns that the user names."""
     names = columns.split(",")
     if len(names) not in (2, 3):
         return "texts" if len(names) == 1 else "pairs"
     try:
         last = named_column(names_in(rows), names[-1], source)
-    except DataError:  # the reader says what is wrong with them
+    except DataError:  # the reader reports the unknown column
         return "classes" if len(names) == 2 else "pairs"
     if any(holds_lists(rows, name) for name in names[1:]):
         return "tuples"
@@ -214,9 +218,9 @@ def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
 def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
     names = names_in(rows)
     spelled = spelled_names(names)
-    own = [name for name in ("sections", "sentences") if holds_lists(rows, name)]
-    if own:
-        return Told("documents", f"the lists in column {own[0]}")
+    list_columns = [name for name in ("sections", "sentences") if holds_lists(rows, name)]
+    if list_columns:
+        return Told("documents", f"the lists in column {list_columns[0]}")
     layout = _layout_of_texts(rows, source)
     anchors = layout and Told("tuples", f"the columns {_and([layout.anchor, *layout.names])}")
     if layout is not None:
@@ -225,7 +229,7 @@ def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
         _refuse_judgements(rows, layout, source)
         return anchors
     try:
-        found = resolve_columns(names, None, source)
+        resolved = resolve_columns(names, None, source)
     except DataError:
         triplet = triplet_columns(rows)
         label = first_of(PAIR_LABELS, spelled)
@@ -236,14 +240,14 @@ def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
         if anchors and label is None:
             _refuse_judgements(rows, layout, source)
             return anchors
-        told = _told_by_cells(rows, source)
-        if told is None:
+        guessed = _told_by_cells(rows, source)
+        if guessed is None:
             raise _unknown_columns(rows, names, source) from None
-        return told
-    third = found.label or found.negative
-    others = unread_labels(names, found)
-    beside = f", and not by {_and(others)}" if others else ""
-    return Told("pairs", f"the columns {_and([found.text1, found.text2, str(third)])}{beside}")
+        return guessed
+    third = resolved.label or resolved.negative
+    unread = unread_labels(names, resolved)
+    beside = f", and not by {_and(unread)}" if unread else ""
+    return Told("pairs", f"the columns {_and([resolved.text1, resolved.text2, str(third)])}{beside}")
 
 
 _JUDGEMENTS = frozenset(
@@ -253,11 +257,11 @@ _JUDGEMENTS = frozenset(
         "judgment judgement".split(),
     )
 )
-"""Names of columns that say how well the texts of a row belong together."""
+"""Column names of relevance judgements for the texts of a row."""
 
 
 def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) -> None:
-    """Raise DataError where positives stand beside a judgement that varies: those judged bad are no positives."""
+    """Raise DataError for positives beside a judgement that varies, because those judged bad are not positives."""
     if layout is None or layout.label is not None or any(side == "negative" for _, side in layout.partners):
         return
     for name in names_in(rows):
@@ -274,7 +278,7 @@ def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) 
 
 
 def _refuse_numbers(rows: Sequence[Row], layout: Layout, source: str) -> None:
-    """Raise DataError for a negative that is a number in every row."""
+    """Raise DataError for a column of negatives that has a number in every row."""
     for name, side in layout.partners:
         if side == "negative" and _numbers_of(rows, name):
             raise DataError(
@@ -284,28 +288,30 @@ def _refuse_numbers(rows: Sequence[Row], layout: Layout, source: str) -> None:
 
 
 def _numbers_of(rows: Sequence[Row], column: str, *, different: bool = False) -> bool:
-    """Return whether a column holds two numbers or more and nothing else, ``different`` ones if that is asked."""
+    """Return whether a column holds two or more numbers and nothing else; with ``different``, not all equal."""
     cells = [str(cell).strip() for _, row in rows if (cell := row.get(column)) is not None and str(cell).strip()]
     judged = all(map(is_quantity, cells)) or are_answers(cells)
     return len(cells) > 1 and judged and not (different and len(set(cells)) == 1)
 
 
 def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> DataError:
-    """Return the error for columns that say nothing, with examples, for which all of them are looked at."""
+    """Return the error for columns of unknown meaning, with examples, which need a look at all columns."""
     three = example_of_three(rows)
-    more = f"; or, if the third belongs to neither: `columns` {quoted(three)}" if three else ""
+    alternative = f"; or, if the third belongs to neither: `columns` {quoted(three)}" if three else ""
     try:
         resolve_columns(names, None, source, example=example(rows))
     except DataError as error:
-        return DataError(f"{error}{more}")
-    return DataError(f"{source}: no columns of texts could be found.{more}")
+        return DataError(f"{error}{alternative}")
+    return DataError(f"{source}: no columns of texts could be found.{alternative}")
 
 
 def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
-    """Return what a table holds whose names are not those of pairs, or ``None`` if nothing tells it."""
-    names, texts = names_in(rows), holding_texts(rows)
+    """Guess the kind of a table from its cells, where its names are not those of pairs; ``None`` if nothing fits."""
+    names = names_in(rows)
+    texts = holding_texts(rows)
     spelled = spelled_names(names)
-    single, label = first_of(SINGLE_NAMES, spelled), first_of(LABEL_NAMES, spelled)
+    single = first_of(SINGLE_NAMES, spelled)
+    label = first_of(LABEL_NAMES, spelled)
     if single and label and len(texts) < 2:
         return Told("classes", f"the columns {single} and {label}")
     titled = titled_text(rows)
@@ -313,12 +319,13 @@ def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
         title, text, label = titled
         both = f"for pairs of the two, `columns` {quoted(','.join(titled))}"
         return _guess("classes", [text, label], f"a column of texts, {text}, and {label}, without {title}; {both}")
-    others, pairs = saying(names, texts), guessed_pairs(rows)
+    other_columns = saying(names, texts)
+    pairs = guessed_pairs(rows)
     if pairs is not None:
         return Told("pairs", f"two columns of texts and {pairs.split(',')[-1]}", sure=False, columns=pairs)
-    if len(texts) == 2 and not others and not {"premise", "hypothesis"} <= spelled.keys():
+    if len(texts) == 2 and not other_columns and not {"premise", "hypothesis"} <= spelled.keys():
         return _guess_of_two(rows, texts, source)
-    if len(texts) == 1 and label and others == [label]:
+    if len(texts) == 1 and label and other_columns == [label]:
         return _guess("classes", [texts[0], label], f"a column of texts and {label}")
     if first_pair_of(TEXT_PAIRS, spelled):
         return None
@@ -328,7 +335,7 @@ def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
 
 
 def _told_texts(rows: Sequence[Row], texts: Sequence[str], single: str | None, source: str) -> Told | None:
-    """Return which column is read of a table of texts, and that others are not; ``None`` if several may be meant."""
+    """Return texts as the kind, with the column to read and those left unread; ``None`` if it is ambiguous."""
     refuse_lists(rows, texts[:MOST_LOOKED_INTO], source)
     if len(texts) == 1 and single is None:
         refuse_text(texts, source, rows)
@@ -345,11 +352,13 @@ def _told_texts(rows: Sequence[Row], texts: Sequence[str], single: str | None, s
 
 
 def _guess_of_two(rows: Sequence[Row], texts: Sequence[str], source: str) -> Told:
-    """Return what two columns of texts are with nothing beside them: one of them classes, or what belongs together."""
+    """Return the kind of two text columns without other columns: sentences with classes, or pairs that match."""
     refuse_text(texts, source, rows)
-    for classes, other in ((texts[1], texts[0]), (texts[0], texts[1])):
-        if len(rows) > 3 and repeats(rows, classes) and not repeats(rows, other):
-            return _guess("classes", [other, classes], f"a column of texts, {other}, and one of few values, {classes}")
+    for classes, sentences in ((texts[1], texts[0]), (texts[0], texts[1])):
+        if len(rows) > 3 and repeats(rows, classes) and not repeats(rows, sentences):
+            return _guess(
+                "classes", [sentences, classes], f"a column of texts, {sentences}, and one of few values, {classes}"
+            )
     return _guess("tuples", texts, f"two columns of texts without a label, {_and(texts)}, taken to belong together")
 
 
@@ -364,7 +373,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def _layout(names: Sequence[str], source: str) -> Layout | None:
-    """Return the columns of an anchor with its positives and negatives, if there are any."""
+    """Return the columns of an anchor with its positives and negatives; ``None`` without such columns."""
     try:
         return layout_of(names, source)
     except DataError:
@@ -372,7 +381,7 @@ def _layout(names: Sequence[str], source: str) -> Layout | None:
 
 
 def _layout_of_texts(rows: Sequence[Row], source: str) -> Layout | None:
-    """Return the columns of an anchor with its partners, if these are texts or lists, and no scores of a side."""
+    """Return the columns of an anchor with its partners; ``None`` if a partner is neither a text nor a list."""
     layout = _layout(names_in(rows), source)
     if layout is None or plain(layout.anchor) in ANCHOR_NAMES:
         return layout
@@ -381,12 +390,12 @@ def _layout_of_texts(rows: Sequence[Row], source: str) -> Layout | None:
 
 
 def _several(layout: Layout | None) -> bool:
-    """Return whether an anchor has two columns of positives or two of negatives, which no triplet has."""
+    """Return whether an anchor has two columns of positives or two of negatives, so that it is not a triplet."""
     sides = [side for _, side in layout.partners] if layout else []
     return sides.count("positive") > 1 or sides.count("negative") > 1
 
 
 def hold_lists(rows: Sequence[Row], source: str) -> bool:
-    """Return whether rows have anchors with lists of positives or negatives."""
+    """Return whether rows are anchors with lists of positives or negatives."""
     layout = _layout(names_in(rows), source)
     return any(holds_lists(rows, name) for name in (layout.names if layout and layout.label is None else ()))

@@ -1,4 +1,4 @@
-"""Whether texts read as English, which is all that the default model was trained on."""
+"""Checks whether texts are English, the only language that the default model was trained on."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from itertools import islice
 
 SAMPLE = 300
-"""Texts that are looked at, at most."""
+"""Most texts that are inspected."""
 
 CLEAR = 0.08
-"""Share of common words of other languages from which on texts are of one: of German prose it is about 0.25."""
+"""Share of common words of other languages above which texts are not English; German prose has about 0.25."""
 
 _WORD = re.compile(r"[^\W\d_]+")
 _ENGLISH = frozenset("the of and to is that for it was with are this have from not by be at which they".split())
@@ -23,10 +23,10 @@ _OTHERS = frozenset(
 
 
 def reads_as_english(texts: Iterable[str]) -> bool:
-    """Return whether texts are English, or do not clearly read as anything else.
+    """Return whether texts are English, or at least not clearly in another language.
 
-    They do not where most letters are of another script, or where common words of other languages are many, and more
-    than twice those of English.
+    They are in another language if most letters are of another script, or if common words of other languages are
+    frequent, and more than twice as frequent as those of English.
 
     >>> reads_as_english(["Der Vertrag ist nichtig.", "Die Frist war kurz, und das Gericht ist streng."])
     False
@@ -38,5 +38,5 @@ def reads_as_english(texts: Iterable[str]) -> bool:
     if sum(letter > "\u024f" for letter in letters) > len(letters) / 2:
         return False
     english = sum(word in _ENGLISH for word in words)
-    others = sum(word in _OTHERS for word in words)
-    return others <= max(CLEAR * len(words), 2 * english)
+    foreign = sum(word in _OTHERS for word in words)
+    return foreign <= max(CLEAR * len(words), 2 * english)

@@ -1,4 +1,4 @@
-"""What stands in other sources, whatever their kind, so that texts and pairs of one are found in them."""
+"""Reads the pairs and texts of sources of any kind, to look for overlap with other data."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from samesense.types import Pair
 
 
 def pairs_in(source: Source, columns: str | None) -> list[Pair]:
-    """Return the pairs of a source, with labels that can be read or not; ``columns`` count where it has them."""
+    """Return the pairs of a source, even if its labels cannot be read; ``columns`` apply if the source has them."""
     if isinstance(source, PairData):
         return source.pairs()
     if not isinstance(source, TupleData):
-        named = _named(source, columns)
-        if named is None:
-            told = tell(source)
-        else:  # two texts that belong together are a tuple
-            told = Told("tuples" if named.count(",") < 2 or _has_lists(source) else "pairs", "", columns=named)
-        if told.kind != "tuples":
-            return read_bare_pairs(source, columns=told.columns if told.kind == "pairs" else None)
-        source = read_tuples([source], columns=told.columns, drop_bad_rows=True)
+        present = _named(source, columns)
+        if present is None:
+            detected = tell(source)
+        else:  # two text columns without a label are an anchor and a positive
+            detected = Told("tuples" if present.count(",") < 2 or _has_lists(source) else "pairs", "", columns=present)
+        if detected.kind != "tuples":
+            return read_bare_pairs(source, columns=detected.columns if detected.kind == "pairs" else None)
+        source = read_tuples([source], columns=detected.columns, drop_bad_rows=True)
     return list(pairs_of(source))
 
 
 def _named(source: Source, columns: str | None) -> str | None:
-    """Return the columns that are named if another source has them all."""
+    """Return ``columns`` if the source has all of them, else ``None``."""
     if columns is None:
         return None
     spelled = spelled_names(names_in(list(islice(load_rows(source), SNIFFED_ROWS))))
@@ -52,27 +52,27 @@ def _has_lists(source: Source) -> bool:
 
 
 def pairs_of(data: TupleData) -> Iterator[Pair]:
-    """Yield each anchor with each text that is listed for it."""
+    """Yield each anchor with each of its positives, negatives and neutrals."""
     for anchor, *partners in zip(data.anchors, data.positives, data.negatives, data.neutrals, strict=True):
-        yield from ((anchor, text) for own in partners for text in own)
+        yield from ((anchor, text) for texts in partners for text in texts)
 
 
-def trained_on(other: PairData, train: object) -> int:
-    """Return how many of some pairs are trained on, whichever sentence comes first, whatever case and punctuation."""
-    return int(np.isin(_pair_keys(other), _pair_keys(train)).sum())
+def trained_on(data: PairData, train: object) -> int:
+    """Return how many of these pairs are in the training data, ignoring sentence order, case and punctuation."""
+    return int(np.isin(_pair_keys(data), _pair_keys(train)).sum())
 
 
 def _pair_keys(data: object) -> Keys:
     if isinstance(data, PairData):
         return pair_keys(plain_keys(data.sentences1), plain_keys(data.sentences2))
-    parts = getattr(data, "parts", ())  # of data of several kinds
+    datasets = getattr(data, "parts", ())  # training data joined from several kinds
     pairs = list(pairs_of(data)) if isinstance(data, TupleData) else []
-    own = pair_keys(*(plain_keys(pair[side] for pair in pairs) for side in (0, 1)))
-    return np.concatenate([own, *(_pair_keys(part.data) for part in parts)])
+    keys = pair_keys(*(plain_keys(pair[side] for pair in pairs) for side in (0, 1)))
+    return np.concatenate([keys, *(_pair_keys(dataset.data) for dataset in datasets)])
 
 
 def plain_texts(source: Source, columns: str | None) -> set[str]:
-    """Return the texts of a source of any kind; the first of ``columns`` counts where it has them."""
+    """Return the texts of a source of any kind; the first of ``columns`` is read if the source has it."""
     if isinstance(source, Sentences | LabelledSentences):
         texts: Iterable[str] = source.texts
     elif holds_documents_of_text(source):
@@ -82,8 +82,8 @@ def plain_texts(source: Source, columns: str | None) -> set[str]:
     elif holds_lines(source):
         texts = all_texts(source)
     else:
-        named = _named(source, columns and columns.split(",")[0])
-        told = tell(source) if named is None else Told("texts", "", columns=named)
-        first = told.columns.split(",")[0] if told.columns and told.kind in ("texts", "classes") else None
+        present = _named(source, columns and columns.split(",")[0])
+        detected = tell(source) if present is None else Told("texts", "", columns=present)
+        first = detected.columns.split(",")[0] if detected.columns and detected.kind in ("texts", "classes") else None
         texts = all_texts(source, first)
     return {plain_text(text) for text in texts if text.strip()}

@@ -1,4 +1,4 @@
-"""Passages: documents cut into pieces that a model reads whole, sentences whole and neighbours overlapping."""
+"""Splits documents into overlapping passages of whole sentences that fit a model's input length."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from samesense.data.extraction.blocks import Block, ExtractedText
 from samesense.errors import ConfigError
 
 CHUNK_SIZE = 128
-"""Tokens of a passage at most, unless given."""
+"""Default of the most tokens of a passage."""
 
 CHUNK_OVERLAP = 32
-"""Tokens that neighbours share at most, unless given."""
+"""Default of the most tokens that neighbouring passages share."""
 
 CountTokens = Callable[[list[str]], list[int]]
-"""Texts in, the tokens of each out, without those that a model adds."""
+"""Maps texts to their numbers of tokens, without special tokens."""
 
 _CLOSING = "\"'”’»›」』】）)\\]}*_"
 _SENTENCE_END = re.compile(
     rf"(?P<wide>[。！？；｡]+[{_CLOSING}]*\s*)(?=\S)|(?P<stop>[.!?…؟।॥۔։።]+)[{_CLOSING}“]*\s+(?=\S)"
 )
-"""Where a sentence may end: scripts that put no space between sentences, and those that do."""
+"""Possible sentence ends, in scripts without spaces between sentences and in those with spaces."""
 
 _ABBREVIATIONS = frozenset(
     "abb abs al approx art bd bzgl bzw ca cf dr eq etc evtl fig ggf hr hrsg inkl inc jr kap ltd max min mr mrs ms nr "
     "no pp prof resp sec sog sr sra st str tab tel usw vgl vol vs zzgl "
     "см рис стр".split()
 )
-"""Words before a full stop that ends no sentence."""
+"""Abbreviations: a full stop after one of these words does not end a sentence."""
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|[^\w\s]")
 
@@ -41,11 +41,11 @@ class Passage:
 
     Attributes:
         text: the heading above it, if there is one, and its sentences.
-        number: which of the document's passages it is, from 1.
+        number: position of the passage in its document, from 1.
         title: title of the document; empty without one.
-        section: the headings that it stands under, as in ``"Maintenance > Filter"``; empty without any.
-        page: page on which it begins, of a PDF.
-        line: line on which it begins, of a text or Markdown file.
+        section: the headings above it, as in ``"Maintenance > Filter"``; empty without any.
+        page: page on which it begins, for a PDF.
+        line: line on which it begins, for a text or Markdown file.
     """
 
     text: str
@@ -57,7 +57,7 @@ class Passage:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What is known of it, by name, without what is not."""
+        """The non-empty attributes other than the text, by name."""
         values = {
             "passage": self.number,
             "title": self.title,
@@ -70,21 +70,21 @@ class Passage:
 
 @dataclass(frozen=True)
 class _Unit:
-    """What is not divided: a sentence, a row, a line of code, or a piece of a long one."""
+    """The smallest piece of a passage: a sentence, a table row, a line of code, or a piece of a long one."""
 
     text: str
-    separator: str  # what stands before it, unless it begins a passage
+    separator: str  # the text before it, unless it begins a passage
     tokens: int
     block: Block
 
 
 def words_of(texts: list[str]) -> list[int]:
-    """Return about how many tokens texts have, for a model without a tokenizer: words, signs and CJK characters."""
+    """Estimate the numbers of tokens of texts without a tokenizer: words, punctuation marks and CJK characters."""
     return [len(_WORD.findall(text)) for text in texts]
 
 
 def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
-    """Raise ConfigError for sizes of passages that cannot be."""
+    """Raise ConfigError for invalid sizes of passages."""
     if chunk_size < 16:
         raise ConfigError(f"`chunk_size` is 16 tokens or more; received {chunk_size}.")
     if not 0 <= chunk_overlap <= chunk_size // 2:
@@ -102,21 +102,21 @@ def cut_passages(
 ) -> Iterator[Passage]:
     """Cut a document into passages.
 
-    A passage ends where the next sentence has no room in it, or at a heading; the next one begins with as many of its
-    last sentences as ``chunk_overlap`` has room for, within a section. Sentences, rows of tables and lines of code are
-    kept whole, unless one is longer than a passage. Headings stand at the beginning of each passage of their section.
+    A passage ends where the next sentence would not fit, or at a heading; within a section, the next passage begins
+    with its last sentences, up to ``chunk_overlap`` tokens. Sentences, table rows and lines of code are kept whole,
+    unless one is longer than a passage. Each passage starts with the headings of its section.
 
     Args:
         document: the text of a file.
-        count_tokens: texts in, the tokens of each out.
-        chunk_size: tokens of a passage at most.
-        chunk_overlap: tokens of the sentences that neighbours share, at most.
+        count_tokens: maps texts to their numbers of tokens.
+        chunk_size: most tokens of a passage.
+        chunk_overlap: most tokens of the sentences that neighbouring passages share.
 
     Yields:
         Passages in order, none of them blank.
 
     Raises:
-        ConfigError: for sizes that cannot be.
+        ConfigError: for invalid sizes.
 
     Example:
         >>> text = ExtractedText([Block("Rain fell. The road was closed.")])
@@ -139,13 +139,13 @@ def cut_passages(
 
 @dataclass(frozen=True)
 class _Section:
-    headings: list[Block]  # under which it stands, the outermost first
-    above: list[Block]  # those of them that follow each other directly before it
+    headings: list[Block]  # all headings above the section, the outermost first
+    above: list[Block]  # the headings directly before its blocks, without text between them
     blocks: list[Block]
 
 
 def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
-    """Yield the sections of a document; a heading with nothing below it is a section, so that its words are found."""
+    """Yield the sections of a document; a heading without text below it is a section, so that it can be found."""
     headings: list[Block] = []
     above: list[Block] = []
     body: list[Block] = []
@@ -155,7 +155,8 @@ def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
             continue
         if body:
             yield _Section(list(headings), above, body)
-            above, body = [], []
+            above = []
+            body = []
         elif above and (block is None or block.level <= above[-1].level):
             yield _Section(headings[:-1], above[:-1], above[-1:])
             above = []
@@ -165,7 +166,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
 
 
 def _units(blocks: Sequence[Block], count_tokens: CountTokens, most: int) -> list[_Unit]:
-    """Return the sentences, rows and lines of blocks, each of at most so many tokens."""
+    """Return the sentences, rows and lines of blocks, each of at most ``most`` tokens."""
     texts: list[tuple[str, str, Block]] = []
     for block in blocks:
         separator = "\n"
@@ -178,8 +179,8 @@ def _units(blocks: Sequence[Block], count_tokens: CountTokens, most: int) -> lis
         if tokens <= most:
             units.append(_Unit(text, separator, tokens, block))
             continue
-        for part in _divided(text, count_tokens, most):
-            units.append(_Unit(part, separator, count_tokens([part])[0], block))
+        for piece in _divided(text, count_tokens, most):
+            units.append(_Unit(piece, separator, count_tokens([piece])[0], block))
             separator = " "
     return units
 
@@ -196,9 +197,9 @@ def _pieces(block: Block) -> list[str]:
 def split_by_punctuation(text: str) -> list[str]:
     """Return the sentences of a text in any language, each with the spaces after it.
 
-    A sentence ends at ``.!?…`` and their like in other scripts, if a space and no small letter follows, and at
-    ``。！？；``. A full stop after a short number, a single letter or an
-    abbreviation such as Dr. ends none.
+    A sentence ends at ``.!?…`` and similar marks of other scripts if a space follows, but no lower-case letter after
+    it, and at ``。！？；``. A full stop after a short number, a single letter or an abbreviation such as Dr. does not
+    end a sentence.
     """
     flat = re.sub(r"\s+", " ", text)
     ends = [match.end() for match in _SENTENCE_END.finditer(flat) if match["wide"] or _ends_sentence(flat, match)]
@@ -207,34 +208,38 @@ def split_by_punctuation(text: str) -> list[str]:
 
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:
-    """Return whether a full stop or its like, with a space after it, ends a sentence."""
+    """Return whether a full stop or a similar mark, followed by a space, ends a sentence."""
     if text[match.end()].islower():
         return False
     if match["stop"] != ".":
         return True
     start = max(0, match.start() - 20)
     word = re.split(r"[\s(\[„“\"'-]", text[start : match.start()])[-1]
-    last = word.rpartition(".")[2]  # of z.B or p.m
+    last = word.rpartition(".")[2]  # B for z.B, m for p.m
     return not (word.isdigit() and len(word) < 4) and len(last) != 1 and last.lower() not in _ABBREVIATIONS
 
 
 def _divided(text: str, count_tokens: CountTokens, most: int) -> list[str]:
-    """Divide a text in halves, at a space if there is one near the middle, until each has at most so many tokens."""
-    pending, parts = [text], []
+    """Split a text in halves, at a space if there is one near the middle, until no piece has more than ``most`` tokens.
+
+    A piece of more than ``16 * most`` characters is split without counting its tokens.
+    """
+    pending = [text]
+    pieces = []
     while pending:
-        part = pending.pop().strip()
-        if len(part) <= 1 or (len(part) <= 16 * most and count_tokens([part])[0] <= most):
-            parts.append(part)
+        piece = pending.pop().strip()
+        if len(piece) <= 1 or (len(piece) <= 16 * most and count_tokens([piece])[0] <= most):
+            pieces.append(piece)
             continue
-        middle = len(part) // 2
-        near = part.rfind(" ", middle // 2, middle)
-        middle = near if near > 0 else middle
-        pending += [part[middle:], part[:middle]]
-    return [part for part in parts if part]
+        middle = len(piece) // 2
+        space = piece.rfind(" ", middle // 2, middle)
+        middle = space if space > 0 else middle
+        pending += [piece[middle:], piece[:middle]]
+    return [piece for piece in pieces if piece]
 
 
 def _packed(units: Sequence[_Unit], most: int, overlap: int) -> Iterator[list[_Unit]]:
-    """Yield runs of units of at most so many tokens, each beginning with the last ones of the run before."""
+    """Yield runs of units of at most ``most`` tokens, each beginning with the last units of the run before."""
     run: list[_Unit] = []
     tokens = 0
     for unit in units:
@@ -249,7 +254,7 @@ def _packed(units: Sequence[_Unit], most: int, overlap: int) -> Iterator[list[_U
 
 
 def _last(run: Sequence[_Unit], most: int) -> list[_Unit]:
-    """Return the last units of a run, of at most so many tokens, never all of them."""
+    """Return the last units of a run, of at most ``most`` tokens, but never all units."""
     shared: list[_Unit] = []
     tokens = 0
     for unit in reversed(run[1:]):
@@ -261,12 +266,12 @@ def _last(run: Sequence[_Unit], most: int) -> list[_Unit]:
 
 
 def _joined(units: Sequence[_Unit]) -> str:
-    first, *others = units
-    return first.text + "".join(unit.separator + unit.text for unit in others)
+    first, *following = units
+    return first.text + "".join(unit.separator + unit.text for unit in following)
 
 
 def _shortened(text: str, count_tokens: CountTokens, most: int) -> str:
-    """Return a heading, or the beginning of a long one."""
+    """Return a heading, shortened to its beginning if it has more than ``most`` tokens."""
     if not text or count_tokens([text])[0] <= most:
         return text
     return _divided(text, count_tokens, most)[0]

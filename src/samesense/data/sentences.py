@@ -1,4 +1,4 @@
-"""Unlabelled sentences as training data: several sources joined, repeated ones left out."""
+"""Reads unlabelled sentences as training data: joins several sources and leaves out repeated sentences."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from samesense.results import ShownRows
 logger = logging.getLogger(__name__)
 
 ROW_SIZE = 96
-"""Words and signs of a passage, where no model counts its tokens."""
+"""Length of a passage in words and punctuation marks, used where no model counts its tokens."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -57,11 +57,11 @@ class Sentences(ShownRows):
     """Sentences of one or several sources, in their order.
 
     Attributes:
-        texts: the sentences; many are mapped from a file, see :func:`~samesense.data.mapped.gathered`.
+        texts: the sentences; many are memory-mapped from a file, see :func:`~samesense.data.mapped.gathered`.
         source: the files, folders or names as the user gave them.
-        name: short name for people.
+        name: short name for display.
         left_out: how many texts of the sources were left out, by reason.
-        held_out: of documents, those that are not trained on; ``None`` where none were asked for.
+        held_out: the documents that are held out from training; ``None`` if none were requested.
     """
 
     texts: Sequence[str]
@@ -90,13 +90,13 @@ class Sentences(ShownRows):
 
     @cached_property
     def sha256(self) -> str:
-        """Fingerprint of the texts in order, where one ends and the next begins included; equal from any file."""
+        """Fingerprint of the texts in order, including their boundaries; the same for any file format."""
         encoded = (text.encode("utf-8", "surrogatepass") for text in self.texts)
-        return content_hash(part for content in encoded for part in (len(content).to_bytes(8, "little"), content))
+        return content_hash(chunk for content in encoded for chunk in (len(content).to_bytes(8, "little"), content))
 
     @property
     def summary(self) -> str:
-        """One line for people: how many sentences there are, and how many were left out and why."""
+        """The number of sentences, and of those left out with the reason, as a line of text."""
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.left_out.items() if count)
         return f"{len(self):,} sentences" + (f"; left out: {reasons}" if reasons else "")
 
@@ -114,9 +114,9 @@ def read_unlabelled(
     Args:
         sources: text files with one sentence a line, tables with a text column or two, documents, folders saved by
             ``datasets``, hub names, or data in memory; see :func:`~samesense.data.sentences.all_texts`.
-        columns: columns of tables whose texts count, as in ``"question,answer"``.
-        keep_repeated: keep every sentence as often as it comes, instead of its first occurrence only. Of two equal
-            sentences in a batch, each would be a negative of the other.
+        columns: columns of tables whose texts are read, as in ``"question,answer"``.
+        keep_repeated: keep repeated sentences, instead of their first occurrence only. Two equal sentences in a batch
+            would be negatives of each other.
         min_chars: leave out sentences of fewer characters.
         max_chars: leave out sentences of more characters.
 
@@ -125,11 +125,11 @@ def read_unlabelled(
         DataError: if a source cannot be read, or nothing is left.
         MissingExtraError: if ``datasets`` is needed and absent.
     """
-    given = as_sources(sources)
+    source_list = as_sources(sources)
     return collect_sentences(
-        (text for source in given for text in all_texts(source, columns)),
-        source=JOINT.join(map(name_of, given)),
-        name=JOINT.join(map(short_name, given)),
+        (text for source in source_list for text in all_texts(source, columns)),
+        source=JOINT.join(map(name_of, source_list)),
+        name=JOINT.join(map(short_name, source_list)),
         keep_repeated=keep_repeated,
         min_chars=min_chars,
         max_chars=max_chars,
@@ -145,8 +145,9 @@ def collect_sentences(
     min_chars: int | None = None,
     max_chars: int | None = None,
 ) -> Sentences:
-    """Keep those of some texts that are to be trained on; arguments and errors as of :func:`read_unlabelled`."""
-    low, high = 1 if min_chars is None else min_chars, max_chars
+    """Return the usable sentences among ``texts``; arguments and errors are those of :func:`read_unlabelled`."""
+    low = 1 if min_chars is None else min_chars
+    high = max_chars
     if low < 1 or (high is not None and high < low):
         raise ConfigError(
             f"Lengths must be 1 or more and leave a range; received {min_chars} to {max_chars} characters."
@@ -162,26 +163,26 @@ def collect_sentences(
             else:
                 left_out["too short or too long" if length else "empty"] += 1
 
-    kept = gathered(fitting(), once=not keep_repeated)
-    if not kept:
+    sentences = gathered(fitting(), once=not keep_repeated)
+    if not sentences:
         raise DataError(
             f"{source or 'No source'}: no sentence is left of {left_out.total()}, {left_out['empty']} of them empty. "
             "Give a file with one sentence a line, or with a column of texts."
         )
     return Sentences(
-        texts=kept,
+        texts=sentences,
         source=source,
         name=name,
         left_out={
             "empty": left_out["empty"],
             "too short or too long": left_out["too short or too long"],
-            "repeated": left_out["fitting"] - len(kept),
+            "repeated": left_out["fitting"] - len(sentences),
         },
     )
 
 
 def unlabelled_texts(source: Source, columns: str | None = None) -> list[str]:
-    """Return what :func:`all_texts` yields without empty texts; DataError if nothing is left."""
+    """Return the texts of :func:`all_texts` without empty ones; DataError if nothing is left."""
     texts = [text for text in all_texts(source, columns) if text.strip()]
     if not texts:
         raise DataError(f"{name_of(source)} holds no text. Give a file with one text a line, or with columns of texts.")
@@ -189,10 +190,10 @@ def unlabelled_texts(source: Source, columns: str | None = None) -> list[str]:
 
 
 def one_text_a_row(source: Source, columns: str | None = None) -> list[str]:
-    """Return the text of every row of a table, in order; says which column is read where its name is not given.
+    """Return the text of every row of a table, in order; logs which column is read if ``columns`` is not given.
 
-    DataError if the source cannot be read, ``columns`` is not given and none or several columns hold texts, or a cell
-    holds none.
+    DataError if the source cannot be read, ``columns`` is not given and no column or several hold texts, or a cell
+    has no text.
     """
     rows, column = rows_with_texts(source, columns)
     return checked_texts(rows, column, name_of(source))
@@ -222,8 +223,8 @@ def source_rows(source: Source) -> Iterator[Row]:
 def passage_rows(source: str) -> list[Row]:
     """Return the passages of a folder of documents as rows: ``text``, ``file``, ``passage``, ``title`` and so on.
 
-    They do not overlap, so that no text stands in two rows, and are some :data:`ROW_SIZE` words long, which most models
-    read whole. A file that cannot be read is left out with a warning. DataError if there is no other.
+    Passages do not overlap, so that no text occurs in two rows, and have about :data:`ROW_SIZE` words, which most
+    models read without truncation. A file that cannot be read is left out with a warning; DataError if none can.
     """
     rows: list[Row] = []
     files = document_files(Path(source).expanduser())
@@ -242,7 +243,7 @@ def passage_rows(source: str) -> list[Row]:
 
 
 def checked_texts(rows: Sequence[Row], column: str, name: str) -> list[str]:
-    """Return the text of each row; DataError, with the rows that are wrong, if there is none in one."""
+    """Return the text of each row; DataError, which lists the bad rows, if a row has no usable text."""
     bad = _bad_texts(rows, column)
     if bad:
         raise bad_rows_error(name, bad, len(rows), can_drop=False)
@@ -250,13 +251,13 @@ def checked_texts(rows: Sequence[Row], column: str, name: str) -> list[str]:
 
 
 def usable_rows(rows: Sequence[Row], column: str, name: str, *, drop_bad_rows: bool) -> list[int]:
-    """Return the places of the rows with a text; without ``drop_bad_rows`` DataError if that is not all of them."""
+    """Return the positions of the rows with a text; without ``drop_bad_rows``, DataError if any row has none."""
     bad = _bad_texts(rows, column)
     if bad and not drop_bad_rows:
         raise bad_rows_error(name, bad, len(rows))
-    say_left_out(name, [one.row for one in bad], len(rows))
-    left_out = {one.row for one in bad}
-    return [place for place, (number, _) in enumerate(rows) if number not in left_out]
+    say_left_out(name, [bad_row.row for bad_row in bad], len(rows))
+    left_out = {bad_row.row for bad_row in bad}
+    return [position for position, (number, _) in enumerate(rows) if number not in left_out]
 
 
 def _bad_texts(rows: Sequence[Row], column: str) -> list[BadRow]:
@@ -268,13 +269,17 @@ def _bad_texts(rows: Sequence[Row], column: str) -> list[BadRow]:
 
 
 def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
-    """Yield every text of a source in its order, an empty text where a line or a cell holds none.
+    """Yield every text of a source in its order, an empty text for an empty line or cell.
 
-    A source is a text file with one text a line (``.txt`` or any ending that is not known, also compressed); JSON
-    lines or a folder of documents, of which all sentences count; or what ``load_rows`` reads, of which all columns
-    named as texts of pairs, triples or single sentences count, or else those of the only column with texts; or data in
-    memory, a list of texts among it. ``columns`` names the columns of tables, as in ``"question,answer"``. DataError if
-    there is none, no column of texts, or something else than a text where one belongs.
+    A source is one of
+
+    - a text file with one text a line (``.txt`` or an unknown ending, also compressed);
+    - JSON lines or a folder with documents, of which all sentences are read;
+    - a table that ``load_rows`` reads, of which all columns with the names of pairs, triples or single sentences are
+      read, or else the only column with texts; ``columns`` names other ones, as in ``"question,answer"``;
+    - data in memory, such as a list of texts.
+
+    DataError if the source is missing, has no text column, or has a cell that is not a text.
     """
     if in_memory(source):
         return _cells(load_rows(source), name_of(source), columns)
@@ -300,15 +305,15 @@ def _sentences(path: Path) -> Iterator[str]:
 
 
 def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[str]:
-    layouts: dict[tuple[str, ...], list[str]] = {}  # rows of JSON need not all have the same
-    seen = list(islice(rows, SNIFFED_ROWS))
-    for number, cells in chain(seen, rows):
+    layouts: dict[tuple[str, ...], list[str]] = {}  # rows of JSON may have different keys
+    first_rows = list(islice(rows, SNIFFED_ROWS))
+    for number, cells in chain(first_rows, rows):
         names = row_names(cells)
         if names not in layouts:
-            alike = [row for row in seen if row_names(row[1]) == names]
-            place = f"{source}, row {number}" if layouts else source
-            layouts[names] = _text_columns(names, columns, place, [] if layouts else alike)
-            refuse_lists(alike, layouts[names], place)
+            alike = [row for row in first_rows if row_names(row[1]) == names]
+            location = f"{source}, row {number}" if layouts else source
+            layouts[names] = _text_columns(names, columns, location, [] if layouts else alike)
+            refuse_lists(alike, layouts[names], location)
             if columns is None and alike:
                 say_unread(alike, layouts[names], source)
         for column in layouts[names]:
@@ -320,15 +325,15 @@ def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[st
             yield _whole(value or "", f"{source}, row {number}, column {column!r}")
 
 
-def _whole(text: str, place: str) -> str:
+def _whole(text: str, location: str) -> str:
     wrong = character_problem(text)
     if wrong:
-        raise DataError(f"{place}: {wrong}. Give it again.")
+        raise DataError(f"{location}: {wrong}. Give it again.")
     return text
 
 
 def _text_columns(names: Sequence[str], columns: str | None, source: str, rows: Sequence[Row]) -> list[str]:
-    """Return the columns of texts among ``names``: by what ``rows`` hold, where no name says it."""
+    """Return the text columns among ``names``, judged by the cells of ``rows`` if no name is a known one."""
     spelled = spelled_names(names)
     if columns is not None:
         return [named_column(names, name.strip(), source) for name in columns.split(",")]

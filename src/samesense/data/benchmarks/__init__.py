@@ -1,1 +1,1 @@
-"""Where benchmark data stand in a folder, and how each set is read."""
+"""Finds and reads the published benchmarks, in a folder or on the hub."""

@@ -1,4 +1,4 @@
-"""The published benchmarks this library knows by name: their splits, sizes, scales and traps, in one table."""
+"""Catalogue of the published benchmarks that this library knows: their splits, sizes, scales and caveats."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ WHOLE = ""
 class Benchmark:
     """One published data set."""
 
-    name: str  # what files, results and errors call it; also the start of its TSV file names
-    suites: tuple[str, ...]  # the suites it takes part in
-    rows: Mapping[str, int]  # published number of rows by split; :data:`WHOLE` where there are no splits
+    name: str  # its name in files, results and errors; also the start of its TSV file names
+    suites: tuple[str, ...]  # the suites that include it
+    rows: Mapping[str, int]  # published number of rows by split; :data:`WHOLE` if there are no splits
     shape: Shape = "pairs"  # labelled pairs, or labelled single sentences
     scale: Scale | None = (0, 5)  # lowest and highest label of a pair; None for classes of sentences
-    # published rows of each part of the test split, or of the whole
+    # published number of rows of each subset of the test split, or of the whole set
     subsets: Mapping[str, int] = field(default_factory=dict)
-    # by split, the hub sources that make it up, in order. Absent where no usable copy is known
+    # by split, the hub sources that make it up, in order; no entry if no usable copy is known
     hub: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    language: Literal["en", "zh"] = "en"  # "en" or "zh"
-    note: str = ""  # what a reader of its figures must know
+    language: Literal["en", "zh"] = "en"
+    note: str = ""  # caveat for readers of its figures
 
 
 def part_name(name: str, split: str) -> str:
-    """Return the name of one split of a set: ``"stsb.test"``, or ``"mr"`` where there are no splits."""
+    """Return the name of one split of a benchmark: ``"stsb.test"``, or ``"mr"`` if there are no splits."""
     return f"{name}.{split}" if split else name
 
 
@@ -45,7 +45,7 @@ def _sts(year: int, subsets: Mapping[str, int], note: str = "") -> Benchmark:
         rows={"test": sum(subsets.values())},
         subsets=subsets,
         hub={"test": (f"mteb/sts{year}-sts:test",)},
-        note="; ".join(part for part in (_STSB_DRAWN, note) if part),
+        note="; ".join(remark for remark in (_STSB_DRAWN, note) if remark),
     )
 
 

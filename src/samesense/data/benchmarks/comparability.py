@@ -1,4 +1,4 @@
-"""How data differs from what was published under its name."""
+"""Reports how a copy of a benchmark differs from the published one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from samesense.data.benchmarks.sentences import Loaded
 from samesense.data.pairs.data import PairData
 
 NOT_COMPARABLE = "not comparable with published figures: "
-"""What comes before the reasons in a protocol."""
+"""Marker in a protocol, followed by the reasons."""
 
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _GLUED = re.compile(r"[^\W\d_][,.?!]( |$)")
@@ -19,17 +19,18 @@ _APART = re.compile(r"(^| )[,.?!]( |$)")
 
 
 def why_not_comparable(protocol: str) -> str:
-    """Return the reasons a protocol gives for not comparing its figure with published ones; empty if there is none."""
+    """Return the reasons in a protocol why its figure is not comparable with published ones; empty without any."""
     return protocol.partition(NOT_COMPARABLE)[2].partition(";")[0]
 
 
 def remarks(benchmark: Benchmark, split: str, data: Loaded) -> tuple[str, list[str]]:
-    """Return facts about data in words, and every way in which figures on it cannot be compared with published ones.
+    """Return facts about the data in words, and the reasons why figures on it are not comparable with published ones.
 
-    Facts are the text variant, the row count and what was left out.
+    The facts are the text variant, the number of rows, and how many rows were left out.
     """
     texts = [*data.sentences1, *data.sentences2] if isinstance(data, PairData) else data.texts
-    name, published = part_name(benchmark.name, split), benchmark.rows[split]
+    name = part_name(benchmark.name, split)
+    published = benchmark.rows[split]
     facts = [f"{name}: {text_variant(texts)}, {len(data)} rows"]
     unlabelled = data.dropped_unlabelled if isinstance(data, PairData) else 0
     empty = sum(not text.strip() for text in texts)
@@ -42,29 +43,29 @@ def remarks(benchmark: Benchmark, split: str, data: Loaded) -> tuple[str, list[s
     return ", ".join(facts), differing
 
 
-def _differing_subsets(benchmark: Benchmark, found: Counter[str], name: str) -> Iterator[str]:
-    for subset in dict.fromkeys([*benchmark.subsets, *found]):
-        count, published = found[subset], benchmark.subsets.get(subset, 0)
+def _differing_subsets(benchmark: Benchmark, counts: Counter[str], name: str) -> Iterator[str]:
+    for subset in dict.fromkeys([*benchmark.subsets, *counts]):
+        count, published = counts[subset], benchmark.subsets.get(subset, 0)
         if count != published:
             yield f"subset {subset!r} of {name} has {count} rows instead of {published}"
 
 
 def is_chinese(texts: Sequence[str]) -> bool:
-    """Tell whether most of the texts hold a Chinese character."""
+    """Return whether most of the texts have a Chinese character."""
     return 2 * sum(bool(_HAN.search(text)) for text in texts) > len(texts)
 
 
 def text_variant(texts: Sequence[str]) -> str:
-    """Name the form of a text by what is seen in it, as in ``"raw text"`` or ``"tokenised, lower-cased text"``.
+    """Return how texts were preprocessed, such as ``"raw text"`` or ``"tokenised, lower-cased text"``.
 
-    It is tokenised if punctuation stands apart from the word before it in most texts that show either, and lower-cased
-    if at most one text in twenty has an upper-case letter (published copies hold a few). Chinese text is always called
-    raw. A model whose vocabulary tells cases apart gives other figures on another form.
+    Texts are tokenised if more of them separate punctuation from the word before it than do not, and lower-cased if at
+    most one in twenty has an upper-case letter (published copies have a few). Chinese text is always raw. Cased models
+    score differently on different variants.
     """
     if is_chinese(texts):
         return "raw text"
     apart = sum(bool(_APART.search(text)) for text in texts)
     glued = sum(bool(_GLUED.search(text)) for text in texts)
     lowered = 20 * sum(text != text.lower() for text in texts) <= len(texts)
-    found = [name for name, seen in (("tokenised", apart > glued), ("lower-cased", lowered)) if seen]
-    return f"{', '.join(found) or 'raw'} text"
+    changes = [name for name, applies in (("tokenised", apart > glued), ("lower-cased", lowered)) if applies]
+    return f"{', '.join(changes) or 'raw'} text"

@@ -1,4 +1,4 @@
-"""Find the known benchmarks in a folder, whatever its layout, or on the hub."""
+"""Finds the known benchmarks in a folder, in any of several layouts, or on the hub."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from samesense.errors import DataError
 from samesense.places import JOINT
 
 INSIDE = ("", "en", "zh", "downstream", "data/downstream", "senteval_cn")
-"""Folders looked into, inside the one that was named."""
+"""Subfolders of the given folder that are searched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Part:
     benchmark: Benchmark  # its row of the catalogue
     split: str  # the split, as in the catalogue
     where: str  # the folder or hub name it was found under
-    load: Load  # reads it: PairData or LabelledSentences, as the shape of the benchmark says
+    load: Load  # reads it as PairData or LabelledSentences, depending on the shape of the benchmark
 
     @property
     def name(self) -> str:
@@ -37,25 +37,24 @@ class Part:
 
 
 def find_parts(folder: str | Path) -> dict[str, Part]:
-    """Find every split of every known benchmark in a folder: by name, such as ``"stsb.test"``, as in the catalogue.
+    """Return every split of every known benchmark in a folder, by name, such as ``"stsb.test"``.
 
-    Three layouts are known and may stand side by side: TSV files named as the catalogue names its splits
-    (``sts12.test.tsv``, ``mr.tsv.gz``), SentEval's (``STS/STS12-en-test``, ``MR/rt-polarity.pos``), and that of the
-    Chinese sets (``ATEC/ATEC.test.data``); also the files ``ArgPairs_*.csv``. The folders in :data:`INSIDE` are looked
-    into as well, and the first finding counts. ``stsb`` files are English or Chinese by their text. DataError if there
-    is no such folder.
+    A folder may mix these layouts: TSV files with the names of the catalogue (``sts12.test.tsv``, ``mr.tsv.gz``), those
+    of SentEval (``STS/STS12-en-test``, ``MR/rt-polarity.pos``) and of the Chinese sets (``ATEC/ATEC.test.data``), and
+    files ``ArgPairs_*.csv``. The subfolders in :data:`INSIDE` are searched too, and the first match counts. Whether
+    ``stsb`` files are English or Chinese is detected from their text. DataError if there is no such folder.
     """
     root = Path(folder).expanduser()
     if not root.is_dir():
         raise DataError(f"{folder}: there is no such folder. Check the spelling and the working directory.")
-    found: dict[str, Part] = {}
+    splits: dict[str, Part] = {}
     for benchmark in BENCHMARKS.values():
         for split in benchmark.rows:
-            load = next((load for place in INSIDE if (load := _reader(root / place, benchmark, split))), None)
+            load = next((load for subfolder in INSIDE if (load := _reader(root / subfolder, benchmark, split))), None)
             if load is not None:
-                part = Part(benchmark=benchmark, split=split, where=str(folder), load=load)
-                found[part.name] = part
-    return found
+                benchmark_split = Part(benchmark=benchmark, split=split, where=str(folder), load=load)
+                splits[benchmark_split.name] = benchmark_split
+    return splits
 
 
 def hub_parts(name: str) -> dict[str, Part]:
@@ -65,15 +64,15 @@ def hub_parts(name: str) -> dict[str, Part]:
     benchmark = BENCHMARKS[name]
     if not benchmark.hub:
         raise DataError(f"{name}: no usable copy on the hub is known. Name a folder that holds its files.")
-    parts = [
+    splits = [
         Part(benchmark=benchmark, split=split, where=", ".join(sources), load=partial(_joined, benchmark, sources))
         for split, sources in benchmark.hub.items()
     ]
-    return {part.name: part for part in parts}
+    return {benchmark_split.name: benchmark_split for benchmark_split in splits}
 
 
 def file_part(path: str | Path) -> Part | None:
-    """Return the split that a TSV file is by its name, or ``None`` if its name is none of the catalogue's."""
+    """Return the split that a TSV file holds, judged by its name; ``None`` if the name is not in the catalogue."""
     file = Path(path).expanduser()
     for benchmark in BENCHMARKS.values():
         for split in benchmark.rows:
@@ -84,13 +83,13 @@ def file_part(path: str | Path) -> Part | None:
 
 
 def known_split(source: str) -> tuple[Benchmark, str] | None:
-    """Return which split of which benchmark a source is by its name, on disk or on the hub."""
+    """Return the benchmark and split of a source, judged by its name on disk or on the hub; ``None`` if unknown."""
     for benchmark in BENCHMARKS.values():
         for split, sources in benchmark.hub.items():
             if sources == (source,):
                 return benchmark, split
-    part = file_part(source)
-    return None if part is None else (part.benchmark, part.split)
+    benchmark_split = file_part(source)
+    return None if benchmark_split is None else (benchmark_split.benchmark, benchmark_split.split)
 
 
 def _reader(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
@@ -116,17 +115,17 @@ _ROWS_LOOKED_AT = 40
 
 
 def tsv_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
-    """Return a reader of one split of a set in this layout, or ``None`` if it is not there.
+    """Return a reader of one split in the layout of this library, or ``None`` if the file is missing.
 
-    The file is ``NAME.SPLIT.tsv``, or ``NAME.tsv`` where there are no splits; ``.gz`` may follow. Pairs have the
-    columns ``score``, ``sentence1``, ``sentence2`` and perhaps ``subset``, sentences ``label`` and ``sentence``.
+    The file is ``NAME.SPLIT.tsv``, or ``NAME.tsv`` if there are no splits; ``.gz`` may follow. Pairs have the columns
+    ``score``, ``sentence1``, ``sentence2`` and perhaps ``subset``; sentences have ``label`` and ``sentence``.
     """
     file = next((folder / name for name in _names(benchmark, split) if is_split(folder / name, benchmark, split)), None)
     return None if file is None else partial(read_known, str(file), benchmark)
 
 
 def is_split(file: Path, benchmark: Benchmark, split: str) -> bool:
-    """Tell whether a file exists and is this split, by its name and, where two sets share a name, its language."""
+    """Return whether a file exists and is this split, by its name and, if two sets share the name, its language."""
     if file.name not in _names(benchmark, split) or not file.is_file():
         return False
     if f"{benchmark.name.removesuffix('-zh')}-zh" not in BENCHMARKS:
@@ -136,7 +135,7 @@ def is_split(file: Path, benchmark: Benchmark, split: str) -> bool:
 
 
 def read_known(source: str, benchmark: Benchmark) -> Loaded:
-    """Read a file or hub name as the catalogue says: pairs on the known scale, or sentences, empty ones kept."""
+    """Read a file or hub name by the catalogue: pairs on the known scale, or sentences including empty ones."""
     if benchmark.shape == "sentences":
         return read_sentences(source, keep_empty=True)
     return read_pairs(source, label_range=benchmark.scale)

@@ -1,4 +1,4 @@
-"""Sets in the layout they were published in: SentEval's folders, the Chinese sets, and the pairs of arguments."""
+"""Reads benchmarks in their published layouts: SentEval's folders, the Chinese sets, and the argument pairs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from samesense.data.pairs.data import PairData
 from samesense.errors import DataError
 
 TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
-"""Coarse classes of questions."""
+"""Coarse classes of TREC questions."""
 
 _TWO_FILES = {
     "mr": ("MR/rt-polarity.neg", "MR/rt-polarity.pos"),
@@ -35,29 +35,29 @@ _TWO_FILES = {
     "subj": ("SUBJ/subj.subjective", "SUBJ/subj.objective"),
     "mpqa": ("MPQA/mpqa.neg", "MPQA/mpqa.pos"),
 }
-"""Files of the classes 0 and 1."""
+"""The files of class 0 and class 1."""
 
 _SICK = {"dev": "trial", "test": "test_annotated"}
 _TREC = {"train": "train_5500", "test": "TREC_10"}
 
 CHINESE_FIELDS = 3
-"""Text, text, label."""
+"""Fields of a row: text, text, label."""
 
 _CHINESE_FOLDERS = {"atec": "ATEC", "bq": "BQ", "lcqmc": "LCQMC", "pawsx": "PAWSX", "stsb-zh": "STS-B"}
 _CHINESE_SPLITS = {"dev": "valid"}
 
 TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
-"""Topics by the letters that stand in the file names."""
+"""Topics by their abbreviations in the file names."""
 
 ARGUMENT_FIELDS = 11
-"""Columns of a row: the score first, the two sentences last."""
+"""Fields of a row: the score first, the two sentences last."""
 
 
 def senteval_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
-    """Return a reader of one split of a set in a SentEval folder, or ``None`` if it is not there.
+    """Return a reader of one split in a SentEval folder, or ``None`` if it is missing.
 
-    The folder is the one that holds ``STS``, ``SICK``, ``MR`` and so on. Runs of white space become one space, as in
-    SentEval, which splits at them.
+    ``folder`` is the one with ``STS``, ``SICK``, ``MR`` and so on. Runs of whitespace become one space, because
+    SentEval splits texts at whitespace.
     """
     name = benchmark.name
     if name.startswith("sts") and name[3:].isdigit() and split == "test":
@@ -89,14 +89,16 @@ def _if_there(path: Path, read: Callable[[Path], Loaded]) -> Load | None:
 
 
 def _semeval(folder: Path, *, benchmark: Benchmark) -> PairData:
-    """Read the published subsets of one year; a subset whose two files are absent is left out."""
+    """Read the published subsets of one year; a subset without its two files is left out."""
     scale = benchmark.scale or (0, 5)
     rows: list[LabelledPair] = []
     for subset in benchmark.subsets:
-        texts, gold = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
+        texts = folder / f"STS.input.{subset}.txt"
+        gold = folder / f"STS.gs.{subset}.txt"
         if not texts.exists() and not gold.exists():
             continue
-        pairs, cells = list(cells_of(texts, 2)), [line.strip() for _, line in lines_of(gold)]
+        pairs = list(cells_of(texts, 2))
+        cells = [line.strip() for _, line in lines_of(gold)]
         if len(pairs) != len(cells):
             raise DataError(
                 f"{gold}: there must be one line for each pair, empty where it has no score; got {len(cells)} lines "
@@ -110,7 +112,7 @@ def _semeval(folder: Path, *, benchmark: Benchmark) -> PairData:
 def _pairs(
     path: Path, *, texts: tuple[int, int], label: int, scale: Scale, subset: slice = slice(0), header: bool = False
 ) -> PairData:
-    """Read a table of pairs; ``texts``, ``label`` and ``subset`` say in which of its columns they stand."""
+    """Read a table of pairs; ``texts``, ``label`` and ``subset`` are positions of columns."""
     rows = [
         labelled_pair(path, number, cells[texts[0]], cells[texts[1]], cells[label], scale, "/".join(cells[subset]))
         for number, cells in cells_of(path, max(*texts, label) + 1, header=header)
@@ -119,8 +121,9 @@ def _pairs(
 
 
 def _two_files(negative: Path, *, positive: Path) -> LabelledSentences:
-    """Read one class a file, class 1 first as SentEval does; an empty line is an empty sentence."""
-    texts, classes = [], []
+    """Read two files of one class each, class 1 first as in SentEval; an empty line is an empty sentence."""
+    texts = []
+    classes = []
     for path, label in ((positive, "1"), (negative, "0")):
         lines = latin1_lines(path)
         texts += [spaced(line) for line in lines]
@@ -134,7 +137,8 @@ def _sst(path: Path) -> LabelledSentences:
 
 
 def _trec(path: Path) -> LabelledSentences:
-    texts, classes = [], []
+    texts = []
+    classes = []
     for number, line in enumerate(latin1_lines(path), 1):
         label, _, question = line.partition(" ")
         coarse = label.partition(":")[0]
@@ -149,9 +153,9 @@ def _trec(path: Path) -> LabelledSentences:
 
 
 def chinese_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
-    """Return a reader of one split of a Chinese set, or ``None`` if it is not there.
+    """Return a reader of one split of a Chinese set, or ``None`` if it is missing.
 
-    A line that has not three fields is left out and counted, as in every published use of these files.
+    A line without exactly three fields is left out and counted, as in every published use of these files.
     """
     name = _CHINESE_FOLDERS.get(benchmark.name)
     path = folder / f"{name}" / f"{name}.{_CHINESE_SPLITS.get(split, split)}.data"
@@ -173,12 +177,12 @@ def _chinese_pairs(path: Path, scale: Scale) -> PairData:
 
 
 def argument_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
-    """Return a reader of the files ``ArgPairs_{DP,GC,GM}.csv``, or ``None`` if none is there."""
+    """Return a reader of the files ``ArgPairs_{DP,GC,GM}.csv``, or ``None`` if there are none."""
     if benchmark.name != "afs" or split != WHOLE:
         return None
-    for place in (folder, folder / "AFS"):
-        if holds_arguments(place):
-            return partial(read_argument_pairs, place)
+    for candidate in (folder, folder / "AFS"):
+        if holds_arguments(candidate):
+            return partial(read_argument_pairs, candidate)
     return None
 
 
@@ -194,7 +198,7 @@ def read_argument_pairs(folder: Path) -> PairData:
     DataError if there is no such file, or a row breaks the layout.
 
     Source: Misra, Ecker and Walker (2016), in the layout published with Reimers et al. (2019).
-    Differs: a pair that stands twice is kept twice, where the latter's code keeps its last score.
+    Differs: a repeated pair is kept, whereas the code of Reimers et al. keeps only its last score.
     """
     rows: list[LabelledPair] = []
     for topic in TOPICS:

@@ -1,4 +1,4 @@
-"""Labelled single sentences, and what the readers of benchmarks in their original layouts share."""
+"""Labelled single sentences, and helpers of the readers of benchmarks in their published layouts."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class LabelledSentences(ShownRows):
     """Sentences of one source with the class of each, in its order."""
 
     texts: list[str]  # the sentences
-    labels: list[str]  # name of the class of each, as the source writes it, which is the same in every split of a set
+    labels: list[str]  # class name of each sentence as in the source, so that it is the same in every split
     dropped: int = 0  # bad rows left out on request
-    rows: list[int] | None = field(default=None, compare=False)  # number of the row of each, where there is one source
+    rows: list[int] | None = field(default=None, compare=False)  # row number of each sentence, if from one source
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -56,10 +56,10 @@ def read_sentences(
 ) -> LabelledSentences:
     """Read labelled sentences from one source; see ``load_rows``.
 
-    It has a column ``sentence`` (or ``text``, ``sent``, ``question``) and a column ``label`` (or ``labels``,
-    ``class``), or those that ``columns`` names, as in ``"body,topic"``. ``keep_empty`` accepts empty sentences, which
-    some published sets hold; ``limit_reported`` bad rows are shown. DataError if the source cannot be read, a column is
-    missing, a row is bad (unless such rows are dropped), or there are not two classes.
+    The source has a column ``sentence`` (or ``text``, ``sent``, ``question``) and a column ``label`` (or ``labels``,
+    ``class``), or the columns in ``columns``, as in ``"body,topic"``. ``keep_empty`` accepts empty sentences, which
+    some published sets have; an error shows ``limit_reported`` bad rows. DataError if the source cannot be read, a
+    column is missing, a row is bad (unless such rows are dropped), or there are fewer than two classes.
     """
     name = name_of(source)
     rows = list_rows(source)
@@ -72,16 +72,16 @@ def read_sentences(
     if problems and not drop_bad_rows:
         raise bad_rows_error(name, problems, len(rows), limit_reported)
     bad = {problem.row for problem in problems}
-    kept = [row for row in rows if row[0] not in bad]
-    texts = [str(cells[text_column]) for _, cells in kept]
-    labels = [_class_text(cells[label_column]) for _, cells in kept]
-    return replace(labelled_sentences(texts, labels, name, dropped=len(bad)), rows=[number for number, _ in kept])
+    usable = [row for row in rows if row[0] not in bad]
+    texts = [str(cells[text_column]) for _, cells in usable]
+    labels = [_class_text(cells[label_column]) for _, cells in usable]
+    return replace(labelled_sentences(texts, labels, name, dropped=len(bad)), rows=[number for number, _ in usable])
 
 
 def labelled_sentences(
     texts: Sequence[str], labels: Sequence[str], source: str, *, dropped: int = 0
 ) -> LabelledSentences:
-    """Put the parts together; raises DataError if there are fewer than two classes."""
+    """Return texts and labels as one object; DataError if there are fewer than two classes."""
     classes = sorted(set(labels))
     if len(classes) < 2:
         raise DataError(
@@ -94,10 +94,10 @@ def labelled_sentences(
 def _columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str, str]:
     names = names_in(rows)
     if columns is not None:
-        wanted = columns.split(",")
-        if len(wanted) != 2:
+        requested = columns.split(",")
+        if len(requested) != 2:
             raise ConfigError(f"{source}: `columns` takes the text and the class here, text,class; got {columns!r}.")
-        return named_column(names, wanted[0], source), named_column(names, wanted[1], source)
+        return named_column(names, requested[0], source), named_column(names, requested[1], source)
     spelled = spelled_names(names)
     text = first_of(SINGLE_NAMES, spelled)
     label = first_of(LABEL_NAMES, spelled)
@@ -110,19 +110,19 @@ def _columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str
 
 
 def _problems(number: int, cells: Mapping[str, object], text: str, label: str, keep_empty: bool) -> list[BadRow]:
-    found = []
+    problems = []
     wrong = text_problem(cells.get(text))
     if wrong and not (keep_empty and not str(cells.get(text)).strip()):
-        found.append(BadRow(number, text, wrong, "give the sentence or delete the row"))
+        problems.append(BadRow(number, text, wrong, "give the sentence or delete the row"))
     if not _class_text(cells.get(label)):
-        found.append(
+        problems.append(
             BadRow(number, label, f"{excerpt(cells.get(label))} names no class", "give an integer or a class name")
         )
-    return found
+    return problems
 
 
 def _class_text(cell: object) -> str:
-    """Return the name of a class; empty if the cell names none or hides it (``-`` and ``-1``)."""
+    """Return the name of a class; empty if the cell has none or hides it (``-`` and ``-1``)."""
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
     if not isinstance(cell, (str, int)):
@@ -135,20 +135,20 @@ Loaded = PairData | LabelledSentences
 Load = Callable[[], Loaded]
 
 LabelledPair = tuple[str, str, float | None, str]
-"""Two sentences, their label (``None`` where the source gives none), and the part they belong to."""
+"""Two sentences, their label (``None`` if the source has none), and their subset."""
 
 
 def pair_data(rows: Sequence[LabelledPair], source: str, scale: Scale, *, dropped: int = 0) -> PairData:
-    """Put labelled pairs together; those without a label are left out and counted."""
+    """Return labelled pairs as one object; pairs without a label are left out and counted."""
     scored = [row for row in rows if row[2] is not None]
     if not scored:
         raise DataError(f"{source}: none of {len(rows)} pairs has a label. Check that these are the right files.")
-    first, second, labels, parts = (list(column) for column in zip(*scored, strict=True))
+    first, second, labels, subset_names = (list(column) for column in zip(*scored, strict=True))
     return PairData(
         sentences1=first,
         sentences2=second,
         labels=labels,
-        subsets=parts if any(parts) else None,
+        subsets=subset_names if any(subset_names) else None,
         kind="binary" if scale == (0, 1) else "scored",
         scale=scale,
         source=source,
@@ -161,9 +161,9 @@ def pair_data(rows: Sequence[LabelledPair], source: str, scale: Scale, *, droppe
 def labelled_pair(
     path: Path, row: int, first: str, second: str, label: str, scale: Scale, subset: str = "", gold: Path | None = None
 ) -> LabelledPair:
-    """Return a row with white space tidied, ``None`` for an empty label; DataError if a text or the label is bad.
+    """Return a pair with normalized whitespace, and ``None`` for an empty label; DataError for a bad text or label.
 
-    ``gold`` is the file of the labels, where they have one of their own.
+    ``gold`` is the file of the labels, if it is another than ``path``.
     """
     texts = spaced(first), spaced(second)
     if not all(texts):
@@ -195,7 +195,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def cells_of(path: Path, fewest: int, *, header: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Return numbered rows of tab-separated cells, quotes being characters like any other."""
+    """Yield numbered rows of tab-separated cells, in which quotes are ordinary characters."""
     for number, line in lines_of(path):
         cells = line.rstrip("\r\n").split("\t")
         if header and number == 1:
@@ -209,5 +209,5 @@ def cells_of(path: Path, fewest: int, *, header: bool = False) -> Iterator[tuple
 
 
 def spaced(text: str) -> str:
-    """Return the text with runs of white space as one space."""
+    """Return the text with each run of whitespace replaced by one space."""
     return " ".join(text.split())

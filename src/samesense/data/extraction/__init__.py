@@ -1,1 +1,1 @@
-"""Text of document files: plain text, Markdown, HTML, PDF and Word, as blocks in reading order."""
+"""Extracts the text of document files (plain text, Markdown, HTML, PDF and Word) as blocks in reading order."""

@@ -1,4 +1,4 @@
-"""What every reader of a document file returns: its title, and its text as blocks in reading order."""
+"""The result of every document reader: the title, and the text as blocks in reading order."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Literal
 from samesense.errors import DataError
 
 LONGEST_TEXT = 32 * 2**20
-"""Characters of the text of one document: what is longer is refused, so that a small file cannot fill the memory."""
+"""Most characters of a document's text, so that a small file cannot expand until memory is full."""
 
 BlockKind = Literal["text", "heading", "row", "code"]
-"""Running text, a heading, one row of a table, or lines that are no sentences."""
+"""Running text, a heading, a table row, or lines of code."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Block:
     Attributes:
         text: its text, without markup.
         kind: see :data:`BlockKind`.
-        level: of a heading, from 1; 0 for anything else.
-        line: number of its first line in the file, from 1, where the format has lines.
-        page: number of its page, from 1, where the format has pages.
+        level: level of a heading, from 1; 0 for other blocks.
+        line: number of its first line in the file, from 1, if the format has lines.
+        page: number of its page, from 1, if the format has pages.
     """
 
     text: str
@@ -39,8 +39,8 @@ class ExtractedText:
 
     Attributes:
         blocks: headings, paragraphs and so on, in reading order, none of them blank.
-        title: title that the file has, or that of its first heading; empty without either.
-        remark: what was not read of it, for a message; empty if all was read.
+        title: title of the file, or else its first heading; empty without either.
+        remark: a message about content that was not read; empty if all was read.
     """
 
     blocks: list[Block]
@@ -49,13 +49,13 @@ class ExtractedText:
 
 
 def check_length(characters: int, name: str) -> None:
-    """Raise DataError for the text of a document that is longer than :data:`LONGEST_TEXT`."""
+    """Raise DataError if the text of a document is longer than :data:`LONGEST_TEXT`."""
     if characters > LONGEST_TEXT:
         raise DataError(f"{name}: a document has at most {LONGEST_TEXT // 2**20} million characters. Split the file.")
 
 
 def extracted(blocks: list[Block], name: str, *, title: str = "", remark: str = "") -> ExtractedText:
-    """Return the text of a file, the first heading being its title unless there is another; DataError without text."""
+    """Return the extracted text; the first heading is the title if there is no other. DataError if there is no text."""
     filled = [block for block in blocks if block.text.strip()]
     if not filled:
         raise DataError(f"{name}: the file holds no text.")

@@ -1,4 +1,4 @@
-"""Word files, by mammoth, which makes HTML of them: headings, lists, tables, footnotes. Nothing is fetched."""
+"""Reads Word files with mammoth, which converts headings, lists, tables and footnotes to HTML. Nothing is fetched."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from samesense.errors import DataError, MissingExtraError
 from samesense.failures import described, imported
 
 LARGEST_XML = 48 * 2**20
-"""Bytes of all XML in a Word file, unpacked: some 10,000 pages. The reader holds it all, and many times as much."""
+"""Most bytes of unpacked XML in a Word file, about 10,000 pages; the reader needs many times as much memory."""
 
 _OLD_WORD = b"\xd0\xcf\x11\xe0"
 
@@ -33,14 +33,14 @@ def read_docx(path: Path, name: str) -> ExtractedText:
 
 
 def _no_image(mammoth: Any) -> Any:
-    """Return what makes an image of nothing, so that none is unpacked or opened."""
+    """Return an image handler that drops images, so that none is unpacked or opened."""
     return mammoth.images.img_element(lambda image: {"src": ""})
 
 
 def _checked(path: Path, name: str) -> str:
-    """Return the title of a Word file; DataError if it is none, or is too large unpacked.
+    """Return the title of a Word file; DataError if it is not a Word file, or too large when unpacked.
 
-    The sizes are those that the archive names, and zipfile unpacks no more than it names.
+    The sizes are those that the archive declares; zipfile never unpacks more than that.
     """
     with path.open("rb") as stream:
         start = stream.read(4)
@@ -60,7 +60,7 @@ def _checked(path: Path, name: str) -> str:
 
 
 def _title(archive: ZipFile) -> str:
-    """Return the title in the properties of the file, empty without one; entities are not expanded."""
+    """Return the title in the file's properties, empty without one; XML entities are not expanded."""
     etree = imported("lxml.etree", "documents")
     if "docProps/core.xml" not in archive.namelist():
         return ""

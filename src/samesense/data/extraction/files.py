@@ -1,4 +1,4 @@
-"""Document files: found in folders and by patterns, and read by their endings."""
+"""Finds document files in folders and by patterns, and reads each by its ending."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from samesense.errors import DataError, MissingExtraError
 from samesense.urls import is_url
 
 MARKED_ENDINGS = (".md", ".markdown", ".html", ".htm", ".xhtml", ".pdf", ".docx")
-"""Endings of documents beside ``.txt``, which may also be compressed."""
+"""Endings of documents other than ``.txt``, which may also be compressed."""
 
 ENDINGS_IN_WORDS = ".txt, .md, .html, .pdf and .docx"
 
 EXTRA = "documents"
-"""The extra that brings the readers of all formats but ``.txt``."""
+"""The extra that installs the readers of all formats except ``.txt``."""
 
 
 class _Format(NamedTuple):
@@ -51,16 +51,16 @@ _FORMATS = {
 _TEXT = _Format(read_plain_text, ())
 
 _SAVED_DATASETS = ("dataset_info.json", "dataset_dict.json", "state.json")
-"""Files of a folder that ``save_to_disk`` of ``datasets`` wrote."""
+"""Files that mark a folder written by ``save_to_disk`` of ``datasets``."""
 
 
 @dataclass(frozen=True)
 class DocumentFile:
-    """A file of a document.
+    """A document file.
 
     Attributes:
-        path: where it is.
-        name: the same as the user wrote it: the folder as given, and the path in it.
+        path: path of the file.
+        name: its path for display: the folder as the user wrote it, and the path inside it.
     """
 
     path: Path
@@ -69,48 +69,52 @@ class DocumentFile:
 
 @dataclass
 class DocumentFiles:
-    """The documents of folders, patterns and files, and what else lies in these folders.
+    """The documents in folders, patterns and files, and counts of the other files in these folders.
 
     Attributes:
-        files: the documents, those of a folder by name; none comes twice.
-        others: how many files have another ending, by ending.
-        hidden: how many files and folders have names that begin with a dot.
-        links: how many links to folders were not followed.
+        files: the documents without duplicates, those of a folder sorted by name.
+        other_endings: number of files with other endings, by ending.
+        hidden: number of files and folders whose names begin with a dot.
+        links: number of links to folders that were not followed.
         unreadable: folders that cannot be listed, with the reason.
     """
 
     files: list[DocumentFile] = field(default_factory=list)
-    others: Counter[str] = field(default_factory=Counter)
+    other_endings: Counter[str] = field(default_factory=Counter)
     hidden: int = 0
     links: int = 0
     unreadable: list[str] = field(default_factory=list)
 
     @property
     def summary(self) -> str:
-        """One line for people: what was found, and what was passed over."""
-        passed = [f"{count} {ending or 'without an ending'}" for ending, count in self.others.most_common(5)]
-        rest = self.others.total() - sum(count for _, count in self.others.most_common(5))
-        passed += [f"{rest} others"] if rest else []
-        passed += [f"{self.hidden} hidden"] if self.hidden else []
-        passed += [f"{self.links} links to folders"] if self.links else []
+        """The number of documents, and of files that were skipped, as a line of text."""
+        most_common = self.other_endings.most_common(5)
+        skipped = [f"{count} {ending or 'without an ending'}" for ending, count in most_common]
+        remaining = self.other_endings.total() - sum(count for _, count in most_common)
+        if remaining:
+            skipped.append(f"{remaining} others")
+        if self.hidden:
+            skipped.append(f"{self.hidden} hidden")
+        if self.links:
+            skipped.append(f"{self.links} links to folders")
         documents = "1 document" if len(self.files) == 1 else f"{len(self.files):,} documents"
-        return documents + (f"; not read: {', '.join(passed)}" if passed else "")
+        return documents + (f"; not read: {', '.join(skipped)}" if skipped else "")
 
 
 def is_document_name(name: str) -> bool:
-    """Return whether a name is that of a document: ``.txt``, also compressed, or one of :data:`MARKED_ENDINGS`."""
+    """Return whether a name ends like a document: in ``.txt``, also compressed, or one of :data:`MARKED_ENDINGS`."""
     return is_text_file(name) or name.lower().endswith(MARKED_ENDINGS)
 
 
 def holds_document_files(source: str | Path) -> bool:
-    """Return whether a source is a folder with documents in it, and none that ``datasets`` saved."""
+    """Return whether a source is a folder with documents that was not saved by ``datasets``."""
     if not is_plain_folder(source):
         return False
     return next(_walk(Path(source).expanduser(), DocumentFiles()), None) is not None
 
 
 def is_plain_folder(source: str | Path) -> bool:
-    """Return whether a source is a folder, and none that ``datasets`` saved."""
+    """Return whether a source is a folder that was not saved by ``datasets``."""
     if not leads_to(source, Path.is_dir):
         return False
     folder = Path(source).expanduser()
@@ -118,23 +122,24 @@ def is_plain_folder(source: str | Path) -> bool:
 
 
 def is_pattern(source: str) -> bool:
-    """Return whether a source is a pattern of names, such as ``docs/*.pdf``, and no file of that name."""
+    """Return whether a source is a glob pattern, such as ``docs/*.pdf``, and not an existing file of that name."""
     return glob.has_magic(source) and not is_url(source) and not leads_to(source, Path.exists)
 
 
 def find_documents(sources: Sequence[str | Path], base: Path | None = None) -> DocumentFiles:
-    """Find the documents in folders, however deep, by patterns, or named one by one.
+    """Find the documents in folders (at any depth), by glob patterns, and by file name.
 
-    In folders, hidden files and other endings are passed over and counted, and links to folders are not followed.
+    In folders, hidden files and files with other endings are skipped and counted, and links to folders are not
+    followed.
 
     Args:
         sources: folders, patterns and files.
         base: folder that relative sources are in; by default the working directory.
 
     Raises:
-        DataError: if a source is not there, a file that is named has another ending, or no document is found.
+        DataError: if a source is missing, a given file has another ending, or there are no documents.
     """
-    found = DocumentFiles()
+    documents = DocumentFiles()
     base = Path() if base is None else base
     for source in sources:
         by_pattern = glob.has_magic(str(source)) and not leads_to(base / Path(source).expanduser(), Path.exists)
@@ -147,17 +152,17 @@ def find_documents(sources: Sequence[str | Path], base: Path | None = None) -> D
                 f"{source}: no file has a name of this pattern. Check the spelling and the working directory."
             )
         for name in names:
-            _add(found, name, base, by_pattern=by_pattern)
+            _add(documents, name, base, by_pattern=by_pattern)
     by_path: dict[str, DocumentFile] = {}
-    for file in found.files:
+    for file in documents.files:
         by_path.setdefault(os.path.realpath(file.path), file)
-    found.files = list(by_path.values())
-    if not found.files:
+    documents.files = list(by_path.values())
+    if not documents.files:
         raise DataError(
-            f"{', '.join(map(str, sources))}: there is no document, {ENDINGS_IN_WORDS} ({found.summary}). Name another "
-            "folder, or convert the files."
+            f"{', '.join(map(str, sources))}: there is no document, {ENDINGS_IN_WORDS} ({documents.summary}). Name "
+            "another folder, or convert the files."
         )
-    return found
+    return documents
 
 
 def check_readers(files: Sequence[DocumentFile]) -> None:
@@ -172,8 +177,8 @@ def read_document_file(file: DocumentFile) -> ExtractedText:
     """Read the text of one file.
 
     Raises:
-        DataError: if it is damaged, encrypted, empty, too large, or in an unknown encoding; the message begins with its
-            name.
+        DataError: if it is damaged, encrypted, empty, too large, or in an unknown encoding; the message begins with
+            the name of the file.
         MissingExtraError: if its reader is not installed.
     """
     try:
@@ -190,18 +195,18 @@ def _format(name: str) -> _Format:
     return next((form for ending, form in _FORMATS.items() if name.lower().endswith(ending)), _TEXT)
 
 
-def _add(found: DocumentFiles, name: str, base: Path, *, by_pattern: bool) -> None:
+def _add(documents: DocumentFiles, name: str, base: Path, *, by_pattern: bool) -> None:
     path = base / Path(name).expanduser()
     if leads_to(path, Path.is_dir):
         prefix = name.rstrip("/")
-        for file in sorted(_walk(path, found)):
-            found.files.append(DocumentFile(file, _shown(f"{prefix}/{file.relative_to(path)}")))
+        for file in sorted(_walk(path, documents)):
+            documents.files.append(DocumentFile(file, _shown(f"{prefix}/{file.relative_to(path)}")))
     elif not leads_to(path, Path.exists):
         raise DataError(f"{name}: there is no such file or folder. Check the spelling and the working directory.")
     elif is_document_name(name):
-        found.files.append(DocumentFile(path, _shown(name)))
+        documents.files.append(DocumentFile(path, _shown(name)))
     elif by_pattern:
-        found.others[_ending(path.name)] += 1
+        documents.other_endings[_ending(path.name)] += 1
     else:
         raise DataError(
             f"{name}: documents are {ENDINGS_IN_WORDS} files, told by their endings. Convert the file; a table is read "
@@ -209,27 +214,27 @@ def _add(found: DocumentFiles, name: str, base: Path, *, by_pattern: bool) -> No
         )
 
 
-def _walk(folder: Path, found: DocumentFiles) -> Iterator[Path]:
-    """Yield the documents of a folder, however deep; count what is passed over."""
+def _walk(folder: Path, documents: DocumentFiles) -> Iterator[Path]:
+    """Yield the documents in a folder at any depth; count the skipped files."""
 
     def on_error(error: OSError) -> None:
-        found.unreadable.append(f"{error.filename}: the folder cannot be listed ({error.strerror})")
+        documents.unreadable.append(f"{error.filename}: the folder cannot be listed ({error.strerror})")
 
     for root, folders, files in os.walk(folder, onerror=on_error):
         links = [name for name in folders if Path(root, name).is_symlink()]
         visible = [name for name in folders if not _is_hidden(name) and name not in links]
-        found.links += len(links)
-        found.hidden += sum(map(_is_hidden, [*set(folders).difference(links), *files]))
+        documents.links += len(links)
+        documents.hidden += sum(map(_is_hidden, [*set(folders).difference(links), *files]))
         folders[:] = visible
         for name in (name for name in files if not _is_hidden(name)):
             if is_document_name(name):
                 yield Path(root, name)
             else:
-                found.others[_ending(name)] += 1
+                documents.other_endings[_ending(name)] += 1
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether a name is hidden, or that of what Word keeps beside a file that is open."""
+    """Return whether a file is hidden, or the lock file that Word keeps beside an open document."""
     return name.startswith((".", "~$"))
 
 
@@ -239,5 +244,5 @@ def _ending(name: str) -> str:
 
 
 def _shown(name: str) -> str:
-    """Return the name of a file as text: bytes that are none become a mark."""
+    """Return a file name as valid UTF-8; other bytes become a replacement character."""
     return os.fsencode(name).decode("utf-8", "replace").replace(os.sep, "/")

@@ -1,4 +1,4 @@
-"""HTML files, by lxml: the text that a reader sees, without navigation, scripts and styles. Nothing is fetched."""
+"""Reads HTML files with lxml: the visible text without navigation, scripts and styles. Nothing is fetched."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SKIPPED = frozenset(
     "script style template noscript head nav aside footer iframe object svg canvas audio video select button dialog "
     "map".split()
 )
-"""Elements whose text is not read: it is no text of the document, or the same on every page of a site.
+"""Elements whose text is not read: it is not part of the document, or the same on every page of a site.
 
-``header`` and ``form`` are read: the one often holds the title of an article, the other all of a page.
+``header`` and ``form`` are read, because a header often has the title of an article, and a form may wrap a whole page.
 """
 
 _SKIPPED_ROLES = ("navigation", "search", "dialog", "alert")
@@ -53,9 +53,9 @@ def html_blocks(content: str, name: str = "HTML") -> list[Block]:
 
 
 def decoded(content: bytes, name: str) -> str:
-    """Return the text of an HTML file: UTF-8, as its mark or its ``meta`` says, or as the option ``encoding`` says.
+    """Return the text of an HTML file, decoded by its byte order mark, as UTF-8, or by its ``meta`` or the option.
 
-    DataError for bytes that are in none of these for certain.
+    DataError if the bytes do not fit any of these.
     """
     encoding = _encoding(content)
     try:
@@ -77,14 +77,15 @@ def _encoding(content: bytes) -> str:
     try:
         content.decode()
     except UnicodeDecodeError:
-        named = _META_CHARSET.search(content[:_HEAD_BYTES])
-        option = current_options("encoding").encoding
-        return named[1].decode("ascii") if named else option or encoding_of(content[: 2**16])
+        declared = _META_CHARSET.search(content[:_HEAD_BYTES])
+        if declared:
+            return declared[1].decode("ascii")
+        return current_options("encoding").encoding or encoding_of(content[: 2**16])
     return "utf-8"
 
 
 def _parsed(content: str, name: str) -> Any:
-    """Return the root of a page, ``None`` for an empty one; DataError if it is nested too deep to be read whole."""
+    """Return the root element of a page, ``None`` for an empty page; DataError if it is nested too deeply."""
     etree = imported("lxml.etree", "documents")
     parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
     try:
@@ -97,7 +98,7 @@ def _parsed(content: str, name: str) -> Any:
 
 
 class _Blocks:
-    """Collects blocks while a tree is walked: the text between two ends of block elements is one."""
+    """Collects blocks while the tree is traversed; the text between two boundaries of block elements is a block."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -112,11 +113,12 @@ class _Blocks:
         return self.blocks
 
     def _walk(self, element: Any) -> None:
-        tag = element.tag if isinstance(element.tag, str) else "script"  # comments and instructions have a function
+        # The tag of comments and processing instructions is a function; they are skipped like scripts.
+        tag = element.tag if isinstance(element.tag, str) else "script"
         if not _is_hidden(element, tag):
             self._open(tag)
             self._add(element.text)
-            for child in element:  # 255 deep at most, see _parsed
+            for child in element:  # the recursion is at most 255 deep, see _parsed
                 self._walk(child)
                 self._add(child.tail)
             self._close(tag)

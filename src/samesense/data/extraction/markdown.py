@@ -1,4 +1,4 @@
-"""Markdown files: CommonMark with tables, by markdown-it-py."""
+"""Reads Markdown files (CommonMark with tables) with markdown-it-py."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from samesense.data.extraction.plain import text_lines
 from samesense.failures import imported
 
 DEEPEST = 100
-"""Levels of lists, quotes and markup that are read, each within another."""
+"""Most levels of nested lists, quotes and markup that are read."""
 
 
 def read_markdown(path: Path, name: str) -> ExtractedText:
-    """Read a Markdown file; a block of front matter gives no text but the title."""
+    """Read a Markdown file; of the front matter only the title is read."""
     lines = text_lines(path)
     front = _front_matter(lines)
-    text = "\n".join([*[""] * front, *lines[front:]])  # blank lines keep the numbers of the lines
+    text = "\n".join([*[""] * front, *lines[front:]])  # blank lines preserve the line numbers
     parser = imported("markdown_it", "documents").MarkdownIt("commonmark", {"maxNesting": DEEPEST})
     parser.enable(["table", "strikethrough"])
     return extracted(_blocks(parser.parse(text)), name, title=_title(lines[:front]))
 
 
 def _front_matter(lines: Sequence[str]) -> int:
-    """Return how many lines at the start are front matter, between two lines of three hyphens."""
+    """Return the number of lines of front matter, which stands between two lines of three hyphens."""
     if not lines or lines[0].rstrip() != "---":
         return 0
     return next((number + 1 for number, line in enumerate(lines) if number and line.rstrip() in ("---", "...")), 0)
@@ -67,11 +67,11 @@ def _blocks(tokens: Sequence[Any]) -> list[Block]:
 
 
 def _inline_text(token: Any) -> str:
-    """Return the text of a paragraph without its markup; an image is the text that describes it."""
-    parts = []
+    """Return the text of a paragraph without markup, with the alternative text of images."""
+    pieces = []
     for child in token.children or ():
         if child.type in ("softbreak", "hardbreak"):
-            parts.append("\n")
+            pieces.append("\n")
         elif child.type != "html_inline":
-            parts.append(child.content)
-    return "".join(parts)
+            pieces.append(child.content)
+    return "".join(pieces)

@@ -1,4 +1,4 @@
-"""PDF files, by pypdf, which bounds how much a stream may unpack to. Images are not read."""
+"""Reads PDF files with pypdf, which limits the unpacked size of a stream. Images are not read."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from samesense.errors import DataError
 from samesense.failures import described, imported
 
 MOST_PAGES = 20_000
-"""Pages of one file: a small one can name the same page any number of times."""
+"""Most pages of a file; a small file can list the same page any number of times."""
 
 _HYPHEN = re.compile(
     r"(?<=[^\W\d_])(?:\u00ad|-)\n(?=(?!und\b|oder\b|bzw\b|and\b|or\b|et\b|ou\b|y\b|o\b)[^\W\d_A-ZÄÖÜ])"
 )
-"""A word that is divided at the end of a line, and not a first part that shares the second one's end."""
+"""A word hyphenated at the end of a line, but not a suspended hyphen, as in ``pre-\\nand postwar``."""
 
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 
 
 def read_pdf(path: Path, name: str) -> ExtractedText:
-    """Read the text of a PDF page by page; DataError for one that is damaged, has a password, or has images alone."""
+    """Read the text of a PDF page by page; DataError if it is damaged, has a password, or has only images."""
     with _pdf_errors(name):
         reader = _opened(path, name)
         blocks, empty = _pages(reader, name)
@@ -35,14 +35,14 @@ def read_pdf(path: Path, name: str) -> ExtractedText:
         raise DataError(
             f"{name}: none of {count} pages holds text; are they scanned? Add a layer of text first, as ocrmypdf does."
         )
-    shown = ", ".join(map(str, empty[:5])) + (" and others" if len(empty) > 5 else "")
-    remark = f"{len(empty)} of {count} pages hold no text ({shown}); are they scanned?" if empty else ""
+    pages = ", ".join(map(str, empty[:5])) + (" and others" if len(empty) > 5 else "")
+    remark = f"{len(empty)} of {count} pages hold no text ({pages}); are they scanned?" if empty else ""
     return extracted(blocks, name, title=title, remark=remark)
 
 
 def _opened(path: Path, name: str) -> Any:
     pypdf = imported("pypdf", "documents")
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every deviation that it can put right
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every defect that it repairs
     reader = pypdf.PdfReader(path)
     if reader.is_encrypted and not _opens_without_password(reader):
         raise DataError(f"{name}: the PDF has a password. Save it without one.")
@@ -54,7 +54,7 @@ def _opened(path: Path, name: str) -> Any:
 def _opens_without_password(reader: Any) -> bool:
     try:
         return bool(reader.decrypt(""))
-    except Exception as error:  # an algorithm that is not there, or needs the package cryptography
+    except Exception as error:  # an unknown algorithm, or one that needs the package cryptography
         raise DataError(
             f"it is encrypted ({described(error)}). Install that package, or save it unencrypted"
         ) from error
@@ -70,7 +70,7 @@ def _pages(reader: Any, name: str) -> tuple[list[Block], list[int]]:
         characters += len(text)
         check_length(characters, name)
         text = _HYPHEN.sub("", text.replace("\r\n", "\n").replace("\0", ""))
-        paragraphs = [" ".join(part.split()) for part in _PARAGRAPH.split(text) if part.strip()]
+        paragraphs = [" ".join(paragraph.split()) for paragraph in _PARAGRAPH.split(text) if paragraph.strip()]
         blocks += [Block(paragraph, page=number) for paragraph in paragraphs]
         if not paragraphs:
             empty.append(number)
@@ -85,7 +85,7 @@ def _title(reader: Any) -> str:
 
 @contextmanager
 def _pdf_errors(name: str) -> Iterator[None]:
-    """Turn whatever a damaged file makes the reader raise into a DataError."""
+    """Turn any exception that the reader raises for a damaged file into a DataError."""
     try:
         yield
     except DataError as error:

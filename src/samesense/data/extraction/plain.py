@@ -1,4 +1,4 @@
-"""Plain text files, and the decoding of every format that is text."""
+"""Reads plain text files, and decodes the lines of the other text formats."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def read_plain_text(path: Path, name: str) -> ExtractedText:
 
 
 def text_lines(path: Path) -> list[str]:
-    """Return the lines of a text file, without their ends, decoded by the rules of all text files.
+    """Return the lines of a text file without line ends, decoded by the same rules as all text files.
 
-    The option ``encoding`` is for the files that are not UTF-8: a folder may hold both. DataError for what is no text,
-    or too long.
+    The option ``encoding`` applies only to files that are not UTF-8, because a folder may have both. DataError if the
+    file is not text, or too long.
     """
     if current_options("encoding").encoding is not None and _is_utf8(path):
         with table_options():
@@ -52,7 +52,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _is_utf8(path: Path) -> bool:
-    """Return whether all bytes of a file, unpacked, are UTF-8; yes for one that cannot be read, which is said later."""
+    """Return whether a file, decompressed, is UTF-8; true for an unreadable file, whose error is raised later."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         with opened(path) as stream:

@@ -1,7 +1,7 @@
-"""Blocks of rows by where they lie in a file: found in one pass, and each read again without the rest of the file.
+"""Splits a file into blocks of rows by their offsets, so that each can be read again without the rest of the file.
 
-Of a file of lines, text or table, a place is a byte, of a compressed file one of what it holds; of Parquet and of
-JSON lists it is a row, from 0.
+For text files and tables an offset is a byte, for compressed files a byte of the decompressed content, and for Parquet
+and JSON lists the number of a row, from 0.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from samesense.data.formats.lines import Line, numbered_lines, read_lines
 from samesense.data.formats.options import current_options
 
 MARK = b"\xef\xbb\xbf"
-"""The byte order mark that a file of text may begin with."""
+"""The byte order mark of UTF-8, with which a text file may begin."""
 
 TABLES = (".tsv", ".csv")
-"""Endings of tables whose fields have something between them."""
+"""Endings of delimited tables."""
 
 LINE_END = "\r\n"
-"""What is taken off the end of a line of text."""
+"""Characters that are stripped from the end of a line of text."""
 
 BY_ROWS = (".parquet", ".json")
-"""Endings of files whose places are rows."""
+"""Endings of files whose offsets are rows."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that stand together: where they begin and end, how they are read, and the rows.
+    """Consecutive rows with their start and end offsets, and the form in which they are read.
 
-    ``form`` is that of :class:`~samesense.data.formats.delimited.Form` as JSON, ``""`` for rows by their number.
+    ``form`` is a :class:`~samesense.data.formats.delimited.Form` as JSON, ``""`` for files whose offsets are rows.
     """
 
     start: int
@@ -50,7 +50,7 @@ class Block:
 def blocks(name: str, size: int) -> Iterator[Block]:
     """Yield all rows of a file in blocks of ``size``; a line of text is a row with the column ``text``.
 
-    DataError as of :func:`~samesense.data.formats.files.read_rows`.
+    Raises the errors of :func:`~samesense.data.formats.files.read_rows`.
     """
     suffix = split_suffix(name)[0]
     if suffix in BY_ROWS:
@@ -65,14 +65,15 @@ def blocks(name: str, size: int) -> Iterator[Block]:
     if held and suffix in TABLES:
         form = form_of(suffix, name, again())
     while held:
-        after = list(islice(rows, size))
-        end = lines.start_of(after[0][0]) if after else lines.end
+        following = list(islice(rows, size))  # read ahead, because a block ends where the next one begins
+        end = lines.start_of(following[0][0]) if following else lines.end
         yield Block(start, end, form.to_json(), held)
-        start, held = end, after
+        start = end
+        held = following
 
 
 def rows_at(name: str, start: int, end: int, form: str) -> Iterator[Row]:
-    """Yield the rows of a block, numbered from 1; what there is, if the file has been changed since."""
+    """Yield the rows of a block, numbered from 1; if the file was changed meanwhile, whatever is there now."""
     suffix = split_suffix(name)[0]
     if suffix == ".parquet":
         rows = parquet_rows(name, start)
@@ -80,28 +81,29 @@ def rows_at(name: str, start: int, end: int, form: str) -> Iterator[Row]:
     elif suffix in BY_ROWS:
         yield from islice(read_rows(name), start, end)
     else:
-        known = Form.from_json(form)
-        content = _content(name, start, end, known.encoding)
-        # the mark is taken off again, where one at the beginning of the content would be
+        table_form = Form.from_json(form)
+        content = _content(name, start, end, table_form.encoding)
+        # numbered_lines removes one byte order mark; an extra one protects a mark that belongs to the content.
         lines = numbered_lines(io.BytesIO(MARK + content), name, carriage_returns=suffix == ".csv")
-        yield from rows_in_form(name, known, lines) if suffix in TABLES else _rows(suffix, name, lines)
+        yield from rows_in_form(name, table_form, lines) if suffix in TABLES else _rows(suffix, name, lines)
 
 
 def _content(name: str, start: int, end: int, encoding: str | None) -> bytes:
-    """Return bytes of a file, of another encoding those that it would have in UTF-8."""
+    """Return the bytes of a file between two offsets, recoded to UTF-8; the offsets are those in UTF-8."""
     with opened(name) as stream:
         if encoding is None:
             stream.seek(start)
             return stream.read(end - start)
         recoded = in_utf8(stream, encoding, name)
-        passed = 0
-        while passed < start and (skipped := len(recoded.read(min(2**20, start - passed)))):
-            passed += skipped
+        offset = 0
+        while offset < start and (skipped := len(recoded.read(min(2**20, start - offset)))):
+            offset += skipped
         return recoded.read(end - start)
 
 
 def _by_rows(name: str, size: int) -> Iterator[Block]:
-    rows, start = read_rows(name), 0
+    rows = read_rows(name)
+    start = 0
     while held := list(islice(rows, size)):
         yield Block(start, start + len(held), "", held)
         start += len(held)
@@ -114,7 +116,7 @@ def _rows(suffix: str, name: str, lines: Iterable[Line]) -> Iterator[Row]:
 
 
 def _mark(name: str) -> int:
-    """Return the length of the byte order mark at the beginning of a file in UTF-8, 0 if there is none."""
+    """Return the length of the byte order mark of a file, recoded to UTF-8; 0 if there is none."""
     encoding = current_options().encoding
     with opened(name) as stream:
         content = stream if encoding is None else in_utf8(stream, encoding, name)
@@ -122,10 +124,11 @@ def _mark(name: str) -> int:
 
 
 class _Lines:
-    """Lines that pass through, and the byte at which each begins, for as long as it may be asked for."""
+    """An iterable over lines that records the byte offset of each."""
 
     def __init__(self, lines: Iterator[Line], start: int) -> None:
-        self._lines, self.end = lines, start
+        self._lines = lines
+        self.end = start
         self._starts: deque[tuple[int, int]] = deque()
 
     def __iter__(self) -> Iterator[Line]:
@@ -135,7 +138,7 @@ class _Lines:
             yield number, line
 
     def start_of(self, number: int) -> int:
-        """Return where a line begins; those before it are forgotten."""
+        """Return the offset of a line; the offsets of the lines before it are discarded."""
         while self._starts[0][0] < number:
             self._starts.popleft()
         return self._starts[0][1]

@@ -1,7 +1,7 @@
-"""Rows of tables that are stored by columns: Parquet, and Arrow in memory or in a folder of datasets.
+"""Reads rows of columnar tables: Parquet, and Arrow in memory or in a folder of ``datasets``.
 
-A column is decoded when a row is first asked for its cell, so that columns that no one reads cost nothing; the names of
-all columns are there. What is damaged is a DataError with the file, the column and the row.
+A column is decoded when one of its cells is first read, so that unread columns cost nothing. Damaged data raise a
+DataError with the file, the column and the row.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH = 1024
-"""Rows of an Arrow table whose cells are turned into Python objects at once."""
+"""Rows of an Arrow table that are converted to Python objects at once."""
 
 
 class _Block(Protocol):
-    """Rows that stand together, column by column."""
+    """A block of consecutive rows, stored by column."""
 
     names: tuple[str, ...]
-    known: frozenset[str]
+    name_set: frozenset[str]
 
     def value(self, name: str, offset: int) -> object:
-        """Return the cell of a row, from 0, in a column; KeyError if there is no such column."""
+        """Return the cell of a column in the row at this offset, from 0; KeyError if there is no such column."""
 
     def may_hold_texts(self, name: str) -> bool:
-        """Return whether the type of a column is one that texts have."""
+        """Return whether the type of a column allows texts."""
 
 
 class Cells(Mapping[str, object]):
-    """The cells of a row by the names of their columns; each is decoded when it is first asked for."""
+    """The cells of a row by column name; a cell is decoded when it is first read."""
 
     __slots__ = ("_block", "_offset", "_values")
 
@@ -69,15 +69,15 @@ class Cells(Mapping[str, object]):
         return len(self._block.names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._block.known
+        return name in self._block.name_set
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all columns: one object for the rows that stand together."""
+        """The names of all columns; the rows of a block share this object."""
         return self._block.names
 
     def may_hold_texts(self, name: str) -> bool:
-        """Return whether the type of a column is one that texts have; nothing is decoded."""
+        """Return whether the type of a column allows texts; nothing is decoded."""
         return self._block.may_hold_texts(name)
 
     def __repr__(self) -> str:
@@ -85,12 +85,12 @@ class Cells(Mapping[str, object]):
 
 
 def row_names(cells: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the names of a row's columns: one object for all rows of a table that is stored by columns."""
+    """Return the names of a row's columns; the rows of a block of a columnar table share this object."""
     return cells.names if isinstance(cells, Cells) else tuple(cells)
 
 
 def may_hold_texts(cells: Mapping[str, object], name: str) -> bool:
-    """Return whether a column may hold texts by its type; yes where the source has no types."""
+    """Return whether the type of a column allows texts; true if the source has no types."""
     return not isinstance(cells, Cells) or cells.may_hold_texts(name)
 
 
@@ -99,9 +99,9 @@ class ArrowBlock:
 
     Args:
         table: the rows.
-        source: what messages call the table.
+        source: name of the table in messages.
         first: number of the first row.
-        converted: what a value of a column becomes, where that is not the value itself.
+        converted: functions that convert the values of a column, by column name.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class ArrowBlock:
         converted: Mapping[str, Callable[[Any], object]] | None = None,
     ) -> None:
         self.names = tuple(name for name in table.column_names if not is_index(name))
-        self.known = frozenset(self.names)
+        self.name_set = frozenset(self.names)
         self._table = table
         self._source = source
         self._first = first
@@ -125,9 +125,9 @@ class ArrowBlock:
             yield self._first + offset, Cells(self, offset)
 
     def value(self, name: str, offset: int) -> object:
-        """Return the cell of a row in a column."""
+        """Return the cell of a column in the row at this offset."""
         if name not in self._columns:
-            if name not in self.known:
+            if name not in self.name_set:
                 raise KeyError(name)
             column = [value for chunk in self._table.column(name).chunks for value in self._decoded(name, chunk)]
             convert = self._converted.get(name)
@@ -135,19 +135,20 @@ class ArrowBlock:
         return self._columns[name][offset]
 
     def _decoded(self, name: str, chunk: pa.Array) -> list[object]:
-        with_row = _Place(self._source, name, self._first)
-        return decoded(chunk, with_row)
+        return decoded(chunk, _Location(self._source, name, self._first))
 
     def may_hold_texts(self, name: str) -> bool:
-        """Return whether the type of a column is one that texts have."""
+        """Return whether the type of a column allows texts."""
         return name in self._converted or _is_textual(self._table.schema.field(name).type)
 
 
-class _Place:
-    """Where an array of values comes from, for messages."""
+class _Location:
+    """Source, column and first row of an array of values, for messages."""
 
     def __init__(self, source: str, column: str, row: int) -> None:
-        self.source, self.column, self.row = source, column, row
+        self.source = source
+        self.column = column
+        self.row = row
 
     def error(self, reason: object, offset: int | None = None) -> DataError:
         row = "" if offset is None else f", row {self.row + offset}"
@@ -160,19 +161,19 @@ class _Place:
         )
 
 
-def decoded(array: pa.Array, place: _Place) -> list[object]:
+def decoded(array: pa.Array, location: _Location) -> list[object]:
     """Return the values of an array; DataError, with the row, if one is damaged or larger than a row may be."""
     try:
         array.validate(full=True)
-        _check_sizes(array, place)
+        _check_sizes(array, location)
         return values_of(array)
     except DataError:
         raise
     except damage() as error:
-        raise _first_damaged(array, place) or place.error(reason_of(error)) from error
+        raise _first_damaged(array, location) or location.error(reason_of(error)) from error
 
 
-def _first_damaged(array: pa.Array, place: _Place) -> DataError | None:
+def _first_damaged(array: pa.Array, location: _Location) -> DataError | None:
     """Return the error of the first value that cannot be decoded."""
     for offset in range(len(array)):
         try:
@@ -180,18 +181,18 @@ def _first_damaged(array: pa.Array, place: _Place) -> DataError | None:
             value.validate(full=True)
             values_of(value)
         except damage() as error:
-            return place.error(reason_of(error), offset)
+            return location.error(reason_of(error), offset)
     return None
 
 
-def _check_sizes(array: pa.Array, place: _Place) -> None:
+def _check_sizes(array: pa.Array, location: _Location) -> None:
     """Raise DataError for a value larger than a row may be."""
     if most_bytes(array) <= LONGEST_ROW:
         return
     for offset in range(len(array)):
         size = most_bytes(array.slice(offset, 1))
         if size > LONGEST_ROW:
-            raise place.too_large(size, offset)
+            raise location.too_large(size, offset)
 
 
 def _is_textual(kind: pa.DataType) -> bool:
@@ -206,39 +207,39 @@ def _is_textual(kind: pa.DataType) -> bool:
 
 
 def parquet_rows(path: str | Path, first: int = 0) -> Iterator[tuple[int, Cells]]:
-    """Yield the rows of a Parquet file; groups of rows that end before the row ``first``, from 0, are not read.
+    """Yield the rows of a Parquet file; row groups that end before the row ``first``, from 0, are skipped.
 
     Raises:
-        DataError: if the file is damaged, or a page, cell or column of it would take far more memory than the file; for
-            the cells, when they are asked for.
+        DataError: if the file is damaged, or a page, cell or column would need far more memory than the file; for
+            cells, when they are read.
     """
     table = ParquetTable(path)
     refuse_repeated(table.path, list(table.names))
     names = tuple(name for name in table.names if not is_index(name))
-    known = frozenset(names)
+    name_set = frozenset(names)
     for index, start in enumerate(table.starts):
         rows = table.sizes[index]
         if start + rows > first:
-            group = _Group(table, index, names, known)
+            group = _Group(table, index, names, name_set)
             for offset in range(rows):
                 yield start + offset + 1, Cells(group, offset)
 
 
 class _Group:
-    """A group of rows of a Parquet file."""
+    """A row group of a Parquet file."""
 
-    def __init__(self, table: ParquetTable, index: int, names: tuple[str, ...], known: frozenset[str]) -> None:
+    def __init__(self, table: ParquetTable, index: int, names: tuple[str, ...], name_set: frozenset[str]) -> None:
         self.names = names
-        self.known = known
+        self.name_set = name_set
         self._table = table
         self._index = index
         self._columns: dict[str, _Column] = {}
 
     def value(self, name: str, offset: int) -> object:
-        """Return the cell of a row in a column."""
+        """Return the cell of a column in the row at this offset."""
         column = self._columns.get(name)
         if column is None:
-            if name not in self.known:
+            if name not in self.name_set:
                 raise KeyError(name)
             column = self._columns[name] = _Column(self._table, self._index, name)
         if column.values is not None and column.start <= offset < column.end:
@@ -246,12 +247,12 @@ class _Group:
         return column.value(offset)
 
     def may_hold_texts(self, name: str) -> bool:
-        """Return whether the type of a column is one that texts have."""
+        """Return whether the type of a column allows texts."""
         return _is_textual(self._table.type_of(name))
 
 
 class _Column:
-    """What a group of rows has of a column, read block by block as the rows go by."""
+    """A column of a row group, read block by block as the rows are read."""
 
     def __init__(self, table: ParquetTable, group: int, name: str) -> None:
         self._table = table
@@ -260,20 +261,20 @@ class _Column:
         self._blocks: Iterator[pa.Array] | None = None
         self.start = self.end = 0
         self._array: Any = None
-        self.values: Sequence[object] | None = None  # of the block, if they may all be in memory
+        self.values: Sequence[object] | None = None  # of the block, if it is small enough to decode as a whole
 
     def value(self, offset: int) -> object:
         if not self.start <= offset < self.end:
             self._seek(offset)
         if self.values is not None:
             return self.values[offset - self.start]
-        return decoded(self._array.slice(offset - self.start, 1), self._place(offset))[0]
+        return decoded(self._array.slice(offset - self.start, 1), self._location(offset))[0]
 
-    def _place(self, offset: int) -> _Place:
-        return _Place(self._table.path, self._name, self._table.starts[self._group] + offset + 1)
+    def _location(self, offset: int) -> _Location:
+        return _Location(self._table.path, self._name, self._table.starts[self._group] + offset + 1)
 
     def _seek(self, offset: int) -> None:
-        """Go on to the block that has a row, or begin anew if it was passed."""
+        """Advance to the block with this row, from the first block again if the row is before the current one."""
         if self._blocks is None or offset < self.start:
             self._blocks = self._table.blocks(self._group, self._name)
             self.start = self.end = 0
@@ -281,11 +282,12 @@ class _Column:
             self._array = next(self._blocks, None)
             if self._array is None:
                 self._blocks = None
-                raise self._place(self.end).error("the column ends before this row", 0)
-            self.start, self.end = self.end, self.end + len(self._array)
-        shared = _is_textual(self._array.type)  # a text of a dictionary is there once
+                raise self._location(self.end).error("the column ends before this row", 0)
+            self.start = self.end
+            self.end += len(self._array)
+        shared = _is_textual(self._array.type)  # equal texts of a dictionary column share one object
         whole = shared or most_bytes(self._array) <= BLOCK_BYTES
-        self.values = decoded(self._array, self._place(self.start)) if whole else None
+        self.values = decoded(self._array, self._location(self.start)) if whole else None
 
 
 def arrow_rows(

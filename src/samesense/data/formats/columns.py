@@ -1,4 +1,4 @@
-"""Which column holds what: the naming conventions of published pair files."""
+"""Resolves column names by the naming conventions of published pair data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 from samesense.errors import ConfigError, DataError
 
 Side = Literal["positive", "negative", "neutral"]
-"""What a text is to its anchor."""
+"""The relation of a text to its anchor."""
 
 TEXT_PAIRS = (
     ("sentence1", "sentence2"),
@@ -37,7 +37,7 @@ LABEL_NAMES = ("score", "scores", "similarity", "similarity_score", *CLASS_NAMES
 SCORE_NAMES = tuple(name for name in LABEL_NAMES if name not in CLASS_NAMES)
 SUBSET_NAMES = ("subset", "genre")
 KNOWN_NAMES = frozenset(name for pair in TEXT_PAIRS for name in pair).union(NEGATIVE_NAMES, LABEL_NAMES, SUBSET_NAMES)
-"""Every column name with a meaning here, as :func:`plain` writes it."""
+"""Every column name with a meaning, as normalized by :func:`plain`."""
 
 _SIDE_WORDS: dict[str, Side] = {
     "positive": "positive",
@@ -55,7 +55,7 @@ _FILLERS = frozenset(
     candidate candidates response responses answer answers caption content string txt hard query question anchor
     """.split()
 )
-"""Words beside those of a side in the names of columns, as in ``text_pos`` and ``hard_negative_passage``."""
+"""Words that may accompany a side word in a column name, as in ``text_pos`` and ``hard_negative_passage``."""
 
 _DISTANCES = frozenset(
     """
@@ -64,7 +64,7 @@ _DISTANCES = frozenset(
     dissim unähnlichkeit unterschied divergenz 距离 距離 差异 差異 差异度 不相似度 расстояние
     """.split()
 )
-"""Words in the names of columns whose values are larger the less alike two texts are."""
+"""Words in the names of columns whose values grow as two texts become less similar."""
 
 _COMPOUND = re.compile(r"distances?$|dissimilarit(y|ies)$|divergence$|^(cosine|cos|edit|l2|euclid)dist$")
 """Distances in one word, such as ``editdistance``."""
@@ -74,20 +74,20 @@ _NEGATED = re.compile(
 )
 
 IDENTIFIERS = frozenset(("id", "idx", "index", "split", "uuid", "guid", "url", "date", "time", "timestamp", ""))
-"""Names of columns that say nothing of a row's texts."""
+"""Names of columns with metadata, unrelated to a row's texts."""
 
 
 MOST_LISTED = 30
-"""Columns that an error names of a table."""
+"""Most columns that an error lists."""
 
 LONGEST_NAME = 100
-"""Characters of the name of a column in a list of them; a text may stand where a name belongs."""
+"""Most characters of a column name in such a list; without a header line, a "name" may be a long text."""
 
 _ROW_NAMES = re.compile(r"__index_level_\d+__")
 
 
 def is_index(name: str) -> bool:
-    """Return whether a column is the index of a pandas frame, which is written beside the columns: names of rows."""
+    """Return whether a column is the index of a pandas frame, which pandas stores as an extra column."""
     return _ROW_NAMES.fullmatch(name) is not None
 
 
@@ -106,23 +106,25 @@ class Columns:
 
     @property
     def holds_scores(self) -> bool:
-        """Whether the label column has the name of scores."""
+        """Whether the name of the label column means scores."""
         return plain(self.label or "") in SCORE_NAMES
 
     @property
     def is_premise_hypothesis(self) -> bool:
-        """Whether the text columns carry the names of natural language inference."""
+        """Whether the text columns are named premise and hypothesis."""
         return (plain(self.text1), plain(self.text2)) == ("premise", "hypothesis")
 
 
 def _words_of(name: str) -> list[str]:
-    """Return the words in the name of a column, without numbers: those of ``textPos2`` are ``text`` and ``pos``."""
+    """Return the words in a column name, without numbers: ``text`` and ``pos`` for ``textPos2``."""
     words = plain(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
     return [word for word in re.split(r"_|(?<=\D)(?=\d)", words) if word and not word.isdigit()]
 
 
 def sides_of(names: Sequence[str]) -> dict[str, Side]:
-    """Return which columns hold positives and negatives by a word in their names, beside one for texts or another name.
+    """Return the columns with a word for positives or negatives in their names, with their side.
+
+    The other words of the name must be words for texts, or the name of another column.
 
     >>> sides_of(["text", "text_pos", "hard_negative_passage", "pos_score"])
     {'text_pos': 'positive', 'hard_negative_passage': 'negative'}
@@ -131,29 +133,29 @@ def sides_of(names: Sequence[str]) -> dict[str, Side]:
     sides: dict[str, Side] = {}
     for name in names:
         words = _words_of(name)
-        rest = [word for word in words if word not in _SIDE_WORDS]
-        if len(rest) == len(words) - 1 and (_FILLERS.issuperset(rest) or tuple(rest) in bases):
+        other_words = [word for word in words if word not in _SIDE_WORDS]
+        if len(other_words) == len(words) - 1 and (_FILLERS.issuperset(other_words) or tuple(other_words) in bases):
             sides[name] = next(_SIDE_WORDS[word] for word in words if word in _SIDE_WORDS)
     return sides
 
 
 def anchor_beside(names: Sequence[str], sided: Sequence[str]) -> str | None:
-    """Return the column of anchors beside those with the names of sides, as in ``text``, ``text_pos``, ``text_neg``.
+    """Return the anchor column for columns whose names have a side, as in ``text``, ``text_pos``, ``text_neg``.
 
-    It is called ``anchor_text`` or the like, or as the others without their side, or has the name of a single text.
+    It is named like ``anchor_text``, or like the others without their side, or has a usual name of single texts.
     """
-    others = [name for name in names if name not in sided]
+    candidates = [name for name in names if name not in sided]
     bases = {"_".join(word for word in _words_of(name) if word not in (*_SIDE_WORDS, "hard")) for name in sided}
-    for name in others:
+    for name in candidates:
         words = set(_words_of(name))
         if words & _ANCHOR_WORDS and words <= _FILLERS:
             return name
-    by_base = next((name for name in others if "_".join(_words_of(name)) in bases), None)
-    return by_base or first_of(SINGLE_NAMES, spelled_names(others))
+    by_base = next((name for name in candidates if "_".join(_words_of(name)) in bases), None)
+    return by_base or first_of(SINGLE_NAMES, spelled_names(candidates))
 
 
 def is_distance(name: str) -> bool:
-    """Return whether a column has the name of distances, or of a label that is turned round: ``is_different``.
+    """Return whether the name of a column means a distance or an inverted label, such as ``is_different``.
 
     >>> is_distance("edit_distance"), is_distance("editDistance"), is_distance("similarity")
     (True, True, False)
@@ -166,7 +168,7 @@ def is_distance(name: str) -> bool:
 
 
 def refuse_distance(name: str | None, source: str) -> None:
-    """Raise DataError for a label column with the name of distances: a label is larger the more alike two texts are."""
+    """Raise DataError for a label column with the name of a distance, because a higher label must mean more similar."""
     if name is not None and is_distance(name):
         raise DataError(
             f"{source}: by its name, column {name!r} says how different two texts are, and a label must be larger the "
@@ -176,7 +178,7 @@ def refuse_distance(name: str | None, source: str) -> None:
 
 
 def label_beside_negative(pair: Sequence[str], label: str, negative: str, source: str) -> DataError:
-    """Return the error for two columns of texts with both a label and a negative beside them."""
+    """Return the error for two text columns with both a label column and a column of negatives."""
     return DataError(
         f"{source}: a row needs either a label or a negative, and this has both columns, {label!r} and {negative!r}. "
         f"Choose one as the third name of `columns` {pair[0]},{pair[1]},{label}."
@@ -188,9 +190,9 @@ def resolve_columns(
 ) -> Columns:
     """Find the text, label and subset columns among the names of a source.
 
-    ``override`` (``"first,second,label"``, or a negative as the third) takes the place of the conventions; ``example``
-    is one for this source, which errors propose. Case is ignored. DataError if a column is missing, or a label and a
-    negative contradict each other; ConfigError if the override is not three different names.
+    ``override`` (``"first,second,label"``, or a negative as the third) replaces the conventions; ``example`` is an
+    override for this source that errors suggest. Case is ignored. DataError if a column is missing, or there are both a
+    label and a negative; ConfigError if the override is not three different names.
     """
     spelled = spelled_names(names)
     subset = first_of(SUBSET_NAMES, spelled)
@@ -213,33 +215,33 @@ def resolve_columns(
 
 
 def unread_labels(names: Sequence[str], columns: Columns) -> list[str]:
-    """Return the other columns with the name of labels, which are not read."""
+    """Return the other columns with names of labels, which are not read."""
     return [name for name in names if plain(name) in LABEL_NAMES and name != columns.label]
 
 
 def plain(name: str) -> str:
-    """Return the name of a column as names are compared: ``Sentence 1`` and ``sentence-1`` are ``sentence1``."""
+    """Return the normalized name of a column: ``sentence1`` for ``Sentence 1`` and ``sentence-1``."""
     return re.sub(r"_(?=\d)", "", re.sub(r"[\s_-]+", "_", name.strip().casefold()))
 
 
 def identifies(name: str) -> bool:
-    """Return whether a column has the name of an identifier, a date or an address."""
+    """Return whether the name of a column means an identifier, a date or a URL."""
     return plain(name) in IDENTIFIERS or plain(name).endswith(("_id", "_url", "_date"))
 
 
 def spelled_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the names as the source spells them, by their plain form; the first of equals."""
+    """Return a map from normalized names to the names as the source spells them; of equal ones the first."""
     return {plain(name): name for name in reversed(names)}
 
 
-def first_of(wanted: Sequence[str], spelled: dict[str, str]) -> str | None:
-    """Return the first of the wanted names that is there, as the source spells it."""
-    return next((spelled[name] for name in wanted if name in spelled), None)
+def first_of(names: Sequence[str], spelled: dict[str, str]) -> str | None:
+    """Return the first of these names that the source has, in the source's spelling."""
+    return next((spelled[name] for name in names if name in spelled), None)
 
 
-def first_pair_of(wanted: Sequence[tuple[str, str]], spelled: dict[str, str]) -> tuple[str, str] | None:
-    """Return the first of the wanted pairs of names of which both are there."""
-    return next((pair for pair in wanted if set(pair) <= spelled.keys()), None)
+def first_pair_of(pairs: Sequence[tuple[str, str]], spelled: dict[str, str]) -> tuple[str, str] | None:
+    """Return the first pair of names of which the source has both."""
+    return next((pair for pair in pairs if set(pair) <= spelled.keys()), None)
 
 
 def _overridden(
@@ -251,23 +253,24 @@ def _overridden(
     labelled: bool,
     example: str,
 ) -> Columns:
-    wanted = [name.strip() for name in override.split(",")]
-    shown = quoted(example) if example.count(",") == 2 else ""
-    if len(wanted) != 3 or "" in wanted or len(set(wanted)) != 3:
+    requested = [name.strip() for name in override.split(",")]
+    suggestion = quoted(example) if example.count(",") == 2 else ""
+    if len(requested) != 3 or "" in requested or len(set(requested)) != 3:
         raise ConfigError(
             f"{source}: `columns` takes three different names, first,second,label; received {override!r}. Its columns: "
-            f"{listed(names)}. Example: `columns` {shown or 'question1,question2,is_duplicate'}"
+            f"{listed(names)}. Example: `columns` {suggestion or 'question1,question2,is_duplicate'}"
         )
-    found = [name if name in names else spelled.get(plain(name)) for name in wanted]
+    actual_names = [name if name in names else spelled.get(plain(name)) for name in requested]
     needed = 3 if labelled else 2
-    absent = [name for name, actual in zip(wanted[:needed], found, strict=False) if actual is None]
+    absent = [name for name, actual in zip(requested[:needed], actual_names, strict=False) if actual is None]
     if absent:
+        such_as = f", such as `columns` {suggestion}" if suggestion else ""
         raise DataError(
             f"{source}: `columns` names {', '.join(map(repr, absent))}, which this source does not have. "
-            f"Its columns: {listed(names)}. Use three of these{f', such as `columns` {shown}' if shown else ''}."
+            f"Its columns: {listed(names)}. Use three of these{such_as}."
         )
-    first, second = str(found[0]), str(found[1])
-    third = found[2]
+    first, second = str(actual_names[0]), str(actual_names[1])
+    third = actual_names[2]
     subset = None if subset in (first, second, third) else subset
     if third is not None and (plain(third) in NEGATIVE_NAMES or sides_of(names).get(third) == "negative"):
         return Columns(first, second, None, subset, third)
@@ -277,20 +280,20 @@ def _overridden(
 
 
 def _missing(names: Sequence[str], source: str, what: str, example: str) -> DataError:
-    said = f"{source}: {what} could not be found. Its columns: {listed(names)}."
+    message = f"{source}: {what} could not be found. Its columns: {listed(names)}."
     if example:
         what = "two texts and the label" if example.count(",") == 2 else "two texts that belong together"
-        return DataError(f"{said} Name {what}: `columns` {quoted(example)}")
+        return DataError(f"{message} Name {what}: `columns` {quoted(example)}")
     pairs = ", ".join("/".join(pair) for pair in TEXT_PAIRS)
     return DataError(
-        f"{said} Labelled pairs have two columns of texts and one of labels. Known names of texts: {pairs}; of labels: "
-        f"{', '.join(LABEL_NAMES)}. A file without a header line needs one, unless it has exactly three columns, text, "
-        "text and a number."
+        f"{message} Labelled pairs have two columns of texts and one of labels. Known names of texts: {pairs}; of "
+        f"labels: {', '.join(LABEL_NAMES)}. A file without a header line needs one, unless it has exactly three "
+        "columns, text, text and a number."
     )
 
 
 def quoted(columns: str) -> str:
-    """Return names of columns as a shell takes them."""
+    """Return column names, comma-separated, quoted for a shell if needed."""
     return f'"{columns}"' if re.search(r"[^\w,.-]", columns) else columns
 
 
@@ -303,11 +306,11 @@ def _unlabelled(names: Sequence[str], source: str) -> DataError:
 
 
 def listed(names: Sequence[str], most: int = MOST_LISTED) -> str:
-    """Return names of columns for a message: the first of them, each cut short, and how many more there are.
+    """Return column names for a message: the first ones, shortened, and the number of the others.
 
     >>> listed(["a", "b", "c", "d"], 2)
     'a, b and 2 more'
     """
-    shown = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in names[:most]]
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(shown) + more if names else "none"
+    shortened = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in names[:most]]
+    ending = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(shortened) + ending if names else "none"

@@ -1,4 +1,4 @@
-"""Rows of TSV and CSV files, with or without a header line."""
+"""Reads rows of TSV and CSV files, with or without a header line."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ _QUOTING = (
 
 _MARKS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 _OF_ENDING = {".tsv": ("\t", ",", ";"), ".csv": (",", ";", "\t", "|")}
-"""Marks that may stand between the fields, the usual one first."""
+"""Possible delimiters by file ending, the usual one first."""
 
-_SAID_MARK = re.compile(r"sep=([;,|\t])")
+_DECLARED_MARK = re.compile(r"sep=([;,|\t])")
 
 Rules = Literal["csv", "tsv", "none"]
-"""What quotes are: those of CSV, those that each row of TSV says to be a program's, or characters."""
+"""How quotes are read: as in CSV, row by row as in TSV written by a program, or as ordinary characters."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """How the rows of a table are read, so that a part of them is read as in the whole file.
+    """The dialect of a table, so that a block of its rows can be read without the lines before it.
 
     Attributes:
         delimiter: the character between fields.
-        rules: see :data:`Rules`.
-        names: of the columns.
-        width: how many fields the first row has; behind the names there may be empty ones.
-        spaced: whether a space behind the delimiter belongs to it.
-        encoding: of the file, where it is not UTF-8.
+        rules: how quotes are read; see :data:`Rules`.
+        names: names of the columns.
+        width: number of fields of the first row, which may end in empty fields without a name.
+        spaced: whether a space after the delimiter belongs to the delimiter.
+        encoding: encoding of the file, if it is not UTF-8.
     """
 
     delimiter: str = ""
@@ -62,24 +62,24 @@ class Form:
     encoding: str | None = None
 
     def to_json(self) -> str:
-        """Return what :meth:`from_json` reads."""
+        """Return the dialect as JSON, for :meth:`from_json`."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Form:
-        """Return the form that was written; that of a file without one for an empty text."""
+        """Return the dialect that :meth:`to_json` wrote; the default for an empty string."""
         values = json.loads(text) if text else {}
         return cls(**{**values, "names": tuple(values.get("names", ()))})
 
 
 class OpenTable(NamedTuple):
-    """A table of which the first lines are read.
+    """A table whose first lines were read to detect its dialect.
 
     Attributes:
         form: how its rows are read.
-        before: lines before the header, which name the delimiter.
-        header: the line of the names of the columns, ``None`` if there is none.
-        rows: line numbers and cells by the names of the columns.
+        before: number of lines before the header, such as ``sep=;``.
+        header: line number of the header, ``None`` if there is none.
+        rows: line numbers and cells by column name.
     """
 
     form: Form
@@ -89,31 +89,31 @@ class OpenTable(NamedTuple):
 
 
 def open_table(suffix: str, path: str | Path, lines: Iterable[Line]) -> OpenTable:
-    """Read the first lines of a ``.tsv`` or ``.csv`` file, and return what they say; see :func:`delimited_rows`."""
+    """Open a ``.tsv`` or ``.csv`` file and detect its dialect from the first lines; see :func:`delimited_rows`."""
     return _opened(suffix, str(path), lines)
 
 
 def delimited_rows(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
     """Read the rows of a ``.tsv`` or ``.csv`` file; a row is numbered by the line it starts on.
 
-    What is between the fields, whether they stand in quotes, and whether the first line has names are those of the
-    options, see :func:`~samesense.data.formats.options.table_options`, or else what the first lines show for certain.
+    Delimiter, quoting and header are those of the options, see
+    :func:`~samesense.data.formats.options.table_options`, or else are detected where the first lines leave no doubt.
     """
     yield from open_table(suffix, path, lines).rows
 
 
 def form_of(suffix: str, path: str | Path, lines: Iterable[Line]) -> Form:
-    """Return how the rows of a file are read, by its first lines."""
+    """Return how the rows of a file are read, detected from its first lines."""
     return open_table(suffix, path, lines).form
 
 
 def rows_in_form(path: str | Path, form: Form, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
-    """Read rows without the first lines of their file, which :func:`form_of` has read."""
+    """Read a block of rows from the middle of a file, in the form that :func:`form_of` detected."""
     yield from _rows(str(path), form, _records(str(path), lines, form, warn=False), ".csv")
 
 
 def read_fields(path: str, lines: Iterable[Line], width: int) -> Iterator[Record]:
-    """Yield the rows of tab-separated lines without a header, by the rules of ``.tsv`` and the options."""
+    """Yield the rows of tab-separated lines without a header, read like ``.tsv`` and by the options."""
     options = current_options(*FIELD_OPTIONS)
     delimiter = options.delimiter or "\t"
     form = Form(delimiter, options.quoting or ("tsv" if delimiter == "\t" else "csv"), width=width)
@@ -124,20 +124,20 @@ def read_fields(path: str, lines: Iterable[Line], width: int) -> Iterator[Record
 
 
 def _opened(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
-    """Return how a file is read and its rows."""
+    """Detect the dialect of a file and return its rows."""
     options = current_options(*FIELD_OPTIONS)
     first, lines = _peeked(lines)
-    said = _said_mark(first) if suffix == ".csv" else ""
-    before = 1 if said else 0
-    if said:
+    declared = _declared_mark(first) if suffix == ".csv" else ""
+    before = 1 if declared else 0
+    if declared:
         next(lines)
         first = first[1:]
     header, *following = [line for _, line in first] or [""]
-    delimiter = options.delimiter or said or _delimiter_of(path, header, following, _OF_ENDING[suffix])
+    delimiter = options.delimiter or declared or _delimiter_of(path, header, following, _OF_ENDING[suffix])
     rules = _rules_of(suffix, header, delimiter, options)
     if rules == "csv" and suffix == ".tsv" and options.quoting is None and delimiter == "\t":
         say_quoted(path)
-    # else a space before a text is the text's own
+    # Only if every delimiter is followed by a space; otherwise such a space belongs to the text.
     spaced = rules == "csv" and 0 < header.count(delimiter) == header.count(f"{delimiter} ")
     form = Form(delimiter, rules, spaced=spaced, encoding=options.encoding)
     records = _records(path, lines, form, before)
@@ -154,7 +154,7 @@ def _opened(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
 
 
 def _records(path: str, lines: Iterable[Line], form: Form, before: int = 0, *, warn: bool = True) -> Iterator[Record]:
-    """Yield the rows that are not empty; ``before`` lines are not among ``lines``."""
+    """Yield the rows that are not empty; ``before`` is the number of lines that precede ``lines`` in the file."""
     if form.rules == "csv":
         return _csv_records(path, lines, form, before)
     if form.rules == "tsv":
@@ -164,7 +164,7 @@ def _records(path: str, lines: Iterable[Line], form: Form, before: int = 0, *, w
 
 
 def _csv_records(path: str, lines: Iterable[Line], form: Form, before: int) -> Iterator[Record]:
-    if csv.field_size_limit() < LONGEST_ROW:  # of the process; a quote that is never closed takes in what follows
+    if csv.field_size_limit() < LONGEST_ROW:  # set for the process; an unclosed quote swallows the lines after it
         csv.field_size_limit(LONGEST_ROW)
     texts = (line for _, line in lines)
     reader = csv.reader(texts, strict=True, delimiter=form.delimiter, skipinitialspace=form.spaced)
@@ -176,7 +176,7 @@ def _csv_records(path: str, lines: Iterable[Line], form: Form, before: int) -> I
             return
         except csv.Error as error:
             fix = CARRIAGE_RETURNS if "new-line character" in str(error) else _QUOTING
-            reason = str(error).partition(" - ")[0]  # the rest is advice for callers of the module
+            reason = str(error).partition(" - ")[0]  # the rest is advice to callers of the csv module
             raise DataError(
                 f"{path}, row {start}: the row breaks the quoting rules of CSV ({reason}). {fix}"
             ) from error
@@ -186,7 +186,7 @@ def _csv_records(path: str, lines: Iterable[Line], form: Form, before: int) -> I
 
 
 def _rules_of(suffix: str, header: str, delimiter: str, options: TableOptions) -> Rules:
-    """Return what quotes are; of TSV those of CSV where the names of the columns stand in quotes, as programs write."""
+    """Return how quotes are read; a TSV file whose header is quoted, as programs write it, is read like CSV."""
     if options.quoting is not None:
         return options.quoting
     if suffix == ".csv" or delimiter != "\t":
@@ -195,7 +195,7 @@ def _rules_of(suffix: str, header: str, delimiter: str, options: TableOptions) -
 
 
 def _is_quoted_header(header: str) -> bool:
-    """Return whether the names of columns stand in quotes: all of them, or one that is known."""
+    """Return whether the column names are quoted: all of them, or a known one."""
     names = header.rstrip("\r\n").split("\t")
     quoted = [name[1:-1] for name in names if len(name) > 2 and name[0] == name[-1] == '"' and '"' not in name[1:-1]]
     if any(plain(name) in KNOWN_NAMES for name in quoted):
@@ -204,50 +204,57 @@ def _is_quoted_header(header: str) -> bool:
     return len(quoted) == len(names) and bare is not None and not is_headerless(bare)
 
 
-def _said_mark(first: Sequence[Line]) -> str:
-    """Return the mark that a first line of its own names, as Excel has it; ``""`` for none."""
-    said = _SAID_MARK.fullmatch(first[0][1].strip().strip('"')) if first else None
-    return "" if said is None else said[1]
+def _declared_mark(first: Sequence[Line]) -> str:
+    """Return the delimiter that the first line declares, as Excel's ``sep=;`` does; ``""`` for none."""
+    declaration = _DECLARED_MARK.fullmatch(first[0][1].strip().strip('"')) if first else None
+    return "" if declaration is None else declaration[1]
 
 
 def _peeked(lines: Iterable[Line]) -> tuple[list[Line], Iterator[Line]]:
-    """Return the first lines that are not empty, to the end of the second row with all its quotes, and all lines."""
-    rest, read = iter(lines), list[Line]()
-    filled, quotes, size = 0, 0, 0
-    for line in rest:
+    """Return the first non-empty lines, up to the end of the second row after the header, and all lines again."""
+    remaining = iter(lines)
+    read: list[Line] = []
+    filled = 0
+    quotes = 0
+    size = 0
+    for line in remaining:
         read.append(line)
         size += len(line[1])
         quotes += line[1].count('"')
         filled += bool(line[1].strip())
+        # An odd number of quotes means that a quoted text goes on in the next line.
         if (filled >= 3 and quotes % 2 == 0) or len(read) > MOST_LINES or size > LONGEST_ROW:
             break
-    return [line for line in read if line[1].strip()], chain(read, rest)
+    return [line for line in read if line[1].strip()], chain(read, remaining)
 
 
 def _delimiter_of(path: str, header: str, following: Sequence[str], marks: Sequence[str]) -> str:
-    """Return the mark between the fields: the usual one of ``marks``, or another that the first two rows show.
+    """Return the delimiter: the usual one of ``marks``, or another if the first two rows are proof of it.
 
-    The usual one needs no second row. Another must give the second row as many fields as the header, or columns that
-    are known by their names. DataError where the header has another mark and neither is so.
+    The usual one needs no proof. Another must give the second row as many fields as the header, or known column
+    names. DataError if the header has only another mark, and there is no such proof.
     """
     fields = {mark: _fields([header], mark) for mark in marks}
     agree = [mark for mark in marks if fields[mark] > 1 and _fields(following, mark) == fields[mark]]
     if fields[marks[0]] > 1:
-        others = [mark for mark in agree if mark != marks[0]]
-        only = bool(following) and marks[0] not in agree and len(others) == 1 and _are_names(header, others[0])
-        return others[0] if only else marks[0]
-    known = [mark for mark in marks[1:] if fields[mark] > 1 and _has_known_names(header, mark)]
-    if known:
-        return known[0]
-    others = [mark for mark in marks[1:] if fields[mark] > 1 and mark != ","]
-    for mark in others:
+        alternatives = [mark for mark in agree if mark != marks[0]]
+        only = (
+            bool(following) and marks[0] not in agree and len(alternatives) == 1 and _are_names(header, alternatives[0])
+        )
+        return alternatives[0] if only else marks[0]
+    with_known_names = [mark for mark in marks[1:] if fields[mark] > 1 and _has_known_names(header, mark)]
+    if with_known_names:
+        return with_known_names[0]
+    alternatives = [mark for mark in marks[1:] if fields[mark] > 1 and mark != ","]
+    for mark in alternatives:
         if mark in agree:
             return mark
-    if others and following:
+    if alternatives and following:
+        mark = alternatives[0]
         raise DataError(
-            f"{path}: {_MARKS[others[0]]} stand in the first line, and no {_MARKS[marks[0]]}; by them, the first line "
-            f"has {fields[others[0]]} fields and the row after it {_fields(following, others[0])}. Say what is between "
-            f"the fields: `delimiter` {_named_mark(others[0])}, or `delimiter` {_named_mark(marks[0])}."
+            f"{path}: {_MARKS[mark]} stand in the first line, and no {_MARKS[marks[0]]}; by them, the first line "
+            f"has {fields[mark]} fields and the row after it {_fields(following, mark)}. Say what is between "
+            f"the fields: `delimiter` {_named_mark(mark)}, or `delimiter` {_named_mark(marks[0])}."
         )
     return marks[0]
 
@@ -257,7 +264,7 @@ def _named_mark(mark: str) -> str:
 
 
 def _names_in(header: str, mark: str) -> list[str]:
-    return [plain(part.strip('" ')) for part in header.strip().split(mark)]
+    return [plain(name.strip('" ')) for name in header.strip().split(mark)]
 
 
 def _has_known_names(header: str, mark: str) -> bool:
@@ -265,20 +272,20 @@ def _has_known_names(header: str, mark: str) -> bool:
 
 
 def _are_names(header: str, mark: str) -> bool:
-    """Return whether the parts of a header are all filled and short, as names are."""
-    return all(0 < len(part) <= 40 for part in _names_in(header, mark))
+    """Return whether the fields of a header are all filled and short, as names are."""
+    return all(0 < len(name) <= 40 for name in _names_in(header, mark))
 
 
 def _fields(lines: Sequence[str], mark: str) -> int:
-    """Return how many fields the first row of some lines has; a mark or a line break between quotes is the text's."""
+    """Return the number of fields of the first row, where quoted marks and line breaks belong to the text."""
     try:
         return len(next(csv.reader(lines, delimiter=mark), ()))
-    except csv.Error:  # longer than a field may be
+    except csv.Error:  # the field is longer than the csv module allows
         return 0
 
 
 def _names_of(path: str, top: Record, header: str | bool | None) -> list[str] | None:
-    """Return the names in the first row, ``None`` if it is data."""
+    """Return the column names in the first row, ``None`` if it is data."""
     if header == "no" or (header is None and is_headerless(top[1])):
         return None
     names = _without_empty_end(top[1])
@@ -293,11 +300,11 @@ def _names_without_header(cells: list[str]) -> tuple[str, ...]:
 
 
 def _rows(path: str, form: Form, records: Iterator[Record], suffix: str) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the rows by the names of their columns."""
+    """Yield the rows as cells by column name."""
     width = len(form.names)
     for number, cells in records:
         if len(cells) > width and not any(cells[width:]):
-            del cells[width:]  # empty columns behind the last, as spreadsheets leave them
+            del cells[width:]  # trailing empty columns, as spreadsheets leave them
         if len(cells) != width:
             hint = _hint(form, suffix, too_many=len(cells) > width)
             raise DataError(
@@ -308,7 +315,7 @@ def _rows(path: str, form: Form, records: Iterator[Record], suffix: str) -> Iter
 
 
 def _hint(form: Form, suffix: str, *, too_many: bool) -> str:
-    """Return the fix for a row of too many or too few fields."""
+    """Return the fix for a row with too many or too few fields."""
     if form.rules == "csv":
         name = _MARKS.get(form.delimiter, repr(form.delimiter))
         if too_many:
@@ -322,12 +329,12 @@ def _hint(form: Form, suffix: str, *, too_many: bool) -> str:
 
 
 def _without_empty_end(header: list[str]) -> list[str]:
-    filled = [at for at, name in enumerate(header) if name.strip()]
+    filled = [index for index, name in enumerate(header) if name.strip()]
     return header[: filled[-1] + 1] if filled else header
 
 
 def is_headerless(cells: list[str]) -> bool:
-    """Tell whether a first line is already data: two texts and a number, none of them a known column name.
+    """Return whether a first line is already data: two texts and a number, none of them a known column name.
 
     The number may have a decimal comma, or a unit such as ``%``.
     """
@@ -341,17 +348,17 @@ def is_headerless(cells: list[str]) -> bool:
         return False
 
 
-def refuse_repeated(place: str, header: list[str]) -> None:
-    """Raise :class:`DataError` if two columns have one name, whatever its case; ``place`` says where."""
+def refuse_repeated(location: str, header: list[str]) -> None:
+    """Raise :class:`DataError` if two columns have the same name, ignoring case; ``location`` is for the message."""
     counts = Counter(name.strip().casefold() for name in header)
     repeated = [name for name in dict.fromkeys(header) if counts[name.strip().casefold()] > 1]
     if repeated:
         raise DataError(
-            f"{place}: column names must differ; {listed([repr(name) for name in repeated])} stands more than once. "
+            f"{location}: column names must differ; {listed([repr(name) for name in repeated])} stands more than once. "
             + ("The first line seems to be data: add a header line." if _hold_data(header) else "Rename the columns.")
         )
 
 
 def _hold_data(header: list[str]) -> bool:
-    """Return whether names of columns seem to be a row of data: a number is among them, or a sentence."""
+    """Return whether column names seem to be a row of data, because one is a number or a sentence."""
     return any(is_number(name) or name.strip().endswith((".", "!", "。")) for name in header)

@@ -1,4 +1,4 @@
-"""Encodings of text other than UTF-8: read where one is named, and named in errors where the bytes prove it."""
+"""Encodings other than UTF-8: recodes files whose encoding is given, and detects encodings for error messages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import IO
 from samesense.errors import DataError
 
 CHUNK = 2**16
-"""Bytes that are recoded at once, and by which an encoding is told."""
+"""Bytes that are recoded at once, and that are inspected to detect an encoding."""
 
 FEWEST_CHARACTERS = 24
-"""Characters of two bytes below which an encoding is not told: by chance, a few decode in several."""
+"""Fewest two-byte characters to detect an encoding; a few decode in several encodings by chance."""
 
 FEWEST_LETTERS = 60
-"""Cyrillic letters below which an encoding is not told."""
+"""Fewest Cyrillic letters to detect an encoding."""
 
 ICONV = {
     "gb18030": "GB18030",
@@ -34,13 +34,13 @@ ICONV = {
     "utf_16_be": "UTF-16BE",
     "utf_32": "UTF-32",
 }
-"""Names for iconv of the encodings that bytes can prove, by their names in Python."""
+"""The iconv names of the encodings that can be detected, by their Python names."""
 
 COMMON = (
     "cp1252 (Western Europe), cp1250 (Central Europe), cp1251 (Cyrillic), cp1254 (Turkish), gb18030 and big5 "
     "(Chinese), cp932 (Japanese), cp949 (Korean)"
 )
-"""Encodings that files are often written in, for an error that cannot name the one."""
+"""Common encodings, for errors that cannot name the right one."""
 
 _FAMILIES = {
     "iso2022_jp": ("iso2022_jp",),
@@ -52,7 +52,7 @@ _FAMILIES = {
     "cp1251": ("cp1251", "mac_cyrillic", "ptcp154", "kz1048"),
     "koi8_r": ("koi8_r", "koi8_u", "koi8_t"),
 }
-"""Encodings of charset-normalizer that are the same for most texts."""
+"""Encodings of charset-normalizer that decode most texts alike."""
 
 _KANA = re.compile("[\u3041-\u3093\u30a1-\u30f6]")
 _HIRAGANA = re.compile("[\u3041-\u3093]")
@@ -63,23 +63,27 @@ _FREQUENT = frozenset("оаеинті")
 
 
 def encoding_of(sample: bytes) -> str:
-    """Return the encoding that bytes prove to be theirs, as Python names it; ``""`` if they prove none.
+    """Return the Python name of the encoding of bytes if it is certain, else ``""``.
 
-    UTF-16 and UTF-32 by their mark or the NULs of their ASCII. Chinese, Japanese and Korean ones where all characters
-    decode, the common ones of the language prevail, no other encoding does as well, and charset-normalizer agrees;
-    those of Cyrillic likewise by their letters. Latin letters prove none: the bytes of ``é`` and ``ř`` are ``č`` and
-    ``ø`` elsewhere.
+    UTF-16 and UTF-32 are detected by their byte order mark or the NULs of ASCII characters. A Chinese, Japanese or
+    Korean encoding is certain if all characters decode, most are common in the language, no other encoding passes the
+    same test, and charset-normalizer agrees; Cyrillic encodings likewise. Encodings of Latin letters are never certain:
+    the bytes of ``é`` and ``ř`` are ``č`` and ``ø`` in another encoding.
     """
     return wide_encoding(sample) or _narrow_encoding(sample)
 
 
 def wide_encoding(sample: bytes) -> str:
-    """Return which UTF-16 or UTF-32 bytes are, by their mark, or else by where the NULs of its ASCII stand."""
+    """Return whether bytes are UTF-16 or UTF-32, by their byte order mark or the positions of NULs; ``""`` if neither.
+
+    The second byte, or the first in big-endian order, of ASCII characters is NUL.
+    """
     if sample.startswith((BOM_UTF32_LE, BOM_UTF32_BE)):
         return "utf_32"
     if sample.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return "utf_16"
-    even, odd = sample[::2].count(0), sample[1::2].count(0)
+    even = sample[::2].count(0)
+    odd = sample[1::2].count(0)
     if max(even, odd) < 2 or min(even, odd) > max(even, odd) / 8:
         return ""
     return "utf_16_le" if odd > even else "utf_16_be"
@@ -96,13 +100,13 @@ def _narrow_encoding(sample: bytes) -> str:
 
 
 def _whole_lines(sample: bytes) -> bytes:
-    """Return bytes without what follows the last line feed, where a character may be cut."""
+    """Return bytes up to the last line feed, because a character may be cut off after it."""
     end = sample.rfind(b"\n") + 1
     return sample[:end] or sample
 
 
 def _decoded(sample: bytes, encoding: str) -> str:
-    """Return what bytes are in an encoding, ``""`` if they are not in it; the last character may be cut."""
+    """Return bytes decoded, ``""`` if they are not in this encoding; the last character may be cut off."""
     try:
         return codecs.getincrementaldecoder(encoding)().decode(sample)
     except UnicodeDecodeError:
@@ -114,7 +118,7 @@ def _wide_characters(text: str) -> list[str]:
 
 
 def _share(characters: Sequence[str], encoding: str, leads: Sequence[tuple[int, int]], lowest_trail: int = 0) -> float:
-    """Return the share of characters whose first byte is within some ranges, and the second not below a bound."""
+    """Return the share of characters with a first byte in one of ``leads`` and a second byte from ``lowest_trail``."""
     if len(characters) < FEWEST_CHARACTERS:
         return 0
     pairs = [character.encode(encoding) for character in characters]
@@ -126,7 +130,7 @@ def _share(characters: Sequence[str], encoding: str, leads: Sequence[tuple[int, 
 
 
 def _is_simplified(text: str) -> bool:
-    """Return whether nearly all characters are those of the first level of GB 2312, or its punctuation, and no kana."""
+    """Return whether nearly all characters are in the first level of GB 2312 or its punctuation, and none is kana."""
     characters = _wide_characters(text)
     if _KANA.search(text) or _is_korean(_decoded(text.encode("gb18030"), "cp949")):
         return False
@@ -137,7 +141,7 @@ def _is_traditional(text: str) -> bool:
     characters = _wide_characters(text)
     low = sum(pair[1] < 0xA1 for pair in (character.encode("big5") for character in characters) if len(pair) == 2)
     frequent = _share(characters, "big5", ((0xA1, 0xA3), (0xA4, 0xC6))) >= 0.95
-    return frequent and low >= len(characters) / 10  # of encodings by EUC, no second byte is so low
+    return frequent and low >= len(characters) / 10  # the second bytes of EUC encodings are never that low
 
 
 def _is_shifted(text: str) -> bool:
@@ -160,11 +164,11 @@ def _is_korean(text: str) -> bool:
 
 
 def _is_russian(text: str) -> bool:
-    """Return whether all letters beyond ASCII are Cyrillic, as frequent as in a text, and capitals stand first."""
+    """Return whether all non-ASCII letters are Cyrillic, with natural frequencies and capitals only at word starts."""
     characters = _wide_characters(text)
     letters = _CYRILLIC.findall(text)
-    others = len(characters) - len(letters) - len(_TYPOGRAPHIC.findall(text))
-    if len(letters) < FEWEST_LETTERS or others or _SWAPPED.search(text):
+    other_characters = len(characters) - len(letters) - len(_TYPOGRAPHIC.findall(text))
+    if len(letters) < FEWEST_LETTERS or other_characters or _SWAPPED.search(text):
         return False
     return sum(letter.casefold() in _FREQUENT for letter in letters) >= 0.4 * len(letters)
 
@@ -181,19 +185,23 @@ _TESTS = {
     "mac_cyrillic": _is_russian,
     "cp866": _is_russian,
 }
-"""Whether a text is natural, by the encoding of its bytes; those that :data:`ICONV` lacks only speak against others."""
+"""Tests of whether a decoded text is natural, by encoding; an encoding that is not in :data:`ICONV` only rules out
+others."""
 
 
 def in_utf8(stream: IO[bytes] | io.BufferedIOBase, encoding: str, source: str) -> IO[bytes]:
-    """Return a stream of what another holds, in UTF-8; it raises DataError for bytes that are not in the encoding."""
+    """Return a stream recoded to UTF-8; reading it raises DataError for bytes that are not in the encoding."""
     return io.BufferedReader(_Recoded(stream, encoding, source), CHUNK)
 
 
 class _Recoded(io.RawIOBase):
     def __init__(self, stream: IO[bytes] | io.BufferedIOBase, encoding: str, source: str) -> None:
-        self._stream, self._encoding, self._source = stream, encoding, source
+        self._stream = stream
+        self._encoding = encoding
+        self._source = source
         self._decoder = codecs.getincrementaldecoder(encoding)()
-        self._held, self._started = b"", False
+        self._held = b""  # recoded bytes that were not read yet
+        self._started = False
 
     def readable(self) -> bool:
         return True
@@ -217,7 +225,7 @@ class _Recoded(io.RawIOBase):
         return count
 
     def _check_start(self, raw: bytes) -> None:
-        """Raise DataError if the first bytes are UTF-8 for certain, and the encoding is another."""
+        """Raise DataError if the first bytes are certainly UTF-8 and another encoding is given."""
         if self._started:
             return
         self._started = True
@@ -229,7 +237,7 @@ class _Recoded(io.RawIOBase):
 
 
 def is_utf8(raw: bytes, encoding: str) -> bool:
-    """Return whether bytes are UTF-8 for certain, and not in an encoding that they may be in by chance."""
+    """Return whether bytes are certainly UTF-8, and would not be valid in ``encoding`` except by chance."""
     if raw.startswith(BOM_UTF8):
         return True
     try:
@@ -237,7 +245,7 @@ def is_utf8(raw: bytes, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     if encoding.startswith("utf"):
-        return bool(raw) and b"\0" not in raw  # which line feeds have in UTF-16 and UTF-32
+        return bool(raw) and b"\0" not in raw  # in UTF-16 and UTF-32 every line feed has a NUL
     wide = sum(character > "\x7f" for character in text)
     double = encoding in {
         name for family in ("gb18030", "big5", "cp932", "euc_jp", "cp949") for name in _FAMILIES[family]

@@ -1,4 +1,4 @@
-"""The end of a file's name: what the file holds, and how it is compressed; and its bytes, unpacked."""
+"""Derives format and compression from the ending of a file name, and opens files decompressed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from samesense.errors import DataError
 from samesense.urls import open_file
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
-"""File name endings that are read; all but Parquet may be followed by one of :data:`PACKED`."""
+"""Supported file endings; all except Parquet may be followed by one of :data:`PACKED`."""
 
 
 class Packer(NamedTuple):
-    """What compresses files, and the command that unpacks one."""
+    """A compression format, and the command that unpacks it."""
 
     name: str
     unpack: str
@@ -33,17 +33,17 @@ PACKERS = {
     ".7z": Packer("7-Zip", "7z x"),
     ".rar": Packer("RAR", "unrar x"),
 }
-"""What compresses files, by the end of their names."""
+"""Compression formats by file ending."""
 
 PACKED = (".gz", ".bz2", ".xz", ".zip")
-"""Endings of compressed files that are read."""
+"""Endings of compressed files that can be read."""
 
 LIKE_THEM = f"or one of these with {', '.join(PACKED)}"
-"""What messages say of compressed files beside :data:`SUFFIXES`."""
+"""The part of a message that follows :data:`SUFFIXES` and covers compressed files."""
 
 
 def split_suffix(name: str) -> tuple[str, str]:
-    """Return the known suffix of a file name, and the ending of :data:`PACKERS` after it; empty where there is none."""
+    """Return the known suffix of a file name, and the ending of :data:`PACKERS` after it; empty if there is none."""
     lowered = name.lower()
     packing = next((ending for ending in PACKERS if lowered.endswith(ending)), "")
     stem = lowered.removesuffix(packing)
@@ -51,13 +51,13 @@ def split_suffix(name: str) -> tuple[str, str]:
 
 
 def is_text_file(name: str) -> bool:
-    """Return whether a name is that of a text file, ``.txt``, compressed or not."""
+    """Return whether a file name ends in ``.txt``, compressed or not."""
     return name.lower().removesuffix(split_suffix(name)[1]).endswith(".txt")
 
 
 @contextmanager
 def opened(name: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file to read, unpacked where its name says that it is compressed; DataError where that is not done."""
+    """Open a file for reading, decompressed according to its name; DataError for an unsupported compression."""
     packing = split_suffix(str(name))[1]
     if packing and packing not in PACKED:
         raise DataError(
@@ -69,7 +69,7 @@ def opened(name: str | Path) -> Iterator[IO[bytes]]:
 
 
 def broken(packing: str) -> tuple[type[Exception], ...]:
-    """Return what reading a damaged file raises."""
+    """Return the exceptions that reading a damaged file of this compression may raise."""
     if packing == ".xz":
         from lzma import LZMAError
 
@@ -100,12 +100,16 @@ def _only_member(raw: IO[bytes], name: str | Path) -> IO[bytes]:
     from zipfile import ZipFile
 
     archive = ZipFile(raw)
-    members = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
+    members = [
+        member
+        for member in archive.infolist()
+        if not member.is_dir() and not member.filename.startswith("__MACOSX/")  # metadata that macOS adds
+    ]
     if len(members) != 1:
-        shown = ", ".join(one.filename for one in members[:5]) + (", and others" if len(members) > 5 else "")
+        listed = ", ".join(member.filename for member in members[:5]) + (", and others" if len(members) > 5 else "")
         raise DataError(
             f"{name}: a ZIP archive that is read holds exactly one file; this one holds {len(members)}"
-            f"{f' ({shown})' if members else ''}. Unpack it, and name the file that is meant: unzip {name}"
+            f"{f' ({listed})' if members else ''}. Unpack it, and name the file that is meant: unzip {name}"
         )
     inside = members[0].filename
     suffix = split_suffix(inside)[0]

@@ -1,4 +1,4 @@
-"""Rows out of one file: TSV, CSV, JSON lines, a JSON list or Parquet."""
+"""Reads the rows of one file: TSV, CSV, JSON lines, a JSON list or Parquet."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Row = tuple[int, Mapping[str, object]]
 
 
 def leads_to(source: str | Path, check: Callable[[Path], bool]) -> bool:
-    """Return what ``Path.exists``, ``is_file`` or ``is_dir`` says; no for a text too long to be a name."""
+    """Return the result of ``Path.exists``, ``is_file`` or ``is_dir``; false for a text too long to be a path."""
     try:
         path = Path(source).expanduser()
         return is_readable(path) if check is Path.is_file else check(path)
-    except (OSError, RuntimeError):  # pathlib raises for too long a name, and for the home of no one
+    except (OSError, RuntimeError):  # pathlib raises for a name that is too long, and for the home of an unknown user
         return False
 
 
 def read_rows(source: str | Path) -> Iterator[Row]:
     """Read the rows of one file, lazily.
 
-    The row number is the line in the file on which the row starts, the header being line 1; for Parquet and for a JSON
-    list it is the number of the record, from 1. DataError if the file is missing, has an unknown suffix, or breaks a
-    rule of its format.
+    The row number is the line on which the row starts (the header is line 1); for Parquet and a JSON list it is the
+    number of the record, from 1. DataError if the file is missing, has an unknown suffix, or breaks a rule of its
+    format.
     """
     path = str(source) if is_url(source) else Path(local(str(source))).expanduser()
     if not (is_file(path) if is_url(source) else leads_to(path, Path.is_file)):
@@ -59,14 +59,14 @@ def read_rows(source: str | Path) -> Iterator[Row]:
 
 
 def rows_of_lines(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
-    """Yield the rows in the lines of a file of this suffix: ``.tsv``, ``.csv``, or else JSON lines."""
+    """Yield the rows in the lines of a file with this suffix: ``.tsv``, ``.csv``, or else JSON lines."""
     if suffix in (".tsv", ".csv"):
         return delimited_rows(suffix, path, lines)
     return _json_lines_rows(path, lines)
 
 
 def missing_file(source: str) -> DataError:
-    """Build the error for a path that leads nowhere."""
+    """Build the error for a missing file."""
     return DataError(f"{source}: there is no such file. Check the spelling and the working directory.")
 
 
@@ -90,7 +90,7 @@ def _json_lines_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
 
 
 def _json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
-    """Yield the rows of a list, or of one object a line, which often has this ending too."""
+    """Yield the rows of a JSON list, or of JSON lines, which often have this ending too."""
     held = list(lines)
     text = "".join(line for _, line in held)
     if not text.strip():
@@ -116,7 +116,7 @@ def _json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
 
 
 def _rows_of(record: dict[str, object]) -> object:
-    """Return the rows of an object: of lists of one length, a list that it has alone, or else itself as one row."""
+    """Return the rows of a JSON object: columns of one length, its only list of objects, or the object as one row."""
     values = list(record.values())
     if len(values) == 1 and isinstance(values[0], list) and all(isinstance(row, dict) for row in values[0]):
         return values[0]
@@ -134,7 +134,7 @@ def _is_object(text: str) -> bool:
 
 
 def _as_object(path: str | Path, number: int, record: object) -> dict[str, object]:
-    """Return the cells of a row by column; lists of texts are pairs and triplets, as sentence-transformers has them."""
+    """Return the cells of a row by column; lists of texts are pairs and triplets, as in sentence-transformers."""
     if isinstance(record, dict):
         return record
     if isinstance(record, list) and len(record) in _LISTS and all(isinstance(cell, str) for cell in record):
@@ -146,7 +146,7 @@ def _as_object(path: str | Path, number: int, record: object) -> dict[str, objec
 
 
 _LISTS = {2: ("anchor", "positive"), 3: ("anchor", "positive", "negative")}
-"""Names of the texts of a row that is a list."""
+"""Column names of a row that is a list, by its length."""
 
 
 def _kind(value: object) -> str:
@@ -167,20 +167,23 @@ class BadRow:
 def bad_rows_error(
     source: str, problems: Sequence[BadRow], total: int, limit: int = 5, *, can_drop: bool = True
 ) -> BadRowsError:
-    """Build the error that counts every bad row and shows the first few; ``can_drop``: they can be left out."""
+    """Build the error that counts all bad rows and lists the first ``limit``; it also carries all of them as data.
+
+    With ``can_drop``, the message says how to leave them out.
+    """
     ordered = sorted(problems, key=lambda problem: problem.row)
-    shown = ordered[: max(1, limit)]
+    listed = ordered[: max(1, limit)]
     count = len({problem.row for problem in ordered})
     lines = [f"{source}: {count} of {total} rows cannot be used."]
-    lines += [f"  row {bad.row}, column {bad.column!r}: {bad.what}. Fix: {bad.fix}." for bad in shown]
-    if len(ordered) > len(shown):
-        lines.append(f"  and {len(ordered) - len(shown)} more.")
+    lines += [f"  row {bad.row}, column {bad.column!r}: {bad.what}. Fix: {bad.fix}." for bad in listed]
+    if len(ordered) > len(listed):
+        lines.append(f"  and {len(ordered) - len(listed)} more.")
     lines.append("Correct these rows, or leave them out with `drop_bad_rows`." if can_drop else "Correct these rows.")
     return BadRowsError("\n".join(lines), [asdict(bad) for bad in ordered])
 
 
 def text_problem(value: object) -> str:
-    """Return what is wrong with a cell that should hold a text; nothing if it can be used."""
+    """Return what is wrong with a cell that should be a text; an empty string if it is usable."""
     if value is None:
         return "there is no text"
     if not isinstance(value, str):
@@ -191,12 +194,12 @@ def text_problem(value: object) -> str:
 
 
 def character_problem(text: str) -> str:
-    """Return what a text holds that is no character, and that JSON can name all the same; nothing if all is well."""
+    """Return a message if a text has an invalid character, which JSON escapes can express; an empty string if not."""
     if "\0" in text:
         return "the text holds NUL, which is no character"
     return "the text holds half of a surrogate pair, which is no character" if holds_half_character(text) else ""
 
 
 def holds_half_character(text: str) -> bool:
-    """Return whether a text holds half of a surrogate pair, which no tokenizer takes."""
+    """Return whether a text has half of a surrogate pair, which no tokenizer accepts."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,4 +1,4 @@
-"""What the cell of a label is worth: numbers however they are written, and the classes of published sets by name."""
+"""Parses single label cells: numbers in any notation, and the class names of published data sets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from typing import Any
 from samesense.errors import DataError
 
 NLI_VALUES = {"contradiction": 0.0, "not_entailment": 0.0, "neutral": 1.0, "entailment": 2.0}
-"""What each class of natural language inference is worth: more means closer."""
+"""The value of each NLI class; higher means more similar."""
 
-_OTHERWISE = {
-    "non_entailment": "not_entailment", "contradicts": "contradiction", "contradictory": "contradiction",
-    "entails": "entailment", "entailed": "entailment",
-}  # fmt: skip
+_SYNONYMS = {
+    "non_entailment": "not_entailment",
+    "contradicts": "contradiction",
+    "contradictory": "contradiction",
+    "entails": "entailment",
+    "entailed": "entailment",
+}
 INITIALS = {"c": 0.0, "n": 1.0, "e": 2.0}
-"""Classes of natural language inference by their first letters."""
+"""The value of each NLI class by its first letter."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"^([+-]?\d+),(\d+)$", re.ASCII)
@@ -37,25 +40,25 @@ _QUANTITY = re.compile(
 )
 _RATING = re.compile(r"[★☆⭐✩✭*+●○■□\s]+")
 MOST_UNITS = 3
-"""Different words behind numbers that are units; of more they are texts that begin with a number."""
+"""Most different units after numbers; a column with more holds texts that begin with a number."""
 _ALIKE = ("equivalent", "duplicate", "paraphrase", "match", "relevant", "similar")
 WORDS = {
     **dict.fromkeys(("true", "yes", "y", "t", "same", *_ALIKE), 1.0),
     **dict.fromkeys(("false", "no", "n", "f", "different", "dissimilar", "irrelevant", "unrelated"), 0.0),
     **{f"{no}_{word}": 0.0 for no in ("not", "no", "non") for word in _ALIKE},
 }
-"""Labels of two classes, as :func:`word_of` writes them."""
+"""Values of labels of two classes, as normalized by :func:`word_of`."""
 
 
 def word_of(text: str) -> str:
-    """Return a class as it is known: ``Not a duplicate`` is ``not_duplicate``."""
+    """Return the normalized name of a class: ``not_duplicate`` for ``Not a duplicate``."""
     plain = unicodedata.normalize("NFKC", text).strip().casefold()
     word = re.sub(r"[\s_-]+", "_", plain).replace("_a_", "_")
-    return _OTHERWISE.get(word, word)
+    return _SYNONYMS.get(word, word)
 
 
 def with_points(raw: Sequence[object]) -> Sequence[object]:
-    """Return labels with decimal points where all decimals have commas, as many spreadsheets write them."""
+    """Return labels with decimal points if all decimals have commas, as many spreadsheets write them."""
     texts = [cell.strip() for cell in raw if isinstance(cell, str)]
     pointed = any("." in text for text in texts) or any(isinstance(cell, float) for cell in raw)
     if pointed or not any(map(_COMMA.match, texts)):
@@ -79,7 +82,7 @@ def are_quantities(texts: Sequence[str]) -> bool:
 
 
 def is_quantity(text: str) -> bool:
-    """Return whether a text is a number, also with a decimal comma or a sign of a unit: ``0,5``, ``59 %``, ``3/5``.
+    """Return whether a text is a number, perhaps with a decimal comma or a unit sign: ``0,5``, ``59 %``, ``3/5``.
 
     >>> is_quantity("59 %"), is_quantity("0,5"), is_quantity("7 dwarfs")
     (True, True, False)
@@ -88,35 +91,37 @@ def is_quantity(text: str) -> bool:
     return quantity is not None and not quantity["unit"]
 
 
-def plain_numbers(raw: Sequence[object], place: str, *, shares: bool = True) -> Sequence[object]:
-    """Return labels as plain numbers where all are percentages, which are divided by 100, or have decimal commas.
+def plain_numbers(raw: Sequence[object], location: str, *, shares: bool = True) -> Sequence[object]:
+    """Return labels with percentages divided by 100 and decimal commas replaced, if all labels are written that way.
 
     Args:
         raw: the cells of a column of labels.
-        place: what messages call it.
-        shares: whether percentages may be divided; not where the scale is given and goes beyond 1.
+        location: name of the column in messages.
+        shares: whether percentages may be divided by 100; ``False`` if a given scale goes beyond 1.
 
     Raises:
-        DataError: for cells that mean one number or another: ``1,000``, percentages among plain numbers.
+        DataError: for ambiguous cells, such as ``1,000``, or percentages among plain numbers.
     """
-    _refuse_thousands(raw, place)
+    _refuse_thousands(raw, location)
     filled = [cell for cell in raw if isinstance(cell, str) and cell.strip() not in ("", "-")]
     percents = [cell for cell in filled if _PERCENT.fullmatch(cell.strip())]
     if not percents:
         return with_points(raw)
-    others = [cell for cell in raw if cell not in (None, "") and not _is_percent(cell) and to_number(cell) is not None]
-    if others:
+    plain_cells = [
+        cell for cell in raw if cell not in (None, "") and not _is_percent(cell) and to_number(cell) is not None
+    ]
+    if plain_cells:
         raise DataError(
-            f"{place} holds percentages beside plain numbers, as in {percents[0]!r} and {others[0]!r}. Write all "
-            "labels in one way."
+            f"{location} holds percentages beside plain numbers, as in {percents[0]!r} and {plain_cells[0]!r}. Write "
+            "all labels in one way."
         )
     if not shares:
         raise DataError(
-            f"{place} holds percentages, as in {percents[0]!r}, which are read as numbers from 0 to 1, and "
+            f"{location} holds percentages, as in {percents[0]!r}, which are read as numbers from 0 to 1, and "
             "`label_range` goes further. Write the numbers without %, or give `label_range` 0 1."
         )
-    without = [_PERCENT.sub(r"\1", cell.strip()) if _is_percent(cell) else cell for cell in raw]  # type: ignore[attr-defined]
-    numbers = [to_number(cell) for cell in with_points(without)]
+    without_sign = [_PERCENT.sub(r"\1", cell.strip()) if _is_percent(cell) else cell for cell in raw]  # type: ignore[attr-defined]
+    numbers = [to_number(cell) for cell in with_points(without_sign)]
     pairs = zip(raw, numbers, strict=True)
     return [number / 100 if number is not None and _is_percent(cell) else cell for cell, number in pairs]
 
@@ -125,53 +130,56 @@ def _is_percent(cell: object) -> bool:
     return isinstance(cell, str) and _PERCENT.fullmatch(cell.strip()) is not None
 
 
-def _refuse_thousands(raw: Sequence[object], place: str) -> None:
-    """Raise DataError where a mark may be one of thousands or of decimals, and nothing in the column settles it."""
+def _refuse_thousands(raw: Sequence[object], location: str) -> None:
+    """Raise DataError if a mark may separate thousands or decimals, and no other number of the column settles it."""
     texts = [_PERCENT.sub(r"\1", cell.strip()) for cell in raw if isinstance(cell, str)]
     certain = next(
         (text for text in texts if _MANY_THOUSANDS.fullmatch(text) or _GROUPED_DECIMAL.fullmatch(text)), None
     )
     if certain is not None:
-        raise DataError(f"{place} has marks between thousands, as in {certain!r}. Write the numbers without them.")
+        raise DataError(f"{location} has marks between thousands, as in {certain!r}. Write the numbers without them.")
     doubtful = next((text for text in texts if _may_be_thousands(text, texts)), None)
     if doubtful is not None:
-        whole, decimal = re.sub(r"[,.]", "", doubtful), doubtful.replace(",", ".")
+        whole = re.sub(r"[,.]", "", doubtful)
+        decimal = doubtful.replace(",", ".")
         raise DataError(
-            f"{place} holds {doubtful!r}, which may be {whole} or {float(decimal):g}. Write the numbers without marks "
-            "between thousands, and decimals with a point."
+            f"{location} holds {doubtful!r}, which may be {whole} or {float(decimal):g}. Write the numbers without "
+            "marks between thousands, and decimals with a point."
         )
 
 
 def _may_be_thousands(text: str, texts: Sequence[str]) -> bool:
-    """Return whether the mark of a number may be one of thousands, by all numbers of the column.
+    """Return whether the mark of a number may separate thousands, judged by all numbers of the column.
 
-    A comma is one of decimals for certain where another number has three digits behind it and cannot have thousands,
-    such as 0,125. A point is one of decimals anyway, unless all numbers with a point have three digits and stand among
-    whole numbers of hundreds.
+    A comma certainly separates decimals if another number has three digits after it and cannot have thousands, such
+    as 0,125. A point separates decimals unless all numbers with a point have three digits after it and the column also
+    has whole numbers of 100 and more.
     """
     number = _THOUSANDS.fullmatch(text)
     if number is None:
         return False
     mark = number["mark"]
-    marked = [other for other in texts if mark in other]
+    marked = [candidate for candidate in texts if mark in candidate]
     if mark == ",":
-        certain = any(_THREE_DECIMALS.fullmatch(other) and not _THOUSANDS.fullmatch(other) for other in marked)
-        return not certain or any("." in other for other in texts)
-    if any(_THOUSANDS.fullmatch(other) is None for other in marked):
+        certain = any(
+            _THREE_DECIMALS.fullmatch(candidate) and not _THOUSANDS.fullmatch(candidate) for candidate in marked
+        )
+        return not certain or any("." in candidate for candidate in texts)
+    if any(_THOUSANDS.fullmatch(candidate) is None for candidate in marked):
         return False
-    return any(other.lstrip("+-").isdecimal() and len(other.lstrip("+-0")) >= 3 for other in texts)
+    return any(candidate.lstrip("+-").isdecimal() and len(candidate.lstrip("+-0")) >= 3 for candidate in texts)
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a number, and no word for one."""
+    """Return whether a text is a number in digits."""
     return _NUMBER.fullmatch(text.strip()) is not None
 
 
 def to_number(value: object) -> float | None:
-    """Return a label cell as a finite number, or ``None`` where it is not one.
+    """Return a label cell as a finite number, or ``None`` if it is not one.
 
-    Numbers, ``true`` and ``false``, ``yes`` and ``no``, and the class names of the published paraphrase sets are
-    understood, whatever their case.
+    Numbers, ``true`` and ``false``, ``yes`` and ``no``, and the class names of published paraphrase data are parsed in
+    any case.
     """
     if not isinstance(value, str | int | float) and (isinstance(value, Decimal) or hasattr(value, "item")):
         value = float(value) if isinstance(value, Decimal) else _item(value)
@@ -191,7 +199,7 @@ def to_number(value: object) -> float | None:
 
 
 def _item(value: Any) -> object:
-    """Return the Python number of a number of NumPy or torch, or ``None`` of what holds several."""
+    """Return a NumPy or torch scalar as a Python number; ``None`` for an array of several."""
     try:
         return value.item()
     except (TypeError, ValueError, RuntimeError):
@@ -199,19 +207,19 @@ def _item(value: Any) -> object:
 
 
 MOST_WORDS = 12
-"""Different words that labels are at most; of more they are something else."""
+"""Most different words that a column of labels may have; a column with more holds something else."""
 
 SHOWN = 5
-"""Labels that are shown, the most frequent first."""
+"""Labels that a message shows, the most frequent first."""
 
 
 def in_words(cells: Sequence[object]) -> str:
-    """Return which labels there are, if all are words, how often, and what to write in their place; else ``""``."""
+    """Return the labels with their counts and a fix, for a message, if all labels are words; else ``""``."""
     words = Counter(cell.strip() for cell in cells if isinstance(cell, str) and cell.strip())
     if not words or sum(words.values()) < len(cells):
         return ""
-    shown = ", ".join(f"{word[:40]!r} ({count})" for word, count in words.most_common(SHOWN))
-    more = f" and {len(words) - SHOWN} others" if len(words) > SHOWN else ""
+    listed = ", ".join(f"{word[:40]!r} ({count})" for word, count in words.most_common(SHOWN))
+    ending = f" and {len(words) - SHOWN} others" if len(words) > SHOWN else ""
     if are_quantities(list(words)):
         fix = "Write plain numbers, without a unit: 3/5 as 0.6, 4 stars as 4."
     elif len(words) > MOST_WORDS:
@@ -220,4 +228,4 @@ def in_words(cells: Sequence[object]) -> str:
         fix = "Replace them by 1 for a pair that belongs together, and 0 for one that does not."
     else:
         fix = "Replace them by numbers: the higher, the closer the two texts."
-    return f"{shown}{more}. {fix}"
+    return f"{listed}{ending}. {fix}"

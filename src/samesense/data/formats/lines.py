@@ -1,4 +1,4 @@
-"""Lines out of text: UTF-8, of bounded length, each ended by a line feed; what is something else is said to be that."""
+"""Reads lines of UTF-8 text with bounded length, and explains what a file is if it is not such text."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Line = tuple[int, str]
 """Line number from 1, and the line with its line end."""
 
 LONGEST_ROW = 16 * 2**20
-"""Bytes of the longest line: what is longer is no row of texts, and a small gzip file can hold gigabytes of it."""
+"""Most bytes of a line; a longer one is not a row of texts, and a small gzip file can expand to gigabytes of it."""
 
 CARRIAGE_RETURNS = (
     "Only a line feed ends a line; if carriage returns do, convert the file: tr '\\r' '\\n'; strays can go: tr -d '\\r'"
 )
-"""What to do about carriage returns in the midst of lines."""
+"""Advice for carriage returns within lines."""
 
 _SHORTEN = "Put each text on a line of its own."
 _SAMPLE = 4096
 _TO_TWO_BYTES = "\x1b$"
 WORKBOOKS = (".xlsx", ".xlsm", ".ods")
-"""Ends of the names of workbooks."""
+"""File endings of spreadsheets."""
 
 _OFFICE = 'save the sheet as "CSV UTF-8"'
 _ARCHIVE = b"PK\x03\x04"
@@ -55,15 +55,16 @@ _OTHER_FORMATS = {
     b"%PDF": ("a PDF", "take the text out of it first"),
     b"SQLite format 3": ("an SQLite database", "write the table as CSV"),
 }
-"""First bytes of files that are no text: what they are, and what to do."""
+"""Magic bytes of files that are not text, with their format and the advice for it."""
 
 
 def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool = False) -> Iterator[Line]:
-    """Yield the lines of a file, also of one that is compressed by its name; see :func:`numbered_lines`.
+    """Yield the lines of a file, decompressed if its ending says so; see :func:`numbered_lines`.
 
     Bytes are decoded by the option ``encoding``, see :func:`~samesense.data.formats.options.table_options`.
     """
-    number, packing = 0, split_suffix(str(path))[1]
+    number = 0
+    packing = split_suffix(str(path))[1]
     try:
         with opened(path) as handle:
             stream = _recoded(handle, str(path))
@@ -84,49 +85,52 @@ def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool
 def numbered_lines(
     stream: IO[bytes] | BufferedIOBase, source: str, *, bounded: bool = True, carriage_returns: bool = False
 ) -> Iterator[Line]:
-    """Yield line numbers from 1 and lines, the byte order mark taken off; only a line feed ends a line.
+    """Yield line numbers from 1 and lines, without a byte order mark; only a line feed ends a line.
 
     Args:
         stream: bytes.
-        source: what messages call it.
-        bounded: refuse a line of more than :data:`LONGEST_ROW` bytes, before it is held.
-        carriage_returns: take a carriage return in the midst of a line, which in lines of texts was meant to end one.
+        source: name of the source in messages.
+        bounded: refuse a line of more than :data:`LONGEST_ROW` bytes, before it is read into memory.
+        carriage_returns: accept a carriage return within a line; in a text file it is usually meant to end the line.
 
     Raises:
-        DataError: for what is refused, bytes that are not UTF-8, and a NUL.
+        DataError: for a refused line, bytes that are not UTF-8, and a NUL.
     """
-    start, beyond_ascii = b"", False
+    start = b""
+    beyond_ascii = False
     longest = LONGEST_ROW + 1 if bounded else -1
     for number, raw in enumerate(iter(partial(stream.readline, longest), b""), 1):
         start = start or raw[:_SAMPLE]
-        place = f"{source}, row {number}"
+        location = f"{source}, row {number}"
         if bounded and len(raw) > LONGEST_ROW:
-            raise DataError(f"{place}: a row has at most {LONGEST_ROW // 2**20} MB, and this one goes on. {_SHORTEN}")
+            raise DataError(
+                f"{location}: a row has at most {LONGEST_ROW // 2**20} MB, and this one goes on. {_SHORTEN}"
+            )
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             why = f"byte 0x{raw[error.start]:02x} at position {error.start} of the line is not"
-            other = _other_format(start, source) or (_mixed(place, why) if beyond_ascii else None)
+            known_error = _other_format(start, source) or (_mixed(location, why) if beyond_ascii else None)
             encoding = wide_encoding(start) or encoding_of(raw + stream.read(CHUNK))
-            raise other or _not_utf8(encoding, source, place, why) from error
+            raise known_error or _not_utf8(encoding, source, location, why) from error
         if "\0" in line:
-            raise _other_format(start, source) or _with_nul(raw + stream.read(_SAMPLE), source, place)
-        if _TO_TWO_BYTES in line:  # all of it is ASCII, and none of it is the text
-            raise _not_utf8("iso2022_jp", source, place, "an escape for characters of two bytes is not")
+            raise _other_format(start, source) or _with_nul(raw + stream.read(_SAMPLE), source, location)
+        if _TO_TWO_BYTES in line:  # ISO-2022-JP consists of ASCII bytes, so it decodes without an error
+            raise _not_utf8("iso2022_jp", source, location, "an escape for characters of two bytes is not")
         beyond_ascii = beyond_ascii or not line.isascii()
         if not carriage_returns and "\r" in line and "\r" in line.rstrip("\r\n"):
-            raise DataError(f"{place}: a carriage return stands in the midst of the line. {CARRIAGE_RETURNS}")
+            raise DataError(f"{location}: a carriage return stands in the midst of the line. {CARRIAGE_RETURNS}")
         yield number, line
 
 
 def _recoded(stream: IO[bytes] | BufferedIOBase, source: str) -> IO[bytes] | BufferedIOBase:
-    """Return a stream in UTF-8, of a file in the encoding of the options."""
+    """Return the stream recoded to UTF-8 from the encoding in the options, if there is one."""
     encoding = current_options("encoding").encoding
     return stream if encoding is None else in_utf8(stream, encoding, source)
 
 
 def without_blank_end(lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield lines but for blank ones at the end, which editors leave; a blank one before a text is a line feed."""
+    """Yield lines without the blank ones at the end, which editors leave; other blank lines become a line feed."""
     done = 0
     for number, line in lines:
         if line.strip():
@@ -153,7 +157,7 @@ def workbook_error(source: str) -> DataError:
 
 
 def _is_workbook(source: str, start: bytes) -> bool:
-    """Return whether a ZIP archive is a workbook, by its name, or by what is in it."""
+    """Return whether a ZIP archive is a workbook, by its name or its members."""
     if source.lower().endswith(WORKBOOKS) or b"opendocument.spreadsheet" in start:
         return True
     with suppress(OSError, BadZipFile), open_file(source) as stream:  # it may be standard input
@@ -161,36 +165,36 @@ def _is_workbook(source: str, start: bytes) -> bool:
     return False
 
 
-def _not_utf8(encoding: str, source: str, place: str, why: str) -> DataError:
-    """Build the error for text that is not UTF-8; ``encoding`` is what it is for certain, or ``""``."""
+def _not_utf8(encoding: str, source: str, location: str, why: str) -> DataError:
+    """Build the error for text that is not UTF-8; ``encoding`` is the detected encoding, ``""`` if it is uncertain."""
     excel = ' (in Excel, save as "CSV UTF-8")' if Path(source).suffix.lower() == ".csv" else ""
     if not encoding:
         return DataError(
-            f"{place}: text must be UTF-8; {why}. The bytes do not prove in which encoding it is: name the one that it "
-            f"was written in by `encoding`, such as {COMMON}, or re-save as UTF-8{excel}."
+            f"{location}: text must be UTF-8; {why}. The bytes do not prove in which encoding it is: name the one that "
+            f"it was written in by `encoding`, such as {COMMON}, or re-save as UTF-8{excel}."
         )
     name = Path(source)
     files = ""
     if name.suffix and not split_suffix(source)[1] and not is_url(source):
         files = f" {quote(source)} > {quote(str(name.with_suffix(f'.utf8{name.suffix}')))}"
     return DataError(
-        f"{place}: text must be UTF-8; {why}. It is {ICONV[encoding]}: give `encoding` {encoding}, or re-save as UTF-8"
-        f"{excel}, for example: iconv -f {ICONV[encoding]} -t UTF-8{files}"
+        f"{location}: text must be UTF-8; {why}. It is {ICONV[encoding]}: give `encoding` {encoding}, or re-save as "
+        f"UTF-8{excel}, for example: iconv -f {ICONV[encoding]} -t UTF-8{files}"
     )
 
 
-def _mixed(place: str, why: str) -> DataError:
+def _mixed(location: str, why: str) -> DataError:
     return DataError(
-        f"{place}: text must be UTF-8; {why}, and rows before it are. The row is damaged, or comes from a file in "
+        f"{location}: text must be UTF-8; {why}, and rows before it are. The row is damaged, or comes from a file in "
         "another encoding: correct it."
     )
 
 
-def _with_nul(sample: bytes, source: str, place: str) -> DataError:
+def _with_nul(sample: bytes, source: str, location: str) -> DataError:
     encoding = wide_encoding(sample)
     if encoding:
-        return _not_utf8(encoding, source, place, "it holds NUL characters")
-    return DataError(f"{place}: a text holds no NUL character, and this line does. Take it out: tr -d '\\000'")
+        return _not_utf8(encoding, source, location, "it holds NUL characters")
+    return DataError(f"{location}: a text holds no NUL character, and this line does. Take it out: tr -d '\\000'")
 
 
 def standard_input() -> Iterator[Line]:
@@ -201,12 +205,12 @@ def standard_input() -> Iterator[Line]:
 
 
 def without_breaks(text: str) -> str:
-    """Return a text with spaces for tabs and ends of lines, which would part a row of TSV or a line of text."""
+    """Return a text with tabs and line breaks replaced by spaces, so that it fits a TSV field or a line."""
     return re.sub(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", text)
 
 
 def json_line(value: object) -> str:
-    """Return a value as one line of JSON; a number that is not finite, which JSON has not, is null."""
+    """Return a value as one line of JSON; NaN and infinities, which JSON lacks, become null."""
     encode = partial(json.dumps, ensure_ascii=False, default=str, allow_nan=False)
     try:
         return encode(value)
@@ -216,7 +220,7 @@ def json_line(value: object) -> str:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _finite(one) for name, one in value.items()}
+        return {name: _finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,4 +1,4 @@
-"""Lists of texts in one cell: as they are in JSON and Parquet, and as pandas and ``datasets`` write them into CSV."""
+"""Reads lists of texts in one cell: lists of JSON and Parquet, and lists that pandas and ``datasets`` write to CSV."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from samesense.data.formats.files import Row
 from samesense.errors import DataError
 
 LONGEST_LITERAL = 2**20
-"""Characters of a Python list that are parsed at most; JSON has no such bound, as its parser needs little memory."""
+"""Most characters of a Python list that is parsed; JSON has no such limit, because its parser needs little memory."""
 
 DEEPEST = 8
-"""Lists within lists that are parsed at most."""
+"""Most levels of nested lists that are parsed."""
 
 SNIFFED_CELLS = 1000
-"""Rows by which it is decided whether a column of single texts holds lists instead."""
+"""Rows that are inspected to decide whether a column of single texts holds lists instead."""
 
 FIX = (
     "write the cell as a JSON list, [\"a\", \"b\"], or as a Python list with commas, ['a', 'b']; a text that begins "
     "like a list is written as a list of one text"
 )
-"""What to do about a cell that begins like a list and is none."""
+"""Advice for a cell that begins like a list and is not one."""
 
 _BEGINS = re.compile(
     r"\s*\[\s*([\[({]*\s*[uUbBrR]{0,2}['\"]|[\[({]{8}|\]\s*$|[\w.]+\(['\"]|(None|nan|NaN|null)\s*[,\]])"
 )
-"""How lists of texts begin; ``[[Paris]] is nice`` and ``[ ] buy milk`` are texts."""
+"""Matches the beginning of a list of texts; ``[[Paris]] is nice`` and ``[ ] buy milk`` are texts."""
 
 _PRINTED = re.compile(r"\s*(array|Index|Series|deque|set|frozenset)\(\[.*\].*\)\s*", re.DOTALL)
 _COLLECTION = re.compile(r"\s*[\[({].*[\])}]\s*", re.DOTALL)
@@ -44,13 +44,13 @@ _TOKEN = re.compile(
 
 
 class ListCellError(ValueError):
-    """A cell that begins like a list and cannot be read as one; the message says why."""
+    """A cell that begins like a list and cannot be parsed as one; the message says why."""
 
 
 def list_in(cell: object) -> list[Any] | None:
-    """Return the list that a cell holds, or that it is written as; ``None`` for anything else, such as one text.
+    """Return the list in a cell, also if it is written as text; ``None`` for anything else, such as one text.
 
-    A tuple of texts counts as a list. ListCellError for a cell that begins like a list and does not parse, such as
+    A tuple of texts counts as a list. ListCellError for a cell that begins like a list and cannot be parsed, such as
     ``['a' 'b']``, which NumPy prints without commas.
 
     >>> list_in("['a', 'b']"), list_in('["a"]'), list_in("[laughs] a")
@@ -73,14 +73,14 @@ def list_in(cell: object) -> list[Any] | None:
     if isinstance(value, set | frozenset):
         raise ListCellError(f"{_shown(cell)} is a set, whose texts have no order")
     if isinstance(value, tuple) and not all(isinstance(item, str) for item in value):
-        return None  # numbers in brackets are a text
+        return None  # a text may have numbers in brackets
     return list(value) if isinstance(value, list | tuple) else None
 
 
 def texts_in(cell: object) -> list[object]:
-    """Return the texts of a cell: those of a list, see :func:`list_in`; one text; none if it is empty.
+    """Return the texts of a cell: those of a list, see :func:`list_in`; a single text; or none if it is empty.
 
-    ListCellError also for a list with anything but texts in it, where the list is written as a text.
+    ListCellError also for a list that is written as text and has items other than texts.
     """
     values = list_in(cell)
     if values is None and isinstance(cell, str) and _is_object(cell):
@@ -93,7 +93,7 @@ def texts_in(cell: object) -> list[object]:
 
 
 def _is_object(cell: str) -> bool:
-    """Return whether a cell is a dictionary as JSON or Python writes it, such as ``{'text': 'a'}``."""
+    """Return whether a cell is a dictionary written by JSON or Python, such as ``{'text': 'a'}``."""
     if not re.fullmatch(r"\s*\{\s*['\"].*\}\s*", cell, re.DOTALL):
         return False
     try:
@@ -103,7 +103,7 @@ def _is_object(cell: str) -> bool:
 
 
 def is_list(cell: object) -> bool:
-    """Return whether a cell holds a list, or is written like one, be it read or refused."""
+    """Return whether a cell is a list, or is written like one, even if it cannot be parsed."""
     try:
         return list_in(cell) is not None
     except ListCellError:
@@ -111,7 +111,7 @@ def is_list(cell: object) -> bool:
 
 
 def holds_lists(rows: Iterable[Row], column: str) -> bool:
-    """Return whether a column holds lists: a list itself, or texts at least half of which are written like one."""
+    """Return whether a column holds lists: a real list, or at least half of its texts are written like lists."""
     cells = [
         cell for _, row in rows if (cell := row.get(column)) is not None and not (isinstance(cell, str) and not cell)
     ]
@@ -122,7 +122,7 @@ def holds_lists(rows: Iterable[Row], column: str) -> bool:
 
 
 def refuse_lists(rows: Sequence[Row], columns: Iterable[str], source: str) -> None:
-    """Raise DataError if at least half of the cells of a column of single texts are lists that are written as texts."""
+    """Raise DataError if at least half of the cells of a column of single texts are lists written as text."""
     for column in columns:
         cells = [text for _, row in rows[:SNIFFED_CELLS] if isinstance(text := row.get(column), str) and text.strip()]
         lists = [cell for cell in cells if cell.lstrip().startswith(("[", "(")) and _holds_texts(cell)]
@@ -143,7 +143,7 @@ def _holds_texts(cell: str) -> bool:
 
 
 def _literal(cell: str) -> object:
-    """Return what a Python literal holds, ``None`` if it is none and does not begin like a list."""
+    """Return the value of a Python literal, ``None`` if it is not one and does not begin like a list."""
     begins = _BEGINS.match(cell) is not None
     try:
         _check_tokens(cell)
@@ -158,18 +158,20 @@ def _literal(cell: str) -> object:
 
 
 def _check_tokens(cell: str) -> None:
-    """Raise ListCellError for what ``literal_eval`` would read as something else, or with too much memory.
+    """Raise ListCellError for a cell that ``literal_eval`` would misread, or parse with too much memory.
 
-    Python joins texts that stand side by side, so that ``['a' 'b']`` would be one text.
+    Python concatenates adjacent strings, so that ``['a' 'b']`` would become one text.
     """
     if len(cell) > LONGEST_LITERAL:
         raise ListCellError(f"{_shown(cell)} is a list of more than {LONGEST_LITERAL:,} characters")
-    position, depth, before = 0, 0, ""
+    position = 0
+    depth = 0
+    before = ""
     while position < len(cell):
         token = _TOKEN.match(cell, position)
         if token is None:
-            cut = " (it is cut short by ...)" if cell.startswith("...", position) else ""
-            raise ListCellError(f"{_shown(cell)} begins like a list and is none{cut}")
+            reason = " (it is cut short by ...)" if cell.startswith("...", position) else ""
+            raise ListCellError(f"{_shown(cell)} begins like a list and is none{reason}")
         kind = str(token.lastgroup)
         if kind == "string" == before:
             raise ListCellError(f"{_shown(cell)} has texts without a comma between, as NumPy prints arrays")

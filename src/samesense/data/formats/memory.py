@@ -1,4 +1,4 @@
-"""Rows out of what is in memory already: data frames, Arrow tables, datasets, and plain Python rows."""
+"""Reads rows from objects in memory: data frames, Arrow tables, datasets, and plain Python rows."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _TRIPLET = ("anchor", "positive", "negative")
 
 
 class Name(str):
-    """A string that is the name of a source for certain, as on a command line, and no text itself."""
+    """A string that is certainly the name of a source, as on a command line, and not a text."""
 
     __slots__ = ()
 
 
 def in_memory(source: Source) -> bool:
-    """Return whether a source is data itself, and no name of a file, folder or hub data set."""
+    """Return whether a source is data itself rather than the name of a file, folder or hub data set."""
     return not isinstance(source, str | Path)
 
 
 def names_among(sources: Source) -> list[str]:
-    """Return the names of files, folders and hub data sets among one source or several."""
+    """Return the names of files, folders and hub data sets in one source or several."""
     return [str(source) for source in as_sources(sources) if source is not None and not in_memory(source)]
 
 
@@ -51,72 +51,72 @@ def name_of(source: Source) -> str:
 
 
 def short_name(source: Source) -> str:
-    """Return a name for people: of a file its last part."""
-    named = not in_memory(source) and (split_suffix(str(source))[0] or leads_to(source, Path.is_file))
-    return Path(source).name if named else name_of(source)
+    """Return a short name for display: the file name of a file, else :func:`name_of`."""
+    is_file = not in_memory(source) and (split_suffix(str(source))[0] or leads_to(source, Path.is_file))
+    return Path(source).name if is_file else name_of(source)
 
 
 def numbered(names: Sequence[str]) -> list[str]:
-    """Return names of which none is that of another: the second of one name has a 2 behind it, and so on."""
-    found: list[str] = []
+    """Return the names made unique: a name that is already taken gets a number, starting with 2."""
+    unique: list[str] = []
     for name in names:
-        other, number = name, 1
-        while other in found:
+        candidate, number = name, 1
+        while candidate in unique:
             number += 1
-            other = f"{name} {number}"
-        found.append(other)
-    return found
+            candidate = f"{name} {number}"
+        unique.append(candidate)
+    return unique
 
 
 class Rows(list[Any]):
-    """Plain rows that are one source; a plain list may also be several sources."""
+    """Plain rows that form one source, whereas a plain list may also be several sources."""
 
 
 def rereadable(source: Source) -> Source:
-    """Return a source that can be read twice: the rows of an iterator are held."""
+    """Return a source that can be read twice: the rows of an iterator are collected into a list."""
     return Rows(source) if isinstance(source, Iterator) else source
 
 
-def as_sources(given: Source) -> list[Source]:
-    """Return a list of sources, where one or several may be given; a list of them stays as it is.
+def as_sources(sources: Source) -> list[Source]:
+    """Return one source, or several, as a list of sources; a list of sources is returned as it is.
 
-    A list of texts is one source in memory, and a list of names several. Of a list of strings it is told by the
-    strings: names have an ending that is read, or a slash, or stand for something on disk; if one looks like a name,
-    all are taken for names, so that a misspelt one is not trained on as a sentence.
+    A list of texts is one source in memory, and a list of names is several. In a list of strings, a string is taken
+    for a name if it has a known file ending, a slash, or exists on disk. If one looks like a name, all are names, so
+    that a misspelt name is not trained on as a sentence.
     """
-    given = _as_rows(given)
-    if isinstance(given, Rows) or not isinstance(given, list | tuple) or not given:
-        return [given]
-    if all(isinstance(one, str | Path) for one in given):
-        return list(given) if any(map(_looks_like_name, given)) else [Rows(given)]
-    first = given[0]
+    sources = _as_rows(sources)
+    if isinstance(sources, Rows) or not isinstance(sources, list | tuple) or not sources:
+        return [sources]
+    if all(isinstance(source, str | Path) for source in sources):
+        return list(sources) if any(map(_looks_like_name, sources)) else [Rows(sources)]
+    first = sources[0]
     is_row = (isinstance(first, Mapping | list | tuple) and not isinstance(first, Rows)) or _is_example(first)
-    return [Rows(given)] if is_row else list(given)
+    return [Rows(sources)] if is_row else list(sources)
 
 
-def _as_rows(given: Source) -> Source:
-    """Return plain rows of a set, or of a column of texts, such as one of a data frame or an array; else what is given.
+def _as_rows(source: Source) -> Source:
+    """Return a set, or a column of texts such as a series or an array, as plain rows; other sources unchanged.
 
-    A dictionary of columns becomes a list of dictionaries, and one of a single split is that split.
+    A dictionary of columns becomes a list of dictionaries, and a dictionary of a single split becomes that split.
     """
-    if isinstance(given, set | frozenset):
-        return Rows(sorted(given, key=str))
-    if isinstance(given, Mapping) and given:
-        values = list(given.values())
+    if isinstance(source, set | frozenset):
+        return Rows(sorted(source, key=str))
+    if isinstance(source, Mapping) and source:
+        values = list(source.values())
         columns = [_as_list(value) for value in values]
         lists = [column for column in columns if column is not None]
         if len(lists) < len(values):
-            return values[0] if len(values) == 1 else given
-        _refuse_unequal(dict(zip(map(str, given), map(len, lists), strict=True)))
-        return Rows(dict(zip(given, row, strict=True)) for row in zip(*lists, strict=True))
-    column = None if isinstance(given, list | tuple | Rows) else _as_list(given)
-    return given if column is None else Rows(column)
+            return values[0] if len(values) == 1 else source
+        _refuse_unequal(dict(zip(map(str, source), map(len, lists), strict=True)))
+        return Rows(dict(zip(source, row, strict=True)) for row in zip(*lists, strict=True))
+    column = None if isinstance(source, list | tuple | Rows) else _as_list(source)
+    return source if column is None else Rows(column)
 
 
 def _as_list(column: Any) -> list[Any] | None:
     """Return the cells of a column: a list, a tuple, an array or a series of NumPy, pandas, polars, Arrow or torch.
 
-    ``None`` for what is no column, such as a text or a data frame.
+    ``None`` if it is not a column, such as a text or a data frame.
     """
     if isinstance(column, list | tuple):
         return list(column)
@@ -132,22 +132,22 @@ def _as_list(column: Any) -> list[Any] | None:
 def _refuse_unequal(lengths: Mapping[str, int]) -> None:
     """Raise DataError if the columns of a dictionary are of different lengths."""
     if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name!r} {length}" for name, length in islice(lengths.items(), 8))
+        listed = ", ".join(f"{name!r} {length}" for name, length in islice(lengths.items(), 8))
         raise DataError(
             f"dict in memory: several splits or columns of different lengths were given where one table is needed: "
-            f"{shown}. Give one split, or columns of one length."
+            f"{listed}. Give one split, or columns of one length."
         )
 
 
-def _looks_like_name(one: str | Path) -> bool:
-    text = str(one)
-    if isinstance(one, Path | Name) or split_suffix(text)[0] or is_text_file(text):
+def _looks_like_name(source: str | Path) -> bool:
+    text = str(source)
+    if isinstance(source, Path | Name) or split_suffix(text)[0] or is_text_file(text):
         return True
     return " " not in text.strip() and ("/" in text or leads_to(text, Path.exists))
 
 
 def holds_sentences(source: Source) -> bool:
-    """Return whether a source is a text file, or a list of texts: unlabelled sentences, without looking into files."""
+    """Return whether a source holds unlabelled sentences: a text file (by its name) or a list of texts."""
     if in_memory(source):
         return isinstance(source, list) and bool(source) and isinstance(source[0], str)
     return is_text_file(str(source))
@@ -156,9 +156,9 @@ def holds_sentences(source: Source) -> bool:
 def memory_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the rows of an object, numbered from 1, with cells by column name.
 
-    Plain rows without names get those of their form: text, text, number are a scored pair; three texts a triplet of
-    anchor, positive, negative, unless the third is a class label; two texts a pair; one text a sentence. DataError if
-    the object is none that is known, or its rows differ in form.
+    Plain rows without column names are named by their form: text, text, number are a scored pair; three texts are an
+    anchor, positive and negative, unless the third is a class label; two texts are a pair; one text is a sentence.
+    DataError if the object's type is not supported, or its rows differ in form.
     """
     if hasattr(source, "features") and hasattr(source, "with_format"):
         return dataset_rows(source, name_of(source))
@@ -173,8 +173,8 @@ def memory_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
     if table is not None and _without_names(table.column_names):
         return _plain_rows(tuple(record.values()) for batch in table.to_batches(BATCH) for record in batch.to_pylist())
     if table is not None:
-        parts = (table.slice(start, BATCH) for start in range(0, table.num_rows, BATCH))
-        return arrow_rows(parts, name_of(source))
+        batches = (table.slice(start, BATCH) for start in range(0, table.num_rows, BATCH))
+        return arrow_rows(batches, name_of(source))
     if isinstance(source, Iterable) and not isinstance(source, bytes):
         return _plain_rows(source)
     raise DataError(
@@ -184,13 +184,13 @@ def memory_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
 
 
 UNLABELLED = "-"
-"""What a hub class label of -1, the hub's mark for a hidden or missing label, is read as."""
+"""Cell for a hub class label of -1, which the hub uses for a hidden or missing label."""
 
 
 def dataset_rows(dataset: Any, source: str) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield the rows of a ``datasets.Dataset``; class labels arrive as their names, never as integers.
+    """Yield the rows of a ``datasets.Dataset`` with class labels as names, never as integers.
 
-    ``source`` is what messages call it. DataError if it is damaged.
+    ``source`` is its name in messages. DataError if it is damaged.
     """
     names = {column: feature.names for column, feature in dataset.features.items() if hasattr(feature, "int2str")}
     if hasattr(dataset, "data"):
@@ -212,7 +212,7 @@ def _named(value: Any, names: list[str]) -> object:
 
 
 def _as_table(source: Any) -> Any:
-    """Return an Arrow table of whatever speaks one of Arrow's or the data frames' interchange protocols, or None."""
+    """Return an Arrow table of an object with an Arrow or data frame interchange protocol; ``None`` for others."""
     if not any(hasattr(source, name) for name in ("__arrow_c_stream__", "__dataframe__", "to_arrow", "to_batches")):
         return None
     import pyarrow as pa
@@ -233,20 +233,20 @@ def _as_table(source: Any) -> Any:
 
 
 def _without_names(columns: Sequence[str]) -> bool:
-    """Return whether columns are numbered, as those of a data frame that was made of tuples."""
-    return list(columns) == [str(at) for at in range(len(columns))]
+    """Return whether columns are named 0, 1, 2, ..., as in a data frame made of tuples."""
+    return list(columns) == [str(index) for index in range(len(columns))]
 
 
 _FORM = 1000
-"""Rows without names of columns by which it is told what their third cells are."""
+"""Rows without column names that are inspected to find out what their third cells are."""
 
 
 def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
-    rest = iter(rows)
-    first = [_cells_of(row) for row in islice(rest, _FORM)]
+    remaining = iter(rows)
+    first = [_cells_of(row) for row in islice(remaining, _FORM)]
     threes = (row for row in first if isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3)
     names = _names_of([row[2] for row in threes])
-    for number, row in enumerate(chain(first, map(_cells_of, rest)), 1):
+    for number, row in enumerate(chain(first, map(_cells_of, remaining)), 1):
         if isinstance(row, Mapping):
             yield number, dict(row)
         elif isinstance(row, str):
@@ -265,14 +265,14 @@ def _is_example(row: Any) -> bool:
 
 
 def _cells_of(row: Any) -> Any:
-    """Return a row as it is, or the cells of an array, or of an ``InputExample`` of sentence-transformers."""
+    """Return the cells of an array or of a sentence-transformers ``InputExample``; other rows unchanged."""
     if _is_example(row):
         return (*row.texts, row.label) if len(row.texts) == 2 else tuple(row.texts)
     return row.tolist() if hasattr(row, "tolist") and not isinstance(row, str) else row
 
 
 def _names_of(thirds: Sequence[Any]) -> tuple[str, ...]:
-    """Return the names of three cells by what most of the third ones are: numbers, classes, or texts."""
+    """Return the column names of rows of three cells: most third cells are numbers, classes or texts."""
     forms = [_form_of(third) for third in in_english(thirds, "The third cell of rows in memory")]
     return max((_SCORED, _NLI, _TRIPLET), key=forms.count)
 
@@ -280,7 +280,7 @@ def _names_of(thirds: Sequence[Any]) -> tuple[str, ...]:
 def _form_of(third: Any) -> tuple[str, ...]:
     if not isinstance(third, str) or _is_number(third) or to_number(third) is not None:
         return _SCORED
-    if are_quantities([third]):  # as labels they are read, or refused for their unit
+    if are_quantities([third]):  # the label parser reads them, or refuses their unit
         return _SCORED
     return _NLI if third.strip() == UNLABELLED or word_of(third) in NLI_VALUES else _TRIPLET
 

@@ -1,4 +1,4 @@
-"""Short names of sources by which they cannot be confused."""
+"""Short names that distinguish sources."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from samesense.places import JOINT
 
 
 def distinct_names(short_names: Sequence[str], sources: Sequence[str]) -> list[str]:
-    """Return the short name of each source, or, where several sources share it, the shortest end of its path alone.
+    """Return the short name of each source, or, if several sources share it, the shortest unique end of its path.
 
-    That is the name of the file with as many folders before it as tell it from the others. Sources that are joined of
-    several, and one that occurs twice, keep their names as they stand.
+    That is the file name with as many parent folders as are needed to distinguish it. Joined sources, and a source that
+    occurs twice, keep their names.
 
     Example:
         >>> distinct_names(["train.tsv", "train.tsv", "test.tsv"], ["old/train.tsv", "new/train.tsv", "new/test.tsv"])

@@ -1,4 +1,4 @@
-"""Options that settle how text files and tables are read, where their first bytes and lines leave it open."""
+"""Options for reading text files and tables that override what is detected from their first bytes and lines."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from samesense.errors import ConfigError
 logger = logging.getLogger(__name__)
 
 Quoting = Literal["csv", "none"]
-"""``csv``: a field in double quotes is one text, with quotes in it doubled. ``none``: a quote is a character."""
+"""``csv``: fields may be in double quotes, with quotes inside doubled. ``none``: a quote is an ordinary character."""
 
 Header = Literal["yes", "no"]
 """Whether the first line of a table has the names of its columns."""
 
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " ", "\\t": "\t"}
-"""Names of characters that separate fields, which are hard to write in a shell."""
+"""Names of delimiters that are hard to write in a shell."""
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How text files and tables are read; ``None`` leaves it to the rules of docs/data.md.
+    """Options for reading text files and tables; ``None`` means detection by the rules of docs/data.md.
 
     Attributes:
-        quoting: whether fields of ``.tsv`` and ``.csv`` files stand in double quotes; see :data:`Quoting`.
-        delimiter: the one character between their fields, or its name in :data:`DELIMITERS`.
-        header: whether their first line has the names of the columns; without one the only column is ``text``, and
-            several are ``column1``, ``column2`` and so on.
-        encoding: of text files and tables but Parquet, as Python names it, such as ``"cp1252"``.
+        quoting: whether fields of ``.tsv`` and ``.csv`` files may be in double quotes; see :data:`Quoting`.
+        delimiter: the character between their fields, or its name in :data:`DELIMITERS`.
+        header: whether their first line has the column names; without them a single column is called ``text``, and
+            several are called ``column1``, ``column2`` and so on.
+        encoding: encoding of text files and tables except Parquet by its Python name, such as ``"cp1252"``.
 
     Raises:
-        ConfigError: if an option is none of these.
+        ConfigError: if an option has another value.
     """
 
     quoting: Quoting | None = None
@@ -59,7 +59,7 @@ class TableOptions:
 
 
 _NO_TEXT_FILES = ("unicode-escape", "raw-unicode-escape", "idna", "punycode", "undefined", "utf-7")
-"""Encodings of Python in which no text files are."""
+"""Python encodings that are never used for text files."""
 
 
 def _delimiter(name: str) -> str:
@@ -73,12 +73,12 @@ def _delimiter(name: str) -> str:
 
 
 def _encoding(name: str) -> str | None:
-    """Return the name of an encoding of text as Python has it, ``None`` for UTF-8; ConfigError if there is none."""
+    """Return the Python name of a text encoding, ``None`` for UTF-8; ConfigError if it is unknown."""
     try:
         codec = codecs.lookup(name)
     except (LookupError, ValueError, TypeError):
         codec = None
-    # base64 and the like are no encodings of text, and escapes would be read as other characters
+    # base64 and the like are not text encodings, and unicode-escape would change the characters.
     if codec is None or not codec._is_text_encoding or codec.name in _NO_TEXT_FILES:
         raise ConfigError(
             f"`encoding` is the name of an encoding of text, such as cp1252, gb18030 or shift_jis; received {name!r}."
@@ -91,13 +91,13 @@ _OPTIONS: ContextVar[TableOptions] = ContextVar("table_options", default=_BY_THE
 _APPLIED: ContextVar[frozenset[str]] = ContextVar("applied_options", default=frozenset())
 
 FIELD_OPTIONS = ("quoting", "delimiter", "header")
-"""Options of files that are tables of fields; ``encoding`` is of all files of text."""
+"""Options that apply to delimited tables only; ``encoding`` applies to all text files."""
 
 
 def current_options(*applied: str) -> TableOptions:
-    """Return the options by which files of the user are read now; see :func:`table_options`.
+    """Return the options for reading files of the user; see :func:`table_options`.
 
-    ``applied`` are the names of those that the file at hand is read by.
+    ``applied`` are the names of the options that apply to the current file; an option that never applies is warned of.
     """
     _APPLIED.set(_APPLIED.get().union(applied))
     return _OPTIONS.get()
@@ -105,13 +105,14 @@ def current_options(*applied: str) -> TableOptions:
 
 @contextmanager
 def table_options(options: TableOptions | None = None) -> Iterator[None]:
-    """Have files read by these options in the ``with`` block, the same for all files of a command; by default by none.
+    """Read all files in the ``with`` block by these options; by default by detection only.
 
     Files of the library itself, such as held-out pairs in a run folder, are read under ``table_options()``. An option
-    by which no file was read is warned of.
+    that applied to no file is warned of.
     """
     options = options or _BY_THE_RULES
-    token, applied = _OPTIONS.set(options), _APPLIED.set(frozenset())
+    token = _OPTIONS.set(options)
+    applied = _APPLIED.set(frozenset())
     try:
         yield
         _warn_of_unused(options, _APPLIED.get())
@@ -136,14 +137,14 @@ _Result = TypeVar("_Result")
 
 
 def reads_tables(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Have a function with the arguments :data:`OPTIONS` read all files by them, if they are given."""
+    """Decorate a function with the arguments :data:`OPTIONS` so that it reads all files by them, if they are given."""
 
     @wraps(function)
     def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         options = {name: kwargs[name] for name in OPTIONS if kwargs.get(name) is not None}
         if not options:
             return function(*args, **kwargs)
-        with table_options(TableOptions(**options)):  # type: ignore[arg-type]  # of any type; they are checked
+        with table_options(TableOptions(**options)):  # type: ignore[arg-type]  # TableOptions checks the values
             return function(*args, **kwargs)
 
     return run

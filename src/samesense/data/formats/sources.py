@@ -1,4 +1,4 @@
-"""Rows out of whatever a user names: a file, a folder saved by datasets, or a name on the hub."""
+"""Reads rows from any source that a user names: a file, a folder saved by ``datasets``, or a hub name."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::
 
 
 def load_rows(source: Source) -> Iterator[Row]:
-    """Read rows from a file, a folder saved by ``datasets``, the hub, or what is in memory.
+    """Read rows from a file, a folder saved by ``datasets``, the hub, or an object in memory.
 
     Args:
-        source: path of a file; path of a folder, followed by ``:split`` where it holds several; or
+        source: path of a file; path of a folder, followed by ``:split`` if it has several splits; or
             ``owner/name``, ``owner/name@config``, ``owner/name:split`` or ``owner/name@config:split``
-            on the hub (split ``train`` unless given); or data in memory, see
+            on the hub (by default split ``train``); or data in memory, see
             :func:`~samesense.data.formats.memory.memory_rows`.
 
     Returns:
-        Row numbers with cells by column name. Class labels arrive as their names, never as integers.
+        Row numbers with cells by column name. Class labels are given by name, never as integers.
 
     Raises:
         DataError: if the source cannot be found or read.
@@ -55,7 +55,7 @@ def load_rows(source: Source) -> Iterator[Row]:
 
 
 def list_rows(source: Source, most: int | None = None) -> list[Row]:
-    """Return all rows of a source, or so many of the first; DataError if there are none. See :func:`load_rows`."""
+    """Return all rows of a source, or the first ``most``; DataError if there are none. See :func:`load_rows`."""
     rows = list(islice(load_rows(source), most))
     if not rows:
         raise no_rows(source)

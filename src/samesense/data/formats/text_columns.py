@@ -1,4 +1,4 @@
-"""Which columns of a table hold texts, where their names do not say it: to take the only one, or to name them."""
+"""Detects the columns of a table that hold texts from their cells, for tables with unfamiliar column names."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ from samesense.errors import ConfigError, DataError
 logger = logging.getLogger(__name__)
 
 SNIFFED_ROWS = 1000
-"""Rows of a table by which its columns are told."""
+"""Rows of a table that are inspected to classify its columns."""
 
-_SNIFFED_CELLS = 1_000_000  # of a table of very many columns, fewer rows are looked at
+_SNIFFED_CELLS = 1_000_000  # in very wide tables fewer rows are inspected
 _FEWEST_SNIFFED = 20
 
 MOST_LOOKED_INTO = 200
-"""Columns of a table that are read only to tell which ones hold texts."""
+"""Most columns whose cells are read only to find out which ones hold texts."""
 
 MOST_WORDS = 4
-"""Words of the name of a column; of more it is a text, in a table without a header line, and of as many if those that
-follow it are no longer."""
+"""Most words in a column name. A longer "name" is taken for a text, in a table without a header line; a name of
+exactly this length too, if the cells below it are no longer."""
 
 _ENDS = (".", "?", "!", "。", "？", "！")
 _NO_TEXTS = {*LABEL_NAMES, *SUBSET_NAMES, "class"}
 _TITLES = ("title", "headline", "heading", "subject")
 _TITLED = ("text", "sentence", "body", "content", "article", "document", "description", "message", "review", "abstract")
-"""Names of columns of which the first say what the second are about."""
+"""Column names for titles, and for the texts that such a title belongs to."""
 
 _USUAL_NAMES = frozenset((*KNOWN_NAMES, *SINGLE_NAMES, *_TITLES, *_TITLED, *_NO_TEXTS)).union(
     """
@@ -68,17 +68,17 @@ _USUAL_NAMES = frozenset((*KNOWN_NAMES, *SINGLE_NAMES, *_TITLES, *_TITLED, *_NO_
     文本 句子 问题 標題 标题 内容 內容 回答 答案 テキスト 文 質問 텍스트 문장 질문
     """.split()
 )
-"""Words in the names of columns, which a text of few words rarely is."""
+"""Words that are common in column names and that a short text rarely consists of."""
 
 _IDENTIFIER = re.compile(r"[^\W\d_]+(_\w+|\d+)|[a-z]+([A-Z][a-z]*)+")
-"""Names as programs write them: ``user_text``, ``text2``, ``userText``."""
+"""Identifiers as in programs: ``user_text``, ``text2``, ``userText``."""
 
 _CODES = re.compile(r"https?://\S+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ][\d:.+Z-]+)?|[0-9a-f-]{16,}", re.IGNORECASE)
-"""Addresses, dates and keys, which are written like texts and are none."""
+"""URLs, dates and keys: strings that are not texts."""
 
 
 def names_in(rows: Iterable[Row]) -> list[str]:
-    """Return the names of the columns, in the order in which rows have them."""
+    """Return the names of all columns, in order of first appearance."""
     names: dict[str, None] = {}
     before = None
     for _, cells in rows:
@@ -90,30 +90,30 @@ def names_in(rows: Iterable[Row]) -> list[str]:
 
 
 def holding_texts(rows: Sequence[Row]) -> list[str]:
-    """Return the columns that hold texts: not numbers, nor labels, identifiers or parts by their names.
+    """Return the columns that hold texts: not numbers, and not labels, identifiers or subsets by their names.
 
-    Where a table that is stored by columns has more than :data:`MOST_LOOKED_INTO` that may hold them, all of these.
+    In a columnar table with more than :data:`MOST_LOOKED_INTO` candidates, all candidates are returned unread.
     """
-    seen = _sniffed(rows)
-    possible = [name for name in names_in(seen) if _may_hold_texts(seen, name)]
-    if seen and isinstance(seen[0][1], Cells) and len(possible) > MOST_LOOKED_INTO:
-        return possible  # to read them all would cost far more than those that are needed
-    return [name for name in possible if _are_texts([cells.get(name) for _, cells in seen])]
+    sniffed = _sniffed(rows)
+    possible = [name for name in names_in(sniffed) if _may_hold_texts(sniffed, name)]
+    if sniffed and isinstance(sniffed[0][1], Cells) and len(possible) > MOST_LOOKED_INTO:
+        return possible  # reading them all would cost far more than reading the ones that are needed
+    return [name for name in possible if _are_texts([cells.get(name) for _, cells in sniffed])]
 
 
 def holds_texts(rows: Sequence[Row], name: str) -> bool:
-    """Return whether a column holds texts, as :func:`holding_texts` says it; no other is read."""
-    seen = _sniffed(rows)
-    return bool(seen) and _may_hold_texts(seen, name) and _are_texts([cells.get(name) for _, cells in seen])
+    """Return whether a column holds texts, by the rule of :func:`holding_texts`; only this column is read."""
+    sniffed = _sniffed(rows)
+    return bool(sniffed) and _may_hold_texts(sniffed, name) and _are_texts([cells.get(name) for _, cells in sniffed])
 
 
 def _may_hold_texts(rows: Sequence[Row], name: str) -> bool:
-    """Return whether the name and the type of a column are such as texts have."""
+    """Return whether the name and the type of a column allow texts."""
     return may_hold_texts(rows[0][1], name) and plain(name) not in _NO_TEXTS and not identifies(name)
 
 
 def _sniffed(rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the first rows, by which columns are told; of a table of very many columns fewer."""
+    """Return the first rows, which are enough to classify columns; fewer rows for very wide tables."""
     width = max((len(cells) for _, cells in rows[:1]), default=1)
     return rows[: max(_FEWEST_SNIFFED, min(SNIFFED_ROWS, _SNIFFED_CELLS // max(width, 1)))]
 
@@ -133,34 +133,34 @@ def _is_code(text: str) -> bool:
 
 
 def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
-    """Return the column of which every row gives one text: the one that is named, or else the only one with texts.
+    """Return the column to read one text a row from: the column given in ``columns``, or the only one with texts.
 
-    A column with the name of a single text, such as ``text``, goes before others. DataError if there is none or
-    several, or not the one that is named; ConfigError if several are named.
+    A column with a usual name of single texts, such as ``text``, is preferred. DataError if no column or several
+    qualify, or the given one is missing; ConfigError if ``columns`` gives several.
     """
     names = names_in(rows)
     spelled = spelled_names(names)
     if columns is not None:
-        named = named_column(names, columns, source)
-        refuse_lists(rows, [named], source)
-        return named
+        requested = named_column(names, columns, source)
+        refuse_lists(rows, [requested], source)
+        return requested
     single = [spelled[name] for name in SINGLE_NAMES if name in spelled]
-    found = single if single and not first_pair_of(TEXT_PAIRS, spelled) else holding_texts(rows)
+    candidates = single if single and not first_pair_of(TEXT_PAIRS, spelled) else holding_texts(rows)
     if len(names) == 1 and any(isinstance(cells.get(names[0]), str) for _, cells in rows):
-        found = names  # also numbers, and a name that is a label's
-    if len(found) == 1:
-        refuse_lists(rows, found, source)
-        refuse_text(found, source, rows, "; or, of one text a line, end the name of the file in .txt")
-        return found[0]
-    what = f"several columns hold texts ({listed(found)})" if found else "no column of texts could be found"
+        candidates = names  # also numbers, and a name that is a label's
+    if len(candidates) == 1:
+        refuse_lists(rows, candidates, source)
+        refuse_text(candidates, source, rows, "; or, of one text a line, end the name of the file in .txt")
+        return candidates[0]
+    what = f"several columns hold texts ({listed(candidates)})" if candidates else "no column of texts could be found"
     raise DataError(
         f"{source}: {what}. Its columns: {listed(names)}. Name the one to read: `columns` "
-        + (quoted(_longest(rows, found)) if found else "NAME")
+        + (quoted(_longest(rows, candidates)) if candidates else "NAME")
     )
 
 
 def _longest(rows: Sequence[Row], names: Sequence[str]) -> str:
-    """Return the first of some columns that has texts of many words; the texts of two are rarely of one length."""
+    """Return the first of these columns whose texts are at least half as long as those of the longest."""
     words = {name: _words(rows, name) for name in names[:MOST_LOOKED_INTO]}
     return next(name for name in words if 2 * words[name] >= max(words.values()))
 
@@ -168,8 +168,8 @@ def _longest(rows: Sequence[Row], names: Sequence[str]) -> str:
 def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherwise: str = "") -> None:
     """Raise DataError if the name of one of these columns seems to be a text, as in a file without a header line.
 
-    Also if none of the names is a usual one, and all look like the cells below them: then either may be meant. Names
-    of what has no line of names, such as Parquet, are names for certain.
+    Also if no name is a usual one and all look like the cells below them, because the line may then be data or a
+    header. Formats with a schema, such as Parquet, are not checked.
     """
     if split_suffix(source)[0] not in (".tsv", ".csv") or current_options().header is not None:
         return
@@ -197,13 +197,13 @@ def _and(names: Sequence[str]) -> str:
 
 
 def _looks_like_cells(name: str, rows: Sequence[Row]) -> bool:
-    """Return whether a name is no usual one, and is as long as the cells below and ends like them."""
+    """Return whether a name is unusual, about as long as the cells below it, and ends like them."""
     cells = [str(row[name]).strip() for _, row in rows[:SNIFFED_ROWS] if row.get(name) not in (None, "")]
     if not cells or _is_name(name, cells):
         return False
     lengths = sorted(map(_length, cells))
     tenth = len(lengths) // 10
-    slack = 1 if " " in name.strip() or name.isascii() else 1.5  # for characters
+    slack = 1 if " " in name.strip() or name.isascii() else 1.5  # lengths in characters vary more
     if not lengths[tenth] / slack <= _length(name) <= lengths[-1 - tenth] * slack:
         return False
     ended = sum(cell[-1:] in _ENDS for cell in cells)
@@ -211,7 +211,7 @@ def _looks_like_cells(name: str, rows: Sequence[Row]) -> bool:
 
 
 def _is_name(name: str, cells: Sequence[str]) -> bool:
-    """Return whether a name is a usual one of columns, or written like an identifier where cells are not."""
+    """Return whether a name is a usual column name, or an identifier above cells that are not identifiers."""
     words = set(plain(name).split("_"))
     if words & _USUAL_NAMES or plain(name) in _USUAL_NAMES or identifies(name):
         return True
@@ -219,35 +219,35 @@ def _is_name(name: str, cells: Sequence[str]) -> bool:
 
 
 def _length(text: str) -> int:
-    """Return the words of a text, or its characters where it has none beyond ASCII between spaces."""
+    """Return the number of words of a text, or of characters if it is non-ASCII and has no spaces."""
     return len(text.split()) if text.isascii() or " " in text.strip() else len(text)
 
 
 def _words(rows: Sequence[Row], name: str) -> int:
-    """Return the median of the words in the cells of a column."""
+    """Return the median number of words in the cells of a column."""
     lengths = sorted(len(str(cells.get(name) or "").split()) for _, cells in rows[:SNIFFED_ROWS])
     return lengths[len(lengths) // 2] if lengths else MOST_WORDS + 1
 
 
 class _FirstLine:
-    """The names of the columns of a table, which may be texts, or a row of data, where it has no line of names."""
+    """The first line of a table, which holds the column names or, without a header, the first row of data."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = _sniffed(rows)
 
     @cached_property
     def holds_names(self) -> bool:
-        """Whether it is sure to hold names: above nothing but numbers or dates stands a word."""
+        """Whether the line is certainly a header: it has a word above a column of nothing but numbers or dates."""
         columns: dict[str, list[str]] = {}
         for _, cells in self._rows:
             for name, cell in cells.items():
                 if cell not in (None, ""):
                     columns.setdefault(name, []).append(str(cell).strip())
-        return any(name.strip() and not _is_code(name) and all(map(_is_code, own)) for name, own in columns.items())
+        return any(name.strip() and not _is_code(name) and all(map(_is_code, cells)) for name, cells in columns.items())
 
     @cached_property
     def _unusual(self) -> set[str]:
-        """The names that may as well be texts, numbers or dates."""
+        """The names that could also be texts, numbers or dates."""
         return {name for name in self._names if _is_code(name) or _ends(name) or len(name.split()) > MOST_WORDS}
 
     @cached_property
@@ -255,9 +255,10 @@ class _FirstLine:
         return names_in(self._rows)
 
     def has_text(self, name: str) -> bool:
-        """Return whether the name of a column seems to be a text: by its length or its end, which names may have too.
+        """Return whether the name of a column seems to be a text, by its length or by the way it ends.
 
-        ``What is your question?`` beside other names is a name, unless most of its column ends like it.
+        A name may end like a text too: ``What is your question?`` beside other names is a name, unless most cells of
+        its column end with the same character.
         """
         words = len(name.split())
         if (not _ends(name) and words <= MOST_WORDS) or self.holds_names:
@@ -269,7 +270,7 @@ class _FirstLine:
         return 2 * sum(alike) > len(alike)
 
     def is_data(self, texts: Sequence[str]) -> bool:
-        """Return whether it may be a row of data, where ``texts`` are its columns of texts."""
+        """Return whether the line may be a row of data; ``texts`` are the table's text columns."""
         if any(is_number(name) or self.has_text(name) for name in self._names[:MOST_LOOKED_INTO]):
             return True
         few = texts[:MOST_LOOKED_INTO]
@@ -282,10 +283,10 @@ def _ends(name: str) -> bool:
 
 
 def named_column(names: Sequence[str], columns: str, source: str) -> str:
-    """Return the column that ``columns`` names, as the source spells it; DataError if it has none of this name."""
-    found = columns if columns in names else first_of((plain(columns),), spelled_names(names))
-    if found is not None:
-        return found
+    """Return the column that ``columns`` names, in the source's spelling; DataError if the source lacks it."""
+    column = columns if columns in names else first_of((plain(columns),), spelled_names(names))
+    if column is not None:
+        return column
     if "," in columns:
         raise ConfigError(f"{source}: one text a row is read here, so that `columns` takes one name; got {columns!r}.")
     raise DataError(
@@ -295,25 +296,26 @@ def named_column(names: Sequence[str], columns: str, source: str) -> str:
 
 
 def example(rows: Sequence[Row]) -> str:
-    """Return a guess at ``columns`` for an error, first,second,label, or two texts if nothing may be a label."""
-    names, texts = names_in(rows[:SNIFFED_ROWS]), _different_texts(rows)
+    """Return a guess at ``columns`` for an error: first,second,label, or two texts if no column may be a label."""
+    names = names_in(rows[:SNIFFED_ROWS])
+    texts = _different_texts(rows)
     if rows and not isinstance(rows[0][1], Cells) and _FirstLine(rows).is_data(texts):
         return ""
     spelled = spelled_names(names)
-    known = first_pair_of(TEXT_PAIRS, spelled)
-    pair = [spelled[name] for name in known] if known else texts[:2]
+    known_pair = first_pair_of(TEXT_PAIRS, spelled)
+    pair = [spelled[name] for name in known_pair] if known_pair else texts[:2]
     label = _label_column(rows, pair, texts)
     return ",".join([*pair, *([] if label is None else [label])]) if len(pair) == 2 else ""
 
 
 def example_of_three(rows: Sequence[Row]) -> str:
-    """Return three columns of texts, the third of which may be a negative; ``""`` if there are not just three."""
+    """Return the three text columns of a table, the third of which may be a negative; ``""`` for another number."""
     texts = _different_texts(rows)
     return ",".join(texts) if len(texts) == 3 and example(rows).count(",") == 1 else ""
 
 
 def _different_texts(rows: Sequence[Row]) -> list[str]:
-    """Return the columns of texts but for those of few values, such as classes, if that leaves two."""
+    """Return the text columns without those of few values, such as classes; all of them if fewer than two remain."""
     texts = holding_texts(rows)
     if len(texts) > MOST_LOOKED_INTO:
         return texts
@@ -322,32 +324,34 @@ def _different_texts(rows: Sequence[Row]) -> list[str]:
 
 
 def repeats(rows: Sequence[Row], column: str) -> bool:
-    """Return whether a column has each of its values twice or more on average, as classes do and texts do not."""
+    """Return whether a column's values occur twice or more on average, as classes do and texts do not."""
     values = [str(cells[column]) for _, cells in _sniffed(rows) if cells.get(column) not in (None, "")]
     return 2 * len(set(values)) <= len(values)
 
 
 def guessed_pairs(rows: Sequence[Row]) -> str | None:
-    """Return ``columns`` of labelled pairs by what they hold: two of texts, and one of labels; ``None`` if unknown.
+    """Guess ``columns`` of labelled pairs from the cells: two text columns and a label column; ``None`` if unknown.
 
-    The label has a known name, or the texts have and nothing else is there.
+    Either the label column has a usual name, or the text columns have and the label is the only other column.
     """
-    triplet, spelled = triplet_columns(rows), spelled_names(names_in(rows))
+    names = names_in(rows)
+    spelled = spelled_names(names)
+    triplet = triplet_columns(rows)
     if triplet is not None and first_of(LABEL_NAMES, spelled) is None:
         return ",".join(triplet)
-    names, texts = names_in(rows), holding_texts(rows)
+    texts = holding_texts(rows)
     if len(texts) != 2 or {"premise", "hypothesis"} <= spelled.keys() or titled_text(rows):
         return None
-    known = first_of(LABEL_NAMES, spelled)
-    if known is None and first_pair_of(TEXT_PAIRS, spelled) and len(saying(names, texts)) == 1:
-        known = _label_column(rows, texts, texts)
-    return None if known is None else ",".join([*texts, known])
+    label = first_of(LABEL_NAMES, spelled)
+    if label is None and first_pair_of(TEXT_PAIRS, spelled) and len(saying(names, texts)) == 1:
+        label = _label_column(rows, texts, texts)
+    return None if label is None else ",".join([*texts, label])
 
 
 def triplet_columns(rows: Sequence[Row]) -> list[str] | None:
-    """Return an anchor, a positive and a negative by their names, as in ``text``, ``text_pos`` and ``text_neg``.
+    """Return the anchor, positive and negative columns by their names, as ``text``, ``text_pos`` and ``text_neg``.
 
-    ``None`` if there is not one of each, or one of them holds no texts.
+    ``None`` unless there is one of each and all of them hold texts.
     """
     names = names_in(rows[:SNIFFED_ROWS])
     sides = sides_of(names)
@@ -361,9 +365,9 @@ def triplet_columns(rows: Sequence[Row]) -> list[str] | None:
 
 
 def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
-    """Return title, text and class of a table with these columns, as of news or mails; ``None`` for other tables.
+    """Return the columns with title, text and class of a table of, say, news or mails; ``None`` for other tables.
 
-    A title and its text are no pair to be compared, unless their labels are decimals, as similarities are.
+    A title and its text are not a pair to compare, unless the labels are decimals, as similarities are.
     """
     texts = holding_texts(rows)
     spelled = spelled_names(texts)
@@ -376,14 +380,14 @@ def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
 
 
 _UNREAD = set[tuple[str, ...]]()
-"""Sources with their columns that are read and those that are not, of which it was said: once for each."""
+"""Source, columns read and columns not read of each message that was logged, so that it is logged only once."""
 
 
 _UNREAD_ROWS = 100
-"""Rows by which it is said whether a column that is not read holds texts."""
+"""Rows that are inspected to decide whether an unread column holds texts."""
 
 MOST_NAMED = 10
-"""Columns that are named in one line."""
+"""Most columns that one message names."""
 
 
 def say_unread(
@@ -395,27 +399,27 @@ def say_unread(
     besides: Sequence[str] = (),
     metadata: bool = True,
 ) -> None:
-    """Log which columns are not read: as a warning those with texts that are no classes, in one line the others.
+    """Log which columns are not read: a warning for columns with texts (not classes), one info line for the others.
 
     Args:
-        rows: the first of the source.
-        columns: those that are read.
-        source: what messages call it.
-        fix: how to read others, for the warning.
-        besides: columns of which another message speaks.
-        metadata: whether columns without texts are named too; not where the output may have them.
+        rows: the first rows of the source.
+        columns: the columns that are read.
+        source: name of the source in messages.
+        fix: how to read other columns, for the warning.
+        besides: columns that another message already covers.
+        metadata: whether to name columns without texts too; ``False`` where the output may include them.
     """
-    seen = rows[:_UNREAD_ROWS]
+    first_rows = rows[:_UNREAD_ROWS]
     read = {*columns, *besides}
-    others = [name for name in names_in(seen) if name not in read and name.strip()]
-    key = (source, *columns, "", *others)
-    if not others or key in _UNREAD:
+    unread = [name for name in names_in(first_rows) if name not in read and name.strip()]
+    key = (source, *columns, "", *unread)
+    if not unread or key in _UNREAD:
         return
     _UNREAD.add(key)
-    named = [name for name in others if plain(name) not in _NO_TEXTS]
-    texts = [name for name in named if _is_unread_text(seen, name)]
-    held = set(texts)
-    rest = [name for name in named if name not in held]
+    reportable = [name for name in unread if plain(name) not in _NO_TEXTS]
+    texts = [name for name in reportable if _is_unread_text(first_rows, name)]
+    text_set = set(texts)
+    without_texts = [name for name in reportable if name not in text_set]
     if texts:
         many = listed([repr(name) for name in texts], MOST_NAMED) if len(texts) > MOST_NAMED else _and(texts)
         subject = f"column {many} holds" if len(texts) == 1 else f"columns {many} hold"
@@ -423,43 +427,43 @@ def say_unread(
             f"{source}: {subject} texts and {'is' if len(texts) == 1 else 'are'} not read; read "
             f"{'is' if len(columns) == 1 else 'are'} {_and(columns)}. {fix or 'To read others: `columns`'}"
         )
-    if rest and metadata:
-        logger.info(f"{source}: not read: {listed(rest, MOST_NAMED)}")
+    if without_texts and metadata:
+        logger.info(f"{source}: not read: {listed(without_texts, MOST_NAMED)}")
 
 
 def _is_unread_text(rows: Sequence[Row], name: str) -> bool:
-    """Return whether a column that is not read holds texts: by its type, or else its cells where they are at hand.
+    """Return whether an unread column holds texts, judged by its type, and by its cells if they are in memory.
 
-    A column of Parquet is not read for it, since it may be large or damaged.
+    Columns of Parquet are not read for this, because they may be large or damaged.
     """
     if identifies(name) or not may_hold_texts(rows[0][1], name):
         return False
     if not isinstance(rows[0][1], dict):
         return True
-    held = _are_texts([cells.get(name) for _, cells in _sniffed(rows)])
-    return held and (len(rows) < 4 or not repeats(rows, name))
+    are_texts = _are_texts([cells.get(name) for _, cells in _sniffed(rows)])
+    return are_texts and (len(rows) < 4 or not repeats(rows, name))
 
 
 def saying(names: Sequence[str], texts: Sequence[str]) -> list[str]:
-    """Return the names of columns beside those of texts, but for subsets and identifiers."""
-    held = set(texts)
-    return [name for name in names if name not in held and plain(name) not in SUBSET_NAMES and not identifies(name)]
+    """Return the columns other than the text columns, without subsets and identifiers."""
+    text_set = set(texts)
+    return [name for name in names if name not in text_set and plain(name) not in SUBSET_NAMES and not identifies(name)]
 
 
 def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]) -> str | None:
-    """Return the column beside a pair that may be a label: by its name, or the first that varies and holds no texts."""
-    others = [name for name in saying(names_in(rows[:SNIFFED_ROWS]), pair) if not is_distance(name)]
-    named = first_of((*CLASS_NAMES, *LABEL_NAMES), spelled_names(others))
-    if named is not None:
-        return named
-    held = set(texts)
-    looked_into = [name for name in others if name not in held][:MOST_LOOKED_INTO]
-    varied = [name for name in looked_into if _vary(rows, name)]
+    """Return the column that may be the label of a pair: by its name, or the most likely one that varies."""
+    candidates = [name for name in saying(names_in(rows[:SNIFFED_ROWS]), pair) if not is_distance(name)]
+    label = first_of((*CLASS_NAMES, *LABEL_NAMES), spelled_names(candidates))
+    if label is not None:
+        return label
+    text_set = set(texts)
+    without_texts = [name for name in candidates if name not in text_set][:MOST_LOOKED_INTO]
+    varied = [name for name in without_texts if _vary(rows, name)]
     return min(varied, key=lambda name: _doubt_of_labels(rows, name), default=None)
 
 
 def _doubt_of_labels(rows: Sequence[Row], name: str) -> tuple[bool, bool, bool]:
-    """Return what speaks against a column as that of labels, the most first; a question such as ``Gleich?`` is one."""
+    """Return a sort key, lower for likelier label columns: numeric, then named by a question, then with two values."""
     values = [str(cells[name]) for _, cells in rows[:SNIFFED_ROWS] if cells.get(name) not in (None, "")]
     answers = values if not are_answers(values) else in_english(values, name)
     numbers = [to_number(value) for value in with_points(answers)]
@@ -467,7 +471,7 @@ def _doubt_of_labels(rows: Sequence[Row], name: str) -> tuple[bool, bool, bool]:
 
 
 def _vary(rows: Sequence[Row], name: str) -> bool:
-    """Return whether a column holds values, and no integers that number the rows."""
+    """Return whether a column has values that are not just distinct integers, as row numbers are."""
     values = [cells.get(name) for _, cells in rows[:SNIFFED_ROWS] if cells.get(name) not in (None, "")]
     numbers = [to_number(value) for value in values]
     whole = all(number is not None and number.is_integer() for number in numbers)

@@ -1,4 +1,4 @@
-"""Tables of text as they are written: each row with its cells and its very characters, to write them out again."""
+"""Reads text tables with the exact characters of each row, so that rows can be written out again unchanged."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MARKS = {
     "utf_32_le": codecs.BOM_UTF32_LE,
     "utf_32_be": codecs.BOM_UTF32_BE,
 }
-"""Byte order marks by encoding; those of UTF-32 begin as those of UTF-16 do."""
+"""Byte order marks by encoding; those of UTF-32 begin like those of UTF-16, so they must be checked first."""
 
 
 class WrittenRow(NamedTuple):
-    """One row: its first line in the file, its characters, what ends its last line, and its cells.
+    """One row: its first line number, its characters, the end of its last line, and its cells.
 
-    A row without cells is a blank one; an end is empty at the end of some files.
+    A blank row has no cells; the line end may be empty at the end of the file.
     """
 
     number: int
@@ -41,18 +41,18 @@ class WrittenRow(NamedTuple):
 
 @dataclass(frozen=True)
 class WrittenTable:
-    """A table of text.
+    """A text table.
 
     Attributes:
-        suffix: its kind, ``.tsv``, ``.csv`` or ``.jsonl``.
-        form: how its rows are read; of JSON lines the default.
-        names: of its columns; of JSON lines none.
-        top: what stands before the first row: the header, and a line that names the delimiter.
-        header: whether the last row of ``top`` has the names of the columns.
-        encoding: as Python names it.
+        suffix: its format, ``.tsv``, ``.csv`` or ``.jsonl``.
+        form: how its rows are read; the default for JSON lines.
+        names: names of its columns; none for JSON lines.
+        top: the rows before the first data row: the header, and a line that declares the delimiter.
+        header: whether the last row of ``top`` is the header.
+        encoding: Python name of the encoding.
         mark: its byte order mark, or nothing.
-        line_end: what ends its first line.
-        rows: once.
+        line_end: line end of its first line.
+        rows: iterator over the data rows.
     """
 
     suffix: str
@@ -67,15 +67,15 @@ class WrittenTable:
 
 
 def is_written(source: str) -> bool:
-    """Return whether a file is a table of text of which rows can be written as they are."""
+    """Return whether a file is a text table whose rows can be written out unchanged."""
     return split_suffix(source)[0] in (".tsv", ".csv", ".jsonl", ".ndjson")
 
 
 def read_written(path: str | Path, suffix: str | None = None) -> WrittenTable:
-    """Open a table of text; see :class:`WrittenTable`.
+    """Open a text table; see :class:`WrittenTable`.
 
     Raises:
-        DataError: as :func:`~samesense.data.formats.files.read_rows` does; of rows, when they are read.
+        DataError: like :func:`~samesense.data.formats.files.read_rows`; for bad rows, when they are read.
     """
     suffix = suffix or split_suffix(str(path))[0]
     encoding, mark = _encoding_of(path)
@@ -100,24 +100,24 @@ def read_written(path: str | Path, suffix: str | None = None) -> WrittenTable:
 
 
 class _Noted(Iterator[Line]):
-    """Lines that pass by, kept until they are taken."""
+    """An iterator over lines that keeps a copy of them until it is taken."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = iter(lines)
-        self._passed: deque[Line] = deque()
+        self._copies: deque[Line] = deque()
         self.first = ""
 
     def __next__(self) -> Line:
         line = next(self._lines)
         self.first = self.first or line[1]
-        self._passed.append(line)
+        self._copies.append(line)
         return line
 
     def taken_until(self, number: int | None) -> list[Line]:
-        """Take the lines before the one of this number, or all that passed by."""
+        """Take the copies of the lines before the line with this number, or of all lines so far."""
         taken = []
-        while self._passed and (number is None or self._passed[0][0] < number):
-            taken.append(self._passed.popleft())
+        while self._copies and (number is None or self._copies[0][0] < number):
+            taken.append(self._copies.popleft())
         return taken
 
 
@@ -127,18 +127,20 @@ def _grouped(
     blank: re.Pattern[str],
     header: int | None = None,
 ) -> Iterator[WrittenRow]:
-    """Yield rows with their lines: those from its first line to the next row, but for blank ones behind it."""
-    number, cells = header, dict[str, object]()
+    """Yield rows with their lines: those from the row's first line to the next row, without blank lines at the end."""
+    number = header
+    cells: dict[str, object] = {}
     for next_number, next_cells in rows:
         yield from _rows_between(lines.taken_until(next_number), None if number is None else cells, blank)
-        number, cells = next_number, dict(next_cells)
+        number = next_number
+        cells = dict(next_cells)
     yield from _rows_between(lines.taken_until(None), None if number is None else cells, blank)
 
 
 def _rows_between(
     lines: list[Line], cells: Mapping[str, object] | None, blank: re.Pattern[str]
 ) -> Iterator[WrittenRow]:
-    """Yield a row, if there is one in these lines, and the blank ones behind it, or before the first."""
+    """Yield the row in these lines, if there is one, and the blank rows after it (or before the first row)."""
     count = 0
     if cells is not None:
         count = len(lines)
@@ -150,7 +152,7 @@ def _rows_between(
 
 
 def _is_blank_line(line: str, blank: re.Pattern[str]) -> bool:
-    # a line that closes a quoted field has an odd number of quotes
+    # A line that closes a quoted field has an odd number of quotes, so it is not blank.
     return blank.fullmatch(line) is not None and line.count('"') % 2 == 0
 
 
@@ -161,24 +163,24 @@ def _row(lines: list[Line], cells: Mapping[str, object] | None) -> WrittenRow:
 
 
 def _end_of(text: str) -> str:
-    """Return what ends a line: a line feed, with a carriage return before it, or nothing."""
+    """Return the line end of a text: a line feed, a carriage return and line feed, or nothing."""
     if text.endswith("\r\n"):
         return "\r\n"
     return "\n" if text.endswith("\n") else ""
 
 
 _NOTHING = re.compile(r"\s*")
-"""A blank line of JSON lines."""
+"""Matches a blank line of a JSON lines file."""
 
 
 def _blank_rows(form: Form) -> re.Pattern[str]:
-    """Return what lines without a filled cell look like."""
+    """Return a pattern of lines without a filled cell."""
     characters = re.escape(form.delimiter) + ('"' if form.rules == "csv" else "") + (" " if form.spaced else "")
     return re.compile(f"[{characters}]*[\r\n]*")
 
 
 def _encoding_of(path: str | Path) -> tuple[str, bytes]:
-    """Return the encoding in which a file is read, with the order of its bytes, and its byte order mark."""
+    """Return the encoding of a file, including its byte order, and its byte order mark."""
     encoding = current_options().encoding or "utf_8"
     with opened(path) as stream:
         start = stream.read(4)
@@ -189,7 +191,7 @@ def _encoding_of(path: str | Path) -> tuple[str, bytes]:
 
 
 def same_without_empty_end(row: WrittenRow, form: Form) -> str:
-    """Return the characters of a row without the empty fields behind the last named column."""
+    """Return the characters of a row without the empty fields after the last named column."""
     extra = form.width - len(form.names)
     if extra <= 0:
         return row.text
@@ -197,9 +199,9 @@ def same_without_empty_end(row: WrittenRow, form: Form) -> str:
 
 
 def with_cells(row: WrittenRow, cells: Mapping[str, object]) -> str:
-    """Return a row of JSON lines with further cells, its own characters unchanged."""
+    """Return a row of JSON lines with additional cells; its own characters are unchanged."""
     text = row.text.rstrip()
-    if not text.endswith("}"):  # a list of texts
+    if not text.endswith("}"):  # the row is a list of texts, which must become an object
         return json.dumps({**(row.cells or {}), **cells}, ensure_ascii=False)
     added = ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(cell)}" for name, cell in cells.items())
     inside = text[:-1].rstrip()

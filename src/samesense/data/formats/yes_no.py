@@ -1,7 +1,7 @@
-"""Words for yes and no, true and false, in many languages: the one table of them, and labels read by it.
+"""Words for yes and no, true and false, in many languages, and the translation of label columns with such words.
 
-A word alone is never a label: a column is read by a language if it has a yes and a no of that language. So a word that
-means yes in one language and no in another is settled by the word beside it, or the column is refused.
+A column is read in a language if it has a yes and a no of that language. So a word that means yes in one language and
+no in another is settled by the other words of the column, or the column is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from samesense.errors import DataError
 
 
 class Answers(NamedTuple):
-    """The words of one language, or one set of marks, in the form of :func:`folded`."""
+    """The words of one language, or one set of marks, normalized by :func:`folded`."""
 
     language: str
     yes: frozenset[str]
@@ -73,15 +73,15 @@ thumbs: 👍 | 👎
 circle and cross in letters: o | x
 cross and circle in letters: x | o
 """
-"""A language a line. The last two contradict each other: O and X may be a circle and a cross, as in Korea and Japan, or
-a cross in a form and a nought. So a column of them is refused."""
+"""One language a line. The last two contradict each other: O and X may be a circle (yes) and a cross (no), as in Korea
+and Japan, or a ticked box and an empty one. So a column of them is refused."""
 
 _ACCENTS = re.compile("[\u0300-\u036f\ufe0e\ufe0f\u0640]")
-"""Accents of Latin, Greek and Cyrillic letters, variants of signs, and the lengthening of Arabic."""
+"""Accents of Latin, Greek and Cyrillic letters, variation selectors, and the Arabic tatweel."""
 
 
 def folded(text: str) -> str:
-    """Return a word as words are compared: whatever its case, width, form of Unicode and accents.
+    """Return a word without differences of case, width, Unicode form and accents.
 
     >>> folded(" Sí "), folded("ＮＯ"), folded("HAYIR") == folded("hayır")
     ('si', 'no', True)
@@ -100,28 +100,28 @@ def _read_table() -> Iterator[Answers]:
 LANGUAGES = tuple(_read_table())
 
 
-def in_english(cells: Sequence[object], place: str) -> Sequence[object]:
-    """Return the cells of a column of labels with yes and no in the place of such words in other languages.
+def in_english(cells: Sequence[object], location: str) -> Sequence[object]:
+    """Return the cells of a label column with words for yes and no in other languages replaced by ``yes`` and ``no``.
 
-    A language counts if the column has a yes and a no of it. Where the column has only one word, it is read if all
-    languages that have it agree. What is no such word stays as it is.
+    A language counts if the column has a yes and a no of it. A column with only one such word is translated if all
+    languages with the word agree. Other cells are unchanged.
 
     Args:
-        cells: of the whole column.
-        place: what messages call it.
+        cells: all cells of the column.
+        location: name of the column in messages.
 
     Raises:
-        DataError: where two languages give a word different meanings, and the column has a yes and a no of both.
+        DataError: if a word has different meanings in two languages, and the column has a yes and a no of both.
     """
     words = {cell: folded(cell) for cell in set(_texts(cells))}
-    values = _values(set(words.values()), place)
+    values = _values(set(words.values()), location)
     if not values:
         return cells
     return [values.get(words[cell], cell) if isinstance(cell, str) and cell in words else cell for cell in cells]
 
 
 def are_answers(texts: Iterable[str]) -> bool:
-    """Return whether all texts of a column are words for yes and no of languages of which it has both.
+    """Return whether all texts of a column are words for yes and no, with both words of each language.
 
     >>> are_answers(["ja", "nein", "ja"]), are_answers(["ja", "non"]), are_answers(["ja"])
     (True, False, False)
@@ -136,16 +136,16 @@ def _texts(cells: Sequence[object]) -> Iterator[str]:
 
 
 LONGEST_WORD = 40
-"""Characters of a cell beyond which it is no such word; texts need not be looked at."""
+"""Most characters of a word for yes or no, so that long texts are not compared."""
 
 
 def _languages_of(words: set[str]) -> list[Answers]:
-    """Return the languages of which a column has a yes and a no."""
+    """Return the languages whose yes and no both occur in a column."""
     return [language for language in LANGUAGES if language.yes & words and language.no & words]
 
 
-def _values(words: set[str], place: str) -> dict[str, str]:
-    """Return what the words of a column mean, as far as they are known."""
+def _values(words: set[str], location: str) -> dict[str, str]:
+    """Return ``yes`` or ``no`` for each known word of a column."""
     spoken = _languages_of(words)
     certain = bool(spoken)
     if not certain and words:
@@ -158,7 +158,7 @@ def _values(words: set[str], place: str) -> dict[str, str]:
     if doubtful:
         several = " and ".join(map(repr, doubtful))
         raise DataError(
-            f"{place} holds {several}, which may mean yes or no, and nothing in the column settles it. Write 1 for a "
-            "pair that belongs together, and 0 for one that does not."
+            f"{location} holds {several}, which may mean yes or no, and nothing in the column settles it. Write 1 for "
+            "a pair that belongs together, and 0 for one that does not."
         )
     return {**dict.fromkeys(yes, "yes"), **dict.fromkeys(no, "no")}

@@ -1,8 +1,8 @@
-"""Graded scores as classes: the bins that a setting gives, or each whole score by itself.
+"""Converts graded scores to classes: by given bins, or one class for each integer score.
 
 Source: none in the papers. Huang et al. 2024 (TASLP), section V-B, call softmax "not available" on scores, and Reimers
     and Gurevych 2019 (Sentence-BERT) train on STS-B by regression.
-Differs: bins are those of ``numpy.histogram``: each has its lower edge, the last one both.
+Differs: bins are those of ``numpy.histogram``: each includes its lower edge, the last one both edges.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from samesense.errors import ConfigError, DataError
 from samesense.types import Floats, Indices
 
 MOST_WHOLE_SCORES = 11
-"""Most different whole scores that are classes by themselves: the ratings from 0 to 10."""
+"""Most different integer scores that become one class each: the ratings from 0 to 10."""
 
 _RULE = "`bins` takes the number of bins, 2 or more, or three finite, rising edges or more, as in: 5 or 0,1.5,3,5"
 
 
 def parse_bins(value: Any) -> Any:
-    """Return a number of bins, or their edges; words of a flag may be parted by commas.
+    """Return the number of bins, or their edges; the values of a flag may be separated by commas.
 
     ConfigError if there would be fewer than two bins, or the edges do not rise.
     """
@@ -57,13 +57,13 @@ Bins = Annotated[int | tuple[float, ...] | None, BeforeValidator(parse_bins)]
 
 @dataclass(frozen=True)
 class ScoreClasses:
-    """Scores as classes that are numbered from 0, none of them without a pair.
+    """Scores as classes numbered from 0; every class has a pair.
 
     Attributes:
-        classes: number of the class of each pair, ``(pairs,)``.
-        names: of each class, for people: ``"0 to 1"`` for a bin, ``"3"`` for a whole score.
-        counts: pairs of each class.
-        empty: names of the bins that hold no pair and are left out.
+        classes: class number of each pair, ``(pairs,)``.
+        names: name of each class: ``"0 to 1"`` for a bin, ``"3"`` for an integer score.
+        counts: number of pairs of each class.
+        empty: names of the bins without a pair, which are left out.
         description: how the classes were made, in words.
     """
 
@@ -75,7 +75,7 @@ class ScoreClasses:
 
     @property
     def summary(self) -> str:
-        """One line for people: how many classes there are, how they were made, and how many pairs each has."""
+        """The number of classes, how they were made, and the number of pairs of each, as a line of text."""
         sizes = ", ".join(f"{name}: {count:,}" for name, count in zip(self.names, self.counts, strict=True))
         line = f"{len(self.names)} classes, {self.description} (pairs of {sizes})"
         return f"{line}; empty and left out: {', '.join(self.empty)}" if self.empty else line
@@ -84,11 +84,11 @@ class ScoreClasses:
 def classify_scores(data: PairData, bins: int | tuple[float, ...] | None) -> ScoreClasses:
     """Return the classes of scored pairs.
 
-    Without ``bins`` each score is a class if all are whole and there are at most ``MOST_WHOLE_SCORES`` of them.
+    Without ``bins`` each score is a class if all are integers and there are at most ``MOST_WHOLE_SCORES`` of them.
 
     Raises:
-        DataError: if other scores come without bins, the scale is not known, a score lies outside the edges, or all
-            pairs are of one class.
+        DataError: if bins are needed and not given, the scale is not known, a score lies outside the edges, or all
+            pairs are in one class.
 
     Example:
         >>> from samesense import read
@@ -129,7 +129,7 @@ def _classify_whole_scores(data: PairData, labels: Floats) -> ScoreClasses:
 
 def _equal_edges(data: PairData, bins: int) -> Floats:
     low, high = data.known_scale("Give the edges of the bins, or the scale as label_range LOW HIGH")
-    # 12 digits: the third of five bins from 0 to 1 begins at 0.6, not at 0.6000000000000001
+    # Rounded to 12 digits, so that an edge is 0.6 and not 0.6000000000000001.
     return np.array([float(f"{edge:.12g}") for edge in np.linspace(low, high, bins + 1)])
 
 

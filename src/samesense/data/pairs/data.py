@@ -1,4 +1,4 @@
-"""Labelled sentence pairs: the one shape that training and evaluation receive."""
+"""Labelled sentence pairs, the form in which training and evaluation receive their data."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ TEXTS = ("sentence1", "sentence2", "subset")
 class PairData(ShownRows):
     """Labelled sentence pairs of one source, in its order.
 
-    Texts, labels and rows are lists; where there are many texts, they are mapped from a file and the numbers an array,
+    Texts, labels and rows are lists. Many texts are memory-mapped from a file instead, with their numbers in arrays;
     see :func:`~samesense.data.mapped.columns_of`.
 
     Attributes:
         sentences1: first sentence of every pair.
         sentences2: second sentence of every pair.
         labels: one number a pair; larger means more similar.
-        subsets: name of the part each pair belongs to, where the source says so.
+        subsets: name of the subset of each pair, where the source names subsets.
         kind: ``"scored"``, ``"binary"``, ``"nli"`` or ``"triple"``.
         scale: lowest and highest value a label can take; ``None`` if no known range holds them.
         source: the file, folder or name as the user gave it.
         label_column: where the labels come from; the negative column for triples.
         dropped: bad rows left out on request.
         dropped_unlabelled: rows marked as having no label, always left out.
-        own_scale: whether ``scale`` was taken from the labels, which no known range has for its ends.
-        zero_class: of ``"nli"``, the class of label 0: ``"contradiction"``, or of two classes ``"not_entailment"``.
-        rows: number of the row of each pair, as its source counts them, where it is of one source.
+        own_scale: whether ``scale`` was taken from the labels, because no known range fits them.
+        zero_class: for ``"nli"``, the class of label 0: ``"contradiction"``, or with two classes ``"not_entailment"``.
+        rows: row number of each pair in its source; ``None`` for pairs joined from several sources.
     """
 
     sentences1: Sequence[str]
@@ -69,21 +69,24 @@ class PairData(ShownRows):
 
     @property
     def name(self) -> str:
-        """Short name for people: the file name of a file, else the source itself."""
-        parts = self.source.split(JOINT)
-        return JOINT.join(Path(part).name if split_suffix(part)[0] else part for part in parts)
+        """Short name for display: the file name of a file, else the source itself."""
+        sources = self.source.split(JOINT)
+        return JOINT.join(Path(source).name if split_suffix(source)[0] else source for source in sources)
 
     @property
     def graded(self) -> bool:
-        """Whether the labels say more of a pair than yes or no."""
+        """Whether labels are finer than yes and no."""
         return self.kind not in ("binary", "triple")
 
     def label_name(self, label: float) -> str:
-        """Return a label for people: a class of natural language inference by its name, else the number."""
+        """Return a label as text: the name of an NLI class, else the number."""
         return label_name(label, self.zero_class) if self.kind == "nli" else number_text(label)
 
     def known_scale(self, fix: str) -> Scale:
-        """Return the ends of the scale; DataError, with ``fix`` at its end, if it is unknown or leaves a label out."""
+        """Return the lowest and highest value of the scale.
+
+        DataError, with ``fix`` as its advice, if the scale is unknown or does not hold every label.
+        """
         low, high = self.scale or (0.0, 0.0)
         if low == high or not low <= min(self.labels) <= max(self.labels) <= high:
             raise DataError(
@@ -94,9 +97,9 @@ class PairData(ShownRows):
 
     @cached_property
     def sha256(self) -> str:
-        """Fingerprint of the content in order; equal for equal content in any file format."""
-        parts = self.subsets if self.subsets is not None else [""] * len(self)
-        rows = zip(self.sentences1, self.sentences2, self.labels, parts, strict=True)
+        """Fingerprint of the rows in their order; the same for the same content in any file format."""
+        subsets = self.subsets if self.subsets is not None else [""] * len(self)
+        rows = zip(self.sentences1, self.sentences2, self.labels, subsets, strict=True)
         return rows_hash(rows, json.dumps([self.kind, self.subsets is not None]).encode())
 
     def __str__(self) -> str:
@@ -126,26 +129,26 @@ class PairData(ShownRows):
         """Return the rows at these positions, in the order given."""
         chosen = np.fromiter(indices, np.int64)
         subsets = [] if self.subsets is None else [self.subsets]
-        first, second, *parts = rows_of([self.sentences1, self.sentences2, *subsets], chosen)
+        first, second, *rest_subsets = rows_of([self.sentences1, self.sentences2, *subsets], chosen)
         return replace(
             self,
             sentences1=first,
             sentences2=second,
             labels=numbers((self.labels[row] for row in chosen), beside=first),
-            subsets=parts[0] if parts else None,
+            subsets=rest_subsets[0] if rest_subsets else None,
             rows=None if self.rows is None else numbers((self.rows[row] for row in chosen), beside=first, whole=True),
         )
 
     def split(self, fraction: float, seed: int, *, apart: Apart = "sentences") -> tuple[PairData, PairData]:
-        """Hold out a part so that no sentence, or no pair, stands on both sides.
+        """Split off a held-out part that shares no sentence, or no pair, with the rest.
 
-        Pairs count as one whichever sentence comes first, and pairs and sentences whatever their case and punctuation,
-        as for the doctor's leaks. The choice depends on the seed and the sentences only, not on the order of the rows.
-        Of sentences, pairs that hang together go to one side: the connected components of shared sentences, drawn at
-        random among those that still fit. Labels are as frequent in the part as in the whole, where that can be.
+        Pairs are compared without regard to sentence order, and sentences without regard to case and punctuation, as
+        the doctor does. The choice depends on the seed and the sentences only, not on the order of the rows. With
+        ``apart="sentences"``, pairs that share sentences stay together: connected components of shared sentences are
+        drawn at random among those that still fit. The held-out part is stratified by label where that is possible.
 
         Returns:
-            The larger rest and the held-out part, each in the order of the source.
+            The larger part and the held-out part, each in the order of the source.
 
         Raises:
             ConfigError: if the fraction is not between 0 and 1.
@@ -154,11 +157,12 @@ class PairData(ShownRows):
         if not 0 < fraction < 1:
             raise ConfigError(f"The share to hold out must lie between 0 and 1; received {fraction}. Example: 0.1")
         groups = grouped(self.sentences1, self.sentences2, apart)
-        wanted = max(1, round(fraction * len(self)))
-        most = wanted if apart == "sentences" else len(self)
-        held = held_part(self.sentences1, self.sentences2, self.labels, groups, wanted, most, seed)
+        # Components of sentences differ in size, so the target is also the most that may be held out.
+        target = max(1, round(fraction * len(self)))
+        most = target if apart == "sentences" else len(self)
+        held = held_part(self.sentences1, self.sentences2, self.labels, groups, target, most, seed)
         count = int(held.sum())
-        if not count or count == len(self) or 2 * count < wanted:
+        if not count or count == len(self) or 2 * count < target:
             pairs = len(np.unique(grouped(self.sentences1, self.sentences2, "pairs")))
             largest = np.bincount(groups).max(initial=0)
             raise DataError(
@@ -169,48 +173,48 @@ class PairData(ShownRows):
         return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
 
 
-def concat(parts: Sequence[PairData]) -> PairData:
-    """Join pairs of one kind and scale; DataError if there is nothing to join, or labels cannot be compared."""
-    if not parts:
+def concat(datasets: Sequence[PairData]) -> PairData:
+    """Concatenate pairs of one kind and scale; DataError if there are none, or their labels cannot be compared."""
+    if not datasets:
         raise DataError("There is nothing to join: no data was given. Give at least one source.")
-    first = parts[0]
-    for other in parts[1:]:
-        if (other.kind, other.scale) != (first.kind, first.scale):
+    first = datasets[0]
+    for dataset in datasets[1:]:
+        if (dataset.kind, dataset.scale) != (first.kind, first.scale):
             raise DataError(
                 f"Labels can be joined only if they are of one kind and scale; {first.source} is {first.kind} on "
-                f"{first.scale} and {other.source} is {other.kind} on {other.scale}. Give one scale to all "
+                f"{first.scale} and {dataset.source} is {dataset.kind} on {dataset.scale}. Give one scale to all "
                 "as `label_range` LOW HIGH, train on them apart, or rescale one file."
             )
-    if len(parts) == 1:
+    if len(datasets) == 1:
         return first
-    with_subsets = any(part.subsets is not None for part in parts)
+    with_subsets = any(data.subsets is not None for data in datasets)
     sides = [
-        chain.from_iterable(part.sentences1 for part in parts),
-        chain.from_iterable(part.sentences2 for part in parts),
-        *([chain.from_iterable(part.subsets or repeat("", len(part)) for part in parts)] if with_subsets else []),
+        chain.from_iterable(data.sentences1 for data in datasets),
+        chain.from_iterable(data.sentences2 for data in datasets),
+        *([chain.from_iterable(data.subsets or repeat("", len(data)) for data in datasets)] if with_subsets else []),
     ]
     texts = columns_of(zip(*sides, strict=True), TEXTS[: len(sides)])
     return PairData(
         sentences1=texts[0],
         sentences2=texts[1],
-        labels=numbers(chain.from_iterable(part.labels for part in parts), beside=texts[0]),
+        labels=numbers(chain.from_iterable(data.labels for data in datasets), beside=texts[0]),
         subsets=texts[2] if with_subsets else None,
         kind=first.kind,
         scale=first.scale,
-        source=JOINT.join(part.source for part in parts),
-        label_column=JOINT.join(dict.fromkeys(part.label_column for part in parts)),
-        dropped=sum(part.dropped for part in parts),
-        dropped_unlabelled=sum(part.dropped_unlabelled for part in parts),
-        own_scale=any(part.own_scale for part in parts),
-        zero_class=zero_class(part.zero_class for part in parts),
+        source=JOINT.join(data.source for data in datasets),
+        label_column=JOINT.join(dict.fromkeys(data.label_column for data in datasets)),
+        dropped=sum(data.dropped for data in datasets),
+        dropped_unlabelled=sum(data.dropped_unlabelled for data in datasets),
+        own_scale=any(data.own_scale for data in datasets),
+        zero_class=zero_class(data.zero_class for data in datasets),
     )
 
 
 def one_label(labels: Sequence[float]) -> bool:
-    """Return whether all labels are equal, so that there is nothing to rank."""
+    """Return whether all labels are equal."""
     return all(label == labels[0] for label in labels)
 
 
 def numbers(values: Iterable[Any], *, beside: Sequence[str], whole: bool = False) -> Sequence[Any]:
-    """Return numbers as a list, or beside texts that stand in a file in 8 bytes each."""
+    """Return numbers as a list, or as an array of 8 bytes each if the texts ``beside`` them are memory-mapped."""
     return array("q" if whole else "d", values) if is_mapped(beside) else list(values)

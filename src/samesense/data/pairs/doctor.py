@@ -1,4 +1,4 @@
-"""A look at labelled pairs before training: counts, contradictions, and what leaks into a test."""
+"""Checks labelled pairs before training: counts, contradictions, and overlap with a test set."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from samesense.types import Pair
 MOST_COUNTED = 12
 """Labels with more distinct values than this are described by quantiles."""
 
-_CONTROLS = re.compile("[\u0080-\u009f]")  # curly quotes and dashes of Windows, converted as if from LATIN1
+_CONTROLS = re.compile("[\u0080-\u009f]")  # curly quotes and dashes of WINDOWS-1252 text decoded as LATIN1
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _WORD = re.compile(r"\w+")
 _QUANTILES = {"min": 0, "25%": 25, "50%": 50, "75%": 75, "max": 100}
@@ -32,16 +32,16 @@ _MOST_SUBSETS = 10
 
 
 def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] | None = None) -> DataReport:
-    """Describe labelled pairs and point out what may spoil a training run or its test.
+    """Describe labelled pairs and warn of what may spoil a training run or its test.
 
-    ``against`` is other data by name, such as the test set, or its pairs; pairs in both are counted, whichever sentence
-    comes first, without regard to case and punctuation, and so are single sentences.
+    ``against`` is other data by name, such as the test set, or its pairs. Pairs in both are counted without regard to
+    sentence order, case and punctuation, and so are single sentences.
     """
     first, second = text_keys(data.sentences1), text_keys(data.sentences2)
     groups = same(pair_keys(first, second))
     conflicts = list(_conflicts(data, groups))
-    own = _Plain.of(data) if against else None
-    shared = {name: own.shared(_Plain.of(other)) for name, other in (against or {}).items() if own}
+    keys = _Plain.of(data) if against else None
+    shared = {name: keys.shared(_Plain.of(other_data)) for name, other_data in (against or {}).items() if keys}
     values, counts = np.unique(np.asarray(data.labels, dtype=np.float64), return_counts=True)
     report = DataReport(
         name=data.name,
@@ -49,7 +49,7 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
         rows=len(data),
         kind=data.kind,
         scale=data.scale,
-        label_quantiles={name: float(np.percentile(data.labels, at)) for name, at in _QUANTILES.items()},
+        label_quantiles={name: float(np.percentile(data.labels, percent)) for name, percent in _QUANTILES.items()},
         label_counts=_label_counts(dict(zip(values[: MOST_COUNTED + 1].tolist(), counts.tolist(), strict=False)), data),
         positive_share=int(counts[values == 1].sum()) / len(data) if data.kind == "binary" else None,
         **describe_texts(_texts(data)),
@@ -77,17 +77,17 @@ def _conflicts(data: PairData, groups: Groups) -> Iterator[Conflict]:
     differ = np.minimum.reduceat(labels[order], starts) < np.maximum.reduceat(labels[order], starts)
     ends = [*starts[1:], len(order)]
     for group in np.flatnonzero(differ):
-        places = order[starts[group] : ends[group]].tolist()
+        positions = order[starts[group] : ends[group]].tolist()
         yield Conflict(
-            rows=[numbers[place] for place in places],
-            texts=[data.sentences1[places[0]], data.sentences2[places[0]]],
-            labels=[data.label_name(data.labels[place]) for place in places],
+            rows=[numbers[position] for position in positions],
+            texts=[data.sentences1[positions[0]], data.sentences2[positions[0]]],
+            labels=[data.label_name(data.labels[position]) for position in positions],
         )
 
 
 @dataclass(frozen=True)
 class _Plain:
-    """The different pairs of data, and their sentences, without case and punctuation."""
+    """Keys of the distinct pairs and sentences of a data set, without case and punctuation."""
 
     pairs: Keys
     sentences: Keys
@@ -100,15 +100,17 @@ class _Plain:
             first, second = (plain_keys(pair[side] for pair in data) for side in (0, 1))
         return cls(np.unique(pair_keys(first, second)), np.unique(np.concatenate([first, second])))
 
-    def shared(self, other: _Plain) -> tuple[int, int]:
-        """Return how many pairs and how many sentences are also in others."""
-        pairs = np.intersect1d(self.pairs, other.pairs, assume_unique=True)
-        return len(pairs), len(np.intersect1d(self.sentences, other.sentences, assume_unique=True))
+    def shared(self, reference: _Plain) -> tuple[int, int]:
+        """Return how many pairs and how many sentences are in both."""
+        pairs = np.intersect1d(self.pairs, reference.pairs, assume_unique=True)
+        return len(pairs), len(np.intersect1d(self.sentences, reference.sentences, assume_unique=True))
 
 
 def describe_texts(texts: Iterable[str]) -> dict[str, Any]:
-    """Return how many texts differ and how long they are: the fields of that name of :class:`DataReport`."""
-    keys, counted, unspaced = array("q"), array("q"), 0
+    """Return the number of distinct texts and their lengths, as fields of :class:`DataReport`."""
+    keys = array("q")  # hashes instead of texts, which need not stay in memory
+    counted = array("q")
+    unspaced = 0
     for text in texts:
         keys.append(hash(text))
         counted.append(sentence_length(text))
@@ -123,7 +125,7 @@ def describe_texts(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def texts_line(report: Mapping[str, Any]) -> str:
-    """Return :func:`describe_texts` for people."""
+    """Return the result of :func:`describe_texts` as a line of text."""
     return (
         f"  sentences: {report['distinct_sentences']} distinct; {report['length_unit']}: median "
         f"{number_text(report['words_median'])}, 99 % have at most {number_text(report['words_p99'])}"
@@ -131,7 +133,7 @@ def texts_line(report: Mapping[str, Any]) -> str:
 
 
 def sentence_length(text: str) -> int:
-    """Count the words of a sentence, or its characters where the script puts no spaces between words."""
+    """Count the words of a sentence, or its characters in a script without spaces between words."""
     return len("".join(text.split())) if _CJK.search(text) else len(text.split())
 
 
@@ -168,20 +170,23 @@ def _scale_warnings(data: PairData) -> Iterable[str]:
         )
 
 
-FEWEST_PAIRS, MOST_PAIRS = 20, 20_000
-"""Pairs by which it is told in which direction labels go; of more, some that are spread over all."""
+FEWEST_PAIRS = 20
+"""Pairs needed to check the direction of labels."""
+
+MOST_PAIRS = 20_000
+"""Most pairs used for that check; of more, an even sample."""
 
 REVERSED = -0.3
-"""Rank correlation of labels with shared words from which on they seem to be distances."""
+"""Rank correlation of labels with word overlap; at or below it labels seem to be distances."""
 
 
 def _direction_warnings(data: PairData) -> Iterable[str]:
-    """Yield a warning where labels fall as two texts share more words: labels that are larger mean more alike."""
+    """Yield a warning if labels fall as two texts share more words, because a higher label must mean more similar."""
     if data.kind not in ("scored", "binary") or len(data) < FEWEST_PAIRS:
         return
-    places = spread_over(len(data), MOST_PAIRS)
-    overlaps = [_word_overlap(data.sentences1[place], data.sentences2[place]) for place in places]
-    labels = [data.labels[place] for place in places]
+    positions = spread_over(len(data), MOST_PAIRS)
+    overlaps = [_word_overlap(data.sentences1[position], data.sentences2[position]) for position in positions]
+    labels = [data.labels[position] for position in positions]
     if len(set(overlaps)) < 2 or len(set(labels)) < 2:
         return
     correlation = spearman(overlaps, labels)
@@ -193,9 +198,10 @@ def _direction_warnings(data: PairData) -> Iterable[str]:
 
 
 def _word_overlap(first: str, second: str) -> float:
-    """Return the words that two texts share, as a part of those of either; characters where words are not spaced."""
-    one, other = _words(first), _words(second)
-    return len(one & other) / max(1, len(one | other))
+    """Return the Jaccard similarity of the words of two texts, or of their characters in scripts without spaces."""
+    first_words = _words(first)
+    second_words = _words(second)
+    return len(first_words & second_words) / max(1, len(first_words | second_words))
 
 
 def _words(text: str) -> set[str]:
@@ -213,12 +219,12 @@ def _text_warnings(data: PairData) -> Iterable[str]:
         yield f"{broken} texts hold control characters in place of curly quotes or dashes: convert from WINDOWS-1252"
     empty = sorted({text for text in _texts(data) if text.strip().casefold() in _EMPTY})
     if empty:
-        shown = ", ".join(map(repr, empty))
-        yield f"{shown} stand as texts: where they mean that there is none, leave those rows out"
+        placeholders = ", ".join(map(repr, empty))
+        yield f"{placeholders} stand as texts: where they mean that there is none, leave those rows out"
 
 
 _EMPTY = ("nan", "none", "null", "n/a", "#n/a")
-"""What programs write where there is no text."""
+"""Placeholders that programs write for a missing text."""
 
 
 def _pairs(count: int) -> str:
@@ -243,17 +249,17 @@ class DataReport(Shown):
         words_median: median length of a sentence; a text in such a script counts its characters.
         words_p99: 99th percentile of the same.
         duplicate_pairs: rows that repeat an earlier pair, in either order.
-        conflicting_pairs: different pairs, in either order, that stand with more than one label.
-        conflicts: their rows.
+        conflicting_pairs: different pairs, in either order, that occur with more than one label.
+        conflicts: the rows of these pairs.
         equal_pairs: rows whose two sentences are the same.
-        subsets: rows of each part of the data, where it names parts.
+        subsets: number of rows of each subset, where the data name subsets.
         overlaps: for each other data set, how many different pairs are also in it.
-        shared_sentences: for each other data set, how many different sentences are also in it, in whatever pairs.
+        shared_sentences: for each other data set, how many different sentences are also in it, in any pair.
         dropped: bad rows left out on request.
         dropped_unlabelled: rows left out because they are marked as having no label.
         warnings: what a user should look at.
-        read_as: what the data are, by what that is told, and what is made of them; empty if they were read before.
-        sure: whether names or the form tell it; otherwise it is a guess by what the cells hold.
+        read_as: what the data were taken for, why, and what a method makes of them; empty if they were read before.
+        sure: whether column names or the file's form decide the kind; otherwise it is a guess from the cells.
     """
 
     name: str
@@ -291,7 +297,7 @@ class DataReport(Shown):
         return "\n".join(self.lines())
 
     def lines(self, *, all_rows: bool = False) -> list[str]:
-        """Return the report for people, the warnings last, and the rows that contradict each other: some, or all."""
+        """Return the report as text: counts, warnings, and the rows that contradict each other (some, or all)."""
         return [*_report_lines(self), *conflict_lines(self.conflicts, all_rows=all_rows)]
 
 
@@ -327,12 +333,12 @@ def _report_lines(report: DataReport) -> list[str]:
 def _labels(report: DataReport, quantiles: Mapping[str, str]) -> str:
     if report.label_counts is None:
         return ", ".join(f"{name} {value}" for name, value in quantiles.items())
-    share = report.positive_share
-    positive = "" if share is None else f" ({100 * share:.1f} % positive)"
+    fraction = report.positive_share
+    positive = "" if fraction is None else f" ({100 * fraction:.1f} % positive)"
     return _counts(report.label_counts, len(report.label_counts)) + positive
 
 
 def _counts(counts: Mapping[str, int], most: int) -> str:
-    shown = [f"{name or '(none)'}: {count}" for name, count in list(counts.items())[:most]]
-    hidden = len(counts) - len(shown)
-    return ", ".join(shown) + (f" and {hidden} more" if hidden else "")
+    listed = [f"{name or '(none)'}: {count}" for name, count in list(counts.items())[:most]]
+    hidden = len(counts) - len(listed)
+    return ", ".join(listed) + (f" and {hidden} more" if hidden else "")

@@ -1,4 +1,4 @@
-"""What makes two texts, or two pairs, one and the same; as numbers of 64 bits, so that memory need not hold texts."""
+"""Keys that decide when two texts or pairs are the same, as 64-bit hashes, so that texts need not stay in memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy.typing as npt
 from samesense.types import Pair
 
 Keys = npt.NDArray[np.uint64]
-"""A number for each text or pair, equal for equal ones.
+"""A hash of each text or pair.
 
-Of ten million texts, two differ and have one number with a probability of 0.000003. Numbers differ from process to
-process, so that none is stored, and no result may depend on their order.
+Among ten million texts, two different ones collide with a probability of 0.000003. Hashes differ from process to
+process, so they are never stored, and no result may depend on their order.
 """
 
 Groups = npt.NDArray[np.intp]
-"""The group of each row, from 0, in the order of their first rows."""
+"""The group number of each row; groups are numbered from 0 by their first row."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -29,18 +29,18 @@ def text_keys(texts: Iterable[str]) -> Keys:
 
 
 def plain_keys(texts: Iterable[str]) -> Keys:
-    """Return the keys of what :func:`plain_text` makes of texts."""
+    """Return the keys of texts normalized by :func:`plain_text`."""
     return text_keys(map(plain_text, texts))
 
 
 def pair_keys(first: Keys, second: Keys) -> Keys:
-    """Return the keys of pairs, by those of their texts, whichever comes first."""
+    """Return the keys of pairs from those of their texts, the same for both orders of the texts."""
     keys: Keys = np.minimum(first, second) * _ODD + np.maximum(first, second)
     return keys
 
 
 def same(keys: Keys) -> Groups:
-    """Return the groups of equal keys."""
+    """Return the group of each key; equal keys are one group."""
     _, first, number = np.unique(keys, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.intp)
     rank[np.argsort(first)] = np.arange(len(first))
@@ -48,26 +48,29 @@ def same(keys: Keys) -> Groups:
 
 
 def components(first: Keys, second: Keys) -> Groups:
-    """Return the connected components of pairs by their texts."""
+    """Return the connected component of each pair; pairs that share a text are connected."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     if not len(first):
         return np.zeros(0, np.intp)
     texts, number = np.unique(np.concatenate([first, second]), return_inverse=True)
-    one, other = number[: len(first)], number[len(first) :]
-    graph = coo_array((np.ones(len(one), np.int8), (one, other)), shape=(len(texts), len(texts)))
-    return same(connected_components(graph, directed=False)[1][one])
+    first_number = number[: len(first)]
+    second_number = number[len(first) :]
+    edges = np.ones(len(first), np.int8)
+    graph = coo_array((edges, (first_number, second_number)), shape=(len(texts), len(texts)))
+    return same(connected_components(graph, directed=False)[1][first_number])
 
 
 def pair_key(first: str, second: str) -> Pair:
-    """Return what two spellings of one pair share: letters in one case, the smaller sentence first."""
-    one, two = first.casefold(), second.casefold()
-    return (one, two) if one <= two else (two, one)
+    """Return a pair normalized for comparison: in lower case and sorted."""
+    folded1 = first.casefold()
+    folded2 = second.casefold()
+    return (folded1, folded2) if folded1 <= folded2 else (folded2, folded1)
 
 
 class _DropPunctuation(dict[int, int | None]):
-    """Translation table that deletes punctuation, filled as characters are met."""
+    """Translation table that deletes punctuation; it caches each character on first use."""
 
     def __missing__(self, code: int) -> int | None:
         self[code] = None if unicodedata.category(chr(code)).startswith("P") else code
@@ -78,19 +81,20 @@ _TABLE = _DropPunctuation()
 
 
 def plain_pair(first: str, second: str) -> Pair:
-    """Return what two spellings of one pair share when punctuation and spaces count as little as case and order.
+    """Return a pair normalized for comparison without case, punctuation, whitespace and order.
 
-    A sentence of punctuation alone is taken as it is.
+    A sentence of nothing but punctuation stays as it is.
     """
-    one, two = plain_text(first), plain_text(second)
-    return (one, two) if one <= two else (two, one)
+    plain1 = plain_text(first)
+    plain2 = plain_text(second)
+    return (plain1, plain2) if plain1 <= plain2 else (plain2, plain1)
 
 
 def plain_text(text: str) -> str:
-    """Return a text in one case, without punctuation, with single spaces; as it is if it is of punctuation alone."""
+    """Return a text in lower case, without punctuation, with single spaces; punctuation alone is kept."""
     return " ".join(text.casefold().translate(_TABLE).split()) or text.casefold()
 
 
 def sentences_of(pairs: Iterable[Pair]) -> set[str]:
-    """Return the sentences of pairs."""
+    """Return the set of all sentences of pairs."""
     return {text for pair in pairs for text in pair}

@@ -1,7 +1,7 @@
-"""Parts of labelled pairs between which no sentence, or no pair, is shared: a part held out, and folds.
+"""Splits labelled pairs into a held-out part, or into folds, so that no sentence, or no pair, is in two of them.
 
-Pairs that hang together by their sentences, directly or through others, stand in one part. Texts count as one whatever
-their case and punctuation. What is chosen depends on the seed and the sentences, not on the order of the rows.
+Pairs that share sentences, directly or through other pairs, stay together. Texts are compared without case and
+punctuation. The split depends on the seed and the sentences, not on the order of the rows.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from samesense.hashes import json_hash
 from samesense.types import Floats
 
 Apart = Literal["sentences", "pairs"]
-"""What parts do not share: a sentence, or a pair in either order."""
+"""What two parts must not share: a sentence, or a pair in either order."""
 
 MOST_STRATA = 5
-"""Labels, or ranges of labels, that are to be as frequent in a part as in the whole."""
+"""Most strata: labels, or ranges of labels, whose frequencies a part should keep."""
 
 Flags = npt.NDArray[np.bool_]
 
 
 def grouped(first: Sequence[str], second: Sequence[str], apart: Apart) -> Groups:
-    """Return the group of each pair: those of one group must not be divided."""
+    """Return the group of each pair; the pairs of a group must stay together."""
     keys = plain_keys(first), plain_keys(second)
     return components(*keys) if apart == "sentences" else same(pair_keys(*keys))
 
@@ -39,34 +39,35 @@ def held_part(
     second: Sequence[str],
     labels: Sequence[float],
     groups: Groups,
-    wanted: int,
+    target: int,
     most: int,
     seed: int,
 ) -> Flags:
-    """Return which pairs are held out ``(pairs,)``: about ``wanted`` of them, whole groups, at most ``most`` pairs.
+    """Return which pairs are held out ``(pairs,)``: about ``target`` pairs and at most ``most``, in whole groups.
 
-    Groups are drawn at random. Those that would hold out more than its share of a range of labels come last.
+    Groups are drawn at random. Groups that would hold out too many pairs of a stratum of labels come last.
     """
     strata = strata_of(labels)
     content = _contents(groups, strata)
-    room = np.ceil(np.bincount(strata) * wanted / max(1, len(groups))).astype(int)
-    held, count = np.zeros(len(content), bool), 0
-    passed: list[int] = []
+    room = np.ceil(np.bincount(strata) * target / max(1, len(groups))).astype(int)
+    held = np.zeros(len(content), bool)
+    count = 0
+    postponed: list[int] = []
     drawn = drawn_order(first, second, groups, seed).tolist()
     sizes = content.sum(axis=1).tolist()
     for group in drawn:
-        if count >= wanted:
+        if count >= target:
             break
         if count + sizes[group] > most:
             continue
         if (content[group] > room).any():
-            passed.append(group)
+            postponed.append(group)
             continue
         held[group] = True
         room -= content[group]
         count += sizes[group]
-    for group in passed:
-        if count < wanted and count + sizes[group] <= most:
+    for group in postponed:
+        if count < target and count + sizes[group] <= most:
             held[group] = True
             count += sizes[group]
     return held[groups]
@@ -75,35 +76,36 @@ def held_part(
 def fold_of_each(
     first: Sequence[str], second: Sequence[str], labels: Sequence[float], groups: Groups, count: int, seed: int
 ) -> Groups:
-    """Return the number of the fold of each pair ``(pairs,)``, from 0: of like size, with like labels, whole groups.
+    """Return the fold of each pair ``(pairs,)``, from 0; folds are similar in size and labels, and keep groups whole.
 
-    The largest groups are dealt first, each to the fold that has least of what it holds; equal ones in random order.
+    The largest groups are assigned first, each to the fold that has the least of its labels so far; groups of equal
+    size come in random order.
     """
     content = _contents(groups, strata_of(labels)).astype(np.float64)
-    content = np.column_stack([content, content.sum(axis=1)])  # sizes count beside labels
+    content = np.column_stack([content, content.sum(axis=1)])  # balances sizes as well as labels
     weights = 1 / np.maximum(content.sum(axis=0), 1) ** 2
     drawn = drawn_order(first, second, groups, seed)
     order = drawn[np.argsort(-content[drawn, -1], kind="stable")]
     held = np.zeros((count, content.shape[1]))
     fold = np.zeros(len(content), np.intp)
-    for group, own in zip(order.tolist(), content[order], strict=True):
-        least = int((held @ (own * weights)).argmin())
+    for group, group_content in zip(order.tolist(), content[order], strict=True):
+        least = int((held @ (group_content * weights)).argmin())
         fold[group] = least
-        held[least] += own
+        held[least] += group_content
     return fold[groups]
 
 
 def drawn_order(first: Sequence[str], second: Sequence[str], groups: Groups, seed: int) -> Groups:
-    """Return the groups in random order, by the first of the pairs of each."""
+    """Return the groups in random order, by a hash of the alphabetically first pair of each."""
     order = np.argsort(groups, kind="stable")
     rows = groupby(zip(groups[order], in_order([first, second], order), strict=True), key=itemgetter(0))
-    pairs = (min(pair_key(*own) for _, own in of_group) for _, of_group in rows)
+    pairs = (min(pair_key(*pair) for _, pair in group_rows) for _, group_rows in rows)
     drawn = np.fromiter((int(json_hash([seed, *pair])[:16], 16) for pair in pairs), np.uint64)
     return np.argsort(drawn, kind="stable")
 
 
 def strata_of(labels: Sequence[float] | Floats) -> Groups:
-    """Return the number of the label of each pair ``(pairs,)``, or of its range where there are many labels."""
+    """Return the stratum of each pair ``(pairs,)``: its label, or a range of labels if there are many."""
     values = np.asarray(labels, dtype=np.float64)
     different, number = np.unique(values, return_inverse=True)
     if len(different) <= MOST_STRATA:
@@ -113,7 +115,7 @@ def strata_of(labels: Sequence[float] | Floats) -> Groups:
 
 
 def _contents(groups: Groups, strata: Groups) -> Groups:
-    """Return how many pairs of each stratum a group holds, ``(groups, strata)``."""
+    """Return the number of pairs by group and stratum, ``(groups, strata)``."""
     width = int(strata.max(initial=0)) + 1
     counts = np.bincount(groups * width + strata, minlength=(int(groups.max(initial=-1)) + 1) * width)
     return counts.reshape(-1, width)

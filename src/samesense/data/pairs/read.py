@@ -1,4 +1,4 @@
-"""From any source to labelled pairs, refusing rows that would spoil them."""
+"""Reads labelled pairs from any source, and refuses bad rows."""
 
 from __future__ import annotations
 
@@ -56,100 +56,102 @@ def read_pairs(
     first = list(islice(rows, BLOCK))
     if not first:
         raise no_rows(source)
-    found = _columns(first, columns, name)
-    refuse_lists(first, filter(None, (found.text1, found.text2, found.negative)), name)
-    passed = _Passed(found)
-    texts = columns_of(passed.texts(chain(first, rows)), TEXTS[: 2 if found.subset is None else 3])
-    parsed = _labels_of(passed.labels, found, name, label_order, label_range)
-    problems = [(at, problem) for at, problem in passed.problems if at not in parsed.unlabelled]
+    resolved = _columns(first, columns, name)
+    refuse_lists(first, filter(None, (resolved.text1, resolved.text2, resolved.negative)), name)
+    passed = _Passed(resolved)
+    texts = columns_of(passed.texts(chain(first, rows)), TEXTS[: 2 if resolved.subset is None else 3])
+    parsed = _labels_of(passed.labels, resolved, name, label_order, label_range)
+    problems = [(position, problem) for position, problem in passed.problems if position not in parsed.unlabelled]
     problems += [
-        (at, BadRow(passed.numbers[at], str(found.label), *problem)) for at, problem in parsed.problems.items()
+        (position, BadRow(passed.numbers[position], str(resolved.label), *problem))
+        for position, problem in parsed.problems.items()
     ]
     if problems and not drop_bad_rows:
         raise bad_rows_error(name, [problem for _, problem in problems], len(passed.numbers), limit_reported)
-    bad = {at for at, _ in problems}
-    kept = np.delete(np.arange(len(passed.numbers)), sorted(parsed.unlabelled | bad))
-    if not len(kept):
+    bad = {position for position, _ in problems}
+    usable = np.delete(np.arange(len(passed.numbers)), sorted(parsed.unlabelled | bad))
+    if not len(usable):
         raise DataError(
             f"{name}: no row is left of {len(passed.numbers)}; {len(bad)} cannot be used and {len(parsed.unlabelled)} "
             "have no label (-, -1 or empty, as in test parts with hidden labels). Give a file with labels."
         )
-    return _assembled(texts, passed, kept, found, parsed, name, len(bad))
+    return _assembled(texts, passed, usable, resolved, parsed, name, len(bad))
 
 
 class _Passed:
-    """What is noted of the rows of a source while their texts pass by."""
+    """Row numbers, labels and problems, collected while the texts of a source stream through."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
         self.partners = [name for name in (columns.text2, columns.negative) if name is not None]
-        self.numbers = array("q")  # of the rows, as the source counts them
-        self.labels: list[object] = []  # cells; equal texts are one object
-        self.problems: list[tuple[int, BadRow]] = []  # of texts, by the position of the row
-        self._known: dict[str, str] = {}
+        self.numbers = array("q")  # row numbers, as the source counts them
+        self.labels: list[object] = []  # label cells; equal strings share one object to save memory
+        self.problems: list[tuple[int, BadRow]] = []  # (position of the row, problem of its text)
+        self._label_strings: dict[str, str] = {}
 
     def texts(self, rows: Iterable[Row]) -> Iterator[tuple[str, ...]]:
-        """Yield the two texts of each pair, and the name of its part where the source has parts."""
-        names, part = [self.columns.text1, *self.partners], self.columns.subset
-        for at, (number, cells) in enumerate(rows):
+        """Yield the two texts of each pair, and the name of its subset where the source has subsets."""
+        names = [self.columns.text1, *self.partners]
+        subset_column = self.columns.subset
+        for position, (number, cells) in enumerate(rows):
             self.numbers.append(number)
             self.labels.append(self._label(cells))
             wrong = {name: what for name in names if (what := text_problem(cells.get(name)))}
             fix = "give the sentence or delete the row"
-            self.problems += [(at, BadRow(number, name, what, fix)) for name, what in wrong.items()]
-            subset = cells.get(part) if part is not None else None
-            ends = () if part is None else ("" if subset is None else str(subset),)
-            first, *others = ["" if name in wrong else str(cells[name]) for name in names]
-            for other in others:
-                yield first, other, *ends
+            self.problems += [(position, BadRow(number, name, what, fix)) for name, what in wrong.items()]
+            subset = cells.get(subset_column) if subset_column is not None else None
+            ends = () if subset_column is None else ("" if subset is None else str(subset),)
+            first, *partners = ["" if name in wrong else str(cells[name]) for name in names]
+            for partner in partners:
+                yield first, partner, *ends
 
     def _label(self, cells: Mapping[str, object]) -> object:
         cell = cells.get(self.columns.label) if self.columns.label is not None else None
-        if not isinstance(cell, str) or len(self._known) > BLOCK:
+        if not isinstance(cell, str) or len(self._label_strings) > BLOCK:
             return cell
-        return self._known.setdefault(cell, cell)
+        return self._label_strings.setdefault(cell, cell)
 
 
 def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]:
-    """Read the pairs of one source whatever their labels, to look for them in other data.
+    """Read the pairs of one source and ignore their labels, to look for these pairs in other data.
 
-    A row with a negative gives two pairs, one without two texts none. Arguments and errors are those of
+    A row with a negative gives two pairs; a row without two texts gives none. Arguments and errors are those of
     :func:`read_pairs`.
     """
     name = name_of(source)
     rows = list_rows(source)
-    found = _columns(rows, columns, name, labelled=False)
-    partners = [column for column in (found.text2, found.negative) if column is not None]
-    texts = ((cells.get(found.text1), cells.get(column)) for _, cells in rows for column in partners)
-    return [(str(one), str(other)) for one, other in texts if not (text_problem(one) or text_problem(other))]
+    resolved = _columns(rows, columns, name, labelled=False)
+    partners = [column for column in (resolved.text2, resolved.negative) if column is not None]
+    texts = ((cells.get(resolved.text1), cells.get(column)) for _, cells in rows for column in partners)
+    return [(str(first), str(second)) for first, second in texts if not (text_problem(first) or text_problem(second))]
 
 
 def holds_scores(source: Source, columns: str | None = None) -> bool:
-    """Return whether the label column of a source is one of scores by its name.
+    """Return whether the label column of a source holds scores, judged by its name.
 
-    The first rows decide. Arguments and errors are those of :func:`read_pairs`.
+    Only the first rows are read. Arguments and errors are those of :func:`read_pairs`.
     """
     rows = list(islice(load_rows(source), SNIFFED_ROWS))
     return bool(rows) and _columns(rows, columns, name_of(source)).holds_scores
 
 
 def _columns(rows: Sequence[Row], columns: str | None, source: str, *, labelled: bool = True) -> Columns:
-    """Find the columns by their names, or else by what they hold, which is then logged."""
+    """Return the columns, found by name or else guessed from their cells; a guess is logged."""
     names = names_in(rows)
     try:
-        found = resolve_columns(names, columns, source, labelled=labelled)
+        resolved = resolve_columns(names, columns, source, labelled=labelled)
         if columns is None and labelled:
-            _say_unread(found, unread_labels(names, found), source)
-            say_unread(rows, _columns_read(found), source, besides=unread_labels(names, found))
-        return found
+            _say_unread(resolved, unread_labels(names, resolved), source)
+            say_unread(rows, _columns_read(resolved), source, besides=unread_labels(names, resolved))
+        return resolved
     except (ConfigError, DataError):
         guess = guessed_pairs(rows) if columns is None else None
-        if guess is None:  # the same error, with an example, for which all columns are looked at
+        if guess is None:  # raises the same error with an example, which needs a look at all columns
             return resolve_columns(names, columns, source, labelled=labelled, example=example(rows))
     logger.info(f"{source}: read as labelled pairs, by a guess at the columns: {guess}; `columns` overrides")
-    found = resolve_columns(names, guess, source, labelled=labelled)
-    say_unread(rows, _columns_read(found), source)
-    return found
+    resolved = resolve_columns(names, guess, source, labelled=labelled)
+    say_unread(rows, _columns_read(resolved), source)
+    return resolved
 
 
 def _columns_read(columns: Columns) -> list[str]:
@@ -157,13 +159,14 @@ def _columns_read(columns: Columns) -> list[str]:
     return [name for name in every if name is not None]
 
 
-def _say_unread(found: Columns, others: Sequence[str], source: str) -> None:
-    """Say that other columns could be the labels too, and how to take one."""
-    if found.label is not None and others:
-        columns = quoted(",".join((found.text1, found.text2, others[0])))
+def _say_unread(resolved: Columns, label_candidates: Sequence[str], source: str) -> None:
+    """Warn that other columns could be the labels too, and say how to choose one."""
+    if resolved.label is not None and label_candidates:
+        columns = quoted(",".join((resolved.text1, resolved.text2, label_candidates[0])))
+        not_read = " or ".join(map(repr, label_candidates))
         logger.warning(
-            f"{source}: the labels are those of column {found.label!r}, not {' or '.join(map(repr, others))}. "
-            f"To take {others[0]!r} instead: `columns` {columns}"
+            f"{source}: the labels are those of column {resolved.label!r}, not "
+            f"{not_read}. To take {label_candidates[0]!r} instead: `columns` {columns}"
         )
 
 
@@ -185,23 +188,24 @@ def _labels_of(
 def _assembled(
     texts: Sequence[Sequence[str]],
     passed: _Passed,
-    kept: Indices,
+    usable: Indices,
     columns: Columns,
     parsed: ParsedLabels,
     source: str,
     dropped: int,
 ) -> PairData:
+    # Each row gives one pair for its positive, and one more if it has a negative.
     width = len(passed.partners)
-    if len(kept) < len(passed.numbers):
-        texts = rows_of(texts, (kept[:, None] * width + np.arange(width)).ravel())
-    others = (0.0,) * (width - 1)  # of negatives
-    labels = (label for at in kept for label in (parsed.values[at] or 0.0, *others))
-    held = numbers(labels, beside=texts[0])
-    _refuse_constant(held, source)
+    if len(usable) < len(passed.numbers):
+        texts = rows_of(texts, (usable[:, None] * width + np.arange(width)).ravel())
+    negative_labels = (0.0,) * (width - 1)  # labels of the negatives
+    labels = (label for position in usable for label in (parsed.values[position] or 0.0, *negative_labels))
+    pair_labels = numbers(labels, beside=texts[0])
+    _refuse_constant(pair_labels, source)
     return PairData(
         sentences1=texts[0],
         sentences2=texts[1],
-        labels=held,
+        labels=pair_labels,
         subsets=texts[2] if columns.subset is not None and any(texts[2]) else None,
         kind=parsed.kind,
         scale=parsed.scale,
@@ -211,15 +215,17 @@ def _assembled(
         dropped_unlabelled=len(parsed.unlabelled),
         own_scale=parsed.own_scale,
         zero_class=parsed.zero_class,
-        rows=numbers((passed.numbers[at] for at in kept for _ in range(width)), beside=texts[0], whole=True),
+        rows=numbers(
+            (passed.numbers[position] for position in usable for _ in range(width)), beside=texts[0], whole=True
+        ),
     )
 
 
 def _refuse_constant(labels: Sequence[float], source: str) -> None:
     if one_label(labels):
         number = labels[0]
-        shown = f"{number:.1f}" if number.is_integer() else number_text(number)
+        text = f"{number:.1f}" if number.is_integer() else number_text(number)
         raise DataError(
-            f"{source}: every label is {shown}: nothing to rank. The labels must differ; "
+            f"{source}: every label is {text}: nothing to rank. The labels must differ; "
             "check that the label column is the right one."
         )

@@ -1,11 +1,11 @@
-"""From labelled pairs to what a loss is trained on: how labels are read, and what is left out.
+"""Turns labelled pairs into the inputs of a loss: label values, classes, triplets or positive pairs.
 
-Which loss takes which of these stands in :mod:`samesense.training.losses.registry`.
+:mod:`samesense.training.losses.registry` lists which loss uses which of these functions.
 
 Source: Huang et al. 2024 (TASLP), sections III-A and V, and the scaling in its authors' code (scores divided by 5, NLI
     labels by 2, scores above 2.5 or, on a scale from 1, above 3 positive).
-Differs: a scale other than 0 to 5 is mapped to 0..1 linearly. How triplets and InfoNCE's pairs are formed is not in the
-    paper; see :mod:`samesense.data.pairs.triplets`.
+Differs: a scale other than 0 to 5 is mapped to 0..1 linearly. The paper does not say how triplets and the pairs for
+    InfoNCE are formed; see :mod:`samesense.data.pairs.triplets`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from samesense.errors import DataError
 
 @dataclass(frozen=True)
 class Targets:
-    """What a loss is trained on.
+    """Training data in the form that a loss takes.
 
     Attributes:
-        columns: text columns in the order that the loss takes them, then ``label`` where it takes one; all of one
+        columns: text columns in the order that the loss takes them, then ``label`` if it takes one; all of the same
             length. Ready for ``datasets.Dataset.from_dict``.
-        summary: one line for people: how labels were read, what was formed and what was left out.
-        settings: what the loss module must know of the data, such as the number of classes.
+        summary: one line of text: how labels were read, what was formed and what was left out.
+        settings: settings of the loss module that depend on the data, such as the number of classes.
     """
 
     columns: Mapping[str, Sequence[Any]]
@@ -52,7 +52,7 @@ def midpoint(data: PairData) -> float:
 
 
 def labels_in_order(data: PairData) -> Targets:
-    """Return the pairs with their labels as they are; DataError if all are equal, so that there is no order."""
+    """Return the pairs with their labels unchanged; DataError if all labels are equal, so that they have no order."""
     if one_label(data.labels):
         raise DataError(
             f"CoSENT compares pairs with different labels; all {len(data)} labels of {data.source} are "
@@ -70,45 +70,48 @@ def labels_from_0_to_1(data: PairData) -> Targets:
         return _pairs(data, data.labels, "labels 0 and 1 as they are")
     if data.kind == "nli":
         neutral = "neutral 0.5, " if 1.0 in data.labels else ""
-        said = f"{data.zero_class} 0, {neutral}entailment 1"
-        return _pairs(data, (label / 2 for label in data.labels), said)
+        mapping = f"{data.zero_class} 0, {neutral}entailment 1"
+        return _pairs(data, (label / 2 for label in data.labels), mapping)
     low, high = data.known_scale("Give it as label_range LOW HIGH")
     if (low, high) == (0, 1):
         return _pairs(data, data.labels, "labels 0 to 1 as they are")
-    said = f"divided by {number_text(high)}" if low == 0 else f"from {number_text(low)} to {number_text(high)} on 0..1"
-    return _pairs(data, ((label - low) / (high - low) for label in data.labels), f"labels {said}")
+    if low == 0:
+        mapping = f"divided by {number_text(high)}"
+    else:
+        mapping = f"from {number_text(low)} to {number_text(high)} on 0..1"
+    return _pairs(data, ((label - low) / (high - low) for label in data.labels), f"labels {mapping}")
 
 
 def labels_cut_in_two(data: PairData, *, positive_above: float | None = None) -> Targets:
-    """Return the pairs with labels 0 and 1: scores are 1 above a cut, by default the middle of their scale.
+    """Return the pairs with labels 0 and 1: scores above a threshold, by default the middle of their scale, are 1.
 
-    DataError if the cut leaves nothing on one side.
+    DataError if all labels are on one side of the threshold.
     """
     if data.kind != "scored":
         return _pairs(data, data.labels, "labels 0 and 1 as they are")
-    cut = positive_cut(data, positive_above)
-    count = sum(label > cut for label in data.labels)
+    threshold = positive_cut(data, positive_above)
+    count = sum(label > threshold for label in data.labels)
     if count in (0, len(data)):
-        raise _cut_error(data, cut, count)
-    labels = (float(label > cut) for label in data.labels)
-    return _pairs(data, labels, f"{count} of {len(data)} pairs positive, labels above {number_text(cut)}")
+        raise _cut_error(data, threshold, count)
+    labels = (float(label > threshold) for label in data.labels)
+    return _pairs(data, labels, f"{count} of {len(data)} pairs positive, labels above {number_text(threshold)}")
 
 
 def labels_as_classes(data: PairData, *, bins: int | tuple[float, ...] | None = None) -> Targets:
-    """Return the pairs with classes numbered from 0, none of them without an example.
+    """Return the pairs with class numbers from 0 as labels; every class has an example.
 
-    Scores are cut into classes by ``bins``; see :func:`samesense.data.pairs.bins.classify_scores`.
+    Scores are binned into classes by ``bins``; see :func:`samesense.data.pairs.bins.classify_scores`.
     """
     if data.kind == "scored":
         scores = classify_scores(data, bins)
-        made = _pairs(data, scores.classes.tolist(), scores.summary, whole=True)
-        return Targets(made.columns, made.summary, {"classes": len(scores.names)})
-    found = sorted(set(data.labels))
-    labels = (found.index(label) for label in data.labels)
-    names = list(map(data.label_name, found))
+        targets = _pairs(data, scores.classes.tolist(), scores.summary, whole=True)
+        return Targets(targets.columns, targets.summary, {"classes": len(scores.names)})
+    distinct = sorted(set(data.labels))
+    labels = (distinct.index(label) for label in data.labels)
+    names = list(map(data.label_name, distinct))
     unused = "" if bins is None else "; bins are for scores, and not used"
-    made = _pairs(data, labels, f"{len(found)} classes ({', '.join(names)}){unused}", whole=True)
-    return Targets(made.columns, made.summary, {"classes": len(found)})
+    targets = _pairs(data, labels, f"{len(distinct)} classes ({', '.join(names)}){unused}", whole=True)
+    return Targets(targets.columns, targets.summary, {"classes": len(distinct)})
 
 
 def formed_triplets(data: PairData) -> Targets:
@@ -126,24 +129,24 @@ def formed_triplets(data: PairData) -> Targets:
 
 
 def positive_pairs(data: PairData, *, positive_above: float | None = None, hard_negatives: bool = True) -> Targets:
-    """Return positive pairs, with a hard negative where an anchor has one, if asked for; DataError if there is none.
+    """Return positive pairs, with ``hard_negatives`` also a hard negative for anchors that have one.
 
-    Scores above ``positive_above``, or else the middle of their scale, are positive.
+    Scores above ``positive_above``, by default the middle of their scale, are positive. DataError if no pair is.
     """
-    cut = positive_cut(data, positive_above)
-    formed = positives(data, above=cut, hard_negatives=hard_negatives)
+    threshold = positive_cut(data, positive_above)
+    formed = positives(data, above=threshold, hard_negatives=hard_negatives)
     if not len(formed):
-        raise _cut_error(data, cut, 0)
-    named = "entailment pairs" if data.kind == "nli" else "positive pairs"
+        raise _cut_error(data, threshold, 0)
+    description = "entailment pairs" if data.kind == "nli" else "positive pairs"
     if data.kind == "scored":
-        named += f" (labels above {number_text(cut)})"
+        description += f" (labels above {number_text(threshold)})"
     with_negative = f", {formed.negatives} of them with a hard negative" if formed.negatives else ""
-    summary = f"{len(formed)} {named}{with_negative}; {_unused(formed, len(data))}"
+    summary = f"{len(formed)} {description}{with_negative}; {_unused(formed, len(data))}"
     return Targets(formed.columns, summary, {"some_negatives": True} if "label" in formed.columns else {})
 
 
 def positive_cut(data: PairData, above: float | None = None) -> float:
-    """Return the value above which a label is positive: for scores ``above``, or else their :func:`midpoint`."""
+    """Return the value above which a label is positive: for scores ``above``, or by default their :func:`midpoint`."""
     if data.kind == "scored":
         return midpoint(data) if above is None else above
     return 1.5 if data.kind == "nli" else 0.5
@@ -154,13 +157,13 @@ def _unused(formed: Formed, pairs: int) -> str:
 
 
 def _pairs(data: PairData, labels: Iterable[float], summary: str, *, whole: bool = False) -> Targets:
-    held = labels if labels is data.labels else numbers(labels, beside=data.sentences1, whole=whole)
-    return Targets({"sentence1": data.sentences1, "sentence2": data.sentences2, "label": held}, summary)
+    label_column = labels if labels is data.labels else numbers(labels, beside=data.sentences1, whole=whole)
+    return Targets({"sentence1": data.sentences1, "sentence2": data.sentences2, "label": label_column}, summary)
 
 
-def _cut_error(data: PairData, cut: float, count: int) -> DataError:
+def _cut_error(data: PairData, threshold: float, count: int) -> DataError:
     fix = "Give another positive_above, or take cosent" if data.kind == "scored" else "Take cosent"
     return DataError(
-        f"{data.source}: {count} of {len(data)} pairs are positive (labels above {number_text(cut)}), so that the loss "
-        f"has nothing to tell apart. {fix}."
+        f"{data.source}: {count} of {len(data)} pairs are positive (labels above {number_text(threshold)}), so that "
+        f"the loss has nothing to tell apart. {fix}."
     )

@@ -1,10 +1,10 @@
-"""Further positives made out of an anchor's own: words deleted, or replaced by synonyms.
+"""Data augmentation for positives: deletes words of a positive, or replaces them by synonyms.
 
-An augmentation takes texts with a number each, the first, second ... variant of that text, and returns the changed
-texts, or ``None`` where nothing could or should be changed. The same text, number and seed always give the same.
+An augmentation takes pairs of a text and a variant number (0, 1, ... for several variants of one text) and returns the
+changed texts, or ``None`` where nothing was changed. The result depends only on the text, the number and the seed.
 
-Source: Dehghan and Amasyali 2022 (SupMPN), appendix A.1; it found none of them better than copies of the anchor.
-Differs: a share of the words is rounded, and one word at least is changed, so that short texts change as well.
+Source: Dehghan and Amasyali 2022 (SupMPN), appendix A.1; it found no augmentation better than copies of the anchor.
+Differs: the number of changed words is rounded and at least one, so that short texts change as well.
 """
 
 from __future__ import annotations
@@ -22,74 +22,76 @@ from samesense.errors import ConfigError, DataError
 from samesense.failures import imported
 
 Variant = tuple[str, int]
-"""A text, and the number from 0 of its variant."""
+"""A text, and the number of its variant, from 0."""
 
 Augment = Callable[[Sequence[Variant]], list[str | None]]
-"""Variants in, changed texts out, in that order; ``None`` for what was not changed."""
+"""Maps variants to changed texts, in the same order; ``None`` for a text that was not changed."""
 
 Synonyms = Callable[[str], Sequence[str]]
-"""A word in lower case in, its synonyms out, always in the same order; none for an unknown word."""
+"""Maps a lower-case word to its synonyms, in a fixed order; to nothing for an unknown word."""
 
 _WORDS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 
 def random_of(seed: int, variant: Variant) -> np.random.Generator:
-    """Return the random numbers that belong to a variant of a text."""
+    """Return the random generator of a variant, seeded by the text and the variant number."""
     text, number = variant
     digest = blake2b(text.encode(), digest_size=8).digest()
     return np.random.default_rng((seed, number, int.from_bytes(digest)))
 
 
-def deletion(share: float = 0.1, *, seed: int = 0) -> Augment:
-    """Return what deletes a share of the words between spaces, one at least and never all.
+def deletion(fraction: float = 0.1, *, seed: int = 0) -> Augment:
+    """Return an augmentation that deletes a share of the words, at least one and never all.
 
     Args:
-        share: of the words.
-        seed: another seed, other words.
+        fraction: share of the words, which are separated by spaces.
+        seed: seed of the choice of words.
 
     Raises:
         ConfigError: if the share is not between 0 and 1.
     """
-    _check_share(share)
+    _check_share(fraction)
 
     def change(variant: Variant) -> str | None:
         words = variant[0].split()
         if len(words) < 2:
             return None
-        count = min(len(words) - 1, max(1, round(share * len(words))))
-        gone = set(random_of(seed, variant).permutation(len(words))[:count].tolist())
-        return " ".join(word for at, word in enumerate(words) if at not in gone)
+        count = min(len(words) - 1, max(1, round(fraction * len(words))))
+        deleted = set(random_of(seed, variant).permutation(len(words))[:count].tolist())
+        return " ".join(word for position, word in enumerate(words) if position not in deleted)
 
     return lambda variants: [change(variant) for variant in variants]
 
 
-def synonyms(share: float = 0.2, *, seed: int = 0, of: Synonyms | None = None) -> Augment:
-    """Return what replaces a share of the words by synonyms, one word at least where any has some.
+def synonyms(fraction: float = 0.2, *, seed: int = 0, of: Synonyms | None = None) -> Augment:
+    """Return an augmentation that replaces a share of the words by synonyms, at least one word that has synonyms.
 
     Args:
-        share: of all the words of a text.
-        seed: another seed, other words.
-        of: gives the synonyms of a word; ``None`` takes WordNet.
+        fraction: share of all the words of a text.
+        seed: seed of the choice of words and synonyms.
+        of: returns the synonyms of a word; ``None`` uses WordNet.
 
     Raises:
         ConfigError: if the share is not between 0 and 1.
-        MissingExtraError: if WordNet is to be taken and nltk is not installed.
-        DataError: if WordNet is to be taken and its files are not there.
+        MissingExtraError: if WordNet is needed and nltk is not installed.
+        DataError: if WordNet is needed and its files are missing.
     """
-    _check_share(share)
-    known = wordnet() if of is None else of
+    _check_share(fraction)
+    look_up = wordnet() if of is None else of
 
     def change(variant: Variant) -> str | None:
         text, random = variant[0], random_of(seed, variant)
         words = list(_WORDS.finditer(text))
-        found = {word: options for word in words if (options := known(word[0].casefold()))}
-        if not found:
+        replaceable = {word: options for word in words if (options := look_up(word[0].casefold()))}
+        if not replaceable:
             return None
-        count = min(len(found), max(1, round(share * len(words))))
-        chosen = [list(found)[at] for at in sorted(random.permutation(len(found))[:count])]
+        count = min(len(replaceable), max(1, round(fraction * len(words))))
+        chosen = [list(replaceable)[index] for index in sorted(random.permutation(len(replaceable))[:count])]
+        # From the end, so that the positions of earlier words stay valid.
         for word in reversed(chosen):
-            new = found[word][int(random.integers(len(found[word])))]
-            new = new[:1].upper() + new[1:] if word[0][:1].isupper() else new
+            new = replaceable[word][int(random.integers(len(replaceable[word])))]
+            if word[0][:1].isupper():
+                new = new[:1].upper() + new[1:]
             text = text[: word.start()] + new + text[word.end() :]
         return text
 
@@ -97,9 +99,9 @@ def synonyms(share: float = 0.2, *, seed: int = 0, of: Synonyms | None = None) -
 
 
 def wordnet() -> Synonyms:
-    """Return the synonyms that WordNet knows, those of the commoner senses first, through nltk.
+    """Return the synonym function of WordNet, read through nltk; synonyms of commoner senses come first.
 
-    MissingExtraError if nltk is not installed, DataError if the files of WordNet are not there.
+    MissingExtraError if nltk is not installed, DataError if the files of WordNet are missing.
     """
     net = imported("nltk.corpus", "augment").wordnet
     try:
@@ -117,42 +119,44 @@ def wordnet() -> Synonyms:
     return look_up
 
 
-def augmented(data: TupleData, augment: Augment, places: int) -> TupleData:
-    """Return the data with further positives, made out of each anchor's own in turn until there are ``places``.
+def augmented(data: TupleData, augment: Augment, target: int) -> TupleData:
+    """Return the data with augmented positives, up to ``target`` positives per anchor.
 
-    An anchor without a positive lends its own text. What cannot be changed is not added, so that fewer may come. What
-    is made of a text of a class is of that class, unless it is a text of another.
+    The positives of an anchor are augmented in turn; an anchor without positives is augmented itself. A text that
+    cannot be changed adds nothing, so that an anchor may end up with fewer. In data with classes, a new text has the
+    class of its anchor, unless the text already has a class.
     """
-    wanted: list[Variant] = []
-    for anchor, own in zip(data.anchors, data.positives, strict=True):
-        source = own or [anchor]
-        wanted += [(source[at % len(source)], at // len(source)) for at in range(places - len(own))]
-    made = iter(augment(wanted))
-    positives, classes = [], dict(data.classes or {})
-    for anchor, own in zip(data.anchors, data.positives, strict=True):
-        new = [text for text in islice(made, max(0, places - len(own))) if text is not None]
-        positives.append([*own, *new])
+    variants: list[Variant] = []
+    for anchor, existing in zip(data.anchors, data.positives, strict=True):
+        source = existing or [anchor]
+        variants += [(source[number % len(source)], number // len(source)) for number in range(target - len(existing))]
+    changed = iter(augment(variants))
+    positives = []
+    classes = dict(data.classes or {})
+    for anchor, existing in zip(data.anchors, data.positives, strict=True):
+        new = [text for text in islice(changed, max(0, target - len(existing))) if text is not None]
+        positives.append([*existing, *new])
         for text in new if data.classes else ():
             classes.setdefault(text, classes[anchor])
     return replace(data, positives=positives, classes=classes if data.classes else None)
 
 
 def examples(data: TupleData, augment: Augment, count: int = 5) -> list[tuple[str, str | None]]:
-    """Return the first positives with what becomes of each, ``None`` for what is not changed."""
+    """Return the first positives, each with its augmented text; ``None`` where it is not changed."""
     if count < 1:
         raise ConfigError(f"At least one positive must be asked for; received {count}. Example: 5")
-    texts = list(islice((text for own in data.positives for text in own), count))
+    texts = list(islice((text for positives in data.positives for text in positives), count))
     return list(zip(texts, augment([(text, 0) for text in texts]), strict=True))
 
 
 def shown(data: TupleData, augment: Augment, count: int = 5) -> list[str]:
-    """Return :func:`examples` as lines for people, to be read before anything is trained on them."""
+    """Return the result of :func:`examples` as lines of text, for a look before training."""
     lines = []
     for text, new in examples(data, augment, count):
         lines += [f"  from: {text}", f"  to:   {'(not changed)' if new is None else new}"]
     return lines
 
 
-def _check_share(share: float) -> None:
-    if not 0 < share < 1:
-        raise ConfigError(f"The share of words to change must lie between 0 and 1; received {share}. Example: 0.1")
+def _check_share(fraction: float) -> None:
+    if not 0 < fraction < 1:
+        raise ConfigError(f"The share of words to change must lie between 0 and 1; received {fraction}. Example: 0.1")

@@ -1,8 +1,8 @@
-"""Tuples of one size out of anchors with any number of partners: chosen, filled up, or left as they are.
+"""Builds tuples of a fixed size from anchors with any number of positives and negatives.
 
-Of more positives or negatives than there are places, some are drawn at random. Places for positives that stay empty
-take copies of the anchor; places for negatives take positives or negatives of other anchors, drawn at random. Left
-ragged, places stay empty.
+An anchor with more positives or negatives than the tuple has slots for gets a random sample of them. Empty slots for
+positives are padded with copies of the anchor; empty slots for negatives with random positives or negatives of other
+anchors. Ragged tuples are not padded.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ Completed = tuple[list[str], list[str]]
 """Positives and negatives of one anchor."""
 
 Guard = Literal["off", "same", "near"]
-"""Texts of which an anchor is not pushed away: none; those equal to it or a positive of it but for case and spaces; or
-those with the same words in any order, too."""
+"""Filter of false negatives: none; texts that equal the anchor or one of its positives up to case and whitespace; or
+also texts with the same words in another order."""
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """How the tuple of an anchor is made; the same anchor, epoch and seed always give the same tuple.
+    """Builds the tuple of an anchor; the result depends only on the anchor, the epoch and the seed.
 
     Attributes:
-        data: anchors and partners.
-        positives: places for positives.
-        negatives: places for negatives.
-        padded: fill all places; otherwise leave those without a partner of their own empty.
-        fixed: the same tuples in every epoch, instead of other ones.
-        seed: another seed, other tuples.
-        false_negative_filter: what counts as the same text: no such negative is drawn for an anchor or a positive of
-            it. ``"off"`` guards as ``"same"`` does here; the paper's rule needs that much.
+        data: anchors with their positives and negatives.
+        positives: number of positives in a tuple.
+        negatives: number of negatives in a tuple.
+        padded: pad tuples to their full size; otherwise they hold only the anchor's own positives and negatives.
+        fixed: use the same tuples in every epoch.
+        seed: seed of all draws.
+        false_negative_filter: which texts count as the same text; no text that is the same as the anchor or one of its
+            positives is drawn as a negative. ``"off"`` acts like ``"same"`` here, the least that the paper's rule
+            needs.
 
     Raises:
-        DataError: if places stay empty and an anchor has no positive.
+        DataError: if tuples are not padded and an anchor has no positive.
 
     Source: Dehghan and Amasyali 2022 (SupMPN), section 5.2.
-    Differs: the paper does not say how more partners than places are chosen, whether an anchor's own partners are kept
-        where they are too few (here they are), nor whether negatives are drawn anew each epoch (here they are, unless
-        ``fixed``).
+    Differs: the paper does not say how to choose among too many positives or negatives, whether an anchor with too few
+        keeps its own (here it does), nor whether negatives are resampled each epoch (here they are, unless ``fixed``).
     """
 
     data: TupleData
@@ -61,7 +61,7 @@ class Completion:
     false_negative_filter: Guard = "same"
 
     def __post_init__(self) -> None:
-        lacking = [row for row, own in enumerate(self.data.positives) if not own]
+        lacking = [row for row, positives in enumerate(self.data.positives) if not positives]
         if lacking and not self.padded:
             raise DataError(
                 f"{self.data.source}: an anchor needs a positive where nothing is filled up, and {len(lacking)} of "
@@ -70,37 +70,39 @@ class Completion:
 
     @cached_property
     def _pool(self) -> list[str]:
-        """The texts of all anchors that may be negatives of others."""
+        """The positives and negatives of all anchors, from which negatives of other anchors are drawn."""
         both = zip(self.data.positives, self.data.negatives, strict=True)
-        return [text for sides in both for own in sides for text in own]
+        return [text for sides in both for side in sides for text in side]
 
     def __call__(self, row: int, epoch: int = 0) -> Completed:
-        """Return positives and negatives of an anchor: as many as there are places if padded, else at most as many.
+        """Return the positives and negatives of an anchor's tuple: of full size if padded, else of at most that size.
 
-        DataError if the other anchors have too few texts that may be negatives of this one.
+        DataError if the other anchors have too few texts that can be negatives of this one.
         """
         random = np.random.default_rng((self.seed, 0 if self.fixed else epoch, row))
-        own = self.data.positives[row]
-        positives = _chosen(own, self.positives, random)
+        own_positives = self.data.positives[row]
+        positives = _chosen(own_positives, self.positives, random)
         negatives = _chosen(self.data.negatives[row], self.negatives, random)
         if not self.padded:
             return positives, negatives
         anchor = self.data.anchors[row]
         missing = self.negatives - len(negatives)
         if missing:
-            negatives += self._sampled(missing, [anchor, *own, *negatives], random, anchor)
+            negatives += self._sampled(missing, [anchor, *own_positives, *negatives], random, anchor)
         return positives + [anchor] * (self.positives - len(positives)), negatives
 
     def check(self) -> None:
-        """Raise now if some tuple could not be filled later; quick where there are many different texts."""
+        """Raise DataError now if a tuple could not be filled later; fast if there are many different texts."""
         if not (self.padded and self.negatives):
             return
-        rows, classes = range(len(self.data)), self.data.classes
-        if classes is not None:  # the anchors of a class have the same texts to draw from
+        rows = range(len(self.data))
+        classes = self.data.classes
+        if classes is not None:  # all anchors of a class draw from the same texts, so one of each is enough
             for row in {classes.get(self.data.anchors[row], -1 - row): row for row in rows}.values():
                 self(row)
             return
-        most, key = max(map(len, self.data.positives), default=0), key_of(self.false_negative_filter)
+        most = max(map(len, self.data.positives), default=0)
+        key = key_of(self.false_negative_filter)
         different: set[int] = set()
         for text in self._pool:
             different.add(key(text))
@@ -110,48 +112,51 @@ class Completion:
             self(row)
 
     def _sampled(self, count: int, taken: Sequence[str], random: np.random.Generator, anchor: str) -> list[str]:
-        """Return texts of other anchors, and classes, of which no two are the same, nor one the same as those taken."""
-        key, classes = key_of(self.false_negative_filter), self.data.classes or {}
-        known, own = {key(text) for text in taken}, classes.get(anchor)
-        found: list[str] = []
-        for place in _draws(len(self._pool), 4 * count, random):
-            text = self._pool[place]
-            if key(text) not in known and (own is None or classes.get(text) != own):
-                known.add(key(text))
-                found.append(text)
-                if len(found) == count:
-                    return found
+        """Return distinct texts of other anchors (and other classes) that differ from those in ``taken``."""
+        key = key_of(self.false_negative_filter)
+        classes = self.data.classes or {}
+        anchor_class = classes.get(anchor)
+        excluded = {key(text) for text in taken}
+        negatives: list[str] = []
+        for index in _draws(len(self._pool), 4 * count, random):
+            text = self._pool[index]
+            if key(text) not in excluded and (anchor_class is None or classes.get(text) != anchor_class):
+                excluded.add(key(text))
+                negatives.append(text)
+                if len(negatives) == count:
+                    return negatives
         raise DataError(
             f"{self.data.source}: {count} negatives must be drawn from the texts of other anchors for {anchor!r}, and "
-            f"these have {len(found)} different ones. Give more data, or take fewer negatives."
+            f"these have {len(negatives)} different ones. Give more data, or take fewer negatives."
         )
 
 
-def _chosen(texts: Sequence[str], places: int, random: np.random.Generator) -> list[str]:
-    if len(texts) <= places:
+def _chosen(texts: Sequence[str], most: int, random: np.random.Generator) -> list[str]:
+    """Return the texts, or a random sample of them in their order if there are more than ``most``."""
+    if len(texts) <= most:
         return list(texts)
-    return [texts[at] for at in np.sort(random.permutation(len(texts))[:places])]
+    return [texts[index] for index in np.sort(random.permutation(len(texts))[:most])]
 
 
 def _draws(size: int, tries: int, random: np.random.Generator) -> Iterator[int]:
-    """Yield some places drawn with replacement, which are cheap and nearly always enough, and then each place once."""
+    """Yield some indices drawn with replacement, which is cheap and nearly always enough, then every index once."""
     if size:
         yield from random.integers(size, size=tries)
         yield from random.permutation(size)
 
 
 def same(text: str) -> str:
-    """Return what spellings of one text share: letters in one case, single spaces."""
+    """Return a text with normalized case and whitespace."""
     return " ".join(text.split()).casefold()
 
 
 def near(text: str) -> str:
-    """Return what texts of the same words share, whatever their order and punctuation."""
+    """Return the sorted words of a text, so that texts with the same words compare equal in any order."""
     return " ".join(sorted(_WORD.findall(same(text)))) or same(text)
 
 
 def key_of(false_negative_filter: Guard) -> Callable[[str], int]:
-    """Return what gives texts that count as the same one number, in [0, 2**63); texts that do not, different ones."""
+    """Return a function that hashes texts to [0, 2**63), the same number for texts that count as the same."""
     fold = near if false_negative_filter == "near" else same
 
     def key(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Labelled pairs, and sentences with classes, as anchors with positives and negatives."""
+"""Converts labelled pairs, and sentences with classes, to anchors with positives and negatives."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SIDES: dict[Kind, dict[float, Side]] = {
 }
 
 PARTNERS = 20
-"""Most positives of a sentence, so that large classes take no more memory than small ones."""
+"""Most positives of a sentence, so that large classes do not need memory quadratic in their size."""
 
 SEED = 0
-"""Of the order in which sentences of a class are each other's positives."""
+"""Seed of the order in which sentences of a class become each other's positives."""
 
 
 def tuples_of_pairs(data: PairData) -> TupleData:
-    """Return the first sentences of pairs as anchors; DataError if their labels do not say what is a positive."""
+    """Return pairs as tuples with the first sentences as anchors; DataError for scores, which have no positives."""
     if data.kind not in _SIDES:
         raise DataError(
             f"{data.source}: scores do not say which pairs are positives. Give labels 0 and 1, or anchors with "
@@ -36,45 +36,47 @@ def tuples_of_pairs(data: PairData) -> TupleData:
         )
     sides = _SIDES[data.kind]
     rows = zip(data.sentences1, data.sentences2, data.labels, strict=True)
-    said = (Statement(one, one, other, sides[label], row) for row, (one, other, label) in enumerate(rows, 1))
-    return tuple_data(grouped(said), source=data.source, name=data.name)
+    statements = (
+        Statement(first, first, second, sides[label], row) for row, (first, second, label) in enumerate(rows, 1)
+    )
+    return tuple_data(grouped(statements), source=data.source, name=data.name)
 
 
 def tuples_of_classes(texts: Sequence[str], labels: Sequence[str], *, source: str, name: str) -> TupleData:
-    """Return each sentence once as an anchor, its positives being others of its class, :data:`PARTNERS` at most.
+    """Return each sentence once as an anchor, with at most :data:`PARTNERS` others of its class as positives.
 
-    The class of every text is kept, since sentences of one class are no negatives of each other. Sentences that stand
-    in several classes are left out, and counted.
+    The class of every text is kept, because sentences of one class are never negatives of each other. Sentences with
+    several classes are left out and counted.
     """
     classes: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for text, label in zip(texts, labels, strict=True):
         classes[text][label] = None
-    own = {text: next(iter(found)) for text, found in classes.items() if len(found) == 1}
+    class_of = {text: next(iter(names)) for text, names in classes.items() if len(names) == 1}
     members: defaultdict[str, list[str]] = defaultdict(list)
-    for text, label in own.items():
+    for text, label in class_of.items():
         members[label].append(text)
     partners = {text: chosen for texts_of in members.values() for text, chosen in _partners(texts_of).items()}
     numbers = {label: number for number, label in enumerate(members)}
     return TupleData(
-        anchors=list(own),
-        positives=[partners[text] for text in own],
-        negatives=[[] for _ in own],
-        neutrals=[[] for _ in own],
+        anchors=list(class_of),
+        positives=[partners[text] for text in class_of],
+        negatives=[[] for _ in class_of],
+        neutrals=[[] for _ in class_of],
         source=source,
         name=name,
         left_out={
-            "sentences of several classes": len(classes) - len(own),
+            "sentences of several classes": len(classes) - len(class_of),
             "repeated rows": len(texts) - sum(map(len, classes.values())),
         },
-        classes={text: numbers[label] for text, label in own.items()},
+        classes={text: numbers[label] for text, label in class_of.items()},
     )
 
 
 def _partners(texts: Sequence[str]) -> dict[str, list[str]]:
-    """Return the positives of each sentence of a class: those that follow it in a random order, round and round."""
+    """Return the positives of each sentence of a class: the next ones in a circular random order."""
     order = np.random.default_rng((SEED, len(texts))).permutation(len(texts))
     count = min(PARTNERS, len(texts) - 1)
     return {
-        texts[at]: [texts[order[(place + step) % len(texts)]] for step in range(1, count + 1)]
-        for place, at in enumerate(order)
+        texts[index]: [texts[order[(position + step) % len(texts)]] for step in range(1, count + 1)]
+        for position, index in enumerate(order)
     }

@@ -1,4 +1,4 @@
-"""Anchors with any number of positives and negatives each: the shape of data that SupMPN is trained on."""
+"""Anchors with any number of positives and negatives each: the training data of SupMPN."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BINS = ("none", "1", "2 to 4", "5 or more")
 
 
 class Statement(NamedTuple):
-    """What one row says of an anchor and a partner; statements of one group are put together."""
+    """An anchor and a partner with its side, from one row; statements of one group are merged."""
 
     group: str
     anchor: str
@@ -36,17 +36,17 @@ class Group:
     positives: list[str]  # texts that say the same, or follow from it
     negatives: list[str]  # texts that contradict it
     neutrals: list[str]  # texts that do neither
-    conflicts: list[Conflict] = field(default_factory=list)  # partners given both ways; they are neither, and left out
-    repeated: int = 0  # statements left out because they stood there before
-    itself: int = 0  # statements left out because the partner is the anchor's own text
+    conflicts: list[Conflict] = field(default_factory=list)  # partners that are both positive and negative; left out
+    repeated: int = 0  # repeated statements that were left out
+    itself: int = 0  # statements left out because the partner equals the anchor
 
 
 def grouped(statements: Iterable[Statement]) -> Iterator[Group]:
-    """Yield the groups in the order in which they first appear; statements of a group need not stand together."""
-    found: dict[str, tuple[str, list[Statement]]] = {}
+    """Yield the groups in order of first appearance; the statements of a group need not be consecutive."""
+    rows_of_group: dict[str, tuple[str, list[Statement]]] = {}
     for row in statements:
-        found.setdefault(row.group, (row.anchor, []))[1].append(row)
-    yield from (_group(anchor, own) for anchor, own in found.values())
+        rows_of_group.setdefault(row.group, (row.anchor, []))[1].append(row)
+    yield from (_group(anchor, rows) for anchor, rows in rows_of_group.values())
 
 
 def _group(anchor: str, rows: list[Statement]) -> Group:
@@ -70,8 +70,10 @@ def _group(anchor: str, rows: list[Statement]) -> Group:
 
 
 def _conflict(rows: list[Statement], partner: str) -> Conflict:
-    said = [row for row in rows if row.partner == partner]
-    return Conflict([row.row for row in said], [said[0].anchor, partner], [row.side for row in said])
+    conflicting = [row for row in rows if row.partner == partner]
+    return Conflict(
+        [row.row for row in conflicting], [conflicting[0].anchor, partner], [row.side for row in conflicting]
+    )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -79,21 +81,23 @@ class TupleData(ShownRows):
     """Anchors of one or several sources, in order of first appearance."""
 
     anchors: list[str]  # the texts
-    positives: list[list[str]]  # of each anchor, also none
-    negatives: list[list[str]]  # of each anchor, also none
-    neutrals: list[list[str]]  # of each anchor: what neither follows nor contradicts, where the source says so (NLI)
+    positives: list[list[str]]  # of each anchor; may be empty
+    negatives: list[list[str]]  # of each anchor; may be empty
+    neutrals: list[list[str]]  # of each anchor: neither entailed nor contradicted (NLI data only)
     source: str  # the files or names as the user gave them
-    name: str  # short name for people
-    left_out: dict[str, int] = field(default_factory=dict)  # how much of the sources was left out, by reason
-    conflicts: list[Conflict] = field(default_factory=list, compare=False)  # partners given both ways
-    classes: dict[str, int] | None = None  # number of the class of each text, none a negative of its own class's
+    name: str  # short name for display
+    left_out: dict[str, int] = field(default_factory=dict)  # number of rows left out, by reason
+    conflicts: list[Conflict] = field(default_factory=list, compare=False)  # partners both positive and negative
+    classes: dict[str, int] | None = (
+        None  # class number of each text; texts of a class are never each other's negatives
+    )
 
     def __len__(self) -> int:
         return len(self.anchors)
 
     @cached_property
     def sha256(self) -> str:
-        """Fingerprint of the content in order; equal for equal content from any file."""
+        """Fingerprint of the content in order; the same for the same content in any file format."""
         rows = zip(self.anchors, self.positives, self.negatives, self.neutrals, strict=True)
         return rows_hash(rows, b"tuples\n" if self.classes is None else b"classes\n")
 
@@ -117,18 +121,19 @@ class TupleData(ShownRows):
         )
 
     def summary(self) -> list[str]:
-        """Return lines for people: how many anchors have how much, and what was left out."""
-        count = sum(map(len, self.positives)), sum(map(len, self.negatives))
+        """Return lines of text: the numbers of anchors, positives and negatives, and how many rows were left out."""
+        positives = sum(map(len, self.positives))
+        negatives = sum(map(len, self.negatives))
         of = f" of {len(set(self.classes.values())):,} classes" if self.classes else ""
-        lines = [f"{len(self):,} anchors{of} with {count[0]:,} positives and {count[1]:,} negatives"]
+        lines = [f"{len(self):,} anchors{of} with {positives:,} positives and {negatives:,} negatives"]
         lines += counts_table(self.positives, self.negatives)
         reasons = [f"{number:,} {reason}" for reason, number in self.left_out.items() if number]
         return lines + ([f"left out: {', '.join(reasons)}"] if reasons else [])
 
 
 def tuple_data(groups: Iterable[Group], *, source: str, name: str, left_out: dict[str, int] | None = None) -> TupleData:
-    """Collect groups; ``left_out`` counts what else was left out, once they are all there."""
-    every = list(groups)
+    """Return groups as one object; ``left_out`` are counts of rows left out while the groups were read."""
+    every = list(groups)  # first of all, because reading the groups completes the counts in ``left_out``
     return TupleData(
         anchors=[group.anchor for group in every],
         positives=[group.positives for group in every],
@@ -147,16 +152,19 @@ def tuple_data(groups: Iterable[Group], *, source: str, name: str, left_out: dic
 
 
 def counts_table(positives: Iterable[Sequence[str]], negatives: Iterable[Sequence[str]]) -> list[str]:
-    """Return, as lines of a table, how many anchors have so many positives and so many negatives.
+    """Return the lines of a table that counts anchors by their number of positives and negatives.
 
-    The diagonal holds what the paper counts: exactly one of each, two to four of each, five or more of each.
+    The diagonal has the counts of the paper: exactly one of each, two to four of each, five or more of each.
 
     Source: Dehghan and Amasyali 2022 (SupMPN), Table 1.
-    Differs: also the anchors off its diagonal, which it leaves out.
+    Differs: the table also has the anchors off the diagonal, which the paper leaves out.
     """
-    found = Counter((_bin(len(own)), _bin(len(other))) for own, other in zip(positives, negatives, strict=True))
+    counts = Counter(
+        (_bin(len(anchor_positives)), _bin(len(anchor_negatives)))
+        for anchor_positives, anchor_negatives in zip(positives, negatives, strict=True)
+    )
     table = [["positives", *(f"negatives: {name}" for name in BINS)]]
-    table += [[name, *(f"{found[row, column]:,}" for column in range(4))] for row, name in enumerate(BINS)]
+    table += [[name, *(f"{counts[row, column]:,}" for column in range(4))] for row, name in enumerate(BINS)]
     widths = [max(len(line[column]) for line in table) for column in range(5)]
     return ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
 
@@ -166,9 +174,9 @@ def _bin(count: int) -> int:
 
 
 def partners_as_classes(data: TupleData) -> Targets:
-    """Return each anchor with each of its partners: negatives, neutrals and positives, numbered from 0.
+    """Return each anchor with each of its partners, labelled by class number: negatives, neutrals, positives from 0.
 
-    DataError if there are partners of one kind only.
+    DataError if all partners are of the same kind.
     """
     sides = {"contradiction": data.negatives, "neutral": data.neutrals, "entailment": data.positives}
     classes = [name for name, partners in sides.items() if any(partners)]

@@ -1,4 +1,4 @@
-"""Further positives written by a sequence-to-sequence model, such as a T5 that was trained to paraphrase."""
+"""Augments positives with paraphrases by a sequence-to-sequence model, such as a T5 trained to paraphrase."""
 
 from __future__ import annotations
 
@@ -17,52 +17,53 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 BEAMS = 4
-"""Beams searched for one variant; for more variants of one text, as many as these."""
+"""Least number of beams; a text with more variants gets one beam for each."""
 
 AugmentName = Literal["none", "deletion", "synonym", "paraphrase"]
 
 SHARES = {"deletion": 0.1, "synonym": 0.2, "paraphrase": 0.5}
-"""Share of the words, or of the texts, that each changes unless told otherwise."""
+"""Default share of the words, or for ``paraphrase`` of the texts, that an augmentation changes."""
 
 PARAPHRASER = "prithivida/parrot_paraphraser_on_T5"
-"""The model that the paper paraphrased with."""
+"""The paraphrasing model that the paper used."""
 
 
 def paraphrase(
     model: str,
-    share: float = 0.5,
+    fraction: float = 0.5,
     *,
     seed: int = 0,
     prompt: str = "paraphrase: ",
     longest: int = 64,
     batch_size: int = 32,
 ) -> Augment:
-    """Return what has a share of the texts, above 0 and at most 1, rewritten by a sequence-to-sequence model.
+    """Return an augmentation that rewrites a fraction of the texts with a sequence-to-sequence model.
 
-    The variants of a text are the beams found for it, the likeliest first, so they depend on the text only; which texts
-    are rewritten depends on the seed, too. A rewriting equal to its text but for case and spaces is no change.
-    ``longest`` counts the tokens of a text and of its rewriting, ``batch_size`` the texts rewritten at once.
+    The variants of a text are its beams, the likeliest first, so they depend on the text only; which texts are
+    rewritten also depends on the seed. A paraphrase that differs from its text only in case and whitespace is not a
+    change. ``fraction`` is above 0 and at most 1; ``longest`` is the most tokens of a text and of its paraphrase;
+    ``batch_size`` is the number of texts rewritten at once.
     """
-    if not 0 < share <= 1:
-        raise ConfigError(f"The share of texts to rewrite must be above 0 and at most 1; received {share}.")
+    if not 0 < fraction <= 1:
+        raise ConfigError(f"The share of texts to rewrite must be above 0 and at most 1; received {fraction}.")
     tokenizer, writer = _opened(model)
 
     def rewrite(variants: Sequence[Variant]) -> list[str | None]:
-        chosen = [variant for variant in variants if random_of(seed, variant).random() < share]
-        most: dict[str, int] = {}
+        chosen = [variant for variant in variants if random_of(seed, variant).random() < fraction]
+        most: dict[str, int] = {}  # highest variant number of each text
         for text, number in chosen:
             most[text] = max(most.get(text, 0), number)
         written: dict[str, list[str]] = {}
         for number in sorted(set(most.values())):
             texts = sorted((text for text in most if most[text] == number), key=len, reverse=True)
             for start in range(0, len(texts), batch_size):
-                part = texts[start : start + batch_size]
-                written |= zip(part, _written(tokenizer, writer, part, number + 1, prompt, longest), strict=True)
-        wanted = set(chosen)
-        found = [written[variant[0]][variant[1]] if variant in wanted else None for variant in variants]
+                batch = texts[start : start + batch_size]
+                written |= zip(batch, _written(tokenizer, writer, batch, number + 1, prompt, longest), strict=True)
+        chosen_set = set(chosen)
+        paraphrases = [written[variant[0]][variant[1]] if variant in chosen_set else None for variant in variants]
         return [
             None if new is None or not new.strip() or same(new) == same(variant[0]) else new
-            for variant, new in zip(variants, found, strict=True)
+            for variant, new in zip(variants, paraphrases, strict=True)
         ]
 
     return rewrite
@@ -86,33 +87,38 @@ def _opened(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
 def _written(
     tokenizer: Any, writer: Any, texts: Sequence[str], count: int, prompt: str, longest: int
 ) -> list[list[str]]:
-    """Return for each text its ``count`` likeliest rewritings."""
+    """Return the ``count`` likeliest paraphrases of each text."""
     import torch
 
-    asked = [prompt + text for text in texts]
-    inputs = tokenizer(asked, return_tensors="pt", padding=True, truncation=True, max_length=longest)
+    prompts = [prompt + text for text in texts]
+    inputs = tokenizer(prompts, return_tensors="pt", padding=True, truncation=True, max_length=longest)
     inputs = inputs.to(writer.device)
     unread = Unread()
     unread.see(texts)
     unread.longest = longest
-    for text, one in zip(texts, tokenizer(asked, verbose=False)["input_ids"], strict=True):
-        if len(one) > longest:
+    # Tokenized once more without truncation, to report the texts that were cut off.
+    for text, token_ids in zip(texts, tokenizer(prompts, verbose=False)["input_ids"], strict=True):
+        if len(token_ids) > longest:
             unread.cut.add(text)
     note(unread, writer)
     with torch.inference_mode():
-        found = writer.generate(
-            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], do_sample=False,
-            num_beams=max(BEAMS, count), num_return_sequences=count, max_new_tokens=longest,
-        )  # fmt: skip
-    decoded = tokenizer.batch_decode(found, skip_special_tokens=True)
+        sequences = writer.generate(
+            input_ids=inputs["input_ids"],
+            attention_mask=inputs["attention_mask"],
+            do_sample=False,
+            num_beams=max(BEAMS, count),
+            num_return_sequences=count,
+            max_new_tokens=longest,
+        )
+    decoded = tokenizer.batch_decode(sequences, skip_special_tokens=True)
     return [decoded[start : start + count] for start in range(0, len(decoded), count)]
 
 
 def augment_named(
-    name: AugmentName, *, share: float | None = None, seed: int = 0, paraphraser: str = PARAPHRASER
+    name: AugmentName, *, fraction: float | None = None, seed: int = 0, paraphraser: str = PARAPHRASER
 ) -> Augment | None:
-    """Return an augmentation, nothing for ``"none"``; ``share`` is of the words, or of the texts."""
-    chosen = SHARES.get(name, 0.0) if share is None else share
+    """Return the augmentation of this name, ``None`` for ``"none"``; ``fraction`` is of the words, or of the texts."""
+    chosen = SHARES.get(name, 0.0) if fraction is None else fraction
     match name:
         case "deletion":
             return deletion(chosen, seed=seed)

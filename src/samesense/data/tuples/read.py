@@ -1,4 +1,4 @@
-"""From any source to anchors with positives and negatives: NLI rows by premise, lists of any length, triples."""
+"""Reads anchors with positives and negatives from any source: NLI rows by premise, lists of any length, triples."""
 
 from __future__ import annotations
 
@@ -34,15 +34,24 @@ from samesense.failures import excerpt
 from samesense.places import JOINT
 
 SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}
-"""What a hypothesis of each class is to its premise."""
+"""The side of a hypothesis, seen from its premise, by class label."""
 
-_NO_LABEL, _BAD = "rows without a label", "bad rows"
+_NO_LABEL = "rows without a label"
+_BAD = "bad rows"
 
 NLI_PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b"))
 ANCHOR_NAMES = ("anchor", "query", "question", "sent0")
 POSITIVE_NAMES = (
-    "positive", "positives", "pos", "sent1", "answer", "document", "passage", "context", "entailment",
-)  # fmt: skip
+    "positive",
+    "positives",
+    "pos",
+    "sent1",
+    "answer",
+    "document",
+    "passage",
+    "context",
+    "entailment",
+)
 NEGATIVES = (*NEGATIVE_NAMES, "negatives", "neg", "hard_negatives", "contradiction")
 NEUTRAL_NAMES = ("neutral", "neutrals")
 
@@ -70,8 +79,9 @@ def read_tuples(
 
     Args:
         sources: files, folders saved by ``datasets`` or hub names; see ``load_rows``. The layouts may differ.
-        columns: ``"anchor,positive"``, ``"anchor,positive,negative"`` or ``"premise,hypothesis,label"`` by other names.
-        group_anchors: put rows of one anchor together. Rows of NLI data always are.
+        columns: the source's names for ``"anchor,positive"``, ``"anchor,positive,negative"`` or
+            ``"premise,hypothesis,label"``.
+        group_anchors: merge the rows of one anchor. Rows of NLI data are always merged.
         label_order: names of integer inference classes 0, 1, 2 in order.
         drop_bad_rows: leave bad rows out and count them, instead of refusing the source.
         limit_reported: how many bad rows the error shows.
@@ -80,17 +90,17 @@ def read_tuples(
         DataError: if a source cannot be read, has columns of no known layout or bad rows, or nothing is left.
         ConfigError: if ``label_order`` is malformed or contradicts the data.
     """
-    named = as_sources(sources)
+    source_list = as_sources(sources)
     left_out = {_NO_LABEL: 0, _BAD: 0}
     readers = [
         _Reader(name_of(source), number, columns, group_anchors, label_order, left_out)
-        for number, source in enumerate(named)
+        for number, source in enumerate(source_list)
     ]
     limit = None if drop_bad_rows else limit_reported
-    said = (reader.statements(source, limit) for reader, source in zip(readers, named, strict=True))
-    groups = grouped(chain.from_iterable(said))
-    source = JOINT.join(map(name_of, named))
-    data = tuple_data(groups, source=source, name=JOINT.join(map(short_name, named)), left_out=left_out)
+    statements = (reader.statements(source, limit) for reader, source in zip(readers, source_list, strict=True))
+    groups = grouped(chain.from_iterable(statements))
+    source = JOINT.join(map(name_of, source_list))
+    data = tuple_data(groups, source=source, name=JOINT.join(map(short_name, source_list)), left_out=left_out)
     if not any(data.positives):
         raise DataError(
             f"{source}: no anchor has a positive among {len(data)}. Give NLI data with entailments, or columns of "
@@ -100,7 +110,7 @@ def read_tuples(
 
 
 class _Reader:
-    """Turns the rows of one source into statements, and collects those that cannot be used."""
+    """Turns the rows of one source into statements, and collects the bad rows."""
 
     def __init__(
         self,
@@ -111,13 +121,17 @@ class _Reader:
         label_order: str | None,
         counts: dict[str, int],
     ) -> None:
-        self.source, self.number, self.columns, self.group_anchors = source, number, columns, group_anchors
-        self.label_order, self.counts = label_order, counts
-        self.classes: dict[str, tuple[Side | None, str]] = {}
-        self.written: dict[str, dict[bool, int]] = {}  # of each column the first row of a list, and of one text
+        self.source = source
+        self.number = number
+        self.columns = columns
+        self.group_anchors = group_anchors
+        self.label_order = label_order
+        self.counts = counts
+        self.classes: dict[str, tuple[Side | None, str]] = {}  # side, or what is wrong, of each label so far
+        self.first_rows: dict[str, dict[bool, int]] = {}  # by column: first row with a list, and with a single text
 
     def statements(self, source: Source, limit: int | None) -> Iterator[Statement]:
-        """Yield what the rows say; raises at the end if some are bad and ``limit`` says how many to show."""
+        """Yield the statements of the rows; at the end, raise an error for bad rows that shows ``limit`` of them."""
         layouts: dict[tuple[str, ...], Layout] = {}  # rows of JSON may have different keys
         problems: list[BadRow] = []
         total = 0
@@ -131,11 +145,11 @@ class _Reader:
                     names, f"{self.source}, row {row[0]}" if layouts else self.source, self.columns
                 )
                 if self.columns is None:
-                    alike = [other for other in first if row_names(other[1]) == names]
+                    alike = [candidate for candidate in first if row_names(candidate[1]) == names]
                     say_unread(alike, layouts[names].columns, self.source)
             layout = layouts[names]
-            said, wrong = (self._tuple if layout.label is None else self._nli)(row, layout)
-            yield from () if wrong else said
+            row_statements, wrong = (self._tuple if layout.label is None else self._nli)(row, layout)
+            yield from () if wrong else row_statements
             problems += wrong
         if problems and limit is not None:
             raise bad_rows_error(self.source, problems, total, limit)
@@ -149,7 +163,7 @@ class _Reader:
         wrong += _list_problems(number, layout.anchor, cells.get(layout.anchor))
         anchor = str(cells.get(layout.anchor))
         group = anchor if self.group_anchors else f"{self.number} {number}"
-        said: list[Statement] = []
+        statements: list[Statement] = []
         for name, side in layout.partners:
             try:
                 texts = texts_in(cells.get(name))
@@ -158,16 +172,16 @@ class _Reader:
                 continue
             self._check_mixture(number, name, cells.get(name))
             wrong += _problems(number, name, texts)
-            said += [Statement(group, anchor, str(text), side, number) for text in texts]
-        if not said and not wrong:
+            statements += [Statement(group, anchor, str(text), side, number) for text in texts]
+        if not statements and not wrong:
             wrong.append(BadRow(number, layout.anchor, "the anchor stands alone", "give it a positive or a negative"))
-        return said, wrong
+        return statements, wrong
 
     def _check_mixture(self, number: int, name: str, cell: object) -> None:
-        """Raise DataError where some cells of a column are lists written as texts, and others are single texts."""
+        """Raise DataError if some cells of a column are lists written as text, and others are single texts."""
         if not isinstance(cell, str) or not cell.strip():
             return
-        forms = self.written.setdefault(name, {})
+        forms = self.first_rows.setdefault(name, {})
         forms.setdefault(list_in(cell) is not None, number)
         if len(forms) == 2:
             raise DataError(
@@ -190,40 +204,40 @@ class _Reader:
         return [Statement(anchor, anchor, str(cells[hypothesis]), side, number)], []
 
     def _side(self, cell: object, layout: Layout) -> tuple[Side | None, str]:
-        """Return what a label says, or what is wrong with it; neither if there is no label."""
+        """Return the side of a label, or a message of what is wrong with it; neither if there is no label."""
         text = "" if cell is None else str(cell).strip().casefold()
         if text in UNLABELLED:
             return None, ""
         if text not in self.classes:
             columns = Columns(layout.anchor, layout.partners[0][0], layout.label)
-            initials = ["e", "c"] if text in INITIALS else []  # a lone n would be no
+            initials = ["e", "c"] if text in INITIALS else []  # n alone would be read as no
             parsed = parse_labels([*initials, cell], columns, self.source, self.label_order)
-            known = parsed.kind == "nli" and parsed.values[-1] is not None
-            said = f"label {excerpt(cell)} is not entailment, neutral or contradiction"
-            self.classes[text] = (SIDES[parsed.values[-1] or 0.0], "") if known else (None, said)
+            is_class = parsed.kind == "nli" and parsed.values[-1] is not None
+            message = f"label {excerpt(cell)} is not entailment, neutral or contradiction"
+            self.classes[text] = (SIDES[parsed.values[-1] or 0.0], "") if is_class else (None, message)
         return self.classes[text]
 
 
 def _list_problems(number: int, column: str, cell: object) -> list[BadRow]:
-    """Return what is wrong with a cell of one text that is written as a list of texts."""
+    """Return a problem if a cell that should be one text is a list of texts."""
     try:
         is_list = isinstance(cell, str) and bool(list_in(cell))
     except ListCellError:
-        return []  # one text may begin like a list
+        return []  # a text may start with a bracket
     what = "one text is needed, received a list of texts"
     return [BadRow(number, column, what, "write one anchor a row")] if is_list else []
 
 
 def _problems(number: int, column: str, texts: Sequence[object]) -> list[BadRow]:
-    found = [BadRow(number, column, text_problem(text), "give the sentence or delete the row") for text in texts]
-    return [bad for bad in found if bad.what]
+    problems = [BadRow(number, column, text_problem(text), "give the sentence or delete the row") for text in texts]
+    return [bad for bad in problems if bad.what]
 
 
 @dataclass(frozen=True)
 class Layout:
     """The columns of one source, as it spells them.
 
-    Of NLI data the one partner is the hypothesis, whose label decides.
+    NLI data have one partner, the hypothesis, whose side depends on the label.
     """
 
     anchor: str
@@ -242,7 +256,7 @@ class Layout:
 
 
 def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> Layout:
-    """Find the columns of a source: those that ``columns`` names, or else by their names; case is ignored."""
+    """Return the columns of a source: those that ``columns`` names, or those with known names; case is ignored."""
     if columns is not None:
         return _named_layout(names, source, columns)
     spelled = spelled_names(names)
@@ -266,13 +280,13 @@ def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> 
 
 
 def _named_layout(names: Sequence[str], source: str, columns: str) -> Layout:
-    wanted = columns.split(",")
-    if len(wanted) not in (2, 3):
+    requested = columns.split(",")
+    if len(requested) not in (2, 3):
         raise ConfigError(
             f"{source}: `columns` takes an anchor, a positive and perhaps a negative, or premise, hypothesis and "
             f"label; received {columns!r}. Its columns: {listed(names)}."
         )
-    anchor, *partners = (named_column(names, name, source) for name in wanted)
+    anchor, *partners = (named_column(names, name, source) for name in requested)
     if len(partners) == 2 and plain(partners[1]) in CLASS_NAMES:
         return Layout(anchor, ((partners[0], "neutral"),), partners[1])
     sides: tuple[Side, ...] = ("positive", "negative")
@@ -284,10 +298,12 @@ def _only(side: Side | None) -> list[Side]:
 
 
 def _sides(name: str) -> Iterator[Side]:
-    """Yield what a column of this name holds; nothing if that is unknown."""
-    named: dict[Side, Sequence[str]] = {
-        "positive": POSITIVE_NAMES, "negative": NEGATIVES, "neutral": NEUTRAL_NAMES,
-    }  # fmt: skip
-    for side, names in named.items():
+    """Yield the side of the texts in a column of this name; nothing if it is unknown."""
+    side_names: dict[Side, Sequence[str]] = {
+        "positive": POSITIVE_NAMES,
+        "negative": NEGATIVES,
+        "neutral": NEUTRAL_NAMES,
+    }
+    for side, names in side_names.items():
         if name in names or (side in _NUMBERED and _NUMBERED[side].fullmatch(name)):
             yield side

@@ -61,7 +61,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         apart=has_dropout(model),
     )
     augment = augment_named(
-        settings.augment, share=settings.augment_share, seed=settings.seed, paraphraser=settings.paraphraser
+        settings.augment, fraction=settings.augment_share, seed=settings.seed, paraphraser=settings.paraphraser
     )
 
     # anchors by the numbers of their rows, out of which TupleBatches makes tuples
