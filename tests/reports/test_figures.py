@@ -11,7 +11,7 @@ from samesense.reports.figures.curves import Curve, learning_curves, sweep
 from samesense.reports.figures.distribution import distribution, rating_groups
 from samesense.reports.figures.heatmap import heatmap
 from samesense.reports.figures.names import shown_name
-from samesense.reports.figures.overview import NARROW, Place, overview
+from samesense.reports.figures.overview import NARROW, ModelScore, overview
 from samesense.reports.figures.plane import ModelPoint, plane
 from samesense.reports.figures.plot import inline_svg, save_plots, style_of, svg_text, variables
 from tests.reports.made import evidence, scored
@@ -77,9 +77,9 @@ def test_inline_figures_follow_the_page(plots):
 
 
 PLACES = [
-    Place("slow and good", 86.8, 85.1, 88.2, 94.0),
-    Place("quick", 75.8, 73.0, 78.4, 17600.0),
-    Place("stored", 50.0, 48.0, 52.0),
+    ModelScore("slow and good", 86.8, 85.1, 88.2, 94.0),
+    ModelScore("quick", 75.8, 73.0, 78.4, 17600.0),
+    ModelScore("stored", 50.0, 48.0, 52.0),
 ]
 
 
@@ -94,7 +94,7 @@ def test_the_overview_names_every_model_and_leaves_none_out():
 
 
 def test_speeds_are_labelled_so_that_labels_do_not_meet():
-    far = [Place("a", 80, 79, 81, 3.0), Place("b", 60, 59, 61, 5.0e6)]
+    far = [ModelScore("a", 80, 79, 81, 3.0), ModelScore("b", 60, 59, 61, 5.0e6)]
     drawn = overview(far, styles={}, score="Spearman", name="overview", size=NARROW)
     drawn.figure.draw_without_rendering()
     labels = [one for one in drawn.figure.axes[0].get_xticklabels() if one.get_text()]
@@ -116,7 +116,7 @@ def test_where_it_is_narrow_names_stand_below():
 
 
 def test_names_stand_inside_and_part_where_models_are_near():
-    near = [Place(f"model {at}", 80 + 0.1 * at, 79, 81, 200 + at) for at in range(6)]
+    near = [ModelScore(f"model {at}", 80 + 0.1 * at, 79, 81, 200 + at) for at in range(6)]
     axes = overview(near, styles={}, score="Spearman", name="overview").figure.axes[0]
     boxes = [text.get_window_extent() for text in axes.texts]
     assert all(axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 for box in boxes)
@@ -124,7 +124,10 @@ def test_names_stand_inside_and_part_where_models_are_near():
 
 
 def test_a_name_is_not_written_on_the_range_of_a_speed():
-    wide = [Place("paraphrase", 86, 76, 93, 200.0, (150.0, 290.0)), Place("default", 83, 70, 92, 95.0, (80.0, 125.0))]
+    wide = [
+        ModelScore("paraphrase", 86, 76, 93, 200.0, (150.0, 290.0)),
+        ModelScore("default", 83, 70, 92, 95.0, (80.0, 125.0)),
+    ]
     axes = overview(wide, styles={}, score="Spearman", name="overview").figure.axes[0]
     assert len(axes.texts) == 2
     for place, text in zip(wide, axes.texts, strict=True):
@@ -261,7 +264,7 @@ def test_titles_of_panels_do_not_meet_and_names_of_a_phone_are_whole():
     figure.draw_without_rendering()
     boxes = [axes.title.get_window_extent() for axes in figure.axes]
     assert not [1 for at, one in enumerate(boxes) for other in boxes[:at] if one.overlaps(other)]
-    places = [Place(name, 80, 79, 81, 10.0 + at) for at, name in enumerate([*LONG[:3], "_baseline"])]
+    places = [ModelScore(name, 80, 79, 81, 10.0 + at) for at, name in enumerate([*LONG[:3], "_baseline"])]
     figure = overview(places, styles={}, score="Spearman", name="overview", size=NARROW).figure
     [legend] = figure.legends
     assert len(legend.get_texts()) == 4
@@ -307,5 +310,5 @@ def test_the_middle_of_a_long_name_is_left_out():
     long = "/data/teams/search/models/experiments-of-november/runs/first/model"
     assert shown_name("minilm-l6") == "minilm-l6"
     assert shown_name(long) == f"{long[:14]}…{long[-28:]}"
-    drawn = overview([Place(long, 75.8, 73.0, 78.4)], styles={}, score="Spearman", name="overview")
+    drawn = overview([ModelScore(long, 75.8, 73.0, 78.4)], styles={}, score="Spearman", name="overview")
     assert [label.get_text() for label in drawn.figure.axes[0].get_yticklabels()] == [shown_name(long)]

@@ -15,7 +15,7 @@ from samesense.metrics.resampling import resamples
 from samesense.reports.recommendation import MARGIN, needed_examples, recommend
 from samesense.reports.significance import p_text, paired_comparisons
 from samesense.reports.standing import rank
-from samesense.reports.tables import places_cells
+from samesense.reports.tables import ranking_cells
 from samesense.reports.verdict import count_text, direction, losses, span, verdict, verdict_notes
 from samesense.results import measure_of
 from tests.reports.made import evidence, result, scored
@@ -32,10 +32,12 @@ def test_on_one_set_the_verdict_is_that_of_the_tables():
     ranking = rank(behind, results, against="c")
     comparisons, _ = paired_comparisons(behind, results, against="c")
     assert {one.model: one for one in comparisons} == ranking.against_reference
-    assert [place.model for place in ranking.places] == ["a", "b", "c"]
-    assert [place.score for place in ranking.places] == pytest.approx([row.value for row in results], abs=1e-12)
+    assert [standing.model for standing in ranking.standings] == ["a", "b", "c"]
+    assert [standing.score for standing in ranking.standings] == pytest.approx(
+        [row.value for row in results], abs=1e-12
+    )
     low, high = bootstrap_interval(behind[0].values, behind[0].labels, "spearman", samples=2000)
-    assert (ranking.places[0].low, ranking.places[0].high) == pytest.approx((low, high), abs=1e-12)
+    assert (ranking.standings[0].low, ranking.standings[0].high) == pytest.approx((low, high), abs=1e-12)
 
 
 def test_the_best_is_chosen_by_its_figure_and_pays_for_it():
@@ -72,7 +74,7 @@ def test_a_third_from_which_the_best_cannot_be_told_apart_is_named():
     second[np.flatnonzero(best)[:12]] = 0  # errs where the best does, and a little more
     third = np.random.default_rng(5).permutation(np.arange(300) < best.sum() - 18).astype(float)
     ranking = rank(*of_outcomes(best=best, second=second, third=third))
-    assert [one.model for one in ranking.places] == ["best", "second", "third"]
+    assert [one.model for one in ranking.standings] == ["best", "second", "third"]
     first, lead = verdict(ranking)
     assert first.startswith("best has the highest score of 3 models")
     assert " above second (" in lead
@@ -108,8 +110,8 @@ def test_the_mean_of_several_sets_is_resampled_set_by_set():
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(differences, [0.025, 0.975])), abs=1e-12)
     smaller = min((differences <= 0).sum(), (differences >= 0).sum())
     assert found.p_value == pytest.approx(min(1, 2 * (smaller + 1) / 2001))
-    place = next(one for one in ranking.places if one.model == "a")
-    assert (place.low, place.high) == pytest.approx(tuple(np.quantile(drawn["a"], [0.025, 0.975])), abs=1e-12)
+    standing = next(one for one in ranking.standings if one.model == "a")
+    assert (standing.low, standing.high) == pytest.approx(tuple(np.quantile(drawn["a"], [0.025, 0.975])), abs=1e-12)
     assert (ranking.n, ranking.datasets) == (160, ("one.test", "two.test"))
     assert ranking.on == "the mean of 2 sts sets"
 
@@ -133,7 +135,7 @@ def test_seeds_of_a_model_count_together_and_the_verdict_says_what_they_allow():
     rows = [result("base", spearmanr(base.values, labels).statistic)]
     rows += [result("trained", spearmanr(one.values, labels).statistic, seed=one.seed) for one in runs]
     ranking = rank([base, *runs], rows)
-    best = ranking.places[0]
+    best = ranking.standings[0]
     assert (best.model, best.seeds) == ("trained", 3)
     assert best.low < best.score < best.high
     assert ", mean of 3 seeds)" in verdict(ranking)[0]
@@ -144,7 +146,7 @@ def test_a_model_that_lacks_a_set_is_not_ranked_and_named():
     results, behind = scored(80)
     more = evidence("a", np.arange(9.0), np.arange(9.0), dataset="two.test")
     ranking = rank([*behind, more], [*results, result("a", 1.0, dataset="two.test")])
-    assert [place.model for place in ranking.places] == ["a"]
+    assert [standing.model for standing in ranking.standings] == ["a"]
     assert verdict_notes(ranking) == ["Not ranked, for want of a figure on every set: b, c."]
     other = evidence("b", np.arange(9.0), np.arange(9.0), dataset="two.test")
     with pytest.raises(DataError, match="no model has a figure on each of"):
@@ -157,7 +159,7 @@ def test_a_model_of_which_one_run_lacks_a_set_is_not_ranked():
     behind += [evidence("m", labels[::-1], labels, dataset="one.test", seed=seed) for seed in (1, 2)]
     behind.append(evidence("m", labels[::-1], labels, dataset="two.test", seed=1))
     ranking = rank(behind, [result(one.model, 0.5, dataset=one.dataset, seed=one.seed) for one in behind])
-    assert ([place.model for place in ranking.places], ranking.unranked) == (["base"], ("m",))
+    assert ([standing.model for standing in ranking.standings], ranking.unranked) == (["base"], ("m",))
 
 
 def test_what_has_no_better_has_no_ranking():
@@ -189,15 +191,15 @@ def test_speeds_whose_ranges_overlap_are_not_ranked_and_a_machine_that_was_not_q
     ranking = rank(behind, results, models, against="c")
     assert verdict(ranking)[-1].endswith("; the ranges overlap, so neither is known to be faster.")
     assert f"The machine was not quiet while speeds were measured ({reason})" in verdict_notes(ranking)[-1]
-    assert places_cells(ranking)[1][0][4] == "3.0 (2.7 to 3.4)"
+    assert ranking_cells(ranking)[1][0][4] == "3.0 (2.7 to 3.4)"
 
 
 def test_one_figure_has_one_interval():
     """The answer said 54.7 to 69.8, the table below it 55.02 to 69.63."""
     results, behind = scored(100)
     shown = [replace(row, low=row.value - 0.08, high=row.value + 0.07) for row in results]
-    for place, row in zip(rank(behind, shown).places, shown, strict=True):
-        assert (place.low, place.high) == (row.low, row.high)
+    for standing, row in zip(rank(behind, shown).standings, shown, strict=True):
+        assert (standing.low, standing.high) == (row.low, row.high)
 
 
 def test_the_headline_reads_all_suites():
@@ -213,8 +215,8 @@ def test_the_headline_reads_all_suites():
     ranking = rank([*behind, *others], [*results, *rows])
     assert (ranking.counted, ranking.on) == (("sts", "sections"), "the mean of 2 suites (sts, sections)")
     on_sts = {row.model: row.value for row in results}
-    for place in ranking.places:
-        assert place.score == pytest.approx((on_sts[place.model] + accuracies[place.model].mean()) / 2)
+    for standing in ranking.standings:
+        assert standing.score == pytest.approx((on_sts[standing.model] + accuracies[standing.model].mean()) / 2)
     [loss] = ranking.elsewhere["a"]
     assert (loss.suite, loss.comparison.reference) == ("sections", "b")
     assert loss.comparison.difference == pytest.approx(-0.02) and loss.comparison.p_value < 0.01
@@ -281,7 +283,7 @@ def test_few_pairs_do_not_recommend_a_weak_model_because_it_is_cheap(measured):
     ranking = rank(behind, results, [slow, *fast] if measured else ())
     made = recommend(ranking)
     assert made.equals[0] == "a" and len(made.equals) > 1  # not shown to be worse
-    assert ranking.places[0].score - ranking.places[1].score > MARGIN
+    assert ranking.standings[0].score - ranking.standings[1].score > MARGIN
     assert (made.model, made.near) == ("a", ("a",))
     text = " ".join(made.lines())
     assert "the highest, and not shown to be better than " in text
@@ -293,9 +295,9 @@ def test_the_margin_is_the_border_between_the_cheaper_and_the_highest():
     results, behind = scored(60)
     ranking = rank(behind, results, [model("a", speed=Speed((200.0, 190.0, 210.0))),
                                      model("b", speed=Speed((900.0, 890.0, 910.0)))])  # fmt: skip
-    best, second, third = ranking.places
+    best, second, third = ranking.standings
     chosen = [
-        recommend(replace(ranking, places=(best, replace(second, score=best.score - below), third))).model
+        recommend(replace(ranking, standings=(best, replace(second, score=best.score - below), third))).model
         for below in (0.99 * MARGIN, 1.01 * MARGIN)
     ]
     assert chosen == ["b", "a"]
@@ -369,13 +371,13 @@ def test_differences_are_read_without_signs():
 
 def test_every_ranked_model_has_a_row():
     results, behind = scored(200)
-    header, rows = places_cells(rank(behind, results, [model("b", speed=Speed((20.0, 19.0, 21.0)))], against="c"))
+    header, rows = ranking_cells(rank(behind, results, [model("b", speed=Speed((20.0, 19.0, 21.0)))], against="c"))
     assert header[3] == "against c"
     assert [row[0] for row in rows] == ["a", "b", "c"]
     assert rows[2][3] == "the reference"
     assert [row[4] for row in rows] == ["-", "50 (48 to 53)", "-"]
     assert header[4:] == ["ms a text (range)"]  # nothing is known of their sizes
     models = [model("a"), replace(model("b"), cost=Cost(computed="in int8 on 1 thread"))]
-    header, rows = places_cells(rank(behind, results, models, against="c"))
+    header, rows = ranking_cells(rank(behind, results, models, against="c"))
     assert header[4:] == ["computed"]  # only where it differs
     assert [row[4] for row in rows] == ["in float32 on 2 threads", "in int8 on 1 thread", ""]

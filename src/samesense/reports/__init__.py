@@ -1,4 +1,4 @@
-"""Keep results, and show them."""
+"""Store results and show them in tables, figures and reports."""
 
 from __future__ import annotations
 

@@ -23,38 +23,38 @@ TIMES = (
     "too. The speed above is measured apart from these, before them and with nothing remembered: on up to 256 of the "
     f"evaluated sentences, after a warm-up, models in turns, {ROUNDS} rounds, with median and range."
 )
-"""What the seconds of compared models are."""
+"""Explains the seconds of compared models."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """What a report shows."""
+    """The content of a report."""
 
     models: Sequence[EvaluatedModel]  # in the order of the tables
     results: Sequence[Result]  # of all models on all data sets
     averages: Sequence[Result] = ()  # over data sets
-    evidence: Sequence[Evidence] = ()  # what lies behind the results
+    evidence: Sequence[Evidence] = ()  # scores behind the results
     comparisons: Sequence[Comparison] = ()  # of models, data set by data set
     against: str | None = None  # name of the reference, or None for the first model
-    ranking: Ranking | None = None  # which model is best, where something says so
-    recommendation: Recommendation | None = None  # which of them to take, where models are compared for that
-    opening: Sequence[Plot] = ()  # the figure that the report opens with: for a desk, and for a phone
+    ranking: Ranking | None = None  # None if no figure says which model is better
+    recommendation: Recommendation | None = None  # None if the models are not compared to choose one
+    opening: Sequence[Plot] = ()  # the opening figure, for wide and for narrow screens
     failures: Sequence[Failure] = ()  # data sets on which a model failed
     waiting: Mapping[tuple[str, str], int] = field(default_factory=dict)  # planned runs, by model and data set
     shown_best: Mapping[Key, str] | None = None  # the bold model of each column; None: the one with the best figure
     protocol: Sequence[str] = ()  # of the training runs, in sentences for a caption
     incomplete: str = ""  # which runs are missing, in a sentence
-    notes: Sequence[str] = ()  # what was left out, and why
-    warnings: Sequence[str] = ()  # what is to be known of the data
-    data: Sequence[TitledTable] = ()  # what the evaluated data are, and what models do not read of them
+    notes: Sequence[str] = ()  # on what was left out
+    warnings: Sequence[str] = ()  # about the data
+    data: Sequence[TitledTable] = ()  # describe the evaluated data, and what models truncate
     fingerprints: Mapping[str, str] = field(default_factory=dict)  # first digits of the hash of a model, by its spec
-    tables: Sequence[TitledTable] = ()  # beside those of figures
+    tables: Sequence[TitledTable] = ()  # beside the main ones
     general: Sequence[Plot] = ()  # figures about models or runs, not about one data set
     by_dataset: dict[tuple[str, str], list[Plot]] = field(default_factory=dict)  # figures by suite and data set
     marked: Mapping[str, Mapping[Pair, tuple[Marked, Marked]]] = field(default_factory=dict)  # of words, by model
     environment: dict[str, str] = field(default_factory=dict)  # versions and machine
     title: str = "Model comparison"
-    times: str = TIMES  # what the seconds of the models are
+    times: str = TIMES  # explains the seconds of the models
 
     def grids(self) -> list[Grid]:
         """Return the main tables."""
@@ -68,7 +68,7 @@ class Content:
         )
 
     def verdict(self) -> list[str]:
-        """Return the answer sentence by sentence; nothing where nothing says which model is better."""
+        """Return the answer sentence by sentence; empty if no figure says which model is better."""
         if self.recommendation is not None:
             return self.recommendation.lines()
         return [] if self.ranking is None else verdict(self.ranking)
@@ -78,7 +78,7 @@ class Content:
         return [*self.opening[:1], *self.general, *(plot for plots in self.by_dataset.values() for plot in plots)]
 
     def caption(self, grid: Grid) -> str:
-        """Return what a table of a paper says above it: what it shows, how that was made, and what its marks mean."""
+        """Return the caption of a table for a paper: what it shows, the protocol, and the meaning of its marks."""
         if not self.protocol:
             return f"{grid.title}. {self.marks()}"
         title = ", ".join(dict.fromkeys(column.measure.heading for column in grid.columns))
@@ -87,7 +87,7 @@ class Content:
         return " ".join([opening, *self.protocol, self._tested(grid)])
 
     def _tested(self, grid: Grid) -> str:
-        """Return what bold and ≈ mean in a table, and which comparisons its p-values are adjusted over."""
+        """Return the meaning of bold and ≈ in a table, and the comparisons over which its p-values are adjusted."""
         cells = [
             (column, cell)
             for by_column in grid.rows.values()
@@ -109,7 +109,7 @@ class Content:
         )
 
     def marks(self) -> str:
-        """Return in short what the marks of the main tables mean."""
+        """Return a short explanation of the marks in the main tables."""
         if self.shown_best is not None:
             return (
                 f"Bold: significantly different from every other row. ≈: not significantly different from "
@@ -118,7 +118,7 @@ class Content:
         return f"Bold: best. ≈: not significantly different from {self.reference} (Holm, {LEVEL}).{self._few_seeds()}"
 
     def legend(self) -> str:
-        """Return what the marks of the main tables mean."""
+        """Return the full explanation of the marks in the main tables."""
         bold = "the best of a column"
         if self.shown_best is not None:
             bold = "the best of a column, where its difference from every other row is significant"
@@ -132,11 +132,11 @@ class Content:
     @property
     def reference(self) -> str:
         """Name of the model that the others are compared with."""
-        return self.against or next((one.reference for one in self.comparisons), "the first model")
+        return self.against or next((comparison.reference for comparison in self.comparisons), "the first model")
 
     def _few_seeds(self) -> str:
-        """Return what a difference does not say where a method was trained a few times only."""
-        few = any(one.scope == "runs" for one in self.comparisons)
-        said = f" With fewer than {MIN_SEEDS} seeds a difference is one of these runs, not of their methods"
-        said += ", and nothing is bold." if self.shown_best == {} else "."
-        return said if few else ""
+        """Return the caveat for methods that were trained a few times only; empty if there are none."""
+        few = any(comparison.scope == "runs" for comparison in self.comparisons)
+        note = f" With fewer than {MIN_SEEDS} seeds a difference is one of these runs, not of their methods"
+        note += ", and nothing is bold." if self.shown_best == {} else "."
+        return note if few else ""

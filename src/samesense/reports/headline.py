@@ -1,4 +1,4 @@
-"""Which figures of a suite a report puts first."""
+"""Choose the figures of a suite that a report shows first."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Seeds = dict[tuple[str, int | None], Result]
 
 
 def is_headline(suite: str, metric: str) -> bool:
-    """Return whether the main table of a suite shows this metric; one of another name is always shown."""
+    """Return whether the main table of a suite shows this metric; metrics that are not ours are always shown."""
     return metric not in MEASURES or (suite in SUITES and metric in SUITES[suite].metrics)
 
 
 def headlines(results: Sequence[Result]) -> dict[Key, Seeds]:
-    """Pick the one figure of every data set and metric that stands for the whole of it.
+    """Pick for each data set and metric the figure of the whole set.
 
-    That is subset ``"all"`` where any model has it, else ``"mean"``, else ``"wmean"``; the same for all models.
-    Returned are, for each suite, data set and metric, by appearance, the results by model and seed.
+    That is subset ``"all"`` if any model has it, else ``"mean"``, else ``"wmean"``; the same for all models. Returns
+    the results by model and seed, for each suite, data set and metric in order of appearance.
     """
-    found: dict[Key, dict[str, Seeds]] = {}
+    by_subset: dict[Key, dict[str, Seeds]] = {}
     for row in results:
         if row.subset in WHOLE_SUBSETS:
-            parts = found.setdefault((row.task, row.dataset, row.metric), {})
-            parts.setdefault(row.subset, {})[row.model, row.seed] = row
-    return {key: parts[min(parts, key=WHOLE_SUBSETS.index)] for key, parts in found.items()}
+            subsets = by_subset.setdefault((row.task, row.dataset, row.metric), {})
+            subsets.setdefault(row.subset, {})[row.model, row.seed] = row
+    return {key: subsets[min(subsets, key=WHOLE_SUBSETS.index)] for key, subsets in by_subset.items()}

@@ -1,4 +1,4 @@
-"""Pieces of HTML: what is put in as text cannot become markup."""
+"""Build HTML from pieces; text is escaped, so it cannot become markup."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from samesense.reports.figures.plot import Plot, inline_svg
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that is already markup."""
 
     __slots__ = ()
 
@@ -20,36 +20,36 @@ def markup(value: object) -> Html:
 
 
 def element(name: str, *content: object, **attributes: str) -> Html:
-    """Return an element; attribute names may end in ``_`` where Python has the word."""
-    given = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items() if value)
-    return Html(f"<{name}{given}>{''.join(map(markup, content))}</{name}>")
+    """Return an element; an attribute name may end in ``_`` if it is a Python keyword."""
+    attribute_text = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items() if value)
+    return Html(f"<{name}{attribute_text}>{''.join(map(markup, content))}</{name}>")
 
 
-def joined(parts: Iterable[object]) -> Html:
-    """Return pieces one after another, each on a line."""
-    return Html("\n".join(map(markup, parts)))
+def joined(pieces: Iterable[object]) -> Html:
+    """Return pieces joined by line breaks."""
+    return Html("\n".join(map(markup, pieces)))
 
 
 LONG_CELL = 24
-"""Characters from which a cell keeps some width on a narrow screen, where the table scrolls instead."""
+"""Cells of this many characters or more keep a minimum width on a narrow screen; the table scrolls instead."""
 
 
 def table(header: Sequence[object], rows: Iterable[Sequence[object]], *, class_: str = "") -> Html:
-    """Return a table that scrolls sideways where it is too wide; a cell may be a whole ``td`` element.
+    """Return a table that scrolls sideways if it is too wide; a cell may be a whole ``td`` element.
 
     The first cell of a row is its heading.
     """
     head = element("tr", *(element("th", cell, scope="col") for cell in header))
     body = []
-    for first, *rest in rows:
-        cells = map(_cell, rest)
+    for first, *values in rows:
+        cells = map(_cell, values)
         body.append(element("tr", element("th", first, scope="row"), *cells))
     whole = element("table", element("thead", head), element("tbody", joined(body)), class_=class_)
     return element("div", whole, class_="wide")
 
 
 def _cell(value: object) -> Html:
-    """Return a cell of a table, or the whole ``td`` element that was given."""
+    """Return a value as a cell of a table; a ``td`` element is returned as it is."""
     if isinstance(value, Html):
         return value if value.startswith("<td") else element("td", value)
     text = str(value)
@@ -57,12 +57,12 @@ def _cell(value: object) -> Html:
 
 
 def folded(title: object, *content: object) -> Html:
-    """Return content that opens on a click on its title."""
+    """Return content that is folded under its title and opens on a click."""
     return element("details", element("summary", title), joined(content))
 
 
 def by_screen(plots: Iterable[Plot]) -> Html:
-    """Return a figure in two sizes, for wide and for narrow screens, of which a reader sees one."""
+    """Return a figure in two sizes, for wide and for narrow screens; a screen shows one of them."""
     return joined(
         element("div", figure(plot), class_=class_)
         for plot, class_ in zip(plots, ("for-desk", "for-phone"), strict=True)

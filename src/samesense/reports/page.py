@@ -1,4 +1,4 @@
-"""One HTML file that needs nothing else: no network, no script, figures inside, light or dark as the reader likes."""
+"""A report as one self-contained HTML file: no network, no script, figures inline, light or dark by preference."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from samesense.reports.figures.plot import variables
 from samesense.reports.grid import Cell, Column, Grid
 from samesense.reports.markup import Html, by_screen, element, figure, folded, joined, table
 from samesense.reports.recommendation import COST_NOTE, RULE
-from samesense.reports.tables import TitledTable, places_cells
+from samesense.reports.tables import TitledTable, ranking_cells
 from samesense.reports.verdict import direction, span, verdict_notes
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""What the page may load: nothing."""
+"""Content Security Policy of the page: it may load nothing."""
 
 
 def html_page(content: Content) -> str:
@@ -24,8 +24,8 @@ def html_page(content: Content) -> str:
     suites = list(dict.fromkeys(grid.suite for grid in grids))
     sections = [("data", "The data", joined(map(_table, content.data)))] if content.data else []
     for suite in suites:
-        own = [joined([element("h3", grid.title), _grid(grid)]) for grid in grids if grid.suite == suite]
-        sections.append((suite, suite, joined([*own, comparison_table(content, suite)])))
+        suite_tables = [joined([element("h3", grid.title), _grid(grid)]) for grid in grids if grid.suite == suite]
+        sections.append((suite, suite, joined([*suite_tables, comparison_table(content, suite)])))
     if content.general:
         sections.append(("figures", "Figures", joined(map(figure, content.general))))
     if content.tables:
@@ -34,7 +34,7 @@ def html_page(content: Content) -> str:
         sections.append(("datasets", "Data set by data set", _datasets(content)))
     sections.append(("models", "Models", _models(content)))
     if content.warnings:
-        warnings = element("ul", *(element("li", one) for one in content.warnings))
+        warnings = element("ul", *(element("li", warning) for warning in content.warnings))
         sections.append(("warnings", "Warnings about the data", warnings))
     sections.append(("left-out", "Not run", _left_out(content)))
     sections.append(("time", "Time and environment", joined([_times(content), _environment(content)])))
@@ -53,7 +53,7 @@ def html_page(content: Content) -> str:
 
 
 def document(title: str, body: Html) -> str:
-    """Return a whole page with the house's style."""
+    """Return a whole HTML page in the common style."""
     head = joined(
         [
             Html('<meta charset="utf-8">'),
@@ -86,34 +86,34 @@ def _style() -> str:
 
 
 def _opening(content: Content) -> Html:
-    """Return the answer, its figure for wide and for narrow screens, and each model in a row."""
+    """Return the answer, its figure for wide and for narrow screens, and a table with a row per model."""
     if content.ranking is None:
         return Html("")
     lines = content.verdict()
     answers = 1 if content.recommendation is None else 2
-    first, more = " ".join(lines[:answers]), lines[answers:]
-    parts = [element("p", first, class_="answer"), *(element("p", line, class_="lead") for line in more)]
+    blocks = [element("p", " ".join(lines[:answers]), class_="answer")]
+    blocks += [element("p", line, class_="lead") for line in lines[answers:]]
     notes = [*content.warnings, *verdict_notes(content.ranking)]
-    parts += [element("p", note, class_="note") for note in notes]
-    parts += [by_screen(content.opening)] if content.opening else []
-    header, rows = places_cells(content.ranking)
-    parts.append(table(header, rows, class_="numbers"))
+    blocks += [element("p", note, class_="note") for note in notes]
+    blocks += [by_screen(content.opening)] if content.opening else []
+    header, rows = ranking_cells(content.ranking)
+    blocks.append(table(header, rows, class_="numbers"))
     if content.recommendation is not None:
-        parts.append(element("p", RULE, class_="note"))
-        parts += [element("p", COST_NOTE, class_="note")] if content.recommendation.measured else []
-    return element("section", joined(parts), id="answer")
+        blocks.append(element("p", RULE, class_="note"))
+        blocks += [element("p", COST_NOTE, class_="note")] if content.recommendation.measured else []
+    return element("section", joined(blocks), id="answer")
 
 
-def _table(one: TitledTable) -> Html:
-    numbers = set(one.numeric) >= set(one.header[1:])
-    return joined([element("h3", one.title), table(one.header, one.rows, class_="numbers" if numbers else "")])
+def _table(titled: TitledTable) -> Html:
+    numbers = set(titled.numeric) >= set(titled.header[1:])
+    return joined([element("h3", titled.title), table(titled.header, titled.rows, class_="numbers" if numbers else "")])
 
 
 def _models(content: Content) -> Html:
     rows = []
-    for one in content.models:
-        seed = "" if one.seed is None else one.seed
-        rows.append([one.name, one.spec, seed, content.fingerprints.get(one.spec, ""), one.protocol])
+    for model in content.models:
+        seed = "" if model.seed is None else model.seed
+        rows.append([model.name, model.spec, seed, content.fingerprints.get(model.spec, ""), model.protocol])
     return table(["model", "given as", "seed", "SHA-256 of its files", "protocol"], rows)
 
 
@@ -123,24 +123,24 @@ def _grid(grid: Grid) -> Html:
         [model, *(_cell(cell, column) for cell, column in zip(cells, grid.columns, strict=True))]
         for model, cells in grid.rows.items()
     ]
-    shown = table(header, rows, class_="numbers")
+    main_table = table(header, rows, class_="numbers")
     if not any(cell.interval for cells in grid.rows.values() for cell in cells):
-        return shown
+        return main_table
     intervals = [
         [model, *(cell.interval_text(column.measure) for cell, column in zip(cells, grid.columns, strict=True))]
         for model, cells in grid.rows.items()
     ]
-    return joined([shown, folded("95 % intervals", table(header, intervals, class_="numbers"))])
+    return joined([main_table, folded("95 % intervals", table(header, intervals, class_="numbers"))])
 
 
 def _cell(cell: Cell, column: Column) -> Html:
-    """Return a cell of a main table; the interval and the test show when it is pointed at."""
+    """Return a cell of a main table; its tooltip has the interval and the test."""
     hints = [f"95 % interval {cell.interval_text(column.measure)}"] if cell.interval else []
     if cell.comparison is not None:
-        one, measure = cell.comparison, column.measure
+        comparison, measure = cell.comparison, column.measure
         hints.append(
-            f"{direction(one.difference, measure)} {one.reference}, 95 % interval "
-            f"{span(one.low, one.high, measure)}, adjusted p = {one.adjusted:.3g}"
+            f"{direction(comparison.difference, measure)} {comparison.reference}, 95 % interval "
+            f"{span(comparison.low, comparison.high, measure)}, adjusted p = {comparison.adjusted:.3g}"
         )
     if cell.undefined:
         hints.append(cell.undefined)
@@ -152,45 +152,53 @@ def _cell(cell: Cell, column: Column) -> Html:
 
 def _datasets(content: Content) -> Html:
     keys = list(dict.fromkeys((row.task, row.dataset) for row in content.results))
-    parts = []
+    blocks = []
     for suite, dataset in keys:
         plots = content.by_dataset.get((suite, dataset), [])
         rows = folded("Every figure", dataset_details(content, suite, dataset))
-        parts += [element("h3", f"{suite}: {dataset}"), *map(figure, plots), rows, cases_table(content, suite, dataset)]
-    return joined(parts)
+        blocks += [
+            element("h3", f"{suite}: {dataset}"),
+            *map(figure, plots),
+            rows,
+            cases_table(content, suite, dataset),
+        ]
+    return joined(blocks)
 
 
 def _left_out(content: Content) -> Html:
-    failures = [one for one in content.failures if one.trained]  # a training that failed is among the notes
-    lines = [element("li", f"{one.task}, {one.dataset}, {one.model}: undefined. {one.reason}") for one in failures]
+    failures = [failure for failure in content.failures if failure.trained]  # a training that failed is among the notes
+    lines = [
+        element("li", f"{failure.task}, {failure.dataset}, {failure.model}: undefined. {failure.reason}")
+        for failure in failures
+    ]
     lines += [element("li", note) for note in content.notes]
     return element("ul", *lines) if lines else element("p", "Everything was run, and everything is defined.")
 
 
 def _times(content: Content) -> Html:
-    parts = list(dict.fromkeys(part for one in content.models for part in one.seconds))
-    encoded = any(one.texts for one in content.models)
+    suites = list(dict.fromkeys(suite for model in content.models for suite in model.seconds))
+    encoded = any(model.texts for model in content.models)
     rows = []
-    for one in content.models:
-        spent = [f"{one.seconds[part]:.1f}" if part in one.seconds else "" for part in parts]
-        whole = f"{one.encoding + sum(one.seconds.values()):.1f}"
-        name = one.name if one.seed is None else f"{one.name} (seed {one.seed})"
-        encoding = [*_encoding(one)] if encoded else []
+    for model in content.models:
+        spent = [f"{model.seconds[suite]:.1f}" if suite in model.seconds else "" for suite in suites]
+        whole = f"{model.encoding + sum(model.seconds.values()):.1f}"
+        name = model.name if model.seed is None else f"{model.name} (seed {model.seed})"
+        encoding = [*_encoding(model)] if encoded else []
         rows.append([name, *encoding, *spent, whole])
-    header = ["model", *(["texts encoded", "encoding, s"] if encoded else []), *(f"{part}, s" for part in parts)]
-    shown = table([*header, "together, s"], rows, class_="numbers")
-    return joined([shown, element("p", content.times, class_="note")])
+    header = ["model", *(["texts encoded", "encoding, s"] if encoded else []), *(f"{suite}, s" for suite in suites)]
+    times_table = table([*header, "together, s"], rows, class_="numbers")
+    return joined([times_table, element("p", content.times, class_="note")])
 
 
 def _encoding(model: EvaluatedModel) -> tuple[str, str]:
-    """Return how many texts a model encoded, and in which time, which is none of those that were encoded before."""
+    """Return how many texts a model encoded, and the seconds it took; cached texts are not measured."""
     if not model.texts:
         return "", ""
     if not model.remembered:
         return f"{model.texts}", f"{model.encoding:.1f}"
     encoded = model.texts - model.remembered
-    shown = f"{encoded} of {model.texts}"
-    return shown, f"{model.encoding:.1f} for {encoded}" if encoded else "not measured"
+    count = f"{encoded} of {model.texts}"
+    return count, f"{model.encoding:.1f} for {encoded}" if encoded else "not measured"
 
 
 def _environment(content: Content) -> Html:

@@ -1,4 +1,4 @@
-"""A report that shows itself, and saves itself in the format that the name of a file asks for."""
+"""The report of a comparison, which prints itself and saves itself in the format of a file's suffix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from samesense.results import Shown, plain
 
 
 class Report(Shown, Content):
-    """The comparison of several models; it prints as its main tables in Markdown, and the answer last."""
+    """The comparison of several models; it prints as its main tables in Markdown with the answer last."""
 
     def __str__(self) -> str:
         return "\n\n".join([markdown_grids(self.grids()).rstrip(), *filter(None, [" ".join(self.verdict())])])
@@ -25,7 +25,7 @@ class Report(Shown, Content):
         return html_tables(self)
 
     def save(self, path: str | Path, kind: str | None = None) -> Path:
-        """Write the report to a file, whole or not at all.
+        """Write the report to a file atomically.
 
         Args:
             path: ends in ``.html`` for a self-contained page with everything, in ``.md`` or ``.tex`` for the main
@@ -37,7 +37,7 @@ class Report(Shown, Content):
 
         Raises:
             ConfigError: if there is no such kind.
-            OutputError: if the file cannot be written; what was there before is left as it was.
+            OutputError: if the file cannot be written; an existing file is then unchanged.
         """
         kind = kind or Path(path).suffix.removeprefix(".")
         if kind not in FORMATS:
@@ -68,4 +68,4 @@ def _json_lines(report: Report) -> str:
 
 
 FORMATS: dict[str, Callable[[Report], str]] = {"html": html_page, "md": _markdown, "tex": _latex, "jsonl": _json_lines}
-"""What a report is written as, by the end of its name."""
+"""Writers of a report, by the suffix of its file."""

@@ -1,4 +1,4 @@
-"""The page of one training run: whether it helped, and what is behind that; laid out as the page of a comparison."""
+"""The page of one training run: whether training helped, with the evidence; laid out like a comparison page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from samesense.errors import MissingExtraError
 from samesense.reports.details import SHADES, Case, against_each_other, against_gold, shown_cases
 from samesense.reports.figures.distribution import NARROW as NARROW_PANEL
 from samesense.reports.figures.distribution import distribution
-from samesense.reports.figures.overview import NARROW, WIDE, Place, rows_by_set
+from samesense.reports.figures.overview import NARROW, WIDE, ModelScore, rows_by_set
 from samesense.reports.figures.plot import Plot, Style
 from samesense.reports.figures.run import END, START, cones, dev_curve, extrapolated, loss_curve
 from samesense.reports.markup import Html, by_screen, element, figure, folded, joined, table
@@ -20,37 +20,37 @@ from samesense.reports.run_verdict import Finding, Verdict
 from samesense.reports.store import Run
 from samesense.types import Evidence, Floats, Marked, Pair
 
-TESTED = (
+TEST_NOTE = (
     "Paired bootstrap over the same examples; better or worse where the interval leaves out 0. Each set is tested by "
     "itself."
 )
 
-APART = (
+SETS_CAPTION = (
     "Start and trained model on each set, with 95 % intervals, and beside the name of the set the difference with its "
     "own. Both models score the same examples, so a difference can be clear where the intervals of the two overlap."
 )
 
 STYLES: Mapping[str, Style] = {"start": START, "trained": END}
 
-PLACED = (
+ERRORS_NOTE = (
     "Percentile: share of pairs that are less similar, in per cent. Shown are the pairs whose percentiles differ most."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunPage:
-    """What the page of a run shows."""
+    """The content of the page of a run."""
 
     name: str  # of the run
     verdict: Verdict
     history: Run  # dev scores and losses along the steps
-    # scores of the start and of the trained model, set by set, that of the verdict first; empty for no start
-    before: Sequence[Evidence] = ()  # of a model called start
-    after: Sequence[Evidence] = ()  # of one called trained
+    # Scores on each set, the set of the verdict first; empty without a start.
+    before: Sequence[Evidence] = ()  # of a model named "start"
+    after: Sequence[Evidence] = ()  # of a model named "trained"
     cones: tuple[Floats | None, Floats | None] = (None, None)  # cosines of random pairs before and after
     marked: Mapping[Pair, tuple[Marked, Marked]] = field(default_factory=dict)  # shares of words in the trained scores
     record: Mapping[str, Any]  # manifest of the run
-    selecting: str = "on dev"  # the pairs whose scores along the steps the history has
+    selecting: str = "on dev"  # the pairs on which the history has scores, in words
 
 
 def run_page(page: RunPage) -> str:
@@ -63,122 +63,139 @@ def run_page(page: RunPage) -> str:
         ("more-data", "More data", _more_data(page)),
         ("run", "The run", _run(page)),
     ]
-    sections = [one for one in sections if one[2]]
+    sections = [section for section in sections if section[2]]
     links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
-    shown = (element("section", element("h2", heading), inside, id=name) for name, heading, inside in sections)
+    blocks = (element("section", element("h2", heading), inside, id=name) for name, heading, inside in sections)
     return document(
-        page.name, joined([element("h1", page.name), _opening(page), element("nav", joined(links)), *shown])
+        page.name, joined([element("h1", page.name), _opening(page), element("nav", joined(links)), *blocks])
     )
 
 
 def _opening(page: RunPage) -> Html:
-    """Return the verdict first, then its figure, then what follows from it, then the sets it rests on."""
+    """Return the verdict, its figure, the advice, then the table of the sets behind it."""
     verdict = page.verdict
     answer = verdict.task.line() if verdict.task else f"No verdict: {verdict.reason}"
-    parts = [_sentence(answer, "answer")]
-    harmed = [one.dataset for one in verdict.guards if one.word == "worse"]
+    blocks = [_sentence(answer, "answer")]
+    harmed = [guard.dataset for guard in verdict.guards if guard.word == "worse"]
     if harmed:
-        parts.append(_sentence(f"Worse on what must not suffer: {', '.join(harmed)}", "answer"))
+        blocks.append(_sentence(f"Worse on what must not suffer: {', '.join(harmed)}", "answer"))
     dev = page.history.curve
     if verdict.findings:
         sizes = (("opening", WIDE), ("opening-narrow", NARROW))
-        parts.append(_drawn(*(partial(_apart, verdict.findings, name, size) for name, size in sizes), one=True))
+        blocks.append(
+            _drawn(
+                *(partial(_scores_by_set, verdict.findings, name, size) for name, size in sizes), one_per_screen=True
+            )
+        )
     elif dev is not None:
-        parts.append(_drawn(lambda: dev_curve(dev, page.selecting)))
-    more = [*verdict.problems, *(one.line() for one in (verdict.merge, verdict.curve) if one)]
-    parts += [_sentence(line) for line in [*more, *([verdict.kept] if verdict.kept else [])]]
+        blocks.append(_drawn(lambda: dev_curve(dev, page.selecting)))
+    lines = [*verdict.problems, *(follow_up.line() for follow_up in (verdict.merge, verdict.curve) if follow_up)]
+    if verdict.kept:
+        lines.append(verdict.kept)
+    blocks += [_sentence(line) for line in lines]
     if verdict.advice:
-        parts += [element("h3", "What to do"), element("ul", *(element("li", one) for one in verdict.advice))]
+        blocks += [element("h3", "What to do"), element("ul", *(element("li", line) for line in verdict.advice))]
     if verdict.findings:
         header, rows = verdict.table()
-        shown = map(_row, verdict.findings, rows)
-        parts.append(table([*header[:-1], "examples", ""], shown, class_="numbers"))
-        parts.append(element("p", TESTED, class_="note"))
-    return element("section", joined(parts), id="answer")
+        table_rows = map(_row, verdict.findings, rows)
+        blocks.append(table([*header[:-1], "examples", ""], table_rows, class_="numbers"))
+        blocks.append(element("p", TEST_NOTE, class_="note"))
+    return element("section", joined(blocks), id="answer")
 
 
 def _sentence(line: str, class_: str = "lead") -> Html:
     return element("p", f"{line[:1].upper()}{line[1:].removesuffix('.')}.", class_=class_)
 
 
-def _row(one: Finding, cells: Sequence[str]) -> list[object]:
-    """Return a row of the verdict's table with its examples; the interval of a figure shows when it is pointed at."""
+def _row(finding: Finding, cells: Sequence[str]) -> list[object]:
+    """Return a row of the verdict's table with its number of examples; tooltips have the intervals of the figures."""
     name, start, end, *difference, word = cells
     figures: list[object] = []
-    for shown, (_, _, low, high) in zip((start, end), one.sides, strict=True):
-        ends = [one.measure.text(end) for end in (low, high) if end is not None]
-        figures.append(element("td", shown, title=f"95 % interval {' to '.join(ends)}" if ends else ""))
+    for text, (_, _, low, high) in zip((start, end), finding.sides, strict=True):
+        ends = [finding.measure.text(end) for end in (low, high) if end is not None]
+        figures.append(element("td", text, title=f"95 % interval {' to '.join(ends)}" if ends else ""))
     return [
-        name, *figures, *difference, f"{one.n:,}", element("td", word, class_="undefined" if word == "worse" else "")
-    ]  # fmt: skip
+        name,
+        *figures,
+        *difference,
+        f"{finding.n:,}",
+        element("td", word, class_="undefined" if word == "worse" else ""),
+    ]
 
 
-def _apart(findings: Sequence[Finding], name: str, size: tuple[float, float]) -> Plot:
-    """Draw the start and the trained model on each set; names of sets, differences and words are the titles."""
+def _scores_by_set(findings: Sequence[Finding], name: str, size: tuple[float, float]) -> Plot:
+    """Draw the start and the trained model on each set, titled with the set, the word and the difference."""
     sets = {}
-    for one in findings:
-        interval = one.interval.replace(" ", "\N{NO-BREAK SPACE}")  # stays on one line
-        sets[f"{one.name}:\n{one.word}, {one.lead} ({interval})"] = _places(one)
-    score = " and ".join(dict.fromkeys(one.measure.heading for one in findings))
-    return rows_by_set(sets, styles=STYLES, score=score, name=name, caption=APART, size=size)
+    for finding in findings:
+        interval = finding.interval.replace(" ", "\N{NO-BREAK SPACE}")  # stays on one line
+        sets[f"{finding.name}:\n{finding.word}, {finding.lead} ({interval})"] = _scores_of(finding)
+    score = " and ".join(dict.fromkeys(finding.measure.heading for finding in findings))
+    return rows_by_set(sets, styles=STYLES, score=score, name=name, caption=SETS_CAPTION, size=size)
 
 
-def _places(one: Finding) -> list[Place]:
-    """Return the two models with their intervals as they are shown; where there is no interval, it is the score."""
-    places = []
-    for model, score, low, high in one.sides:
-        low_end, high_end = (one.measure.factor * (score if end is None else end) for end in (low, high))
-        places.append(Place(model, one.measure.factor * score, low_end, high_end))
-    return places
+def _scores_of(finding: Finding) -> list[ModelScore]:
+    """Return the two models with their intervals in shown units; a missing interval shrinks to the score."""
+    model_scores = []
+    for model, score, low, high in finding.sides:
+        low_end, high_end = (finding.measure.factor * (score if end is None else end) for end in (low, high))
+        model_scores.append(ModelScore(model, finding.measure.factor * score, low_end, high_end))
+    return model_scores
 
 
-def _drawn(*draw: Callable[[], Plot], one: bool = False) -> Html:
-    """Return figures side by side, or ``one`` in its sizes by screen; without matplotlib, what draws them."""
+def _drawn(*draw: Callable[[], Plot], one_per_screen: bool = False) -> Html:
+    """Return figures side by side, or with ``one_per_screen`` one figure in its sizes for wide and narrow screens.
+
+    Without matplotlib, return a note on how to install it.
+    """
     try:
-        plots = [own() for own in draw]
-        return by_screen(plots) if one else element("div", *map(figure, plots), class_="abreast")
+        plots = [draw_plot() for draw_plot in draw]
+        return by_screen(plots) if one_per_screen else element("div", *map(figure, plots), class_="abreast")
     except MissingExtraError as error:
         return element("p", f"No figure: {error}", class_="note")
 
 
 def _training(page: RunPage) -> Html | None:
-    dev, losses = page.history.curve, page.history.losses
+    dev = page.history.curve
+    losses = page.history.losses
     if not page.verdict.findings:
         dev = None  # the page opens with it
     if dev is None and losses is None:
         return None
-    shown = [lambda: dev_curve(dev, page.selecting)] if dev is not None else []
-    shown += [lambda: loss_curve(losses)] if losses is not None else []
-    return _drawn(*shown)
+    drawings = []
+    if dev is not None:
+        drawings.append(partial(dev_curve, dev, page.selecting))
+    if losses is not None:
+        drawings.append(partial(loss_curve, losses))
+    return _drawn(*drawings)
 
 
 def _scores(page: RunPage) -> Html | None:
-    shown = [one for one in (*page.before[:1], *page.after[:1]) if one.has_scores]
-    if not shown or page.verdict.task is None:
+    scored = [evidence for evidence in (*page.before[:1], *page.after[:1]) if evidence.has_scores]
+    if not scored or page.verdict.task is None:
         return None
-    return _drawn(lambda: distribution(shown, styles=STYLES, name="scores", panel=NARROW_PANEL))
+    return _drawn(lambda: distribution(scored, styles=STYLES, name="scores", panel=NARROW_PANEL))
 
 
 def cases_of(before: Sequence[Evidence], after: Sequence[Evidence]) -> dict[str, list[Case]]:
-    """Return by their titles the pairs that the trained model places worst, and those that training moved most."""
-    found = {}
-    for own in after:
-        if not own.has_scores:
+    """Return by title the pairs that the trained model ranks worst, and those that training moved most."""
+    cases_by_title = {}
+    for trained in after:
+        if not trained.has_scores:
             continue
-        found[f"{own.dataset}: trained against the labels"] = against_gold(own)
-        start = next((one for one in before if one.dataset == own.dataset), None)
+        cases_by_title[f"{trained.dataset}: trained against the labels"] = against_gold(trained)
+        start = next((evidence for evidence in before if evidence.dataset == trained.dataset), None)
         if start is not None:
-            found[f"{own.dataset}: moved most by training"] = against_each_other(start, own)
-    return {title: cases for title, cases in found.items() if cases}
+            cases_by_title[f"{trained.dataset}: moved most by training"] = against_each_other(start, trained)
+    return {title: cases for title, cases in cases_by_title.items() if cases}
 
 
 def _errors(page: RunPage) -> Html | None:
-    parts: list[Html] = []
+    blocks: list[Html] = []
     for title, cases in cases_of(page.before, page.after).items():
-        shown = shown_cases(cases, page.marked)
-        parts.append(folded(title, shown) if parts else joined([element("h3", title), shown]))
-    note = f"{PLACED} {SHADES.format('the trained')}" if page.marked else PLACED
-    return joined([element("p", note, class_="note"), *parts]) if parts else None
+        pairs_table = shown_cases(cases, page.marked)
+        blocks.append(folded(title, pairs_table) if blocks else joined([element("h3", title), pairs_table]))
+    note = f"{ERRORS_NOTE} {SHADES.format('the trained')}" if page.marked else ERRORS_NOTE
+    return joined([element("p", note, class_="note"), *blocks]) if blocks else None
 
 
 def _cones(page: RunPage) -> Html | None:
@@ -186,10 +203,14 @@ def _cones(page: RunPage) -> Html | None:
     if after is None:
         return None
     means = " and ".join(
-        f"{one.mean():.3f} {when}" for one, when in ((before, "before"), (after, "after")) if one is not None
+        f"{cosines.mean():.3f} {when}"
+        for cosines, when in ((before, "before"), (after, "after"))
+        if cosines is not None
     )
-    said = f"The mean cosine of two random texts is {means}. The nearer to 1, the narrower the cone in which all lie."
-    return joined([element("p", said), _drawn(lambda: cones(before, after))])
+    sentence = (
+        f"The mean cosine of two random texts is {means}. The nearer to 1, the narrower the cone in which all lie."
+    )
+    return joined([element("p", sentence), _drawn(lambda: cones(before, after))])
 
 
 def _more_data(page: RunPage) -> Html | None:
@@ -202,7 +223,7 @@ def _more_data(page: RunPage) -> Html | None:
 def _run(page: RunPage) -> Html:
     """Return the data and the settings, folded."""
     record = page.record
-    data = [[part, one["source"], f"{one['rows']:,}"] for part, one in record["data"].items()]
+    data = [[split, described["source"], f"{described['rows']:,}"] for split, described in record["data"].items()]
     settings = [[name, str(value)] for name, value in record["settings"].items() if value not in (None, (), [], {}, "")]
     notes = [element("li", line) for line in record.get("summary", [])]
     return joined(

@@ -1,4 +1,4 @@
-"""Which figure of a column is shown to be the best: above every other, by the test that the report uses."""
+"""Find the figure of each column that is significantly better than every other, by the report's tests."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def shown_best(
     *,
     incomplete: Collection[str] = (),
 ) -> dict[Key, str]:
-    """Return for each suite, data set and metric the model that is shown to be better than every other.
+    """Return for each suite, data set and metric the model that is significantly better than every other.
 
     Differences from the reference are those of ``comparisons``, adjusted by Holm. Between two other models the p-value
-    is multiplied by the number of pairs of models, since the best is chosen by its figure. A difference of fewer than
-    five seeds is one of these runs and shows nothing of the methods. A data set in ``incomplete`` has no best: rivals
-    lack seeds there. Means over data sets come from ``ranking``, under the name that tables give them.
+    is multiplied by the number of pairs of models, because the best is chosen by its figure. A difference over fewer
+    than five seeds is one of these runs and shows nothing about the methods. A data set in ``incomplete`` has no best,
+    because rivals lack seeds there. Means over data sets come from ``ranking``, under the name that tables give them.
 
     Source: Holm (1979) for the adjustment; Bonferroni for the best.
     """
@@ -47,7 +47,7 @@ def shown_best(
 
 
 def _highest(runs: Seeds, measure: Measure) -> str | None:
-    """Return the model with the best mean over its seeds; ``None`` where two have it, or there is no rival."""
+    """Return the model with the best mean over its seeds; ``None`` for a tie, or without a rival."""
     values: dict[str, list[float]] = {}
     for (model, _), row in runs.items():
         values.setdefault(model, []).append(row.value)
@@ -60,7 +60,7 @@ def _highest(runs: Seeds, measure: Measure) -> str | None:
 def _beats_rivals(
     best: str, key: Key, runs: Seeds, evidence: Sequence[Evidence], comparisons: Sequence[Comparison]
 ) -> bool:
-    """Return whether the best differs from every rival: from the reference as tested, from others as tested here."""
+    """Return whether the best differs significantly from the reference and from every other rival."""
     tested = {test.model: test for test in comparisons if (test.task, test.dataset, test.metric) == key}
     references = {test.reference for test in tested.values()}
     behind = runs_behind(key, runs, evidence)
@@ -75,14 +75,14 @@ def _beats_rivals(
     rivals = [model for model in models if model != best and model not in references]
     try:
         tests = [compare_runs(behind[best], behind[rival], max(SAMPLES, 50 * pairs)) for rival in rivals]
-    except DataError:  # of different examples: what cannot be tested is not shown
+    except DataError:  # evaluated on different examples, so the difference cannot be tested
         return False
     return all(replace(test, adjusted=min(1.0, pairs * test.p_value)).finding == "yes" for test in tests)
 
 
 def _leader(ranking: Ranking) -> str | None:
-    """Return the model that is shown to be above all others in the mean over data sets."""
-    best = ranking.places[0].model
+    """Return the model that is significantly above all others in the mean over data sets; ``None`` if there is none."""
+    best = ranking.standings[0].model
     against = ranking.against_reference
     if best == ranking.reference:
         tested = list(against.values())
@@ -90,6 +90,6 @@ def _leader(ranking: Ranking) -> str | None:
         tested = [against[best], *ranking.best_others]
     else:
         return None
-    if ranking.unranked or not tested or len(tested) < len(ranking.places) - 1:
+    if ranking.unranked or not tested or len(tested) < len(ranking.standings) - 1:
         return None
     return best if all(test.finding == "yes" for test in tested) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,54 +17,62 @@ LEVEL = 0.05
 """A difference is called significant if its adjusted p-value is smaller."""
 
 MIN_SEEDS = 5
-"""Fewest training runs of a method from which a comparison speaks of the method, not only of these runs."""
+"""Fewest training runs with which a comparison says something about the method, not only about these runs."""
 
 SAMPLES = 2000
 """Fewest resamples of a comparison."""
 
 
 Scope = Literal["methods", "models", "runs"]
-"""What a comparison speaks of: methods, models as they are, or only the training runs at hand."""
+"""What a comparison is about: methods, models as they are, or only the training runs at hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A model against the reference on one data set."""
+    """A model compared with the reference on one data set."""
 
-    task: str  # as in the results, as are dataset and metric
+    task: str  # task, dataset and metric as in the results
     dataset: str
     metric: str
-    model: str  # what is compared
-    reference: str  # what it is compared with
+    model: str
+    reference: str
     difference: float  # figure of the model less that of the reference, means over their seeds
     low: float  # lower end of the 95 % interval of the difference
     high: float  # upper end of it
     p_value: float  # two-sided, of this comparison alone
-    adjusted: float  # by Holm, over all comparisons of the suite and metric; of means over data sets, over these
+    adjusted: float  # by Holm over all comparisons of the suite and metric; means over data sets form a family apart
     n: int  # examples behind it
     seeds: int | None  # fewest training runs behind a side that was trained; None if neither was
 
     def turned(self) -> Comparison:
-        """Return the same comparison seen from the other side."""
+        """Return the same comparison with model and reference exchanged."""
         return replace(
-            self, model=self.reference, reference=self.model, difference=-self.difference, low=-self.high,
+            self,
+            model=self.reference,
+            reference=self.model,
+            difference=-self.difference,
+            low=-self.high,
             high=-self.low,
-        )  # fmt: skip
+        )
 
     @property
     def significant(self) -> bool:
-        """Whether the difference is significant after adjustment, of what ``scope`` says."""
+        """Whether the difference is significant after adjustment, for what ``scope`` names."""
         return self.adjusted < LEVEL
 
     @property
     def scope(self) -> Scope:
-        """Of what the comparison speaks: fewer than ``MIN_SEEDS`` runs say nothing of the methods that made them."""
-        return "models" if self.seeds is None else "methods" if self.seeds >= MIN_SEEDS else "runs"
+        """What the comparison is about: fewer than ``MIN_SEEDS`` runs say nothing about the methods behind them."""
+        if self.seeds is None:
+            return "models"
+        return "methods" if self.seeds >= MIN_SEEDS else "runs"
 
     @property
     def finding(self) -> str:
-        """``yes``, ``no``, or ``of these runs``, whether the difference is significant."""
-        return "no" if not self.significant else "of these runs" if self.scope == "runs" else "yes"
+        """Whether the difference is significant: ``yes``, ``no``, or ``of these runs``."""
+        if not self.significant:
+            return "no"
+        return "of these runs" if self.scope == "runs" else "yes"
 
 
 def p_text(p: float) -> str:
@@ -79,12 +87,12 @@ def paired_comparisons(
 
     A model with several seeds enters with the mean of all its runs, and the test is over seeds and examples together
     (:func:`~samesense.metrics.paired_seeds`); single runs are compared by paired bootstrap. The p-values of one suite
-    and metric, over its data sets and models, are adjusted together, since a table is read as a whole; the number of
-    resamples of a bootstrap grows with them so that significance stays within reach.
+    and metric, over its data sets and models, are adjusted together, because a table is read as a whole. The number of
+    resamples of a bootstrap grows with the number of comparisons, so that significance stays within reach.
 
-    The reference is chosen before the figures are seen: ``against``, else the first model. The best on the test data
-    would be the luckiest of several equal models, from which the others seem to differ. A data set on which the
-    reference has no figure is not compared. Returned are the comparisons, and a line about each one that could not be
+    The reference is chosen before the figures are seen: ``against``, else the first model. The best model on the test
+    data would be the luckiest of several equal ones, and the others would seem to differ from it. A data set on which
+    the reference has no figure is not compared. Returns the comparisons, and a line about each one that could not be
     made.
 
     Source: Holm (1979), "A simple sequentially rejective multiple test procedure", for the adjustment.
@@ -92,101 +100,119 @@ def paired_comparisons(
     figures = headlines(results)
     models = list(dict.fromkeys(model for runs in figures.values() for model, _ in runs))
     reference = against or (models[0] if models else "")
-    behind = {key: runs_behind(key, runs, evidence) for key, runs in figures.items() if is_headline(key[0], key[2])}
+    evidence_behind = {
+        key: runs_behind(key, runs, evidence) for key, runs in figures.items() if is_headline(key[0], key[2])
+    }
     comparisons: list[Comparison] = []
     problems: list[str] = []
-    for family in dict.fromkeys((suite, metric) for suite, _, metric in behind):
-        compared: list[Key] = []
-        for key, found in behind.items():
-            if (key[0], key[2]) != family or len(found) < 2:
+    for suite, metric in dict.fromkeys((suite, metric) for suite, _, metric in evidence_behind):
+        family = {
+            key: runs_of_models
+            for key, runs_of_models in evidence_behind.items()
+            if (key[0], key[2]) == (suite, metric) and len(runs_of_models) > 1
+        }
+        family_comparisons, family_problems = _compare_family(family, reference)
+        comparisons += family_comparisons
+        problems += family_problems
+    return comparisons, problems
+
+
+def _compare_family(
+    family: Mapping[Key, Mapping[str, Sequence[Evidence]]], reference: str
+) -> tuple[list[Comparison], list[str]]:
+    """Compare every model with the reference on the data sets of one suite and metric, adjusted over all of these."""
+    compared = [key for key, runs_of_models in family.items() if reference in runs_of_models]
+    problems = [
+        f"{key[1]}, {key[2]}: nothing is compared, since {reference} has no figure."
+        for key in family
+        if key not in compared
+    ]
+    # The smallest p-value of a bootstrap is about 1 / samples, and Holm multiplies it by the number of comparisons.
+    samples = max(SAMPLES, 50 * sum(len(family[key]) - 1 for key in compared))
+    tested: list[Comparison] = []
+    for key in compared:
+        for model, model_runs in family[key].items():
+            if model == reference:
                 continue
-            if reference in found:
-                compared.append(key)
-            else:
-                problems.append(f"{key[1]}, {key[2]}: nothing is compared, since {reference} has no figure.")
-        samples = max(SAMPLES, 50 * sum(len(behind[key]) - 1 for key in compared))
-        made: list[Comparison] = []
-        for key in compared:
-            for model, own in behind[key].items():
-                if model == reference:
-                    continue
-                try:
-                    made.append(compare_runs(own, behind[key][reference], samples))
-                except DataError as error:
-                    problems.append(f"{key[1]}, {key[2]}: {model} against {reference} is undefined: {error}")
-        adjusted = holm([one.p_value for one in made]) if made else []
-        comparisons += [replace(one, adjusted=p) for one, p in zip(made, adjusted, strict=True)]
+            try:
+                tested.append(compare_runs(model_runs, family[key][reference], samples))
+            except DataError as error:
+                problems.append(f"{key[1]}, {key[2]}: {model} against {reference} is undefined: {error}")
+    adjusted = holm([comparison.p_value for comparison in tested]) if tested else []
+    comparisons = [replace(comparison, adjusted=p) for comparison, p in zip(tested, adjusted, strict=True)]
     return comparisons, problems
 
 
 def runs_behind(key: Key, runs: Seeds, evidence: Sequence[Evidence]) -> dict[str, list[Evidence]]:
-    """Return the evidence of every run of each model."""
-    found: dict[str, dict[int | None, Evidence]] = {}
-    for one in evidence:
-        if (one.task, one.dataset, one.metric) == key and (one.model, one.seed) in runs:
-            found.setdefault(one.model, {})[one.seed] = one
-    return {model: list(own.values()) for model, own in found.items()}
+    """Return by model the evidence of each of its runs that has a figure."""
+    by_model: dict[str, dict[int | None, Evidence]] = {}
+    for run in evidence:
+        if (run.task, run.dataset, run.metric) == key and (run.model, run.seed) in runs:
+            by_model.setdefault(run.model, {})[run.seed] = run
+    return {model: list(by_seed.values()) for model, by_seed in by_model.items()}
 
 
-def compare_runs(own: Sequence[Evidence], other: Sequence[Evidence], samples: int) -> Comparison:
+def compare_runs(model_runs: Sequence[Evidence], reference_runs: Sequence[Evidence], samples: int) -> Comparison:
     """Return the comparison of two models by all their runs, with the p-value not yet adjusted.
 
     DataError if they were evaluated on different examples, or against different labels.
     """
-    own, other = in_seed_order(own), in_seed_order(other)
-    values, labels = aligned([*own, *other])
-    first, second = values[: len(own)], values[len(own) :]
-    statistic = own[0].statistic
-    found: PairedDifference
+    model_runs = in_seed_order(model_runs)
+    reference_runs = in_seed_order(reference_runs)
+    values, labels = aligned([*model_runs, *reference_runs])
+    model_values = values[: len(model_runs)]
+    reference_values = values[len(model_runs) :]
+    statistic = model_runs[0].statistic
+    difference: PairedDifference
     if len(values) > 2:
-        same = len(own) > 1 and [run.seed for run in own] == [run.seed for run in other]
-        found = paired_seeds(first, second, labels, statistic, same_seeds=same)
+        same = len(model_runs) > 1 and [run.seed for run in model_runs] == [run.seed for run in reference_runs]
+        difference = paired_seeds(model_values, reference_values, labels, statistic, same_seeds=same)
     elif statistic == "mean":
-        found = paired_mean(first[0], second[0], samples=samples)
+        difference = paired_mean(model_values[0], reference_values[0], samples=samples)
     else:
-        found = paired_bootstrap(first[0], second[0], labels, statistic, samples=samples)
-    trained = [len(runs) for runs in (own, other) if runs[0].seed is not None]
+        difference = paired_bootstrap(model_values[0], reference_values[0], labels, statistic, samples=samples)
+    trained = [len(runs) for runs in (model_runs, reference_runs) if runs[0].seed is not None]
     return Comparison(
-        task=own[0].task,
-        dataset=own[0].dataset,
-        metric=own[0].metric,
-        model=own[0].model,
-        reference=other[0].model,
-        difference=found.difference,
-        low=found.low,
-        high=found.high,
-        p_value=found.p_value,
-        adjusted=found.p_value,
+        task=model_runs[0].task,
+        dataset=model_runs[0].dataset,
+        metric=model_runs[0].metric,
+        model=model_runs[0].model,
+        reference=reference_runs[0].model,
+        difference=difference.difference,
+        low=difference.low,
+        high=difference.high,
+        p_value=difference.p_value,
+        adjusted=difference.p_value,
         n=len(labels),
         seeds=min(trained, default=None),
     )
 
 
 def in_seed_order(runs: Sequence[Evidence]) -> list[Evidence]:
-    """Return the runs of one model in the order of their seeds, so that equal ones can be compared."""
+    """Return the runs of one model ordered by seed, so that runs of equal seeds can be paired."""
     return sorted(runs, key=lambda run: seed_order(run.seed))
 
 
 def seed_order(seed: int | None) -> int:
-    """Return the place of a run among those of its model: one without a seed comes first."""
+    """Return the sort key of a seed: a run without one comes first."""
     return -1 if seed is None else seed
 
 
 def aligned(runs: Sequence[Evidence]) -> tuple[list[Scores], Scores]:
-    """Return values of all runs and the labels on the examples that all have, in the order of the first run's."""
+    """Return the values of all runs and the labels on their common examples, in the order of the first run."""
     first = runs[0]
     if all(list(run.examples) == list(first.examples) for run in runs):
         rows = [list(range(len(first.examples)))] * len(runs)
     else:
-        places = [{example: at for at, example in enumerate(run.examples)} for run in runs]
-        if any(len(place) < len(run.examples) for place, run in zip(places, runs, strict=True)):
+        row_of_example = [{example: row for row, example in enumerate(run.examples)} for run in runs]
+        if any(len(row_of) < len(run.examples) for row_of, run in zip(row_of_example, runs, strict=True)):
             raise DataError("the models were evaluated on different examples, and some of them occur twice.")
-        common = [example for example in first.examples if all(example in place for place in places)]
-        rows = [[place[example] for example in common] for place in places]
+        common = [example for example in first.examples if all(example in row_of for row_of in row_of_example)]
+        rows = [[row_of[example] for example in common] for row_of in row_of_example]
     if not rows[0]:
         raise DataError("the models have no example in common.")
     labels = np.zeros(len(rows[0])) if first.labels is None else first.labels[rows[0]]
-    for run, own in zip(runs, rows, strict=True):
-        if run.labels is not None and not np.array_equal(labels, run.labels[own]):
+    for run, run_rows in zip(runs, rows, strict=True):
+        if run.labels is not None and not np.array_equal(labels, run.labels[run_rows]):
             raise DataError("the models were evaluated against different labels.")
-    return [run.values[own] for run, own in zip(runs, rows, strict=True)], labels
+    return [run.values[run_rows] for run, run_rows in zip(runs, rows, strict=True)], labels

@@ -1,4 +1,4 @@
-"""Results on disk, one JSON object a line, and what a training run left in its folder."""
+"""Read and write results as JSON lines, and read the folder of a training run."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _RESULT = TypeAdapter(Result)
 
 
 def check_results(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Raise OutputError, before long work, if results could not be added to a file, or it is one of ``inputs``."""
+    """Raise OutputError, before long work, if results cannot be appended to a file, or it is one of ``inputs``."""
     check_place(path, inputs)
     _before(path)
 
 
 def append_results(path: str | Path, results: Sequence[Result]) -> None:
-    """Add results to the end of a file of results, which is made if absent.
+    """Append results to a file of results, which is created if absent.
 
-    OutputError if it cannot be written, or holds something else. A whole new file is written beside the old and then
-    takes its place, so an interruption leaves either the old or the new one. Two processes that append at the same
-    moment may lose one of the additions.
+    OutputError if it cannot be written, or holds something else. A new file is written beside the old one and then
+    replaces it, so an interruption leaves either the old or the new file. If two processes append at the same moment,
+    one of the additions may be lost.
     """
     lines = "".join(json.dumps(result.to_dict(), allow_nan=False) + "\n" for result in results)
     write_bytes(path, _before(path) + lines.encode("utf-8"), sync=True)
 
 
 def _before(path: str | Path) -> bytes:
-    """Return the results that a file holds, which is there or not, as lines; OutputError if it holds something else."""
+    """Return the lines that a file of results holds, empty if it does not exist; OutputError if it holds others."""
     if is_special(path):
-        return b""  # it is written into, and what it had is not read
+        return b""  # such as a pipe, which is only written to
     try:
         before = Path(path).read_bytes() if Path(path).exists() else b""
         if before:
@@ -54,9 +54,9 @@ def _before(path: str | Path) -> bytes:
 
 
 def read_results(path: str | Path) -> Results:
-    """Read a file that :func:`append_results` wrote, in the order of its lines; blank lines are passed over.
+    """Read a file that :func:`append_results` wrote, in the order of its lines; blank lines are skipped.
 
-    DataError if the file cannot be read, or a line is no result (the line is named).
+    DataError if the file cannot be read, or a line is not a result (the error names it).
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -70,8 +70,8 @@ def read_results(path: str | Path) -> Results:
             results.append(_RESULT.validate_json(line))
         except ValidationError as err:
             first = err.errors()[0]
-            place = "".join(f"field {name!r}: " for name in first["loc"])
-            raise DataError(f"{path}, line {number} is not a result: {place}{first['msg']}") from err
+            location = "".join(f"field {name!r}: " for name in first["loc"])
+            raise DataError(f"{path}, line {number} is not a result: {location}{first['msg']}") from err
     return results
 
 
@@ -83,15 +83,15 @@ DEV = "eval_dev_spearman"
 class Run:
     """One training run."""
 
-    name: str  # what the report calls it; seeds of one thing have one name
-    settings: dict[str, Any]  # as the run was started with
+    name: str  # in the report; seeds of one variant share it
+    settings: dict[str, Any]  # with which the run was started
     curve: Curve | None  # Spearman on dev along the steps; None if it was never evaluated on dev
     results: list[Result]  # of the trained model on test data
-    losses: Curve | None = None  # training loss along the steps, of the steps since the point before
+    losses: Curve | None = None  # training loss along the steps, each point the mean since the one before
 
 
 class ManifestRecord(Record):
-    """What is shown of a run's manifest."""
+    """The part of a run's manifest that reports show."""
 
     settings: dict[str, Any] = Field(default_factory=dict)
 
@@ -103,24 +103,26 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
         raise DataError(f"{folder} holds no training run (no manifest.json). Give the `output` folder of a training.")
     manifest = read_object(home / "manifest.json", ManifestRecord)
     logs = _objects(home / "history.jsonl") if (home / "history.jsonl").is_file() else []
-    shown = name or home.resolve().name
-    curve, losses = (_curve(shown, logs, key) for key in (DEV, "loss"))
+    run_name = name or home.resolve().name
+    curve, losses = (_curve(run_name, logs, key) for key in (DEV, "loss"))
     results = read_results(home / "results.jsonl") if (home / "results.jsonl").is_file() else []
-    return Run(shown, manifest.get("settings", {}), curve, [row for row in results if row.seed is not None], losses)
+    return Run(run_name, manifest.get("settings", {}), curve, [row for row in results if row.seed is not None], losses)
 
 
 def _curve(name: str, logs: Sequence[Any], key: str) -> Curve | None:
     points = (entry for entry in logs if isinstance(entry, dict) and {key, "step"} <= entry.keys())
-    steps = {entry["step"]: entry[key] for entry in points if entry[key] is not None}  # null has no figure
+    steps = {
+        entry["step"]: entry[key] for entry in points if entry[key] is not None
+    }  # null stands for an undefined figure
     return Curve(name, tuple(steps), tuple(steps.values())) if steps else None
 
 
 def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, list[float]]]:
     """Gather Spearman (x100) of runs by the value of one setting.
 
-    There is a series for each test set, or for the best dev score where a run has no test set, and for each combination
-    of the other settings in which the runs differ, the seed left aside. Returned is, for each series and each value of
-    the setting, one figure a run.
+    There is a series for each test set (the best dev score for a run without test sets) and for each combination of the
+    other settings in which the runs differ, except the seed. Returns one figure per run for each series and each value
+    of the setting.
     """
     keys = sorted({key for run in runs for key in run.settings} - {"seed", setting})
     varying = [key for key in keys if len({json.dumps(run.settings.get(key)) for run in runs}) > 1]
@@ -137,22 +139,22 @@ def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, lis
             figures = {"best dev": run.curve.best[1]}
         if not figures:
             raise DataError(f"Run {run.name} has no figure to draw: it was evaluated neither on test nor on dev data.")
-        own = ", ".join(f"{key} = {_shown(key, run.settings.get(key))}" for key in varying)
+        combination = ", ".join(f"{key} = {_shown(key, run.settings.get(key))}" for key in varying)
         for dataset, figure in figures.items():
-            series = points.setdefault(f"{dataset} ({own})" if own else dataset, {})
+            series = points.setdefault(f"{dataset} ({combination})" if combination else dataset, {})
             series.setdefault(float(value), []).append(100 * figure)
     return points
 
 
 def _shown(key: str, value: Any) -> Any:
-    """Return a setting as a legend has it: a start model by its name, and not by its place."""
+    """Return a setting as legends show it: a start model by its name, without its folder."""
     return Path(value).name if key == "model" and isinstance(value, str) else value
 
 
 def _objects(path: Path) -> list[Any]:
-    """Return what a file holds: the one object of ``.json``, or one a line."""
+    """Return the objects of a file: the one of ``.json``, or one per line."""
     try:
         text = path.read_text(encoding="utf-8")
-        return [parse_json(one) for one in ([text] if path.suffix == ".json" else text.splitlines())]
+        return [parse_json(document) for document in ([text] if path.suffix == ".json" else text.splitlines())]
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error

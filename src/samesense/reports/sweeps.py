@@ -1,4 +1,4 @@
-"""What the runs of a sweep say together: steps to a level, differences, and curves over a setting."""
+"""Summaries of the runs of a sweep: steps to a score, differences, and curves over a setting."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ Curves = Mapping[str, Mapping[int, Curve]]
 
 @dataclass(frozen=True, kw_only=True)
 class StepsToScore:
-    """How soon one variant reaches the best dev score of another."""
+    """The steps that one variant takes to the best dev score of another."""
 
-    variant: str  # the variant that is timed
+    variant: str
     baseline: str  # the variant whose best dev score is the level
-    level: float  # that score, the mean over seeds
-    baseline_steps: tuple[float, ...]  # steps after which the baseline has it, one a seed
-    # steps after which the variant has it, one a seed; None where it never does
+    level: float  # best dev score of the baseline, the mean over seeds
+    baseline_steps: tuple[float, ...]  # steps of the baseline to its best, one per seed
+    # Steps of the variant to that score, one per seed; None for a seed that never reaches it.
     variant_steps: tuple[float | None, ...]
 
     @property
     def arrived(self) -> list[float]:
-        """Steps of the seeds that arrive."""
+        """Steps of the seeds that reach the level."""
         return [steps for steps in self.variant_steps if steps is not None]
 
     @property
     def saved(self) -> float | None:
-        """Share of the baseline's steps that is saved; ``None`` unless every seed arrives.
+        """Share of the baseline's steps that is saved; ``None`` unless every seed reaches the level.
 
-        Those that arrive are the quick ones: a share over them alone would be a gain even where most never do.
+        The seeds that reach it are the quick ones: a share over them alone would be a gain even if most never do.
         """
         if len(self.arrived) < len(self.variant_steps):
             return None
         return 1 - sum(self.arrived) / sum(self.baseline_steps)
 
     def text(self) -> str:
-        """Return the mean steps with the share saved, or how many seeds arrive where not all do."""
+        """Return the mean steps with the share saved, or with the number of seeds if not all reach the level."""
         if not self.arrived:
             return "not reached"
         mean = f"{np.mean(self.arrived):.0f}"
@@ -57,31 +57,33 @@ class StepsToScore:
 
 
 def steps_to_reach(curve: Curve, level: float) -> float | None:
-    """Return the first step after the start at which ``level`` or more was seen, ``None`` if it never was.
+    """Return the first step after the start with ``level`` or more; ``None`` if there is none.
 
-    The answer is as fine as the evaluations: with one every 25 steps it is a multiple of 25.
+    The resolution is that of the evaluations: with one every 25 steps the result is a multiple of 25.
     """
-    seen = zip(curve.steps, curve.values, strict=True)
-    return next((step for step, value in seen if step > 0 and value >= level), None)
+    points = zip(curve.steps, curve.values, strict=True)
+    return next((step for step, value in points if step > 0 and value >= level), None)
 
 
 def steps_to_scores(curves: Curves) -> list[StepsToScore]:
-    """Time every variant to the best dev score of every other, seed by seed.
+    """Return the steps of every variant to the best dev score of every other, seed by seed.
 
     Pairs of variants without a common seed are left out.
 
     Source: Huang et al. 2024 (CoSENT), Fig. 3 and section V-F, which times losses to a common level.
     Differs: the level is the baseline's best score of the same seed, not one read off a mean curve.
     """
-    found = []
-    for baseline, own in curves.items():
-        for variant, other in curves.items():
-            seeds = sorted(seed for seed in own.keys() & other.keys() if own[seed].best[0] > 0)
+    measured = []
+    for baseline, baseline_curves in curves.items():
+        for variant, variant_curves in curves.items():
+            seeds = sorted(
+                seed for seed in baseline_curves.keys() & variant_curves.keys() if baseline_curves[seed].best[0] > 0
+            )
             if variant == baseline or not seeds:
                 continue
-            best, levels = zip(*(own[seed].best for seed in seeds), strict=True)
-            times = [steps_to_reach(other[seed], level) for seed, level in zip(seeds, levels, strict=True)]
-            found.append(
+            best, levels = zip(*(baseline_curves[seed].best for seed in seeds), strict=True)
+            times = [steps_to_reach(variant_curves[seed], level) for seed, level in zip(seeds, levels, strict=True)]
+            measured.append(
                 StepsToScore(
                     variant=variant,
                     baseline=baseline,
@@ -90,37 +92,37 @@ def steps_to_scores(curves: Curves) -> list[StepsToScore]:
                     variant_steps=tuple(times),
                 )
             )
-    return found
+    return measured
 
 
-def steps_table(found: Sequence[StepsToScore], dataset: str) -> TitledTable:
-    """Lay out the steps to each score on one data set: a row a level, a column a variant."""
-    baselines = list(dict.fromkeys(one.baseline for one in found))
-    variants = list(dict.fromkeys([*baselines, *(one.variant for one in found)]))
-    cells = {(one.baseline, one.variant): one for one in found}
+def steps_table(measured: Sequence[StepsToScore], dataset: str) -> TitledTable:
+    """Lay out the steps to each score on one data set: a row per score, a column per variant."""
+    baselines = list(dict.fromkeys(steps.baseline for steps in measured))
+    variants = list(dict.fromkeys([*baselines, *(steps.variant for steps in measured)]))
+    cells = {(steps.baseline, steps.variant): steps for steps in measured}
     rows = []
     for baseline in baselines:
-        first = next(one for one in found if one.baseline == baseline)
-        own = [cells[baseline, variant].text() if (baseline, variant) in cells else ABSENT for variant in variants]
-        rows.append([one_line(baseline), f"{100 * first.level:.2f}", f"{np.mean(first.baseline_steps):.0f}", *own])
+        first = next(steps for steps in measured if steps.baseline == baseline)
+        texts = [cells[baseline, variant].text() if (baseline, variant) in cells else ABSENT for variant in variants]
+        rows.append([one_line(baseline), f"{100 * first.level:.2f}", f"{np.mean(first.baseline_steps):.0f}", *texts])
     header = ["best dev score of", "Spearman x100", "its steps", *map(one_line, variants)]
     return TitledTable(f"Steps to the best dev score of each: {dataset}", header, rows, numeric=header[1:])
 
 
 def difference_table(comparisons: Sequence[Comparison]) -> str:
-    """Lay out comparisons as a Markdown table, differences multiplied as their metric is shown."""
+    """Lay out comparisons as a Markdown table, differences in the shown unit of their metric."""
     rows = []
-    for one in comparisons:
-        measure = measure_of(one.metric)
+    for comparison in comparisons:
+        measure = measure_of(comparison.metric)
         rows.append(
             [
-                one_line(one.dataset),
+                one_line(comparison.dataset),
                 measure.label,
-                f"{one_line(one.model)} - {one_line(one.reference)}",
-                measure.text(one.difference),
-                f"[{measure.text(one.low)}, {measure.text(one.high)}]",
-                f"{one.adjusted:.3g}",
-                one.finding,
+                f"{one_line(comparison.model)} - {one_line(comparison.reference)}",
+                measure.text(comparison.difference),
+                f"[{measure.text(comparison.low)}, {measure.text(comparison.high)}]",
+                f"{comparison.adjusted:.3g}",
+                comparison.finding,
             ]
         )
     header = ["data", "figure", "difference of", "value", "95 % interval", "p (Holm)", "significant"]
@@ -128,24 +130,27 @@ def difference_table(comparisons: Sequence[Comparison]) -> str:
 
 
 def curve_figure(curves: Curves, dataset: str, stem: str, *, reference: str, styles: Mapping[str, Style]) -> Plot:
-    """Draw how the variants learn on one data set; the caption says how soon each reaches the best of the reference."""
-    named = [replace(curve, name=variant) for variant, own in curves.items() for curve in own.values()]
-    drawn = learning_curves(named, name=stem, styles=styles)
-    said = [
-        f"{one.variant} reaches the best dev score of {one.baseline} ({100 * one.level:.1f} at step "
-        f"{np.mean(one.baseline_steps):.0f}) at step {one.text()}."
-        for one in steps_to_scores(curves)
-        if one.baseline == reference and one.arrived
+    """Draw the learning curves of the variants on one data set.
+
+    The caption says how soon each variant reaches the best score of the reference.
+    """
+    named = [replace(curve, name=variant) for variant, by_seed in curves.items() for curve in by_seed.values()]
+    plot = learning_curves(named, name=stem, styles=styles)
+    sentences = [
+        f"{steps.variant} reaches the best dev score of {steps.baseline} ({100 * steps.level:.1f} at step "
+        f"{np.mean(steps.baseline_steps):.0f}) at step {steps.text()}."
+        for steps in steps_to_scores(curves)
+        if steps.baseline == reference and steps.arrived
     ]
-    return replace(drawn, caption=" ".join([f"{dataset}: {drawn.caption}", *said]))
+    return replace(plot, caption=" ".join([f"{dataset}: {plot.caption}", *sentences]))
 
 
 def setting_figures(runs: Mapping[str, Sequence[Run]], settings: Sequence[str]) -> list[Plot]:
-    """Draw the test figure against each setting that took two numbers or more while others stayed the same."""
+    """Draw the test figure against each setting that has two or more numbers while the other settings are equal."""
     plots = []
     for setting in settings:
-        for dataset, own in runs.items():
-            fitting = [run for run in own if _is_number(run.settings.get(setting))]
+        for dataset, runs_on_dataset in runs.items():
+            fitting = [run for run in runs_on_dataset if _is_number(run.settings.get(setting))]
             points = sweep_points(fitting, setting) if fitting else {}
             if any(len(values) > 1 for values in points.values()):
                 name = stem("sweep", setting, dataset)

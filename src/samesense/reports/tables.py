@@ -24,21 +24,21 @@ class TitledTable:
     numeric: Collection[str]  # columns that are set flush right
 
     def markdown(self) -> str:
-        """Return it without its title."""
+        """Return the table as Markdown, without its title."""
         return markdown(self.header, self.rows, self.numeric)
 
 
 def markdown_table(results: Sequence[Result]) -> str:
     """Lay out results as Markdown tables, as :class:`samesense.results.Results` prints them."""
     tables = result_tables(results)
-    return "\n\n".join(markdown(header, rows, [one for one in header if one not in TEXT]) for header, rows in tables)
+    return "\n\n".join(markdown(header, rows, [name for name in header if name not in TEXT]) for header, rows in tables)
 
 
 def markdown(header: list[str], rows: Rows, numeric: Collection[str], *, marked: bool = False) -> str:
     """Lay out cells as a Markdown table.
 
-    Markup in a cell is escaped, unless the cells are ``marked`` up, and a vertical bar always; columns named in
-    ``numeric`` are figures, which are set flush right and as they are.
+    Markup in a cell is escaped unless the cells are ``marked`` up; a vertical bar is always escaped. Columns named in
+    ``numeric`` hold figures, which are set flush right and not escaped.
     """
     rule = ["---:" if name in numeric else "---" for name in header]
     if not marked:
@@ -95,36 +95,36 @@ COMPUTED = "computed"
 """The column that says in which arithmetic the speed was measured."""
 
 
-def places_cells(ranking: Ranking) -> tuple[list[str], Rows]:
+def ranking_cells(ranking: Ranking) -> tuple[list[str], Rows]:
     """Return the header and a row for each model, the best first: score, lead over the reference, time, memory, size.
 
-    What is known of no model has no column, nor has the arithmetic where it is the same for all.
+    A column that is empty for every model is left out, and so is the arithmetic if it is the same for all.
     """
     measure = ranking.measure
     rows = []
-    for place in ranking.places:
-        interval = f"{short(place.low, measure)} to {short(place.high, measure)}"
-        speed = ABSENT if place.speed is None else milliseconds_text(place)
-        parameters = ABSENT if place.parameters is None else f"{place.parameters / 1e6:.1f}"
-        size = ABSENT if place.megabytes is None else f"{place.megabytes:.1f}"
-        memory = ABSENT if place.memory is None else f"{place.memory:,.0f}"
-        one = ranking.against_reference.get(place.model)
-        lead = "the reference" if place.model == ranking.reference else ABSENT
-        if one is not None:
-            lead = f"{direction(one.difference, measure, 1)}, {p_text(one.adjusted)}"
-        costs = [speed, memory, size, parameters, place.computed]
-        rows.append([place.model, short(place.score, measure), interval, lead, *costs])
+    for standing in ranking.standings:
+        interval = f"{short(standing.low, measure)} to {short(standing.high, measure)}"
+        speed = ABSENT if standing.speed is None else milliseconds_text(standing)
+        parameters = ABSENT if standing.parameters is None else f"{standing.parameters / 1e6:.1f}"
+        size = ABSENT if standing.megabytes is None else f"{standing.megabytes:.1f}"
+        memory = ABSENT if standing.memory is None else f"{standing.memory:,.0f}"
+        comparison = ranking.against_reference.get(standing.model)
+        lead = "the reference" if standing.model == ranking.reference else ABSENT
+        if comparison is not None:
+            lead = f"{direction(comparison.difference, measure, 1)}, {p_text(comparison.adjusted)}"
+        costs = [speed, memory, size, parameters, standing.computed]
+        rows.append([standing.model, short(standing.score, measure), interval, lead, *costs])
     header = ["model", measure.label, "95 % interval", f"against {ranking.reference}", "ms a text (range)"]
     header += ["MB of memory", "MB on disk", "million parameters", COMPUTED]
-    shown = [index for index in range(len(header)) if any(row[index] not in (ABSENT, "") for row in rows)]
+    columns = [index for index in range(len(header)) if any(row[index] not in (ABSENT, "") for row in rows)]
     if len({row[-1] for row in rows} - {""}) == 1:
-        shown = [index for index in shown if header[index] != COMPUTED]
-    return [header[index] for index in shown], [[row[index] for index in shown] for row in rows]
+        columns = [index for index in columns if header[index] != COMPUTED]
+    return [header[index] for index in columns], [[row[index] for index in columns] for row in rows]
 
 
 def markdown_opening(ranking: Ranking, lines: Sequence[str]) -> str:
-    """Return the answer in Markdown: its sentences, and each model in a row."""
-    header, rows = places_cells(ranking)
+    """Return the answer in Markdown: its sentences, then a table with a row per model."""
+    header, rows = ranking_cells(ranking)
     numeric = [name for name in header[1:] if name != COMPUTED]
     return "\n\n".join([" ".join(map(plain, lines)), markdown(header, rows, numeric=numeric)])
 

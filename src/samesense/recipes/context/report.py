@@ -168,7 +168,7 @@ def _recommended(found: Evaluations, dataset: str, settings: ContextSettings) ->
         START: f"stay with {settings.model}; nothing that was made here is better",
         WHITENED: f"whitening alone does more: samesense whiten {settings.model} TEXTS --output FOLDER",
     }
-    return [*verdict_lines(ranking), f"recommended: {how[ranking.places[0].model]}"]
+    return [*verdict_lines(ranking), f"recommended: {how[ranking.standings[0].model]}"]
 
 
 TIMED = 512

@@ -135,7 +135,7 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
                     compared_set.role,
                     start.by_set[compared_set.name],
                     end.by_set[compared_set.name],
-                    how=compared_set.how,
+                    description=compared_set.how,
                 )
             except DataError as error:
                 problems[compared_set] = str(error)

@@ -64,7 +64,7 @@ def merge(
             end_result = _evaluated(first, model, "the end")
             interpolate(model, start, end, best)
             beside = compare(
-                first.role, end_result, _evaluated(first, model, "merged"), how=first.how, against="the end"
+                first.role, end_result, _evaluated(first, model, "merged"), description=first.how, against="the end"
             )
     interpolate(model, start, end, best)
     return Merged(share=best, dev={str(share): dev[share] for share in sorted(dev)}, beside_end=beside)

@@ -1,4 +1,4 @@
-"""A calibration: does a value mean what it says, what is made of each score, and where do the scores lie?"""
+"""The figure of a calibration: its reliability diagram, the map from scores to values, and a histogram of scores."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ HISTOGRAM_BINS = 40
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """What a figure shows of a calibration."""
+    """The data behind the figure of a calibration."""
 
     scores: Scores  # of the model (n,)
     labels: Scores  # of the pairs (n,)
-    # by name, values on the scale of the labels (n,), such as held-out ones and the score as it is
+    # Values on the scale of the labels (n,) by name, such as held-out predictions and the raw score.
     predicted: Mapping[str, Scores]
     scale: tuple[float, float]  # lowest and highest label
     map: tuple[Scores, Scores]  # scores, and the values that they are mapped to
-    thresholds: Mapping[str, float]  # by name, scores from which on a pair is called a yes
-    yes: float | None  # the label from which on it is one; None for graded labels
+    thresholds: Mapping[str, float]  # by name, scores from which on a pair is classified as yes
+    yes: float | None  # label from which on a pair is a yes; None for graded labels
     data: str  # name of the pairs
 
 
 def calibration(fitted: Fitted, *, name: str = "calibration") -> Plot:
-    """Draw predicted beside observed values, the map, and a histogram of the scores below it."""
+    """Draw predicted against observed values, the map, and below it a histogram of the scores."""
     with styled():
         figure = new_figure(8.4, 4.1)
         panels = figure.subplot_mosaic([["bins", "map"], ["bins", "scores"]], height_ratios=(3, 2))
@@ -54,8 +54,8 @@ def calibration(fitted: Fitted, *, name: str = "calibration") -> Plot:
 
 def _bins(axes: Axes, fitted: Fitted) -> None:
     axes.plot(fitted.scale, fitted.scale, color=MUTED, linewidth=0.9, linestyle="--")
-    for at, (name, values) in enumerate(fitted.predicted.items()):
-        _points(axes, values, fitted.labels, style_of(at), name)
+    for index, (name, values) in enumerate(fitted.predicted.items()):
+        _points(axes, values, fitted.labels, style_of(index), name)
     axes.set_xlabel("predicted")
     axes.set_ylabel("share of yes" if _is_probability(fitted) else "mean label")
     axes.set_xlim(*_margins(fitted.scale))
@@ -80,27 +80,38 @@ def _histogram(axes: Axes, fitted: Fitted) -> None:
     else:
         yes = fitted.labels >= fitted.yes
         edges = np.histogram_bin_edges(fitted.scores, HISTOGRAM_BINS)
-        for at, (name, members) in enumerate((("yes", yes), ("no", ~yes))):
+        for index, (name, members) in enumerate((("yes", yes), ("no", ~yes))):
             axes.hist(
-                fitted.scores[members], edges.tolist(), histtype="stepfilled", alpha=0.45, color=style_of(at).colour,
-                hatch=style_of(at).hatch, label=f"{name} ({int(members.sum())})",
-            )  # fmt: skip
-    for at, (name, threshold) in enumerate(fitted.thresholds.items()):
-        shown = f"best {name} from {number_text(round(threshold, 3))}"
-        axes.axvline(threshold, color=INK, linewidth=1.1, linestyle=style_of(at).dash, label=shown)
+                fitted.scores[members],
+                edges.tolist(),
+                histtype="stepfilled",
+                alpha=0.45,
+                color=style_of(index).colour,
+                hatch=style_of(index).hatch,
+                label=f"{name} ({int(members.sum())})",
+            )
+    for index, (name, threshold) in enumerate(fitted.thresholds.items()):
+        label = f"best {name} from {number_text(round(threshold, 3))}"
+        axes.axvline(threshold, color=INK, linewidth=1.1, linestyle=style_of(index).dash, label=label)
     if fitted.yes is not None:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), ncols=2, fontsize=7)
     axes.set_xlabel("score of the model")
     axes.set_ylabel("pairs")
 
 
-def _points(axes: Axes, values: Scores, labels: Scores, appearance: Style, name: str) -> None:
-    found = reliability(values, labels)
-    half = 1.96 * found.deviations / np.sqrt(found.counts)
+def _points(axes: Axes, values: Scores, labels: Scores, style: Style, name: str) -> None:
+    bins = reliability(values, labels)
+    half = 1.96 * bins.deviations / np.sqrt(bins.counts)
     axes.errorbar(
-        found.values, found.labels, half, fmt=appearance.marker, color=appearance.colour, markersize=4.5, linewidth=1,
+        bins.values,
+        bins.labels,
+        half,
+        fmt=style.marker,
+        color=style.colour,
+        markersize=4.5,
+        linewidth=1,
         label=name,
-    )  # fmt: skip
+    )
 
 
 def _is_probability(fitted: Fitted) -> bool:

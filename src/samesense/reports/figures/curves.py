@@ -1,4 +1,4 @@
-"""Curves: how runs learn, and what a setting does."""
+"""Learning curves of runs, and sweeps over a setting."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SPEARMAN = "Spearman (x100)"
-"""What a sweep shows."""
+"""Label of the figure that a sweep shows."""
 
 RATIO = 15
-"""From this ratio of the largest to the smallest setting on, the axis is logarithmic."""
+"""The axis is logarithmic if the largest setting is at least this many times the smallest."""
 
 
 WIDTH, HEIGHT, ENTRY = 7.6, 4.0, 0.2
 """Width and height of a figure, and the height of an entry of its legend, in inches."""
 
 WIDEST_ENTRY, SAMPLE = 100, 0.6
-"""Letters in a line of an entry, and the width of the sample of its line beside it, in inches."""
+"""Letters per line of a legend entry, and the width in inches of the sample line beside it."""
 
 
 @dataclass(frozen=True)
 class Curve:
     """Values along steps, of one run."""
 
-    name: str  # of the run; runs of one name are seeds of the same thing
+    name: str  # of the run; runs with the same name are seeds of one variant
     steps: tuple[float, ...]  # ascending (points,)
     values: tuple[float, ...]  # in their natural unit (points,)
 
     @property
     def best(self) -> tuple[float, float]:
-        """Step and value of the best trained state: the untouched start, at step 0, is none where there are others."""
+        """Step and value of the best trained state; the untouched start at step 0 counts only if it is the only one."""
         points = list(zip(self.steps, self.values, strict=True))
         return max([point for point in points if point[0] > 0] or points, key=lambda point: point[1])
 
@@ -50,7 +50,7 @@ class Curve:
 def learning_curves(
     curves: Sequence[Curve], *, name: str = "learning", styles: Mapping[str, Style] = MappingProxyType({})
 ) -> Plot:
-    """Draw Spearman on dev along the steps; seeds of one run become their mean and a band of one deviation.
+    """Draw Spearman on dev along the steps; seeds of one run become their mean and a band of one standard deviation.
 
     The mean is taken at the steps that all seeds of a run have.
 
@@ -60,13 +60,13 @@ def learning_curves(
         raise DataError("Learning curves need runs that were evaluated on dev at one step or more.")
     series: dict[str, dict[float, list[float]]] = {}
     for run in dict.fromkeys(curve.name for curve in curves):
-        own = [dict(zip(c.steps, c.values, strict=True)) for c in curves if c.name == run]
-        shared = [step for step in own[0] if all(step in other for other in own)]
+        seed_values = [dict(zip(c.steps, c.values, strict=True)) for c in curves if c.name == run]
+        shared = [step for step in seed_values[0] if all(step in values for values in seed_values)]
         if not shared:
             raise DataError(
                 f"The seeds of {run!r} were never evaluated at the same step. Give them names of their own."
             )
-        series[run] = {step: [100 * other[step] for other in own] for step in shared}
+        series[run] = {step: [100 * values[step] for values in seed_values] for step in shared}
     caption = (
         "Spearman on dev along the training steps. A ring marks the best step; bands are one standard deviation over "
         "seeds, where a run has several."
@@ -78,23 +78,26 @@ def learning_curves(
 
 
 def sweep(points: Mapping[str, Mapping[float, Sequence[float]]], *, setting: str, name: str = "sweep") -> Plot:
-    """Draw Spearman against a setting, mean and one deviation over seeds.
+    """Draw Spearman against a setting: mean and one standard deviation over seeds.
 
-    ``points`` has for each series and each value of the setting one figure a seed, times 100.
+    ``points`` has one figure per seed, times 100, for each series and each value of the setting.
 
     Source: figures of this kind are Fig. 4 of Huang et al. 2024 (CoSENT) and Fig. 3 of Liu et al. 2023 (RankCSE).
     """
     if not any(len(values) > 1 for values in points.values()):
         raise DataError(f"A sweep needs runs with two values of {setting!r} or more. Give more run folders.")
-    series = {one: {x: list(values[x]) for x in sorted(values)} for one, values in points.items()}
+    series = {label: {x: list(values[x]) for x in sorted(values)} for label, values in points.items()}
     caption = f"{SPEARMAN} against {setting}; bands are one standard deviation over seeds, where there are several."
     with styled():
         plot = _draw(series, name, caption, setting, SPEARMAN, {}, rings=False)
         axes = plot.figure.axes[0]
         settings = sorted({x for values in series.values() for x in values})
-        above = [x for x in settings if x > 0]
-        if settings[0] >= 0 and above[-1] / above[0] >= RATIO:
-            axes.set_xscale("symlog", linthresh=above[0]) if settings[0] == 0 else axes.set_xscale("log")
+        positive = [x for x in settings if x > 0]
+        if settings[0] >= 0 and positive[-1] / positive[0] >= RATIO:
+            if settings[0] == 0:  # a logarithmic axis has no 0
+                axes.set_xscale("symlog", linthresh=positive[0])
+            else:
+                axes.set_xscale("log")
         axes.set_xticks(settings, [number_text(x) for x in settings])
         axes.set_xticks([], minor=True)
     return plot
@@ -110,32 +113,41 @@ def _draw(
     *,
     rings: bool,
 ) -> Plot:
-    seeds = {one: max(map(len, values.values())) for one, values in series.items()}
-    entries = {one: entry(f"{one} ({seeds[one]} seeds)" if seeds[one] > 1 else one, WIDEST_ENTRY) for one in series}
+    seeds = {label: max(map(len, values.values())) for label, values in series.items()}
+    entries = {
+        label: entry(f"{label} ({seeds[label]} seeds)" if seeds[label] > 1 else label, WIDEST_ENTRY) for label in series
+    }
     longest = max(letters(line) for text in entries.values() for line in text.split("\n"))
     columns = min(len(entries), max(1, int(WIDTH / (longest * LETTER / 72 + SAMPLE))))
     lines = sum(text.count("\n") + 1 for text in entries.values())
     figure = new_figure(WIDTH, HEIGHT + ENTRY * -(-lines // columns))
     axes = figure.subplots()
-    for at, (one, values) in enumerate(series.items()):
-        own = styles.get(one, style_of(at))
-        _line(axes, entries[one], np.array(list(values)), list(values.values()), own, rings=rings)
+    for index, (label, values) in enumerate(series.items()):
+        style = styles.get(label, style_of(index))
+        _line(axes, entries[label], np.array(list(values)), list(values.values()), style, rings=rings)
     axes.set(xlabel=x, ylabel=y)
     figure.legend(loc="outside lower left", ncols=columns, frameon=False)
     return Plot(name, caption, figure)
 
 
 def _line(
-    axes: Axes, name: str, x: npt.NDArray[np.float64], values: Sequence[Sequence[float]], own: Style, *, rings: bool
+    axes: Axes, name: str, x: npt.NDArray[np.float64], values: Sequence[Sequence[float]], style: Style, *, rings: bool
 ) -> None:
     means = np.array([np.mean(seeds) for seeds in values])
     spread = np.array([np.std(seeds, ddof=1) if len(seeds) > 1 else 0.0 for seeds in values])
     axes.plot(
-        x, means, linestyle=own.dash, color=own.colour, marker=own.marker, markersize=4.5, linewidth=1.6, label=name,
+        x,
+        means,
+        linestyle=style.dash,
+        color=style.colour,
+        marker=style.marker,
+        markersize=4.5,
+        linewidth=1.6,
+        label=name,
         markevery=max(1, len(x) // 12),
-    )  # fmt: skip
+    )
     if spread.any():
-        axes.fill_between(x, means - spread, means + spread, color=own.colour, alpha=0.2, linewidth=0)
+        axes.fill_between(x, means - spread, means + spread, color=style.colour, alpha=0.2, linewidth=0)
     if rings:
         best = int(means.argmax())
-        axes.plot([x[best]], [means[best]], "o", markersize=11, markerfacecolor="none", markeredgecolor=own.colour)
+        axes.plot([x[best]], [means[best]], "o", markersize=11, markerfacecolor="none", markeredgecolor=style.colour)

@@ -1,4 +1,4 @@
-"""How a model's similarities are spread within each rating: do they move with the rating, and do ratings overlap?"""
+"""Distribution of a model's similarities within each rating: do they rise with it, and do ratings overlap?"""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BANDS = 5
-"""Parts of equal width that a scale of many values is cut into."""
+"""Number of bands of equal width into which a scale of many values is divided."""
 
 FEWEST = 8
-"""With fewer pairs in a group, each is drawn as a dot."""
+"""With fewer pairs than this in a group, each pair is drawn as a dot."""
 
 PANELS = 4
-"""Panels side by side, at most."""
+"""Most panels side by side."""
 
 PANEL, NARROW = 2.8, 2.3
-"""Widths of a panel in inches; two narrow ones are still read on a phone."""
+"""Widths of a panel in inches; two narrow ones side by side are legible on a phone."""
 
 Groups = list[tuple[str, npt.NDArray[np.intp]]]
 
 
 def rating_groups(labels: Scores) -> Groups:
-    """Group pairs by their rating: one group a value if there are at most six, else fifths of the scale.
+    """Group pairs by their rating ``(n,)``: one group per value if there are at most six, else fifths of the scale.
 
-    The scale is the one they are read on, or their own range. The upper end of a fifth belongs to
-    the next one, except for the last. Ratings outside the scale go to its first or last fifth. Ratings are ``(n,)``.
-    Groups that have members are returned, in ascending order.
+    The scale is inferred from the ratings, or else their range. The upper end of a fifth belongs to the next one,
+    except for the last. Ratings outside the scale go to its first or last fifth. Returns the groups that are not
+    empty, in ascending order.
     """
     distinct = np.unique(labels)
     if len(distinct) <= BANDS + 1:
@@ -47,7 +47,7 @@ def rating_groups(labels: Scores) -> Groups:
     edges = np.linspace(low, high, BANDS + 1)
     band = np.clip(np.searchsorted(edges, labels, side="right") - 1, 0, BANDS - 1)
     names = [f"{number_text(a)}-{number_text(b)}" for a, b in pairwise(edges)]
-    return [(names[at], np.flatnonzero(band == at)) for at in range(BANDS) if (band == at).any()]
+    return [(names[index], np.flatnonzero(band == index)) for index in range(BANDS) if (band == index).any()]
 
 
 def distribution(evidence: Sequence[Evidence], *, styles: Mapping[str, Style], name: str, panel: float = PANEL) -> Plot:
@@ -55,17 +55,17 @@ def distribution(evidence: Sequence[Evidence], *, styles: Mapping[str, Style], n
 
     Source: figures of this kind are Fig. 5 of Liu et al. 2023 (RankCSE) and Fig. 5 of Huang et al. 2024 (CoSENT).
     """
-    if not evidence or any(one.labels is None for one in evidence):
+    if not evidence or any(model_evidence.labels is None for model_evidence in evidence):
         raise DataError("A distribution by rating needs scores with labels, of one model or more.")
     with styled():
         lines = -(-len(evidence) // PANELS)
         columns = -(-len(evidence) // lines)
-        alike = all(np.abs(one.values).max() <= 1 for one in evidence)
-        titles = [broken(one.model, round((panel - 0.5) * 72 / LETTER)) for one in evidence]
+        alike = all(np.abs(model_evidence.values).max() <= 1 for model_evidence in evidence)
+        titles = [broken(model_evidence.model, round((panel - 0.5) * 72 / LETTER)) for model_evidence in evidence]
         figure = new_figure(max(4.2, panel * columns), (2.75 + 0.15 * max(map(_lines, titles))) * lines)
         panels = figure.subplots(lines, columns, squeeze=False, sharey=alike, sharex=False).ravel()
-        for axes, one, title in zip(panels, evidence, titles, strict=False):
-            _panel(axes, one, styles.get(one.model, style_of(0)))
+        for axes, model_evidence, title in zip(panels, evidence, titles, strict=False):
+            _panel(axes, model_evidence, styles.get(model_evidence.model, style_of(0)))
             axes.set_title(title)
         for axes in panels[len(evidence) :]:
             axes.remove()
@@ -79,20 +79,20 @@ def distribution(evidence: Sequence[Evidence], *, styles: Mapping[str, Style], n
     return Plot(name, caption, figure)
 
 
-def _panel(axes: Axes, evidence: Evidence, appearance: Style) -> None:
+def _panel(axes: Axes, evidence: Evidence, style: Style) -> None:
     labels = np.asarray(evidence.labels)
     groups = rating_groups(labels)
-    for at, (_, members) in enumerate(groups):
+    for position, (_, members) in enumerate(groups):
         values = evidence.values[members]
         if len(values) < FEWEST:
-            axes.plot([at] * len(values), values, appearance.marker, color=appearance.colour, markersize=3)
+            axes.plot([position] * len(values), values, style.marker, color=style.colour, markersize=3)
             continue
-        bodies = axes.violinplot([values], [at], widths=0.85, showextrema=False, points=60)["bodies"]
+        bodies = axes.violinplot([values], [position], widths=0.85, showextrema=False, points=60)["bodies"]
         for body in bodies:  # type: ignore[attr-defined]
-            body.set(facecolor=appearance.colour, edgecolor=appearance.colour, alpha=0.55, linewidth=0.8)
+            body.set(facecolor=style.colour, edgecolor=style.colour, alpha=0.55, linewidth=0.8)
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-        axes.plot([at, at], [low, high], color=INK, linewidth=2.2, solid_capstyle="butt")
-        axes.plot([at], [middle], "o", color=INK, markersize=3.6)
+        axes.plot([position, position], [low, high], color=INK, linewidth=2.2, solid_capstyle="butt")
+        axes.plot([position], [middle], "o", color=INK, markersize=3.6)
     axes.set_xticks(range(len(groups)), [f"{label}\n({len(members)})" for label, members in groups])
     axes.tick_params(axis="x", labelsize=8)
     axes.grid(False, axis="x")

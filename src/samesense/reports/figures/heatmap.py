@@ -1,4 +1,4 @@
-"""Similarities of every sentence with every other, one panel a model."""
+"""Similarity matrices of sentences, one panel per model."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 Groups = Sequence[Sequence[str]]
 
 MOST_SENTENCES = 40
-"""With more sentences, the numbers in the cells can no longer be read."""
+"""With more sentences the numbers in the cells would be illegible."""
 
 SHOWN_CHARS = 46
-"""Characters of a sentence that are shown."""
+"""Longest sentence that is shown in full, in characters."""
 
 
 def heatmap(
     similarities: Mapping[str, npt.NDArray[np.float64]], groups: Groups, origin: str = "sentences by topic"
 ) -> Plot:
-    """Draw a matrix of similarities for each model, all on one scale of colour, with the number in each cell.
+    """Draw a similarity matrix for each model, all on one colour scale, with the number in each cell.
 
-    Similarities are ``(sentences, sentences)`` for each model; a line is drawn between groups. ``origin`` says in words
-    what the sentences are.
+    Similarities are ``(sentences, sentences)`` for each model; lines separate the groups. ``origin`` says in words what
+    the sentences are.
 
     Source: figures of this kind are Fig. 2 of Dehghan and Amasyali 2022 (SupMPN).
     """
@@ -44,10 +44,10 @@ def heatmap(
         side = max(3.4, 0.31 * len(sentences))
         figure = new_figure(4.1 + side * columns, (side + 0.6) * lines)
         panels = figure.subplots(lines, columns, squeeze=False)
-        for at, (model, matrix) in enumerate(similarities.items()):
-            mesh = _panel(panels.flat[at], matrix, lowest, highest)
-            panels.flat[at].set_title(model, pad=16)
-            _label(panels.flat[at], sentences, groups, full=at % columns == 0)
+        for index, (model, matrix) in enumerate(similarities.items()):
+            mesh = _panel(panels.flat[index], matrix, lowest, highest)
+            panels.flat[index].set_title(model, pad=16)
+            _label(panels.flat[index], sentences, groups, full=index % columns == 0)
         for panel in panels.flat[len(similarities) :]:
             panel.remove()
         bar = figure.colorbar(mesh, ax=figure.axes, shrink=0.6, label="similarity")
@@ -74,19 +74,24 @@ def _panel(axes: Axes, matrix: npt.NDArray[np.float64], lowest: float, highest: 
             value = float(matrix[row, column])
             dark = value - lowest < 0.55 * (highest - lowest)
             axes.text(
-                column + 0.5, row + 0.5, f"{value:z.2f}".replace("0.", "."), ha="center", va="center", fontsize=6.5,
+                column + 0.5,
+                row + 0.5,
+                f"{value:z.2f}".replace("0.", "."),
+                ha="center",
+                va="center",
+                fontsize=6.5,
                 color="#ffffff" if dark else "#000000",
-            )  # fmt: skip
+            )
     return mesh
 
 
 def _label(axes: Axes, sentences: Sequence[str], groups: Groups, *, full: bool) -> None:
-    """Number the rows and columns, write out the sentences if asked for, and part the groups."""
-    places = np.arange(len(sentences)) + 0.5
-    numbers = [str(at) for at in range(1, len(sentences) + 1)]
-    rows = [f"{_short(text)}  {at}" for text, at in zip(sentences, numbers, strict=True)] if full else numbers
-    axes.set_xticks(places, numbers)
-    axes.set_yticks(places, rows)
+    """Number the rows and columns, write out the sentences if ``full``, and draw lines between the groups."""
+    centres = np.arange(len(sentences)) + 0.5
+    numbers = [str(number) for number in range(1, len(sentences) + 1)]
+    rows = [f"{_short(text)}  {number}" for text, number in zip(sentences, numbers, strict=True)] if full else numbers
+    axes.set_xticks(centres, numbers)
+    axes.set_yticks(centres, rows)
     axes.tick_params(labelsize=8, length=0, labeltop=True, labelbottom=False)
     axes.invert_yaxis()
     axes.set_aspect("equal")

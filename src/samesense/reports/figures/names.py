@@ -1,4 +1,4 @@
-"""Names beside points: each where it meets neither a mark nor another name."""
+"""Labels beside points, placed so that they overlap neither marks nor each other."""
 
 from __future__ import annotations
 
@@ -15,45 +15,52 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SIZE = 9.5
-"""Of the letters, in points."""
+"""Font size in points."""
 
 MARK, LINE, LETTER = 5.5, 13.0, 5.7
 """Half the width of a mark, the height of a line, and the width of a letter, in points."""
 
 LONGEST_NAME = 42
-"""Letters of a name that figures show."""
+"""Longest name that figures show in full, in letters."""
 
-MARGINAL = 0x2E80
-"""Signs from here on are as wide as two letters."""
+FIRST_WIDE = 0x2E80
+"""Characters from this code point on (CJK) are as wide as two letters."""
 
 Box = tuple[float, float, float, float]
-"""Left, lower, right and upper end, in points."""
+"""Left, lower, right and upper edge, in points."""
 
 Point = tuple[float, float]
 
 
-def write_names(axes: Axes, places: Mapping[str, Sequence[Point]], bars: Iterable[tuple[Point, Point]] = ()) -> None:
-    """Write each text beside the mean of its places; ``bars`` are lines along an axis, end to end, to keep free.
+def write_names(
+    axes: Axes, points_by_text: Mapping[str, Sequence[Point]], bars: Iterable[tuple[Point, Point]] = ()
+) -> None:
+    """Write each text beside the mean of its points, off the ``bars``, which are lines along an axis, end to end.
 
-    Places and bars are in the units of the axes. The axes have their final limits.
+    Points and bars are in data units. Call this when the axes have their final limits.
     """
     figure = axes.get_figure()
     assert figure is not None  # noqa: S101 - for the type checker: axes of a figure
     figure.draw_without_rendering()  # type: ignore[union-attr]
     scale = 72 / figure.dpi
 
-    def in_points(at: Sequence[Point]) -> npt.NDArray[np.float64]:
-        return np.asarray(axes.transData.transform(at)) * scale
+    def in_points(points: Sequence[Point]) -> npt.NDArray[np.float64]:
+        return np.asarray(axes.transData.transform(points)) * scale
 
-    taken = [(x - MARK, y - MARK, x + MARK, y + MARK) for own in places.values() for x, y in in_points(own)]
+    taken = [
+        (x - MARK, y - MARK, x + MARK, y + MARK)
+        for text_points in points_by_text.values()
+        for x, y in in_points(text_points)
+    ]
     for bar in bars:
         ends = in_points(bar)
         x_low, y_low = ends.min(axis=0) - 1.5
         x_high, y_high = ends.max(axis=0) + 1.5
         taken.append((x_low, y_low, x_high, y_high))
-    left, right = axes.bbox.x0 * scale, axes.bbox.x1 * scale
-    for text, own in places.items():
-        x, y = in_points(own).mean(axis=0)
+    left = axes.bbox.x0 * scale
+    right = axes.bbox.x1 * scale
+    for text, text_points in points_by_text.items():
+        x, y = in_points(text_points).mean(axis=0)
         width = LETTER * letters(text)
         boxes = [
             (start, y + shift - LINE / 2, start + width, y + shift + LINE / 2)
@@ -61,38 +68,45 @@ def write_names(axes: Axes, places: Mapping[str, Sequence[Point]], bars: Iterabl
             for start in (x + 2 * MARK, x - 2 * MARK - width)
         ]
         inside = [box for box in boxes if box[0] >= left and box[2] <= right] or boxes
-        box = min(inside, key=lambda one: sum(_meet(one, other) for other in taken))  # the nearest of equal ones
+        box = min(
+            inside, key=lambda candidate: sum(_overlap(candidate, taken_box) for taken_box in taken)
+        )  # the nearest of equal ones
         taken.append(box)
         leftwards = box[0] < x
         shift = (box[1] + box[3]) / 2 - y
         middle = axes.transData.inverted().transform((x / scale, y / scale))
-        axes.annotate(  # left out of the layout, which would make room for it and move every place
-            text, (float(middle[0]), float(middle[1])), (-2 * MARK if leftwards else 2 * MARK, shift),
-            textcoords="offset points", va="center", ha="right" if leftwards else "left", fontsize=SIZE,
+        axes.annotate(  # left out of the layout, which would make room for it and move every point
+            text,
+            (float(middle[0]), float(middle[1])),
+            (-2 * MARK if leftwards else 2 * MARK, shift),
+            textcoords="offset points",
+            va="center",
+            ha="right" if leftwards else "left",
+            fontsize=SIZE,
             arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.6} if abs(shift) > LINE else None,
-        ).set_in_layout(False)  # fmt: skip
+        ).set_in_layout(False)
 
 
 def shown_name(name: str) -> str:
-    """Return a name as figures show it: the middle of a long one is left out, since its ends tell it from others."""
+    """Return a name as figures show it: a long one without its middle, because names differ at their ends."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME // 3]}…{name[-2 * LONGEST_NAME // 3 :]}"
 
 
 def broken(text: str, most: int) -> str:
-    """Return a text on lines of at most so many letters."""
+    """Return a text wrapped to lines of at most ``most`` letters."""
     lines = [line for line in text.split("\n") if line]
     return "\n".join(textwrap.fill(line, most * len(line) // letters(line), break_on_hyphens=False) for line in lines)
 
 
 def entry(name: str, most: int) -> str:
-    """Return the entry of a legend; matplotlib leaves out what begins with an underscore."""
+    """Return a legend entry, wrapped; matplotlib would leave out one that begins with an underscore."""
     return broken(f"\u200b{name}" if name.startswith("_") else name, most)
 
 
 def letters(text: str) -> int:
-    """Return how many letters a text is as wide as."""
-    return sum(2 if ord(sign) > MARGINAL else 1 for sign in text)
+    """Return the width of a text in letters."""
+    return sum(2 if ord(sign) > FIRST_WIDE else 1 for sign in text)
 
 
-def _meet(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _overlap(first: Box, second: Box) -> bool:
+    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]

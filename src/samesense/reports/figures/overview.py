@@ -1,4 +1,4 @@
-"""The figure that a report opens with: models by score and speed, or the start and the trained model set by set."""
+"""The opening figure of a report: models by score and speed, or the start and the trained model set by set."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a model lies."""
+class ModelScore:
+    """The score and speed of a model, in shown units."""
 
     model: str
-    score: float  # as it is to be shown, as are the ends of its 95 % interval
-    low: float
-    high: float
+    score: float
+    low: float  # lower end of the 95 % interval of the score
+    high: float  # upper end of it
     speed: float | None = None  # sentences a second, where it was measured
     speeds: tuple[float, float] | None = None  # the slowest and the fastest round
 
@@ -31,40 +31,51 @@ WIDE, NARROW = (8.4, 4.6), (3.7, 3.9)
 
 
 LISTED = 38
-"""Letters in a line of the list of models below a narrow figure."""
+"""Letters per line of the list of models below a narrow figure."""
 
 
 def overview(
-    places: Sequence[Place], *, styles: Mapping[str, Style], score: str, name: str, size: tuple[float, float] = WIDE
+    models: Sequence[ModelScore],
+    *,
+    styles: Mapping[str, Style],
+    score: str,
+    name: str,
+    size: tuple[float, float] = WIDE,
 ) -> Plot:
     """Draw the score of each model with its interval, against its speed where any was measured.
 
     ``score`` says what the score is. Names stand beside the models, and below the figure where it is narrow. Models
     without a speed, where others have one, are named in the caption.
     """
-    if not places:
+    if not models:
         raise DataError("The overview needs one model or more.")
-    timed = [place for place in places if place.speed]
+    timed = [scored for scored in models if scored.speed]
     with styled():
         width, height = size
-        below = size == NARROW
-        listed = below * sum(1 + entry(place.model, LISTED).count("\n") for place in timed)
-        figure = new_figure(width, height + 0.2 * listed if timed else 1.1 + ROW * len(places))
+        names_below = size == NARROW
+        if not timed:
+            height = 1.1 + ROW * len(models)
+        elif names_below:
+            height += 0.2 * sum(1 + entry(scored.model, LISTED).count("\n") for scored in timed)
+        figure = new_figure(width, height)
         axes = figure.subplots()
         if timed:
             _by_speed(axes, timed, styles, score)
-            if below:
+            if names_below:
                 figure.legend(loc="outside lower left", frameon=False)
             else:
                 _name(axes, timed)
         else:
-            _in_rows(axes, places, styles)
+            _in_rows(axes, models, styles)
             figure.supxlabel(score, fontsize=9.5)
     caption = f"{score}, with 95 % intervals"
     if timed:
         caption += ", against sentences a second on this machine (logarithmic, with the range); upper right is better"
-        left = [f"{one.model} ({one.score:.1f})" for one in places if not one.speed]
-        caption += f". Without a measured speed: {', '.join(left)}" if left else ""
+        untimed = [
+            f"{scored_model.model} ({scored_model.score:.1f})" for scored_model in models if not scored_model.speed
+        ]
+        if untimed:
+            caption += f". Without a measured speed: {', '.join(untimed)}"
     return Plot(name, caption + ".", figure)
 
 
@@ -73,7 +84,7 @@ ROW = 0.42
 
 
 def rows_by_set(
-    sets: Mapping[str, Sequence[Place]],
+    sets: Mapping[str, Sequence[ModelScore]],
     *,
     styles: Mapping[str, Style],
     score: str,
@@ -83,45 +94,53 @@ def rows_by_set(
 ) -> Plot:
     """Draw the scores of models with their intervals in rows, a panel for each set under its title, on one scale.
 
-    ``score`` says what the scores are. The height follows the rows, and of ``size`` only the width counts. A title has
-    ends of lines where it is to be broken first if it is too long for one line. DataError without a set, or for a set
-    without a model.
+    ``score`` says what the scores are. The height follows from the number of rows; of ``size`` only the width is used.
+    Line ends in a title are where it is broken first if it is too long for one line. DataError without a set, or for a
+    set without a model.
     """
     if not sets or not all(sets.values()):
         raise DataError("Rows by set need one set or more, each with a model.")
     width = size[0]
     titles = [_broken(title, width) for title in sets]
-    rows, lines = [len(own) for own in sets.values()], sum(title.count("\n") + 1 for title in titles)
+    rows = [len(models) for models in sets.values()]
+    lines = sum(title.count("\n") + 1 for title in titles)
     with styled():
         figure = new_figure(width, ROW * sum(rows) + 0.25 * lines + 0.7)
         panels = figure.subplots(len(sets), sharex=True, squeeze=False, height_ratios=rows)[:, 0]
-        for axes, title, own in zip(panels, titles, sets.values(), strict=True):
-            _in_rows(axes, own, styles)
+        for axes, title, models in zip(panels, titles, sets.values(), strict=True):
+            _in_rows(axes, models, styles)
             axes.set_title(title, loc="left")
         figure.supxlabel(score, fontsize=9.5)
     return Plot(name, caption, figure)
 
 
 def _broken(title: str, width: float) -> str:
-    """Return a title on as few lines as it needs above axes in a figure of so many inches, beside the row names."""
+    """Return a title broken into as few lines as fit above the axes of a figure ``width`` inches wide."""
     most = round((width - 0.9) * 72 / LETTER)
     lines = [title.replace("\n", " ")] if letters(title) <= most else title.split("\n")
     return "\n".join(broken(line, most) for line in lines)
 
 
-def _by_speed(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], score: str) -> None:
+def _by_speed(axes: Axes, models: Sequence[ModelScore], styles: Mapping[str, Style], score: str) -> None:
     axes.set_xscale("log")
-    speeds = [place.speed or 1.0 for place in places]
-    for place, speed in zip(places, speeds, strict=True):
-        own = styles.get(place.model, style_of(0))
-        axes.plot([speed, speed], [place.low, place.high], color=own.colour, linewidth=2)
-        if place.speeds is not None:
-            axes.plot(place.speeds, [place.score, place.score], color=own.colour, linewidth=2)
+    speeds = [model.speed or 1.0 for model in models]
+    for model, speed in zip(models, speeds, strict=True):
+        style = styles.get(model.model, style_of(0))
+        axes.plot([speed, speed], [model.low, model.high], color=style.colour, linewidth=2)
+        if model.speeds is not None:
+            axes.plot(model.speeds, [model.score, model.score], color=style.colour, linewidth=2)
         axes.plot(
-            [speed], [place.score], own.marker, color=own.colour, markersize=9, markeredgecolor=INK,
-            markeredgewidth=0.8, linestyle="none", label=entry(place.model, LISTED),
-        )  # fmt: skip
-    ends = [speed for place in places for speed in place.speeds or ()] + speeds
+            [speed],
+            [model.score],
+            style.marker,
+            color=style.colour,
+            markersize=9,
+            markeredgecolor=INK,
+            markeredgewidth=0.8,
+            linestyle="none",
+            label=entry(model.model, LISTED),
+        )
+    ends = [speed for model in models for speed in model.speeds or ()] + speeds
     axes.set_xlim(min(ends) / 2.2, max(ends) * 2.2)
     axes.margins(y=0.12)
     axes.set(xlabel="sentences a second", ylabel=score)
@@ -130,33 +149,40 @@ def _by_speed(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style], 
     axes.tick_params(axis="x", which="minor", labelsize=8, labelcolor=MUTED)
 
 
-def _name(axes: Axes, places: Sequence[Place]) -> None:
-    at = {place.model: (place.speed or 1.0, place.score) for place in places}
-    bars = [((place.speed or 1.0, place.low), (place.speed or 1.0, place.high)) for place in places]
-    bars += [
-        ((place.speeds[0], place.score), (place.speeds[1], place.score)) for place in places if place.speeds is not None
+def _name(axes: Axes, models: Sequence[ModelScore]) -> None:
+    points = {model_score.model: (model_score.speed or 1.0, model_score.score) for model_score in models}
+    bars = [
+        ((model_score.speed or 1.0, model_score.low), (model_score.speed or 1.0, model_score.high))
+        for model_score in models
     ]
-    write_names(axes, {shown_name(model): [point] for model, point in at.items()}, bars)
+    bars += [
+        ((model_score.speeds[0], model_score.score), (model_score.speeds[1], model_score.score))
+        for model_score in models
+        if model_score.speeds is not None
+    ]
+    write_names(axes, {shown_name(model): [point] for model, point in points.items()}, bars)
 
 
 def _tick(value: float) -> str:
     """Return the label of a speed: ``0.1``, ``1,000``, ``10k``, ``1M``."""
     if value < 1:
         return f"{value:g}"
-    return f"{value:,.0f}" if value < 1e4 else f"{value / 1e3:.0f}k" if value < 1e6 else f"{value / 1e6:.0f}M"
+    if value < 1e4:
+        return f"{value:,.0f}"
+    return f"{value / 1e3:.0f}k" if value < 1e6 else f"{value / 1e6:.0f}M"
 
 
 def _between(value: float, ratio: float) -> str:
-    """Return the label of a minor tick: at 2 and 5 in each decade, where ``ratio`` of the speeds is small."""
+    """Return the label of a minor tick: at 2 and 5 in each decade, if the ratio of the speeds is below 100."""
     leading = round(value / 10 ** (len(str(int(value))) - 1)) if value >= 1 else 0
     return _tick(value) if leading in (2, 5) and ratio < 100 else ""
 
 
-def _in_rows(axes: Axes, places: Sequence[Place], styles: Mapping[str, Style]) -> None:
-    for row, place in enumerate(places):
-        own = styles.get(place.model, style_of(0))
-        axes.plot([place.low, place.high], [row, row], color=own.colour, linewidth=2)
-        axes.plot([place.score], [row], own.marker, color=own.colour, markersize=9, markeredgecolor=INK)
-    axes.set_yticks(range(len(places)), [shown_name(place.model) for place in places])
-    axes.set_ylim(len(places) - 0.5, -0.5)
+def _in_rows(axes: Axes, models: Sequence[ModelScore], styles: Mapping[str, Style]) -> None:
+    for row, model in enumerate(models):
+        style = styles.get(model.model, style_of(0))
+        axes.plot([model.low, model.high], [row, row], color=style.colour, linewidth=2)
+        axes.plot([model.score], [row], style.marker, color=style.colour, markersize=9, markeredgecolor=INK)
+    axes.set_yticks(range(len(models)), [shown_name(model.model) for model in models])
+    axes.set_ylim(len(models) - 0.5, -0.5)
     axes.grid(False, axis="y")

@@ -1,7 +1,7 @@
-"""A finished figure: as SVG for a page, as SVG, PNG and PDF files; and the colours, markers and hatches of all figures.
+"""Write figures as inline SVG, SVG, PNG and PDF, and define the colours, markers and hatches of all figures.
 
-These are told apart by the colour-blind, in print, on light and on dark ground. A figure is drawn once, in the light
-colours below. Each of them occurs nowhere else, so that a page can put a CSS variable in its place and follow the
+Series can be told apart by colour-blind readers, in print, on light and on dark ground. A figure is drawn once, in the
+light colours below. Each of them has one meaning only, so that a page can replace it by a CSS variable and follow the
 reader's preference for light or dark.
 
 Source: Okabe and Ito (2008), "Color universal design", for the series on light ground, less yellow and black.
@@ -45,7 +45,7 @@ DARK = {"ink": "#e8e9eb", "muted": "#a3a7af", "grid": "#3d4148", "ground": "#161
 
 @dataclass(frozen=True)
 class Style:
-    """How one series is drawn wherever it occurs."""
+    """Appearance of one series in all figures."""
 
     colour: str
     marker: str
@@ -54,17 +54,18 @@ class Style:
 
 
 def style_of(index: int) -> Style:
-    """Return the look of the series with this index; no two of the first 49 are alike."""
-    colour, shape = index % len(SERIES), (index + index // len(SERIES)) % len(SERIES)
+    """Return the style of the series with this index; the first 49 styles are all different."""
+    colour = index % len(SERIES)
+    shape = (index + index // len(SERIES)) % len(SERIES)
     return Style(SERIES[colour], MARKERS[shape], HATCHES[shape], DASHES[shape])
 
 
 def variables() -> dict[str, tuple[str, str, str]]:
-    """Return for each CSS variable the drawn colour, and its values on light and on dark ground."""
-    found = {f"--{name}": (LIGHT[name], LIGHT[name], DARK[name]) for name in LIGHT}
+    """Return for each CSS variable the colour that is drawn, and its values on light and on dark ground."""
+    palette = {f"--{name}": (LIGHT[name], LIGHT[name], DARK[name]) for name in LIGHT}
     for number, (light, dark) in enumerate(zip(SERIES, SERIES_ON_DARK, strict=True), 1):
-        found[f"--series-{number}"] = (light, light, dark)
-    return found
+        palette[f"--series-{number}"] = (light, light, dark)
+    return palette
 
 
 FONTS = (
@@ -78,7 +79,7 @@ FONTS = (
     "Droid Sans Fallback",
     "Arial Unicode MS",
 )
-"""Families by preference; those behind the first cover Chinese on one system or another."""
+"""Font families by preference; those after the first cover Chinese on one system or another."""
 
 _STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
@@ -113,10 +114,10 @@ _STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure and the words that belong to it."""
+    """A figure with its name and caption."""
 
     name: str  # stem of its files
-    caption: str  # what it shows, for people who see it and for people who do not
+    caption: str  # what it shows; also its text for screen readers
     figure: Figure  # of matplotlib, drawn in the light colours
 
 
@@ -128,7 +129,7 @@ def need_matplotlib() -> None:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Set the style in which figures are made and written; what the user has set counts outside only."""
+    """Set the style in which figures are drawn and written, in place of the user's own settings."""
     need_matplotlib()
     import matplotlib as mpl
     from matplotlib import font_manager
@@ -139,7 +140,7 @@ def styled() -> Iterator[None]:
         mpl.rcdefaults()
         style: Any = {**_STYLE, "font.family": families}
         mpl.rcParams.update(style)
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the reader's own fonts show it
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a page is shown in the reader's fonts
         yield
 
 
@@ -151,7 +152,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def _settle(figure: Figure) -> None:
-    """Lay the figure out for good: a single pass leaves panels of fixed aspect where they do not belong."""
+    """Fix the layout of a figure, in two passes: a single one misplaces panels of fixed aspect."""
     if figure.get_layout_engine() is not None:
         for _ in range(2):
             figure.draw_without_rendering()
@@ -159,7 +160,7 @@ def _settle(figure: Figure) -> None:
 
 
 def svg_text(plot: Plot) -> str:
-    """Return the figure as SVG: text as text, no date, the same for the same figure."""
+    """Return the figure as SVG with text as text and without a date: the same for the same figure."""
     stream = io.StringIO()
     with styled():
         _settle(plot.figure)
@@ -172,7 +173,7 @@ def svg_text(plot: Plot) -> str:
 def inline_svg(plot: Plot, prefix: str) -> str:
     """Return the figure as an SVG element for an HTML page that defines the variables of the palette.
 
-    ``prefix`` is put before every identifier, so that figures of one page do not clash.
+    ``prefix`` is put before every identifier, so that identifiers of several figures on a page do not clash.
     """
     svg = svg_text(plot)
     svg = svg[svg.index("<svg") :]
@@ -185,11 +186,11 @@ def inline_svg(plot: Plot, prefix: str) -> str:
         svg = svg.replace(drawn, f"var({variable})")
     svg = re.sub(r'(fill|stroke)="(var\([^)]*\))"', r'style="\1: \2"', svg)
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
-    svg = re.sub(r'(?<= )(?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), svg)
+    svg = re.sub(r'(?<= )(?:d|x|y|transform)="[^"]*"', lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]), svg)
     svg = re.sub(r"\n+", "\n", re.sub(r"\n +", "\n", svg))
     start = f'<svg role="img" aria-label="{escape(plot.caption)}" class="figure"'  # not a pattern: as it stands
     size = r'<svg width="([0-9.]+)pt" height="[0-9.]+pt"'
-    return re.sub(size, lambda found: f'{start} style="width: {found[1]}pt"', svg, count=1)
+    return re.sub(size, lambda match: f'{start} style="width: {match[1]}pt"', svg, count=1)
 
 
 def save_plots(plots: Sequence[Plot], folder: Path) -> list[Path]:
@@ -236,4 +237,4 @@ WRITTEN: dict[str, Callable[[Plot], bytes]] = {
     ".png": _png_bytes,
     ".pdf": _pdf_bytes,
 }
-"""What a figure is written as, by the suffix of its file."""
+"""Writers of figures, by the suffix of the file."""

@@ -1,4 +1,4 @@
-"""Figures of one training run: narrow, so that two stand side by side and one fills a phone."""
+"""Figures of one training run: narrow enough to stand side by side on a desk and alone on a phone."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 4.4
-"""Inches; on a phone of 360 points hardly anything is scaled down."""
+"""Width in inches: on a phone of 360 points such a figure is hardly scaled down."""
 
 BINS = 60
 
 START, END = style_of(6), style_of(0)
-"""How the untouched start and the trained model look in every figure of a run."""
+"""Styles of the untouched start and the trained model in every figure of a run."""
 
 
 def dev_curve(dev: Curve, pairs: str = "on dev") -> Plot:
-    """Draw Spearman on dev along the steps, or on other ``pairs``, the untouched start at step 0 and as a line."""
+    """Draw Spearman along the steps on dev or on other ``pairs``, with the untouched start at step 0 and as a line."""
     with styled():
         axes = _steps(dev, 100, f"Spearman {pairs} (x100)")
-        at, best = dev.best
-        if at:
-            axes.plot([at], [100 * best], "o", markersize=10, markerfacecolor="none", markeredgecolor=END.colour)
+        best_step, best = dev.best
+        if best_step:
+            axes.plot([best_step], [100 * best], "o", markersize=10, markerfacecolor="none", markeredgecolor=END.colour)
         if dev.steps[0] == 0:
             axes.axhline(100 * dev.values[0], color=START.colour, linestyle="--", linewidth=1.2)
     caption = f"Spearman {pairs}. A ring marks the best state, the dashed line the untouched start."
@@ -59,28 +59,37 @@ def _of(axes: Axes) -> Figure:
 
 
 def cones(before: Floats | None, after: Floats | None) -> Plot:
-    """Draw how the cosines of random pairs of texts are spread, ``(pairs,)``, before and after.
+    """Draw the distribution of the cosines of random pairs of texts ``(pairs,)`` before and after training.
 
     Source: Ethayarajh (2019), "How contextual are contextualized word representations?", for their mean as a measure of
         the cone in which embeddings lie.
     """
-    drawn = [
-        (one, words, own) for one, words, own in ((before, "start", START), (after, "trained", END)) if one is not None
+    spreads = [
+        (cosines, name, style)
+        for cosines, name, style in ((before, "start", START), (after, "trained", END))
+        if cosines is not None
     ]
-    if not drawn:
+    if not spreads:
         raise DataError("Cones need the cosines of a model that embeds.")
     with styled():
         figure = new_figure(WIDTH, 2.7)
         axes = figure.subplots()
-        ends = min(float(one.min()) for one, *_ in drawn), max(float(one.max()) for one, *_ in drawn)
-        edges = np.linspace(ends[0] - 0.01, ends[1] + 0.01, BINS + 1)
-        for one, words, own in drawn:
+        lowest = min(float(cosines.min()) for cosines, *_ in spreads)
+        highest = max(float(cosines.max()) for cosines, *_ in spreads)
+        edges = np.linspace(lowest - 0.01, highest + 0.01, BINS + 1)
+        for cosines, name, style in spreads:
             axes.hist(
-                one, edges.tolist(), histtype="stepfilled",
-                color=own.colour, alpha=0.45, edgecolor=own.colour, linewidth=1.2,
-                density=True, label=f"{words}, mean {one.mean():.2f}",
-            )  # fmt: skip
-            axes.axvline(float(one.mean()), color=own.colour, linestyle="--", linewidth=1.4)
+                cosines,
+                edges.tolist(),
+                histtype="stepfilled",
+                color=style.colour,
+                alpha=0.45,
+                edgecolor=style.colour,
+                linewidth=1.2,
+                density=True,
+                label=f"{name}, mean {cosines.mean():.2f}",
+            )
+            axes.axvline(float(cosines.mean()), color=style.colour, linestyle="--", linewidth=1.4)
         axes.set(xlabel="cosine of two random texts", yticks=[])
         axes.legend(fontsize=8.5)
     caption = "Cosines of random pairs of different texts; the dashed lines are their means."
@@ -88,7 +97,7 @@ def cones(before: Floats | None, after: Floats | None) -> Plot:
 
 
 def extrapolated(points: Sequence[tuple[int, float]], band: Sequence[tuple[float, float, float, float]]) -> Plot:
-    """Draw the figures of models that were trained on parts of the data, and the curve with its band beyond them."""
+    """Draw the scores of models trained on parts of the data, and the fitted curve with its band beyond them."""
     with styled():
         figure = new_figure(WIDTH, 3.0)
         axes = figure.subplots()
@@ -96,14 +105,16 @@ def extrapolated(points: Sequence[tuple[int, float]], band: Sequence[tuple[float
         rows = rows / 100
         axes.fill_between(rows, low, high, color=END.colour, alpha=0.2, linewidth=0)
         axes.plot(rows, middle, color=END.colour, linewidth=1.6)
-        axes.plot([at for at, _ in points], [100 * one for _, one in points], "o", color=INK, markersize=4)
-        most = max(at for at, _ in points)
+        axes.plot([size for size, _ in points], [100 * score for _, score in points], "o", color=INK, markersize=4)
+        most = max(size for size, _ in points)
         axes.axvline(2 * most, color=MUTED, linestyle=":", linewidth=1.2)
         axes.annotate("twice", (2 * most, axes.get_ylim()[0]), (3, 3), textcoords="offset points", fontsize=8.5)
         axes.set_xscale("log", base=2)
-        ticks = sorted({at for at, _ in points} | {2 * most})
+        ticks = sorted({size for size, _ in points} | {2 * most})
         axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=30)
         axes.set_xticks([], minor=True)
         axes.set(xlabel="training rows", ylabel="Spearman (x100)")
-    caption = "A dot is a model trained on so many rows; the curve is a power law with a limit, with its 95 % band."
+    caption = (
+        "A dot is a model trained on this number of rows; the curve is a power law with a limit, with its 95 % band."
+    )
     return Plot("more-data", caption, figure)
