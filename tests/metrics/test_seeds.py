@@ -105,7 +105,7 @@ def test_several_sets_prove_what_their_product_does_and_have_the_examples_of_the
         for figure, least, n in ((0.5, 1 / 3, 3), (0.7, 1 / 8, 40))
     )
     both = mean_of_sets([many, few])
-    assert (both.figures.tolist(), both.least, both.examples) == ([pytest.approx(0.6)], pytest.approx(1 / 24), 3)
+    assert (both.figures.tolist(), both.least_p, both.examples) == ([pytest.approx(0.6)], pytest.approx(1 / 24), 3)
 
 
 def test_the_interval_of_a_method_is_that_of_its_difference_from_nothing():

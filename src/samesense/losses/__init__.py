@@ -1,4 +1,4 @@
-"""Losses: tensors in, a scalar out. One formula a file, named by its mathematics."""
+"""Loss functions from tensors to a scalar, one formula per file."""
 
 from samesense.losses.contrastive import contrastive
 from samesense.losses.cosent import cosent, row_cosent

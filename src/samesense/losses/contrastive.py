@@ -19,7 +19,7 @@ def contrastive(scores: Tensor, labels: Tensor, *, threshold: float = 0.0, liter
         scores: ``(pairs,)`` cosine of each pair.
         labels: ``(pairs,)`` 1 for similar, 0 for not.
         threshold: a negative pair below it costs nothing; the margin of the cosine distance is ``1 - threshold``,
-            so 0 is a margin of 1 and 0.5 a margin of 0.5. Hard negatives want it high.
+            so 0 is a margin of 1 and 0.5 a margin of 0.5. Use a high one with hard negatives.
         literal: use the second term as printed, ``max(threshold, s)^2``.
 
     Returns:
@@ -31,7 +31,7 @@ def contrastive(scores: Tensor, labels: Tensor, *, threshold: float = 0.0, liter
     Source: Hadsell et al. 2006 on the cosine distance; Huang et al. 2024 (TASLP), Eq. 2 for ``literal``.
     Differs: the default hinge subtracts the threshold where Eq. 2 prints ``max(threshold, s)^2``. The two agree at
         threshold 0. Above it the printed pull on a negative pair is s, not its excess over the threshold; below it the
-        printed form draws the pair to 0, whatever the threshold, though the published results change with it.
+        printed form draws the pair to 0 for any threshold, though the published results change with it.
 
     Example:
         >>> contrastive(torch.tensor([0.8, 0.8]), torch.tensor([1, 0]), threshold=0.4)  # (0.02 + 0.08) / 2
@@ -39,10 +39,10 @@ def contrastive(scores: Tensor, labels: Tensor, *, threshold: float = 0.0, liter
     """
     check_scores("contrastive", scores, labels)
     check_number("threshold", threshold)
-    other = labels[(labels != 0) & (labels != 1)]
-    if len(other):
+    unknown = labels[(labels != 0) & (labels != 1)]
+    if len(unknown):
         raise ValueError(
-            f"contrastive takes labels 0 and 1; received {other[0].item()}. Cut graded labels at a score first."
+            f"contrastive takes labels 0 and 1; received {unknown[0].item()}. Cut graded labels at a score first."
         )
     scores = widen(scores)
     labels = labels.to(scores.dtype)

@@ -17,10 +17,10 @@ from samesense.losses.cosine import (
     Reduction,
     check_number,
     check_scores,
+    propagate_not_finite,
     ranked_lists,
     reduced,
     rowwise,
-    spoilt,
     tempered,
 )
 
@@ -30,10 +30,10 @@ def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin:
 
     Args:
         scores: ``(pairs,)`` similarity of each pair, any scalar (cosine, or the logit of a cross-encoder).
-        labels: ``(pairs,)`` numbers of any monotone scale; only their order counts.
+        labels: ``(pairs,)`` numbers on any monotone scale; only their order counts.
         temperature: divides the scores; 0.05 is the papers' scale of 20. Use 1.0 for unbounded logits.
-        margin: labels must differ by more than this to be compared; 0 is the paper. Labels of which float32 cannot
-            tell whether they do, such as 0.6 and 0.8 with 0.2, do not.
+        margin: labels must differ by more than this to be compared; 0 as in the paper. A difference that equals the
+            margin within float32 rounding, such as 0.6 and 0.8 with 0.2, is not more.
 
     Returns:
         Scalar in float32 (float64 for float64 scores): a sum over comparisons, not a mean, so it grows with the batch.
@@ -52,7 +52,7 @@ def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin:
     check_scores("cosent", scores, labels)
     check_number("temperature", temperature, above=0)
     check_number("margin", margin, least=0)
-    scores = spoilt(scores, labels)
+    scores = propagate_not_finite(scores, labels)
     labels = labels.double()  # so that whole numbers beyond 2^24 stay different
     return _ranked(scores[None], labels[None], temperature, margin)[0]
 
@@ -68,7 +68,7 @@ def row_cosent(
     """Return the row-wise CoSENT loss of one batch, a scalar.
 
     Args:
-        student: ``(n, m)`` scores, one list a row.
+        student: ``(n, m)`` scores, one list per row.
         teacher: ``(n, m)`` scores of the same candidates; only their order counts, and equal ones are not compared.
         temperature: divides the student's scores; 0.05 is the paper's scale of 20.
         include_diagonal: keep entry i of list i, the anchor's own positive. Without it the matrices must be square.
@@ -97,19 +97,19 @@ def _ranked(scores: Tensor, labels: Tensor, temperature: float, margin: float = 
     """Return the loss ``(rows,)`` of each row of scores and labels, both ``(rows, m)``."""
     ordered, order = labels.sort(dim=1)
     logits = tempered(scores, temperature).gather(1, order)
-    # first place of a label higher by more than the margin, m if there is none: ties and near-ties are jumped over
+    # first position of a label higher by more than the margin, m if there is none: ties and near-ties are skipped
     higher = torch.searchsorted(ordered, _reach(ordered, margin) if margin else ordered, right=True)
-    above = (-logits).flip(1).logcumsumexp(dim=1).flip(1)  # log sum of exp(-s) from each place upwards
+    above = (-logits).flip(1).logcumsumexp(dim=1).flip(1)  # log sum of exp(-s) from each position upwards
     above = torch.cat([above, above.new_full((len(above), 1), -torch.inf)], dim=1)
     terms = torch.cat([logits.new_zeros(len(logits), 1), logits + above.gather(1, higher)], dim=1)
     return terms.logsumexp(dim=1)
 
 
 def _reach(labels: Tensor, margin: float) -> Tensor:
-    """Return how high the labels may be that each label is not compared with.
+    """Return the highest label that each label is not compared with.
 
-    A margin is written in decimals, and so are labels: 0.8 - 0.6 is above 0.2 in float32 and below it in float64. What
-    float32 may lose, 2^-24 of each of the labels, is many times less than the slack.
+    Margins and labels are decimals: 0.8 - 0.6 is above 0.2 in float32 and below it in float64. The rounding error of
+    float32, 2^-24 of each label, is many times smaller than the slack.
     """
     return labels + margin + _SLACK * (labels.abs() + margin)
 

@@ -1,8 +1,8 @@
-"""Cosines, and the few steps every loss takes before and after its own formula.
+"""Cosines, and the checks, temperature scaling and reduction that losses share.
 
     cos(u, v) = u . v / (|u| |v|),   0 where either vector is all zeros
 
-All of it runs in float32 at least, also under autocast, and keeps float64.
+Everything is computed in float32 at least, also under autocast; float64 stays float64.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 Reduction = Literal["mean", "sum"]
-"""How one value a row becomes a scalar."""
+"""How one value per row becomes a scalar."""
 
 BLOCK = 2**20
-"""Entries of a matrix that :func:`rowwise` holds at once; larger blocks leave more of the heap in pieces (measured)."""
+"""Entries of a matrix that :func:`rowwise` holds at once; larger blocks fragment the heap more (measured)."""
 
 
 def row_cosine(u: Tensor, v: Tensor) -> Tensor:
@@ -74,45 +74,46 @@ def cosine_matrix(u: Tensor, v: Tensor) -> Tensor:
 
 
 class NotFiniteError(ValueError):
-    """A loss was given NaN or infinity: by the data, or by a model whose training has gone wrong."""
+    """A loss was given NaN or infinity, by the data or by a model whose training has diverged."""
 
 
 def check_finite(loss: str, **tensors: Tensor | None) -> None:
-    """Raise NotFiniteError, naming the first value, if a tensor of these names holds NaN or infinity.
+    """Raise NotFiniteError, naming the first such value, if one of the tensors holds NaN or infinity.
 
-    What a model gives in training on an accelerator is not looked at: that would wait for it in every step. The loss
-    and its gradient are then not finite either.
+    Outputs of a model in training on an accelerator are not checked, because that would synchronize with it in every
+    step. The loss and its gradient are then not finite either.
     """
     for name, tensor in tensors.items():
         if tensor is None or not tensor.is_floating_point() or _would_wait(*tensors.values()):
             continue
-        if math.isfinite(float(tensor.detach().sum())):  # which it is of finite numbers only, in one quick pass
+        if math.isfinite(float(tensor.detach().sum())):  # a finite sum, one quick pass, has only finite terms
             continue
         finite = torch.isfinite(tensor)
         if not bool(finite.all()):  # large numbers may have an infinite sum
-            place = (~finite).nonzero()[0].tolist()
+            index = (~finite).nonzero()[0].tolist()
             raise NotFiniteError(
-                f"{loss} takes finite numbers; received {name}{place} of {tensor[tuple(place)].item()} "
+                f"{loss} takes finite numbers; received {name}{index} of {tensor[tuple(index)].item()} "
                 f"({int((~finite).sum())} of {tensor.numel()} are not finite)."
             )
 
 
 def _would_wait(*tensors: Tensor | None) -> bool:
-    """Return whether these are of a training step on an accelerator."""
-    there = [tensor for tensor in tensors if tensor is not None]
-    return any(tensor.requires_grad for tensor in there) and there[0].device.type != "cpu"
+    """Return whether the tensors belong to a training step on an accelerator."""
+    present = [tensor for tensor in tensors if tensor is not None]
+    return any(tensor.requires_grad for tensor in present) and present[0].device.type != "cpu"
 
 
-def spoilt(scores: Tensor, known: Tensor) -> Tensor:
-    """Return scores that are NaN where what is ``known`` of them, of a shape like theirs, is not finite.
+def propagate_not_finite(scores: Tensor, targets: Tensor) -> Tensor:
+    """Return the scores, NaN where the ``targets`` of the same shape are not finite.
 
-    A loss that only compares labels would take them as they are. On the CPU :func:`check_finite` has refused them.
+    A loss that only compares its targets would not become NaN by itself. On the CPU :func:`check_finite` has already
+    refused such targets.
     """
-    return scores if scores.device.type == "cpu" else scores + (known * 0).to(scores.dtype)
+    return scores if scores.device.type == "cpu" else scores + (targets * 0).to(scores.dtype)
 
 
 def check_number(name: str, value: float, *, above: float | None = None, least: float | None = None) -> None:
-    """Raise ValueError, calling it ``name``, unless a setting is a finite number within its bound."""
+    """Raise ValueError unless the setting called ``name`` is a finite number within its bound."""
     if above is not None and not value > above:
         raise ValueError(f"{name} must be > {above:g}; received {value}.")
     if least is not None and not value >= least:
@@ -122,7 +123,7 @@ def check_number(name: str, value: float, *, above: float | None = None, least: 
 
 
 def check_scores(loss: str, scores: Tensor, labels: Tensor) -> None:
-    """Raise ValueError unless there is one score and one label a pair, both ``(pairs,)``."""
+    """Raise ValueError unless there is one score and one label per pair, both ``(pairs,)``."""
     if scores.ndim != 1 or scores.shape != labels.shape:
         raise ValueError(
             f"{loss} takes one score and one label a pair, both of shape (pairs,); "
@@ -141,7 +142,7 @@ def check_rows(loss: str, *matrices: Tensor) -> None:
 
 
 def check_labelled(loss: str, embeddings: Tensor, labels: Tensor) -> None:
-    """Raise ValueError unless there is one label a row: ``(n, dim)`` and ``(n,)``."""
+    """Raise ValueError unless there is one label per row: ``(n, dim)`` and ``(n,)``."""
     if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1]:
         raise ValueError(
             f"{loss} takes rows (n, dim) and labels (n,); "
@@ -166,7 +167,7 @@ def widen(x: Tensor) -> Tensor:
 
 
 def tempered(scores: Tensor, temperature: float, name: str = "temperature") -> Tensor:
-    """Return ``scores / temperature``, widened; ValueError, calling it ``name``, if the temperature is not positive."""
+    """Return ``scores / temperature``, widened; ValueError, which names it ``name``, unless it is positive."""
     check_number(name, temperature, above=0)
     return widen(scores) / temperature
 
@@ -175,19 +176,19 @@ def reduced(values: Tensor, reduction: Reduction) -> Tensor:
     """Return the mean or the sum of ``values`` ``(n,)``; the mean of none is 0."""
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction must be 'mean' or 'sum'; received {reduction!r}.")
-    # torch's own mean of nothing is NaN, and one empty batch would end a run
+    # torch's own mean of an empty tensor is NaN, and one empty batch would end a run
     return values.sum() / max(len(values), 1) if reduction == "mean" else values.sum()
 
 
 def rowwise(formula: Callable[..., Tensor], *matrices: Tensor, width: int | None = None) -> Tensor:
-    """Return ``formula`` of the matrices, one value a row, holding what it computes for a block of rows at a time.
+    """Return ``formula`` of the matrices, one value per row, computed in blocks of rows to bound the memory.
 
-    Several blocks are computed again in the backward, one after another; the values are the same.
+    If there are several blocks, each is recomputed in the backward pass (checkpointing); the values are the same.
 
     Args:
         formula: from one block of rows of each matrix to ``(rows,)``; no row may depend on another.
         matrices: ``(n, ...)`` each.
-        width: columns of what the formula computes; ``None`` takes those of the first matrix.
+        width: columns of the formula's intermediate matrix; ``None`` takes those of the first matrix.
 
     Returns:
         ``(n,)``.
@@ -196,28 +197,29 @@ def rowwise(formula: Callable[..., Tensor], *matrices: Tensor, width: int | None
     if len(matrices[0]) <= rows:
         return formula(*matrices)
     blocks = zip(*(torch.split(matrix, rows) for matrix in matrices), strict=True)
-    return torch.cat([checkpoint(formula, *b, use_reentrant=False, preserve_rng_state=False) for b in blocks])
+    return torch.cat([checkpoint(formula, *block, use_reentrant=False, preserve_rng_state=False) for block in blocks])
 
 
 def without_diagonal(matrix: Tensor) -> Tensor:
-    """Return a square ``(n, n)`` matrix as ``(n, n - 1)``: each row without its diagonal entry, the rest in order."""
+    """Return a square ``(n, n)`` matrix as ``(n, n - 1)``: each row without its diagonal entry, in order."""
     n = len(matrix)
     if not n:
         return matrix
-    # behind the first entry, every block of n + 1 ends in a diagonal entry
+    # after the first entry, every block of n + 1 ends in a diagonal entry
     return matrix.flatten()[1:].reshape(n - 1, n + 1)[:, :-1].reshape(n, n - 1)
 
 
 def ranked_lists(loss: str, student: Tensor, teacher: Tensor, *, include_diagonal: bool) -> tuple[Tensor, Tensor]:
-    """Return student and detached teacher as the lists ``loss`` compares, one a row: ``(n, m)``, or ``(n, n - 1)``."""
+    """Return student and detached teacher as lists to compare, one per row: ``(n, m)``, or ``(n, n - 1)``."""
     if student.ndim != 2 or student.shape != teacher.shape or 0 in student.shape:
         raise ValueError(
             f"{loss} takes a list of scores a row, student and teacher of one shape (rows, candidates); "
             f"received {tuple(student.shape)} and {tuple(teacher.shape)}."
         )
     check_finite(loss, student=student, teacher=teacher)
-    student, teacher = widen(student), widen(teacher.detach())
-    student = spoilt(student, teacher)
+    teacher = widen(teacher.detach())
+    student = widen(student)
+    student = propagate_not_finite(student, teacher)
     if include_diagonal:
         return student, teacher
     if student.shape[0] != student.shape[1]:

@@ -39,10 +39,10 @@ def info_nce(
     Args:
         anchors: ``(n, dim)`` embeddings.
         positives: ``(n, dim)`` embeddings, row i belonging to anchor i.
-        negatives: ``(m, dim)`` hard negatives, every one a candidate of every anchor.
+        negatives: ``(m, dim)`` hard negatives, each a candidate of every anchor.
         temperature: divides the cosines; 0.05 is a scale of 20.
-        own_negative_weight: added to the logit of an anchor's own hard negative, row i of n: the logarithm of how many
-            times that negative counts. 0 counts it once.
+        own_negative_weight: added to the logit of an anchor's own hard negative (row i of n), so that this negative
+            counts exp(weight) times; 0 counts it once.
         symmetric: average with the opposite direction, where positive i picks anchor i among the anchors. Hard
             negatives take part in the first direction only.
 
@@ -73,10 +73,10 @@ def info_nce(
                 f"own_negative_weight needs one negative for each of the {n} anchors; "
                 f"received {0 if negatives is None else len(negatives)}."
             )
-        own = torch.eye(n, dtype=logits.dtype, device=logits.device)
-        logits = logits + F.pad(own_negative_weight * own, (n, 0))
-    loss = reduced(_picked(logits), "mean")
-    return (loss + reduced(_picked(logits[:, :n].T), "mean")) / 2 if symmetric else loss
+        own_negatives = torch.eye(n, dtype=logits.dtype, device=logits.device)
+        logits = logits + F.pad(own_negative_weight * own_negatives, (n, 0))
+    loss = reduced(_diagonal_cross_entropy(logits), "mean")
+    return (loss + reduced(_diagonal_cross_entropy(logits[:, :n].T), "mean")) / 2 if symmetric else loss
 
 
 def info_nce_scores(scores: Tensor, *, temperature: float = 0.05, reduction: Reduction = "mean") -> Tensor:
@@ -94,7 +94,7 @@ def info_nce_scores(scores: Tensor, *, temperature: float = 0.05, reduction: Red
         ValueError: if the shapes do not fit, or temperature or reduction is out of range.
 
     Source: Liu et al. 2023 (RankCSE), the InfoNCE term (a sum); Gao et al. 2021, Eq. 1 (a mean over the batch).
-    Differs: none with the reduction of the one or the other.
+    Differs: none, with the respective reduction.
     """
     if scores.ndim != 2 or scores.shape[1] < scores.shape[0]:
         raise ValueError(
@@ -102,9 +102,9 @@ def info_nce_scores(scores: Tensor, *, temperature: float = 0.05, reduction: Red
             f"received {tuple(scores.shape)}."
         )
     check_finite("info_nce_scores", scores=scores)
-    return reduced(_picked(tempered(scores, temperature)), reduction)
+    return reduced(_diagonal_cross_entropy(tempered(scores, temperature)), reduction)
 
 
-def _picked(logits: Tensor) -> Tensor:
+def _diagonal_cross_entropy(logits: Tensor) -> Tensor:
     """Return minus the log-probability ``(n,)`` that row i gives column i."""
     return rowwise(partial(torch.logsumexp, dim=1), logits) - logits.diagonal()

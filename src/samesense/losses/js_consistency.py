@@ -1,10 +1,10 @@
-"""Consistency of the two readings of a score matrix: its rows against its columns.
+"""Consistency of a score matrix: the distributions of its rows against those of its columns.
 
     L = sum over i of JS(P_i || Q_i),   P_i = softmax(row i of S / temperature),  Q_i = softmax(column i)
     JS(P || Q) = 1/2 KL(P || M) + 1/2 KL(Q || M),   M = (P + Q) / 2
 
 Swapping the two views transposes the matrix, so the loss asks both views of a sentence to rank the others alike.
-Beside it stands what a public code computes in its place, so that the two can be compared: minus an entropy.
+:func:`minus_entropy` is what a public implementation computes instead, for comparison.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def js_consistency(scores: Tensor, *, temperature: float = 0.05, reduction: Redu
         reduction: ``"sum"`` over i, or ``"mean"``.
 
     Returns:
-        Scalar in float32 (float64 for float64 scores): 0 if the matrix is symmetric, at most log 2 an i.
+        Scalar in float32 (float64 for float64 scores): 0 if the matrix is symmetric, at most log 2 per i.
 
     Raises:
         ValueError: if the matrix is not square, or temperature or reduction is out of range.
 
     Source: Liu et al. 2023 (RankCSE), the ranking consistency term.
-    Differs: none. This is the printed divergence; what a public code computes is :func:`minus_entropy`.
+    Differs: none. This is the printed divergence; :func:`minus_entropy` is what a public implementation computes.
 
     Example:
         >>> js_consistency(torch.tensor([[1.0, 0.2], [0.2, 1.0]]))
@@ -41,10 +41,10 @@ def js_consistency(scores: Tensor, *, temperature: float = 0.05, reduction: Redu
     """
     _check_square("js_consistency", scores)
 
-    def apart(rows: Tensor, columns: Tensor) -> Tensor:
-        return js_divergence(*(F.log_softmax(tempered(part, temperature), dim=1) for part in (rows, columns)))
+    def divergence(rows: Tensor, columns: Tensor) -> Tensor:
+        return js_divergence(*(F.log_softmax(tempered(side, temperature), dim=1) for side in (rows, columns)))
 
-    return reduced(rowwise(apart, scores, scores.T), reduction)
+    return reduced(rowwise(divergence, scores, scores.T), reduction)
 
 
 def minus_entropy(scores: Tensor, *, temperature: float = 0.05, reduction: Reduction = "sum") -> Tensor:
@@ -52,7 +52,7 @@ def minus_entropy(scores: Tensor, *, temperature: float = 0.05, reduction: Reduc
 
         L = sum over i of 1/2 (sum P_i log P_i + sum Q_i log Q_i)
 
-    It does not compare P with Q: least where both are uniform, it pulls all scores of a list together.
+    It does not compare P with Q. It is lowest where both are uniform, so it pulls all scores of a list together.
 
     Args:
         scores: ``(n, n)``, as in :func:`js_consistency`.
@@ -60,14 +60,14 @@ def minus_entropy(scores: Tensor, *, temperature: float = 0.05, reduction: Reduc
         reduction: ``"sum"`` over i, or ``"mean"``.
 
     Returns:
-        Scalar in float32 (float64 for float64 scores), from -log n an i to 0.
+        Scalar in float32 (float64 for float64 scores), from -log n per i to 0.
 
     Raises:
         ValueError: if the matrix is not square, or temperature or reduction is out of range.
 
     Source: none in a paper; the consistency term of the community code of RankCSE (perceptiveshawty/RankCSE), which
         clamps the logarithm of M, never positive, to a constant above 0.
-    Differs: without that constant, 1e-7 an i, which has no gradient.
+    Differs: without that constant, 1e-7 per i, which has no gradient.
 
     Example:
         >>> minus_entropy(torch.zeros(2, 2))  # 2 log 2
@@ -76,7 +76,7 @@ def minus_entropy(scores: Tensor, *, temperature: float = 0.05, reduction: Reduc
     _check_square("minus_entropy", scores)
 
     def certainty(rows: Tensor, columns: Tensor) -> Tensor:
-        log_p, log_q = (F.log_softmax(tempered(part, temperature), dim=1) for part in (rows, columns))
+        log_p, log_q = (F.log_softmax(tempered(side, temperature), dim=1) for side in (rows, columns))
         return 0.5 * (log_p.exp() * log_p + log_q.exp() * log_q).sum(dim=1)
 
     return reduced(rowwise(certainty, scores, scores.T), reduction)
@@ -109,16 +109,19 @@ def js_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
         >>> js_divergence(torch.tensor([0.0, -torch.inf]), torch.tensor([-torch.inf, 0.0]))
         tensor(0.6931)
     """
-    given = {"log_p": log_p, "log_q": log_q}
+    logarithms = {"log_p": log_p, "log_q": log_q}
     if log_p.shape != log_q.shape:
         raise ValueError(f"js_divergence takes one shape; received {tuple(log_p.shape)} and {tuple(log_q.shape)}.")
-    # a logarithm of minus infinity is that of 0; no other may be infinite
-    check_finite("js_divergence", **{name: part.masked_fill(part.isneginf(), 0) for name, part in given.items()})
-    log_p, log_q = widen(log_p), widen(log_q)
+    # minus infinity is the logarithm of 0; any other infinity is an error
+    check_finite(
+        "js_divergence", **{name: tensor.masked_fill(tensor.isneginf(), 0) for name, tensor in logarithms.items()}
+    )
+    log_p = widen(log_p)
+    log_q = widen(log_q)
     return 0.5 * (_against_middle(log_p, log_q) + _against_middle(log_q, log_p)).sum(dim=-1)
 
 
 def _against_middle(log_p: Tensor, log_q: Tensor) -> Tensor:
     """Return ``p log(p / m)``, 0 where p is 0."""
-    ratio = (log_q - log_p).masked_fill(log_p.isneginf(), 0)  # an infinite one would make 0 times inf of the gradient
+    ratio = (log_q - log_p).masked_fill(log_p.isneginf(), 0)  # an infinite ratio would make the gradient 0 times inf
     return log_p.exp() * (math.log(2) - torch.logaddexp(ratio, torch.zeros_like(ratio)))

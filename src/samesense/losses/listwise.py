@@ -25,15 +25,15 @@ def listnet(
     """Return the ListNet loss of one batch, a scalar.
 
     Args:
-        student: ``(n, m)`` scores, one list a row.
+        student: ``(n, m)`` scores, one list per row.
         teacher: ``(n, m)`` scores of the same candidates; never receives a gradient.
         student_temperature: divides the student's scores (tau2 of the paper).
-        teacher_temperature: divides the teacher's scores (tau3); half of the student's served best there.
+        teacher_temperature: divides the teacher's scores (tau3); half of the student's worked best there.
         include_diagonal: keep entry i of list i, the anchor's own positive. Without it the matrices must be square.
         reduction: ``"mean"`` or ``"sum"`` over lists.
 
     Returns:
-        Scalar in float32 (float64 for a float64 student): a cross-entropy, so least at the teacher's entropy, not at 0.
+        Scalar in float32 (float64 for a float64 student): a cross-entropy, whose minimum is the teacher's entropy.
 
     Raises:
         ValueError: if the shapes do not fit, or a temperature or the reduction is out of range.
@@ -66,9 +66,8 @@ def listmle(
     """Return the ListMLE loss of one batch, a scalar.
 
     Args:
-        student: ``(n, m)`` scores, one list a row.
-        teacher: ``(n, m)`` scores of the same candidates; only their order counts, and no value is special. Equal
-            ones rank in column order.
+        student: ``(n, m)`` scores, one list per row.
+        teacher: ``(n, m)`` scores of the same candidates; only their order counts. Equal scores rank in column order.
         student_temperature: divides the student's scores (tau2 of the paper).
         include_diagonal: keep entry i of list i, the anchor's own positive. Without it the matrices must be square.
         reduction: ``"mean"`` or ``"sum"`` over lists; over the positions of a list it is always the sum.
@@ -92,7 +91,7 @@ def listmle(
     def unlikelihood(student: Tensor, teacher: Tensor) -> Tensor:
         logits = tempered(student, student_temperature, "student_temperature")
         ranked = logits.gather(1, teacher.argsort(dim=1, descending=True, stable=True))
-        left = ranked.flip(1).logcumsumexp(dim=1).flip(1)  # log sum over the candidates not yet ranked
-        return (left - ranked).sum(dim=1)
+        remaining = ranked.flip(1).logcumsumexp(dim=1).flip(1)  # log sum over the candidates not yet ranked
+        return (remaining - ranked).sum(dim=1)
 
     return reduced(rowwise(unlikelihood, student, teacher), reduction)

@@ -1,4 +1,4 @@
-"""InfoNCE with several positives and several hard negatives an anchor.
+"""InfoNCE with several positives and several hard negatives per anchor.
 
     L_i = mean over own positives p of  -log( exp(s_ip) / (exp(s_ip) + sum over c of exp(s_ic)) )
 
@@ -28,12 +28,12 @@ def multi_positive(
 
     Args:
         anchors: ``(n, dim)`` embeddings.
-        positives: ``(p, dim)`` embeddings, any number at least one an anchor.
-        negatives: ``(q, dim)`` hard negatives, also none; in Eq. 7 each stands against every anchor.
+        positives: ``(p, dim)`` embeddings, one or more per anchor.
+        negatives: ``(q, dim)`` hard negatives, possibly none; in Eq. 7 each counts against every anchor.
         positive_owner: ``(p,)`` index of the anchor each positive belongs to.
-        temperature: divides the cosines; the paper gives none, 0.05 is the released scale of 20.
+        temperature: divides the cosines; the paper does not give one, 0.05 is the scale of 20 in the released code.
         exclude: ``(n, p + q)`` bool over positives, then negatives: true where a candidate must not count against the
-            anchor (the same text as one of its positives). An anchor's own positives are not concerned.
+            anchor (the same text as one of its positives). It has no effect on an anchor's own positives.
 
     Returns:
         Scalar in float32 (float64 for float64 embeddings): the mean over anchors, each the mean over its positives.
@@ -61,15 +61,15 @@ def multi_positive(
     candidates = unit(torch.cat([positives, negatives]))
     directions = tempered(unit(anchors), temperature)
     rivals = _rivals(directions, candidates, positive_owner, exclude)
-    own = (directions[positive_owner] * candidates[: len(positives)]).sum(dim=1)
-    # (p,) how far the sum of all rivals, on the log scale, lies above each positive
-    excess = rivals[positive_owner] - own
+    own_logits = (directions[positive_owner] * candidates[: len(positives)]).sum(dim=1)
+    # (p,) log-sum-exp of all rivals minus the logit of each positive
+    excess = rivals[positive_owner] - own_logits
     losses = torch.logaddexp(excess, torch.zeros_like(excess))
     return (losses / count[positive_owner]).sum() / max(n, 1)  # a batch without anchors costs 0
 
 
 def _rivals(anchors: Tensor, candidates: Tensor, positive_owner: Tensor, exclude: Tensor | None) -> Tensor:
-    """Return ``(n,)`` log-sum-exp of each anchor's products with the candidates against it, -inf for none."""
+    """Return ``(n,)`` log-sum-exp of each anchor's logits for its rival candidates, -inf for none."""
     shape = (len(anchors), len(candidates))
     if exclude is not None and (exclude.shape != shape or exclude.dtype != torch.bool):
         raise ValueError(f"exclude must be bool of shape {shape}; received {exclude.dtype} {tuple(exclude.shape)}.")

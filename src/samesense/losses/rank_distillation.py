@@ -1,4 +1,4 @@
-"""RankCSE: contrastive learning that also keeps the ranking of a teacher.
+"""RankCSE: contrastive learning that also distils the ranking of a teacher.
 
     L = contrast * InfoNCE + beta * consistency + gamma * rank
 
@@ -26,11 +26,11 @@ Rank = Literal["listnet", "listmle", "cosent"]
 """Formula of the ranking term."""
 
 Consistency = Literal["js", "community"]
-"""The printed Jensen-Shannon divergence, or what the community code computes in its place."""
+"""The printed Jensen-Shannon divergence, or what the community code computes instead."""
 
 
 class RankDistillation(NamedTuple):
-    """The composite loss and its parts, each a scalar and before its weight; ``None`` for a part of weight 0."""
+    """The composite loss and its unweighted terms, each a scalar; ``None`` for a term of weight 0."""
 
     total: Tensor
     info_nce: Tensor | None
@@ -53,7 +53,7 @@ def rank_cse(  # noqa: PLR0913 - the paper's own settings
     include_diagonal: bool | None = None,
     reduction: Reduction = "mean",
 ) -> RankDistillation:
-    """Return the RankCSE loss of one batch and its parts.
+    """Return the RankCSE loss of one batch and its terms.
 
     Args:
         scores: ``(n, n)`` student cosines of sentence i in one view and sentence j in the other.
@@ -67,12 +67,12 @@ def rank_cse(  # noqa: PLR0913 - the paper's own settings
         tau2: temperature of the student in the ranking term.
         tau3: temperature of the teacher; only ListNet has one.
         consistency: ``"js"`` for the divergence of the paper, ``"community"`` for :func:`minus_entropy`.
-        include_diagonal: whether the ranking term sees the diagonal; ``None`` is the formula's own default: out for
-            ListNet and CoSENT, in for ListMLE.
+        include_diagonal: whether the ranking term includes the diagonal; ``None`` is the default of the formula:
+            excluded for ListNet and CoSENT, included for ListMLE.
         reduction: ``"mean"`` or ``"sum"`` over sentences, in all three terms.
 
     Returns:
-        The total and its unweighted parts, scalars in float32 (float64 for float64 scores).
+        The total and its unweighted terms, scalars in float32 (float64 for float64 scores).
 
     Raises:
         ValueError: if a shape does not fit, no weight is positive or one is negative, the ranking term has no teacher,
@@ -95,14 +95,14 @@ def rank_cse(  # noqa: PLR0913 - the paper's own settings
         "listmle": partial(listmle, student_temperature=tau2),
         "cosent": partial(row_cosent, temperature=tau2),
     }[rank]
-    alike = js_consistency if consistency == "js" else minus_entropy
+    consistency_loss = js_consistency if consistency == "js" else minus_entropy
     diagonal = rank == "listmle" if include_diagonal is None else include_diagonal
-    picked = info_nce_scores(scores, temperature=tau1, reduction=reduction) if contrast else None
-    agreement = alike(scores, temperature=tau1, reduction=reduction) if beta else None
-    order = ranking(scores, teacher, include_diagonal=diagonal, reduction=reduction) if gamma else None
-    weighted = zip((contrast, beta, gamma), (picked, agreement, order), strict=True)
+    contrast_term = info_nce_scores(scores, temperature=tau1, reduction=reduction) if contrast else None
+    consistency_term = consistency_loss(scores, temperature=tau1, reduction=reduction) if beta else None
+    rank_term = ranking(scores, teacher, include_diagonal=diagonal, reduction=reduction) if gamma else None
+    weighted = zip((contrast, beta, gamma), (contrast_term, consistency_term, rank_term), strict=True)
     total = torch.stack([weight * term for weight, term in weighted if term is not None]).sum()
-    return RankDistillation(total, picked, agreement, order)
+    return RankDistillation(total, contrast_term, consistency_term, rank_term)
 
 
 def _check(scores: Tensor, teacher: Tensor | None, weights: Sequence[float], rank: str, consistency: str) -> None:
@@ -127,14 +127,14 @@ def teacher_scores(embeddings: Sequence[Tensor], weights: Sequence[float]) -> Te
     """Return the weighted mean of the teachers' cosine matrices.
 
     Args:
-        embeddings: one ``(n, dim)`` tensor a teacher, of the same n sentences; dims may differ.
-        weights: one non-negative number a teacher; they are divided by their sum.
+        embeddings: one ``(n, dim)`` tensor per teacher, of the same n sentences; dims may differ.
+        weights: one non-negative number per teacher; they are divided by their sum.
 
     Returns:
         ``(n, n)`` cosines in float32 (float64 for float64 embeddings), without gradient.
 
     Raises:
-        ValueError: if there is not one weight a teacher, the weights cannot be averaged with, or the numbers of
+        ValueError: if there is not one weight per teacher, a weight is negative or their sum 0, or the numbers of
             sentences differ.
 
     Source: Liu et al. 2023 (RankCSE), the ensemble of teachers: weights 1/3 and 2/3 of raw cosines.

@@ -1,9 +1,9 @@
 """Softmax classification of a pair from its two embeddings.
 
-    features = [u; v; |u - v|]  (with u * v as a fourth part on request)
+    features = [u; v; |u - v|]  (with u * v as an optional fourth part)
     L = mean over pairs of  -log softmax(logits)_label
 
-The linear head from features to logits belongs to the caller and is thrown away after training.
+The linear head from features to logits belongs to the caller and is discarded after training.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from samesense.losses.cosine import check_finite, check_labelled, check_rows, re
 
 
 def softmax_features(u: Tensor, v: Tensor, *, product: bool = False) -> Tensor:
-    """Return what the classification head sees of each pair.
+    """Return the input of the classification head for each pair.
 
     Args:
         u: ``(pairs, dim)`` first embeddings.

@@ -19,7 +19,7 @@ def sup_con(embeddings: Tensor, labels: Tensor, *, temperature: float = 0.1, red
     Args:
         embeddings: ``(n, dim)``.
         labels: ``(n,)`` class of each; only equality counts.
-        temperature: divides the cosines; 0.1 is the paper's.
+        temperature: divides the cosines; 0.1 as in the paper.
         reduction: ``"mean"`` or ``"sum"`` over the anchors that have a positive; the others are left out.
 
     Returns:
@@ -41,5 +41,5 @@ def sup_con(embeddings: Tensor, labels: Tensor, *, temperature: float = 0.1, red
     positive = without_diagonal(labels[:, None] == labels)
     count = positive.sum(dim=1)
     total = -F.log_softmax(logits, dim=1).masked_fill(~positive, 0).sum(dim=1)
-    # anchors without a positive are left out; without the bound their 0/0 would still make the gradient NaN
+    # anchors without a positive are left out; without the clamp their 0/0 would still make the gradient NaN
     return reduced((total / count.clamp(min=1))[count > 0], reduction)

@@ -26,9 +26,9 @@ from samesense.losses.cosine import (
 Distance = Literal["cosine", "euclidean"]
 """``1 - cos``, or the length of the difference."""
 
-# 1 is that of Reimers and Gurevych 2019. Unit vectors a Euclidean 1 apart have the cosine distance 1/2.
+# 1 is the margin of Reimers and Gurevych 2019. Unit vectors at Euclidean distance 1 have the cosine distance 1/2.
 MARGINS: dict[str, float] = {"cosine": 0.5, "euclidean": 1.0}
-"""Margin of each distance where none is asked for."""
+"""Default margin of each distance."""
 
 
 def triplet(
@@ -47,8 +47,8 @@ def triplet(
         negatives: ``(triplets, dim)`` embeddings.
         distance: ``"cosine"`` for ``1 - cos``, ``"euclidean"`` for the length of the difference.
         margin: how much further away the negative must be; ``None`` is 0.5 for cosine and 1 for Euclidean distance.
-            Cosine distances, and Euclidean distances of unit vectors, lie in [0, 2]: there the margin of 5 that some
-            libraries default to is unreachable, and every triplet costs something for ever.
+            Cosine distances, and Euclidean distances of unit vectors, lie in [0, 2]: a margin of 5, the
+            default of some libraries, is unreachable there, and every triplet always has a loss.
 
     Returns:
         Scalar in float32 (float64 for float64 embeddings): the mean over triplets, 0 for none.
@@ -68,7 +68,8 @@ def triplet(
     check_rows("triplet", anchors, positives, negatives)
     check_finite("triplet", anchors=anchors, positives=positives, negatives=negatives)
     margin = margin_of(distance, margin)
-    near, far = _distances(anchors, positives, distance), _distances(anchors, negatives, distance)
+    near = _distances(anchors, positives, distance)
+    far = _distances(anchors, negatives, distance)
     return reduced((near - far + margin).clamp(min=0), "mean")
 
 
@@ -92,7 +93,7 @@ def _distances(u: Tensor, v: Tensor, distance: str) -> Tensor:
 def batch_all(
     embeddings: Tensor, labels: Tensor, *, distance: Distance = "cosine", margin: float | None = None
 ) -> Tensor:
-    """Return the mean loss of the batch's triplets that have one, a scalar.
+    """Return the batch-all loss: the mean over the triplets of the batch with a positive loss, a scalar.
 
     Args:
         embeddings: ``(n, dim)``.
@@ -126,7 +127,7 @@ def batch_all(
 def batch_hard(
     embeddings: Tensor, labels: Tensor, *, distance: Distance = "cosine", margin: float | None = None
 ) -> Tensor:
-    """Return the mean over anchors of the loss of their furthest positive and nearest negative, a scalar.
+    """Return the batch-hard loss: the mean over anchors with their furthest positive and nearest negative, a scalar.
 
     Args:
         embeddings: ``(n, dim)``.
@@ -158,7 +159,7 @@ def batch_hard(
 
 
 def _pairs(loss: str, embeddings: Tensor, labels: Tensor, distance: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Return distances, which are of another with the same label, and which of another label, each ``(n, n)``."""
+    """Return distances, a mask of positive pairs and a mask of negative pairs, each ``(n, n)``."""
     check_labelled(loss, embeddings, labels)
     same = labels[:, None] == labels
     positive = same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
@@ -166,7 +167,7 @@ def _pairs(loss: str, embeddings: Tensor, labels: Tensor, distance: str) -> tupl
 
 
 def _distance_matrix(embeddings: Tensor, distance: str) -> Tensor:
-    """Return the distances ``(n, n)``; the Euclidean one from differences, as a matrix product cancels small ones."""
+    """Return the distances ``(n, n)``; Euclidean ones from differences, because a matrix product cancels small ones."""
     if distance == "cosine":
         return 1 - cosine_matrix(embeddings, embeddings)
     wide = widen(embeddings)

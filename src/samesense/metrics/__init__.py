@@ -1,4 +1,4 @@
-"""Quantities computed from scores and labels, or from embeddings, and how far to trust them."""
+"""Metrics of scores and labels or of embeddings, with intervals and significance tests."""
 
 from __future__ import annotations
 

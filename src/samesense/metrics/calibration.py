@@ -1,4 +1,4 @@
-"""Whether values mean what they say: predicted beside observed, in bins of about equally many pairs."""
+"""Calibration of predicted values: predicted against observed means, in bins of about equally many pairs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from samesense.metrics.inputs import Numbers, matching_vectors
 from samesense.types import Floats
 
 BINS = 10
-"""Bins of a calibration error, at most."""
+"""Most bins of a calibration error."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,16 @@ def reliability(values: Numbers, labels: Numbers, bins: int = BINS) -> Reliabili
     if not len(left):
         raise DataError("A calibration error needs at least one pair, got none.")
     _, group, sizes = np.unique(left, return_inverse=True, return_counts=True)
+    # Equal values form a group; the rank of its first member decides the bin of all.
     first = np.cumsum(sizes) - sizes
-    _, own, counts = np.unique((first * bins // len(left))[group], return_inverse=True, return_counts=True)
-    means = np.bincount(own, weights=right) / counts
-    spread = np.bincount(own, weights=(right - means[own]) ** 2) / counts
-    return Reliability(np.bincount(own, weights=left) / counts, means, np.sqrt(spread), counts.astype(np.int64))
+    _, bin_of, counts = np.unique((first * bins // len(left))[group], return_inverse=True, return_counts=True)
+    means = np.bincount(bin_of, weights=right) / counts
+    spread = np.bincount(bin_of, weights=(right - means[bin_of]) ** 2) / counts
+    return Reliability(np.bincount(bin_of, weights=left) / counts, means, np.sqrt(spread), counts.astype(np.int64))
 
 
 def calibration_error(values: Numbers, labels: Numbers, bins: int = BINS) -> float:
-    """Return the expected calibration error: how far mean value and mean label of a bin lie apart, on average.
+    """Return the expected calibration error: the mean distance of mean value and mean label over the bins.
 
     Arguments and errors are those of :func:`reliability`.
 
@@ -66,8 +67,8 @@ def calibration_error(values: Numbers, labels: Numbers, bins: int = BINS) -> flo
     Returns:
         A number from 0 on; 0 if every bin is right on average.
     """
-    found = reliability(values, labels, bins)
-    return float(np.dot(found.counts, np.abs(found.values - found.labels)) / found.counts.sum())
+    binned = reliability(values, labels, bins)
+    return float(np.dot(binned.counts, np.abs(binned.values - binned.labels)) / binned.counts.sum())
 
 
 def mean_absolute_error(values: Numbers, labels: Numbers) -> float:

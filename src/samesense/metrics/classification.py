@@ -1,4 +1,4 @@
-"""Telling positives from negatives by score: without a threshold, and with one fitted elsewhere."""
+"""Binary classification by score: average precision, and thresholds with their accuracy, F1, precision and recall."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ from samesense.metrics.inputs import Numbers, finite_vector, matching_vectors
 from samesense.types import Floats
 
 Target = Literal["accuracy", "f1"]
-"""What a threshold is fitted for."""
+"""Measure for which a threshold is fitted."""
 
 
 def check_binary(labels: Numbers) -> None:
-    """Raise before any model runs, if no score could tell positives from negatives with these labels.
+    """Raise if the labels are not binary; called before any model runs.
 
     Raises:
         DataError: if a label is neither 0 nor 1, or all are the same.
     """
-    given = finite_vector(labels, "labels")
-    odd = (given != 0) & (given != 1)
+    values = finite_vector(labels, "labels")
+    odd = (values != 0) & (values != 1)
     if odd.any():
         first = int(np.argmax(odd))
-        raise DataError(f"Labels must be 0 or 1, and labels[{first}] is {given[first]:g}. Choose a cut for them first.")
-    positives = int(given.sum())
-    if not 0 < positives < len(given):
-        raise DataError(f"Positives and negatives are both needed, got {positives} positives among {len(given)} pairs.")
+        raise DataError(
+            f"Labels must be 0 or 1, and labels[{first}] is {values[first]:g}. Choose a cut for them first."
+        )
+    positives = int(values.sum())
+    if not 0 < positives < len(values):
+        raise DataError(
+            f"Positives and negatives are both needed, got {positives} positives among {len(values)} pairs."
+        )
 
 
 def average_precision(scores: Numbers, labels: Numbers) -> float:
@@ -44,7 +48,7 @@ def average_precision(scores: Numbers, labels: Numbers) -> float:
         labels: 1 for a positive, 0 for a negative ``(n,)``.
 
     Returns:
-        A number in (0, 1]; the share of positives if scores say nothing.
+        A number in (0, 1]; about the share of positives for uninformative scores.
 
     Raises:
         DataError: if a number is not finite, lengths differ, or the labels are not 0 and 1 with both present.
@@ -59,14 +63,15 @@ def best_threshold(scores: Numbers, labels: Numbers, metric: Target = "accuracy"
     """Return the threshold that is best on these pairs: those scored at or above it are called positive.
 
     It lies midway between two neighbouring scores, or is minus or plus infinity if calling everything positive or
-    negative is best. Of equally good ones the highest is taken. Fit it on other pairs than those it is evaluated on.
+    negative is best. The highest of equally good thresholds is taken. Fit it on other pairs than those it is evaluated
+    on.
 
     Args:
         scores: model scores ``(n,)``.
         labels: 1 for a positive, 0 for a negative ``(n,)``.
         metric: ``"accuracy"`` or ``"f1"``.
-        dividing: whether only thresholds count that call some pairs positive and some negative; where all scores are
-            equal there is none, and all count.
+        dividing: consider only thresholds that call some pairs positive and some negative; if all scores are equal
+            there is none, and all are considered.
 
     Returns:
         The threshold, in the unit of the scores.
@@ -79,8 +84,10 @@ def best_threshold(scores: Numbers, labels: Numbers, metric: Target = "accuracy"
         raise ConfigError(f"A threshold is fitted for 'accuracy' or 'f1', got {metric!r}.")
     left, right = _binary(scores, labels)
     values, hits, taken = _cuts(left, right)
-    hits, taken = np.append(0, hits), np.append(0, taken)
+    hits = np.append(0, hits)  # the first threshold calls nothing positive
+    taken = np.append(0, taken)
     positives = hits[-1]
+    # 2 hits - taken rises with the accuracy.
     quality = 2 * hits - taken if metric == "accuracy" else 2 * hits / (taken + positives)
     if dividing and len(values) > 1:
         return _between(values, 1 + int(np.argmax(quality[1:-1])))
@@ -92,13 +99,13 @@ def threshold_at(
 ) -> float:
     """Return the threshold of highest recall at a precision, or of highest precision at a recall.
 
-    Of equally good ones the highest is taken. Fit it on other pairs than those it is evaluated on.
+    The highest of equally good thresholds is taken. Fit it on other pairs than those it is evaluated on.
 
     Args:
         scores: model scores ``(n,)``.
         labels: 1 for a positive, 0 for a negative ``(n,)``.
-        precision: least share of right ones among the pairs called positive, above 0 and up to 1.
-        recall: least share of the positives that is called positive, above 0 and up to 1; give one of the two.
+        precision: minimum precision, above 0 and up to 1.
+        recall: minimum recall, above 0 and up to 1; give one of the two.
 
     Returns:
         The threshold, in the unit of the scores; infinity if no score reaches the precision, minus infinity if every
@@ -106,23 +113,23 @@ def threshold_at(
 
     Raises:
         DataError: as :func:`average_precision`.
-        ConfigError: if not one of the two is given, or it is out of range.
+        ConfigError: unless exactly one of the two is given, and in range.
     """
-    wanted = [value for value in (precision, recall) if value is not None]
-    if len(wanted) != 1 or not 0 < wanted[0] <= 1:
+    bounds = [value for value in (precision, recall) if value is not None]
+    if len(bounds) != 1 or not 0 < bounds[0] <= 1:
         raise ConfigError(f"Give a precision or a recall, above 0 and up to 1; received {precision} and {recall}.")
     left, right = _binary(scores, labels)
     values, hits, taken = _cuts(left, right)
     shares = {"precision": hits / taken, "recall": hits / hits[-1]}
     bound, best = ("recall", "precision") if precision is None else ("precision", "recall")
-    enough = shares[bound] >= wanted[0]
+    enough = shares[bound] >= bounds[0]
     if not enough.any():
         return float("inf")
     return _between(values, 1 + int(np.argmax(np.where(enough, shares[best], -1.0))))
 
 
 def accuracy_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
-    """Return the share of pairs told right when scores at or above ``threshold`` mean positive.
+    """Return the share of pairs classified correctly when scores at or above ``threshold`` mean positive.
 
     Args:
         scores: model scores ``(n,)``.
@@ -140,7 +147,7 @@ def accuracy_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
 
 
 def f1_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
-    """Return the harmonic mean of precision and recall of the positives, as :func:`accuracy_at` calls them.
+    """Return F1, the harmonic mean of precision and recall, at a threshold.
 
     Arguments and errors are those of :func:`accuracy_at`.
 
@@ -154,7 +161,7 @@ def f1_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
 
 
 def precision_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
-    """Return the share of right ones among the pairs called positive, 1 if there is none.
+    """Return the precision at a threshold: the share of positives among the pairs called positive, 1 if there is none.
 
     Arguments and errors are those of :func:`accuracy_at`.
 
@@ -166,7 +173,7 @@ def precision_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
 
 
 def recall_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
-    """Return the share of the positives that is called positive.
+    """Return the recall at a threshold: the share of the positives that is called positive.
 
     Arguments and errors are those of :func:`accuracy_at`.
 
@@ -183,25 +190,28 @@ def _between(values: Floats, count: int) -> float:
         return float("inf")
     if count == len(values):
         return float("-inf")
-    above, below = float(values[count - 1]), float(values[count])
+    above = float(values[count - 1])
+    below = float(values[count])
     middle = above / 2 + below / 2
-    return middle if below < middle <= above else above
+    return middle if below < middle <= above else above  # neighbouring floats have no number between them
 
 
 def _binary(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
+    """Return scores and binary labels as vectors of one length."""
     left, right = matching_vectors(scores, labels)
     check_binary(right)
     return left, right
 
 
 def _cuts(scores: Floats, labels: Floats) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the distinct scores from the highest, and how many positives and pairs lie at or above each."""
+    """Return the distinct scores, the highest first, and the numbers of positives and of pairs at or above each."""
     values, group, size = np.unique(-scores, return_inverse=True, return_counts=True)
     hits = np.bincount(group, weights=labels).astype(np.int64)
     return -values, np.cumsum(hits), np.cumsum(size)
 
 
 def _called(scores: Numbers, labels: Numbers, threshold: float) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which pairs are called positive, and which are positive."""
     if np.isnan(threshold):
         raise DataError("The threshold must be a number, got NaN.")
     left, right = _binary(scores, labels)

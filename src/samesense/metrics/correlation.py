@@ -1,4 +1,4 @@
-"""Correlation of model scores with human labels, the measure of semantic textual similarity."""
+"""Correlation of model scores with human labels, the metric of semantic textual similarity."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ Statistic = Literal["spearman", "pearson"]
 
 
 def average_ranks(values: Floats) -> Floats:
-    """Return the ranks from 1 to n of ``values``, equal values sharing their average rank."""
+    """Return the ranks of ``values`` from 1 to n; equal values share their average rank."""
     _, group, size = np.unique(values, return_inverse=True, return_counts=True)
     rank: Floats = np.cumsum(size) - (size - 1) / 2
     return rank[group]
 
 
 def centred(values: Floats) -> Floats:
-    """Return ``values`` shifted to mean 0 and scaled to largest magnitude about 1.
+    """Return ``values`` shifted to mean 0 and scaled to a largest magnitude of about 1.
 
-    The scaling keeps squares of very large and of very small numbers within float64.
+    The scaling keeps the squares of very large and very small numbers within float64.
 
     Returns:
         Numbers ``(n,)``; their correlation with anything is that of ``values``.
     """
-    for _ in range(2):
+    for _ in range(2):  # a large mean leaves small deviations, which are scaled again
         _, exponent = np.frexp(np.abs(values).max())
         values = np.ldexp(values, -exponent)
         values = values - values.mean()

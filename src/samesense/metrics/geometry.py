@@ -1,4 +1,4 @@
-"""Where embeddings lie: how close positives are, how evenly all of them spread, and in how many directions."""
+"""Geometry of embeddings: alignment of positives, uniformity, anisotropy and effective rank."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from samesense.errors import ConfigError, DataError
 from samesense.metrics.inputs import Matrix
 
 BLOCK_CELLS = 2_000_000
-"""Distances held at once by :func:`uniformity`, which bounds the memory."""
+"""Number of distances that :func:`uniformity` holds at once, which bounds its memory."""
 
 Rows = npt.NDArray[np.float64]
-"""Matrix of float64, one row a text."""
+"""Matrix of float64, one row per text."""
 
 
 def alignment(x: Matrix, y: Matrix) -> float:
@@ -31,7 +31,8 @@ def alignment(x: Matrix, y: Matrix) -> float:
     Raises:
         DataError: if the shapes differ, there is no row, or a row is zero or not finite.
     """
-    left, right = unit_rows(x, "x"), unit_rows(y, "y")
+    left = unit_rows(x, "x")
+    right = unit_rows(y, "y")
     if left.shape != right.shape:
         raise DataError(f"Each row of x needs its positive in y, got shapes {left.shape} and {right.shape}.")
     difference = left - right
@@ -61,7 +62,9 @@ def uniformity(x: Matrix, t: float = 2.0) -> float:
         raise ConfigError(f"t must be a number above 0, such as 2, got {t}.")
     rows = _pairable(x)
     block = max(1, BLOCK_CELLS // len(rows))
-    top, total = -np.inf, 0.0
+    # A running log-sum-exp: the sum so far is total * exp(top), so that no exponential underflows to 0.
+    top = -np.inf
+    total = 0.0
     for start in range(0, len(rows) - 1, block):
         cosines = rows[start : start + block] @ rows[start:].T
         above = np.arange(cosines.shape[1])[None, :] > np.arange(len(cosines))[:, None]
@@ -89,12 +92,12 @@ def anisotropy(x: Matrix) -> float:
     """
     rows = _pairable(x)
     total = rows.sum(axis=0)
-    own = np.einsum("ij,ij->", rows, rows)
-    return float((total @ total - own) / (len(rows) * (len(rows) - 1)))
+    squared_lengths = np.einsum("ij,ij->", rows, rows)
+    return float((total @ total - squared_lengths) / (len(rows) * (len(rows) - 1)))
 
 
 def effective_rank(x: Matrix) -> float:
-    """Return in how many directions the rows spread: the exponential of the entropy of the singular values.
+    """Return the effective number of directions of the rows: the exponential of the entropy of the singular values.
 
     Singular values are divided by their sum. A matrix with *r* equal ones and no others has effective rank *r*.
 
@@ -126,7 +129,7 @@ def unit_rows(x: Matrix, name: str = "x") -> Rows:
     """Return the rows in float64, each scaled to unit length.
 
     Raises:
-        DataError: if this is no matrix with a row, or a row is zero or not finite (the first is named).
+        DataError: if ``x`` is not a matrix with a row, or a row is zero or not finite (the first is named).
     """
     rows = finite_rows(x, name)
     largest = np.abs(rows).max(axis=1, keepdims=True)
@@ -159,6 +162,7 @@ def finite_rows(x: Matrix, name: str) -> Rows:
 
 
 def _pairable(x: Matrix) -> Rows:
+    """Return the unit rows; DataError if there are fewer than two."""
     rows = unit_rows(x)
     if len(rows) < 2:
         raise DataError(f"Pairs of rows are needed, so at least 2 rows, got {len(rows)}.")

@@ -1,4 +1,4 @@
-"""Thresholds with a promise: at least a precision, or a recall, on new pairs of the same kind, with 95 % confidence."""
+"""Thresholds that promise a minimum precision or recall on new pairs of the same kind, with 95 % confidence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from samesense.metrics.inputs import Numbers, matching_vectors
 from samesense.types import Floats
 
 Share = Literal["precision", "recall"]
-"""What is promised."""
+"""The measure that is promised."""
 
 CONFIDENCE = 0.95
 """Least probability that a promise holds."""
@@ -23,10 +23,10 @@ STEP = 1.02
 """Ratio of the sizes of neighbouring candidates."""
 
 SPARE = 1.1
-"""Ratio of the pairs of a first candidate to those that suffice if all are right: fewer of a fold may be called."""
+"""Ratio of the pairs of the first candidate to those that suffice if all are right, since a fold may call fewer."""
 
 MOST_PAIRS = 1_000_000
-"""Pairs beyond which no estimate is made of how many are needed."""
+"""Largest number of needed pairs that is estimated."""
 
 Indices = npt.NDArray[np.integer]
 
@@ -50,10 +50,10 @@ class ScoredPairs:
 
 @dataclass(frozen=True)
 class Promise:
-    """A threshold that keeps a promise, and what it gives on the folds that did not choose it.
+    """A threshold that keeps a promise, with its out-of-fold quality.
 
     Attributes:
-        threshold: score from which on a pair is called a yes.
+        threshold: score from which on a pair is classified as yes.
         precision: out of fold.
         recall: out of fold.
     """
@@ -64,9 +64,10 @@ class Promise:
 
 
 def distinct_pairs(scores: Numbers, right: Numbers, folds: Indices, sentences: Indices) -> ScoredPairs:
-    """Return each pair once: one that occurs again, in either order, says nothing new.
+    """Return each pair once; a repetition, in either order, carries no new information.
 
-    Its score is the mean, and where it is labelled both ways it is a no. Arguments are those of :class:`ScoredPairs`.
+    A repeated pair gets its mean score, and is a no if it is labelled both ways. Arguments are those of
+    :class:`ScoredPairs`.
 
     Raises:
         DataError: if a number is not finite, or lengths differ.
@@ -82,15 +83,15 @@ def distinct_pairs(scores: Numbers, right: Numbers, folds: Indices, sentences: I
 
 
 def share_lower_bound(hits: Numbers, trials: Numbers, level: float = 1 - CONFIDENCE) -> Floats:
-    """Return the lower ends of one-sided intervals of shares; each is above the truth with probability ``level``.
+    """Return lower bounds of shares; each is above the true share with probability ``level`` at most.
 
     Source: Clopper and Pearson (1934), "The use of confidence or fiducial limits illustrated in the case of the
         binomial"; Korn and Graubard (1998), "Confidence intervals for proportions with small expected number of
-        positive counts estimated from survey data", for trials that depend on each other and count in part.
+        positive counts estimated from survey data", for dependent trials, which count in part.
 
     Args:
-        hits: ``(n,)``.
-        trials: as many or more ``(n,)``.
+        hits: number of successes ``(n,)``.
+        trials: number of trials, not below the hits ``(n,)``.
         level: between 0 and 1.
     """
     from scipy.stats import beta
@@ -101,13 +102,13 @@ def share_lower_bound(hits: Numbers, trials: Numbers, level: float = 1 - CONFIDE
 
 
 def share_interval(hits: float, trials: float, level: float = 1 - CONFIDENCE) -> tuple[float, float]:
-    """Return the two-sided interval of a share, which leaves it out with probability ``level`` at most.
+    """Return the two-sided interval of a share, which misses it with probability ``level`` at most.
 
     Source: Clopper and Pearson (1934), as :func:`share_lower_bound`.
 
     Args:
-        hits: of the trials.
-        trials: one or more.
+        hits: number of successes.
+        trials: number of trials, one or more.
         level: between 0 and 1.
 
     Example:
@@ -120,9 +121,9 @@ def share_interval(hits: float, trials: float, level: float = 1 - CONFIDENCE) ->
 
 
 def share_p_values(hits: Numbers, trials: Numbers, least: float) -> Floats:
-    """Return the probability of as many hits or more where the share is ``least``, of each number of trials ``(n,)``.
+    """Return one-sided p-values ``(n,)`` for the hypothesis that the true share is ``least`` or lower.
 
-    It is at most ``level`` where :func:`share_lower_bound` with that level reaches ``least``.
+    One is at most ``level`` where :func:`share_lower_bound` with that level reaches ``least``.
     """
     from scipy.stats import beta
 
@@ -133,15 +134,15 @@ def share_p_values(hits: Numbers, trials: Numbers, least: float) -> Floats:
 class PromiseFinder:
     """Finds thresholds that keep a promise, among candidates whose precision and recall are counted out of fold.
 
-    For a precision, a candidate calls a share of the pairs a yes, those of the highest scores; for a recall it misses a
-    share of the yes, those of the lowest scores. In each fold its threshold is taken from the other folds. Labels
-    decide no threshold of a precision. What holds for all folds is promised of the strictest of their thresholds:
-    scores that occur often may put the folds apart.
+    For a precision, a candidate classifies as yes a given share of the pairs, those of the highest scores. For a
+    recall, it misses a given share of the yes, those of the lowest scores. In each fold its threshold is taken from the
+    other folds; for a precision it does not depend on labels. The promise is made for the strictest threshold of the
+    folds, because scores that occur often may put the folds apart.
 
-    A candidate passes if the lower bound of its share out of fold reaches the promise. There are several candidates,
-    and they are tested by the fallback procedure: the error probability of a test that passes goes to the next one. So
-    all that pass keep the promise with a probability of :data:`CONFIDENCE`, whichever is chosen. Pairs that share a
-    sentence may be wrong together; they count for less by the correlation of their errors.
+    A candidate passes if the lower bound of its out-of-fold share reaches the promise. The candidates are tested by the
+    fallback procedure: the error probability of a test that passes goes to the next one. So all candidates that pass
+    keep the promise with a probability of :data:`CONFIDENCE`, whichever of them is chosen. Pairs that share a sentence
+    may be wrong together, so they are down-weighted by the correlation of their errors.
 
     Source: Wiens (2003), "A fixed sequence Bonferroni procedure for testing multiple endpoints"; Angelopoulos et al.
         (2021), "Learn then test: Calibrating predictive algorithms to achieve risk control"; Kish (1965), "Survey
@@ -149,11 +150,11 @@ class PromiseFinder:
     """
 
     def __init__(self, pairs: ScoredPairs, share: Share) -> None:
-        """Count the candidates.
+        """Count hits and calls of every candidate.
 
         Args:
             pairs: with both labels, in two folds or more.
-            share: what is promised.
+            share: the measure that is promised.
         """
         self.pairs = pairs
         self.share = share
@@ -169,12 +170,12 @@ class PromiseFinder:
         self.trials = trials / self._cluster_effects()
 
     def find(self, least: float) -> Promise | None:
-        """Return the promise of ``least`` or more, with the highest recall or precision; ``None`` if there is none."""
+        """Return the promise of ``least`` or more with the highest other measure; ``None`` if there is none."""
         passing = self._passing(least)
         if not len(passing):
             return None
-        other = self.recalls if self.share == "precision" else self.precisions
-        best = passing[np.argmax(other[passing])]
+        maximised = self.recalls if self.share == "precision" else self.precisions
+        best = passing[np.argmax(maximised[passing])]
         return Promise(float(self.thresholds[best]), float(self.precisions[best]), float(self.recalls[best]))
 
     def highest(self, below: float) -> tuple[float, Promise] | None:
@@ -186,9 +187,9 @@ class PromiseFinder:
         return None
 
     def pairs_needed(self, least: float) -> int | None:
-        """Estimate how many pairs like these allow a promise; ``None`` where these do not say that any number does.
+        """Estimate how many pairs like these would allow a promise; ``None`` if probably no number does.
 
-        Shares out of fold are taken to stay as they are, drawn in from 1 by Laplace's rule.
+        Assumes that the out-of-fold shares stay as they are, smoothed by Laplace's rule of succession.
         """
         if least >= 1:
             return None
@@ -199,7 +200,7 @@ class PromiseFinder:
 
     @property
     def _values(self) -> Floats:
-        """What is promised, out of fold, of each candidate."""
+        """The promised measure of each candidate, out of fold."""
         return self.precisions if self.share == "precision" else self.recalls
 
     def _passing(self, least: float) -> Indices:
@@ -216,10 +217,10 @@ class PromiseFinder:
         return np.array(passing, dtype=np.intp)
 
     def _weights(self, least: float) -> Floats:
-        """Return the error probability with which the test of each candidate begins.
+        """Return the error probability that each candidate's test starts with.
 
-        A recall falls with each candidate, so that the first has all. A precision may be lower among few pairs than
-        among more; the probability is spread over candidates that double in size, from the first that can pass.
+        A recall falls from candidate to candidate, so the first gets all of it. A precision may be lower among few
+        pairs than among more, so it is spread over candidates that double in size, from the first that can pass.
         """
         weights = np.zeros(len(self.sizes))
         level = 1 - CONFIDENCE
@@ -230,21 +231,22 @@ class PromiseFinder:
             return weights
         for count in range(1, 64):
             smallest = SPARE * math.log(level / count) / math.log(least)
-            wanted = smallest * 2.0 ** np.arange(count + 1)
-            starts = np.unique([np.argmax(self.trials >= size) for size in wanted if self.trials.max() >= size])
+            least_trials = smallest * 2.0 ** np.arange(count + 1)
+            starts = np.unique([np.argmax(self.trials >= size) for size in least_trials if self.trials.max() >= size])
             if len(starts) <= count:
                 weights[starts.astype(np.intp)] = level / max(1, len(starts))
                 break
         return weights
 
     def _count_out_of_fold(self) -> tuple[Floats, Floats]:
-        """Return for each candidate the yes that are called a yes, and all that are; each pair by the other folds.
+        """Return for each candidate the number of true positives and of pairs called yes, counted out of fold.
 
-        The thresholds become the strictest of those of the folds.
+        Also raises (or for a recall lowers) ``thresholds`` to the strictest of the folds.
         """
         strictest = np.maximum if self.share == "precision" else np.minimum
         scores, right, folds = self.pairs.scores, self.pairs.right, self.pairs.folds
-        hits, called = np.zeros(len(self.sizes)), np.zeros(len(self.sizes))
+        hits = np.zeros(len(self.sizes))
+        called = np.zeros(len(self.sizes))
         for fold in np.unique(folds):
             held = folds == fold
             training = ~held
@@ -260,7 +262,7 @@ class PromiseFinder:
         return hits, called
 
     def _threshold(self, scores: Floats, right: Floats, sizes: Indices) -> Floats:
-        """Return the thresholds of candidates on some pairs: midway between the last score called and the next."""
+        """Return the threshold of each candidate on some pairs: midway between the last score called and the next."""
         values = np.unique(scores)
         if self.share == "precision":
             ordered = np.sort(scores)[::-1]
@@ -276,7 +278,7 @@ class PromiseFinder:
         return thresholds
 
     def _cluster_effects(self) -> Floats:
-        """Return for each candidate the ratio by which its pairs say less than as many independent ones."""
+        """Return the design effect of each candidate: how many of its pairs count as one independent pair."""
         scores, right = self.pairs.scores, self.pairs.right
         if self.share == "recall":
             effect = _shared(self.pairs.sentences[right == 1]).sum() / right.sum()
@@ -289,7 +291,7 @@ class PromiseFinder:
 
     @cached_property
     def _error_correlation(self) -> float:
-        """Correlation of the errors of two pairs that share a sentence, and one standard error more, from 0 to 1."""
+        """Correlation of the errors of two pairs that share a sentence, plus one standard error, from 0 to 1."""
         from sklearn.isotonic import IsotonicRegression
 
         scores, right, sentences = self.pairs.scores, self.pairs.right, self.pairs.sentences
@@ -314,7 +316,7 @@ def _sizes(count: int) -> Indices:
 
 
 def _incidence(sentences: Indices) -> tuple[Indices, Indices]:
-    """Return sentences from 0 on and the pairs that they stand in, pair by pair, each sentence of a pair once."""
+    """Return sentence numbers (from 0) and the pairs they occur in, as parallel arrays; each sentence once per pair."""
     _, numbers = np.unique(sentences, return_inverse=True)
     numbers = numbers.reshape(-1, 2)
     pairs = np.repeat(np.arange(len(numbers)), 2)
@@ -334,13 +336,17 @@ def _shared(sentences: Indices) -> Floats:
 
 
 def _growth(value: float, trials: float, least: float) -> float:
-    """Return by how much trials must grow until the lower bound of a share reaches ``least``; infinity if never."""
+    """Return the factor by which trials must grow until the lower bound of a share reaches ``least``; or infinity."""
     if value <= least:
         return math.inf
-    low, high = 1.0, 2.0**30
-    for _ in range(60):
+    low = 1.0
+    high = 2.0**30
+    for _ in range(60):  # bisection on a logarithmic scale
         middle = math.sqrt(low * high)
         size = middle * trials
         enough = share_lower_bound([value * size], [size], (1 - CONFIDENCE) / 3)[0] >= least
-        low, high = (low, middle) if enough else (middle, high)
+        if enough:
+            high = middle
+        else:
+            low = middle
     return high

@@ -1,4 +1,4 @@
-"""What a metric demands of its numbers, checked in one place."""
+"""Checks of the numbers that metrics take."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from samesense.errors import DataError
 from samesense.types import Floats
 
 Matrix = npt.NDArray[np.floating]
-"""Matrix of floats, one row a text."""
+"""Matrix of floats, one row per text."""
 
 Numbers = Sequence[float] | npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
 """Anything that numpy turns into a vector of float64."""
@@ -21,7 +21,7 @@ def finite_vector(values: Numbers, name: str) -> Floats:
     """Return ``values`` as a float64 vector of finite numbers.
 
     Raises:
-        DataError: if they are no vector of numbers, or one is NaN or infinite (the first is named).
+        DataError: if they are not a vector of numbers, or one is NaN or infinite (the first is named).
     """
     try:
         vector = np.asarray(values, dtype=np.float64)
@@ -50,7 +50,8 @@ def matching_vectors(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
     Raises:
         DataError: if a side is not finite, or lengths differ.
     """
-    left, right = finite_vector(scores, "scores"), finite_vector(labels, "labels")
+    left = finite_vector(scores, "scores")
+    right = finite_vector(labels, "labels")
     if len(left) != len(right):
         raise DataError(f"There must be one score for each label, got {len(left)} scores and {len(right)} labels.")
     return left, right

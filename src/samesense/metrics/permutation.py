@@ -1,4 +1,4 @@
-"""Could the difference of two models be chance? A test that swaps them pair by pair."""
+"""Permutation test of the difference of two models, which swaps their scores pair by pair."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from samesense.metrics.significance import check_sampling, paired_sides
 from samesense.types import Floats
 
 ROUNDING = 1e-12
-"""Differences closer than this count as equal; a swap of two equal scores changes only the last digits."""
+"""Differences closer than this count as equal: a swap of two equal scores may change the last digits."""
 
 
 @dataclass(frozen=True)
 class PermutedDifference:
-    """Difference of two correlations on the same pairs, and how rare one as large is if the models are alike.
+    """Difference of two correlations on the same pairs, and its p-value under exchangeable scores.
 
     ``p_value`` is two-sided and never 0 itself.
     """
@@ -37,16 +37,16 @@ def paired_permutation(
     samples: int = 1000,
     seed: int = 0,
 ) -> PermutedDifference:
-    """Test whether two models could be one and the same, by swapping their scores of random pairs.
+    """Test whether two models are exchangeable, by swapping their scores of random pairs.
 
     Arguments and errors are those of :func:`~samesense.metrics.paired_bootstrap`; ``samples`` counts random swaps.
 
-    The hypothesis is that which of the two gave which score of a pair makes no difference (the scores are
-    exchangeable within each pair). This is stronger than equal correlations: a small p-value says that the models
-    differ with regard to these labels, and :func:`~samesense.metrics.paired_bootstrap` says by how much. Scores are
-    brought to one unit first, as ranks for Spearman and with mean 0 and variance 1 for Pearson, which changes neither
-    correlation. The p-value is the share of swapped differences at least as large in magnitude, with one added to
-    count and total so that it is never 0. A swap that leaves a side constant counts as at least as large.
+    The null hypothesis is that the two scores of a pair are exchangeable. This is stronger than equal correlations: a
+    small p-value says that the models differ with regard to these labels, and
+    :func:`~samesense.metrics.paired_bootstrap` says by how much. Scores are brought to one unit first, as ranks for
+    Spearman and with mean 0 and variance 1 for Pearson, which changes neither correlation. The p-value is the share of
+    swapped differences at least as large in magnitude, with one added to count and total so that it is never 0. A swap
+    that leaves a side constant counts as at least as large.
 
     Source: Fisher (1935), "The Design of Experiments"; Smucker, Allan and Carterette (2007) for comparisons of systems.
     """
@@ -58,7 +58,7 @@ def paired_permutation(
 
 
 def _in_one_unit(first: Floats, second: Floats, statistic: Statistic) -> Floats:
-    """Return both models' scores one after the other ``(2n,)``."""
+    """Return the scores of the first model, then those of the second, in one unit ``(2n,)``."""
     if statistic == "spearman":
         return np.concatenate([average_ranks(first), average_ranks(second)])
     sides = [centred(side) for side in (first, second)]
@@ -66,15 +66,18 @@ def _in_one_unit(first: Floats, second: Floats, statistic: Statistic) -> Floats:
 
 
 def _swapped(both: Floats, labels: Floats, statistic: Statistic, samples: int, seed: int) -> Iterator[Floats]:
-    """Yield blocks of differences, each of two correlations after random swaps; NaN where one is undefined.
+    """Yield blocks of differences of the two correlations after random swaps; NaN where one is undefined.
 
-    A model after swaps is a draw of n out of the 2n scores.
+    After swaps, the scores of a model are n of the 2n scores, one for each pair.
     """
     generator = np.random.default_rng(seed)
     n = len(labels)
-    block, twice = max(1, BLOCK_CELLS // n), np.concatenate([labels, labels])
+    block = max(1, BLOCK_CELLS // n)
+    labels_twice = np.concatenate([labels, labels])
     for start in range(0, samples, block):
-        kept = generator.integers(0, 2, size=(min(block, samples - start), n)) == 1
-        drawn, rest = (np.arange(n) + n * chosen for chosen in (~kept, kept))
-        one, other = (correlations(rows, both, twice, ranked=statistic == "spearman") for rows in (drawn, rest))
-        yield one - other
+        in_place = generator.integers(0, 2, size=(min(block, samples - start), n)) == 1
+        drawn, complement = (np.arange(n) + n * offset for offset in (~in_place, in_place))
+        first, second = (
+            correlations(rows, both, labels_twice, ranked=statistic == "spearman") for rows in (drawn, complement)
+        )
+        yield first - second

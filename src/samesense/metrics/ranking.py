@@ -1,4 +1,4 @@
-"""How well scores put one list in order: the partners of a query, graded by people."""
+"""Ranking metrics of one list with graded labels: Kendall's tau-b and NDCG."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from samesense.metrics.inputs import Numbers, check_correlates, matching_vectors
 from samesense.types import Floats
 
 Gain = Literal["linear", "exponential"]
-"""What a graded item is worth: its label, or 2 to its label less 1."""
+"""Gain of a graded item: its label, or 2 to the power of its label, minus 1."""
 
 
 def kendall(scores: Numbers, labels: Numbers) -> float:
@@ -19,7 +19,7 @@ def kendall(scores: Numbers, labels: Numbers) -> float:
 
     Arguments, range and errors are those of :func:`~samesense.metrics.spearman`.
 
-    Tau-b takes pairs tied on either side out of the denominator, so that 1 stays within reach where labels repeat.
+    Tau-b takes pairs tied on either side out of the denominator, so that 1 can be reached with repeated labels.
 
     Source: Kendall (1945), "The treatment of ties in ranking problems".
     """
@@ -34,7 +34,8 @@ def ndcg(scores: Numbers, labels: Numbers, gain: Gain = "linear") -> float:
     """Return the normalised discounted cumulative gain of the whole list.
 
     The item at position *i* counts its gain divided by the base-2 logarithm of *i* + 1; the sum is divided by that of
-    the best order. Items of one score share the mean of their discounts: the expected value under random order.
+    the best order. Items of equal score share the mean of their discounts, which gives the expected value under random
+    order.
 
     Source: Järvelin and Kekäläinen (2002), "Cumulated gain-based evaluation of IR techniques"; exponential gain from
         Burges et al. (2005), "Learning to rank using gradient descent"; ties from McSherry and Najork (2008).
@@ -65,7 +66,7 @@ def ndcg(scores: Numbers, labels: Numbers, gain: Gain = "linear") -> float:
 
 
 def _gains(labels: Floats, gain: Gain) -> Floats:
-    """Return what each item is worth, divided by the largest, so that no sum overflows."""
+    """Return the gain of each item divided by the largest, so that no sum overflows."""
     if gain not in ("linear", "exponential"):
         raise ConfigError(f"The gain must be 'linear' or 'exponential', got {gain!r}.")
     if (labels < 0).any():

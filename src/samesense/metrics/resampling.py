@@ -1,4 +1,4 @@
-"""Correlations of many resamples at once, without sorting any of them."""
+"""Correlations, average precision and F1 of many resamples at once, without sorting each of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from samesense.metrics.correlation import centred
 from samesense.types import Floats, Indices
 
 BLOCK_CELLS = 500_000
-"""Resamples times rows that are held at once, which bounds the memory; it does not change any number."""
+"""Resamples times rows held at once, which bounds the memory; results do not depend on it."""
 
 
 def resamples(rows: int, samples: int, seed: int) -> Iterator[Indices]:
-    """Yield blocks of resamples ``(block, rows)``: the rows drawn with replacement, ``samples`` over all blocks."""
+    """Yield blocks of resamples ``(block, rows)``, rows drawn with replacement, ``samples`` in all."""
     generator = np.random.default_rng(seed)
     block = max(1, BLOCK_CELLS // rows)
     for start in range(0, samples, block):
@@ -27,16 +27,18 @@ def correlations(drawn: Indices, left: Floats, right: Floats, *, ranked: bool) -
 
     ``drawn`` are the rows of each resample ``(block, n)``; ``ranked`` is True for Spearman's, False for Pearson's.
     """
-    one, other = (_deviations(side, drawn, ranked) for side in (left, right))
-    product = np.einsum("ij,ij->i", one, other)
-    spread = np.sqrt(np.einsum("ij,ij->i", one, one)) * np.sqrt(np.einsum("ij,ij->i", other, other))
-    found: Floats = np.full(len(drawn), np.nan)
-    np.divide(product, spread, out=found, where=spread > 0)
-    return np.clip(found, -1.0, 1.0)
+    left_deviations, right_deviations = (_deviations(side, drawn, ranked) for side in (left, right))
+    product = np.einsum("ij,ij->i", left_deviations, right_deviations)
+    spread = np.sqrt(np.einsum("ij,ij->i", left_deviations, left_deviations)) * np.sqrt(
+        np.einsum("ij,ij->i", right_deviations, right_deviations)
+    )
+    coefficients: Floats = np.full(len(drawn), np.nan)
+    np.divide(product, spread, out=coefficients, where=spread > 0)
+    return np.clip(coefficients, -1.0, 1.0)
 
 
 def _deviations(side: Floats, drawn: Indices, ranked: bool) -> Floats:
-    """Return the drawn values, or their average ranks within the resample, less their mean; 0 for a constant one."""
+    """Return the drawn values or their average ranks minus the mean of the resample; 0 for a constant one."""
     values = _ranks(side, drawn) if ranked else centred(side)[drawn]
     varies = (values != values[:, :1]).any(axis=1)  # the mean of equal numbers is not always exactly that number
     deviations: Floats = (values - values.mean(axis=1, keepdims=True)) * varies[:, None]
@@ -44,9 +46,10 @@ def _deviations(side: Floats, drawn: Indices, ranked: bool) -> Floats:
 
 
 def _ranks(side: Floats, drawn: Indices) -> Floats:
-    """Return average ranks within each resample, counted tie group by tie group."""
+    """Return average ranks within each resample, from the sizes of its tie groups."""
     groups: npt.NDArray[np.int64] = np.unique(side, return_inverse=True)[1]
-    picked, count = groups[drawn], int(groups.max()) + 1
+    picked = groups[drawn]
+    count = int(groups.max()) + 1
     cells = picked + np.arange(len(drawn))[:, None] * count
     size = np.bincount(cells.ravel(), minlength=len(drawn) * count).reshape(-1, count)
     return np.take_along_axis(np.cumsum(size, axis=1) - (size - 1) / 2, picked, axis=1)
@@ -72,7 +75,8 @@ def average_precisions(drawn: Indices, scores: Floats, labels: Floats) -> Floats
 def f1_scores(drawn: Indices, decisions: Floats, labels: Floats) -> Floats:
     """Return F1 of each resample ``(block,)``, NaN where it lacks positives or negatives.
 
-    ``decisions`` ``(n,)`` are 1 for a pair that is called positive, else 0; the rest as :func:`average_precisions`.
+    ``decisions`` ``(n,)`` are 1 for a pair that is called positive, else 0; the other arguments are those of
+    :func:`average_precisions`.
     """
     called = decisions[drawn] >= 0.5
     positive = labels[drawn] == 1
@@ -85,5 +89,5 @@ def f1_scores(drawn: Indices, decisions: Floats, labels: Floats) -> Floats:
 def _where_both(values: Floats, positives: Floats | Indices, drawn: Indices) -> Floats:
     """Return the values, NaN for resamples without a positive or without a negative."""
     both = (positives > 0) & (positives < drawn.shape[1])
-    shown: Floats = np.where(both, values, np.nan)
-    return shown
+    masked: Floats = np.where(both, values, np.nan)
+    return masked

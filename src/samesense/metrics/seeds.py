@@ -1,4 +1,4 @@
-"""Is one method better than another? A test over training seeds and test examples together, on one set or several."""
+"""Test whether one method is better than another, over training seeds and test examples together."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from samesense.errors import ConfigError, DataError
 from samesense.metrics.inputs import Numbers, finite_vector
 from samesense.metrics.significance import (
     PairedDifference,
-    at_least,
     check_sampling,
     check_statistic,
-    compared,
-    defined,
-    least_of_means,
+    defined_resamples,
+    floor_p_value,
+    least_p_of_means,
+    paired_difference,
     percentile_interval,
     resampled_means,
     resampled_statistics,
@@ -27,7 +27,7 @@ from samesense.metrics.statistics import STATISTICS, PairStatistic
 from samesense.types import Floats
 
 ROUNDING = 1e-12
-"""Figures closer than this are equal: the means of equal numbers may differ in the last digits."""
+"""Figures closer than this count as equal: the means of equal numbers may differ in the last digits."""
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -44,19 +44,19 @@ def paired_seeds(
 ) -> PairedDifference:
     """Compare the mean figures of two methods, each trained several times and evaluated on the same examples.
 
-    The difference of the means varies with the examples, which a paired bootstrap over all runs at once measures, and
-    with the seeds, whose sample variance is added; the part of that variance which comes of the examples, and so would
-    be counted twice, is taken off. The sum is tested by Student's t with Satterthwaite's degrees of freedom. Seeds are
-    not resampled: a bootstrap of three to five values is much too narrow.
+    The difference of the means varies with the examples and with the seeds. A paired bootstrap over all runs at once
+    measures the first part. The sample variance over seeds is the second; the share of it that is due to the examples
+    would be counted twice and is subtracted. The sum is tested by Student's t with Satterthwaite's degrees of freedom.
+    Seeds are not resampled, because a bootstrap of three to five values is much too narrow.
 
     Source: Satterthwaite (1946), "An approximate distribution of estimates of variance components".
 
     Args:
         runs_a: for each run of the first method its scores, or its outcomes for a mean ``(n,)``.
-        runs_b: those of the second method. A side with one run is taken as it is, as a model that is not trained.
+        runs_b: those of the second method. A side with one run adds no variance over seeds, like an untrained model.
         labels: reference labels ``(n,)``; without them mean outcomes are compared, such as accuracies.
         statistic: as in :func:`~samesense.metrics.bootstrap_interval`, or ``"mean"``, which needs no labels.
-        same_seeds: the runs of both sides are in the order of the same seeds, and compared seed by seed.
+        same_seeds: the runs of both sides are in the order of the same seeds, and are compared seed by seed.
         samples: number of resamples of the examples.
         seed: of the resampling.
 
@@ -69,7 +69,7 @@ def paired_seeds(
     """
     check_sampling(samples, 0.95, seed)
     check_statistic(statistic, (*STATISTICS, "mean"))
-    sizes = len(runs_a), len(runs_b)
+    sizes = (len(runs_a), len(runs_b))
     if min(sizes) < 1 or max(sizes) < 2:
         raise DataError(f"Seeds are compared with two runs or more on a side, got {sizes[0]} and {sizes[1]}.")
     if same_seeds and sizes[0] != sizes[1]:
@@ -82,14 +82,14 @@ def paired_seeds(
 class Resampled:
     """Figures of the runs of one method, as they are and on resamples of the examples."""
 
-    figures: Floats  # one a run (runs,)
-    drawn: Floats  # on each resample (runs, samples), NaN where undefined
-    least: float  # p-value that a comparison of so few examples can reach
-    examples: int  # of the data set, or of the smallest of several
+    figures: Floats  # one per run (runs,)
+    resamples: Floats  # on each resample (runs, samples), NaN where undefined
+    least_p: float  # p-value that a comparison of so few examples can reach
+    examples: int  # in the data set, or in the smallest of several
 
     def part(self, start: int, end: int) -> Resampled:
-        """Return some of the runs."""
-        return replace(self, figures=self.figures[start:end], drawn=self.drawn[start:end])
+        """Return the runs from ``start`` up to ``end``."""
+        return replace(self, figures=self.figures[start:end], resamples=self.resamples[start:end])
 
 
 def resampled_figures(
@@ -100,7 +100,7 @@ def resampled_figures(
     samples: int,
     seed: int,
 ) -> Resampled:
-    """Return the figure of each run as it is and on resamples, the same for all runs.
+    """Return the figure of each run, as it is and on resamples that are the same for all runs.
 
     Arguments and errors are those of :func:`paired_seeds`.
     """
@@ -109,70 +109,80 @@ def resampled_figures(
         _check_sizes(outcomes)
         stacked = np.stack(outcomes)
         n = stacked.shape[1]
-        return Resampled(stacked.mean(axis=1), resampled_means(stacked, samples, seed), least_of_means(n), n)
+        return Resampled(stacked.mean(axis=1), resampled_means(stacked, samples, seed), least_p_of_means(n), n)
     figure = STATISTICS[statistic]
     checked = [figure.check(run, labels) for run in runs]
     sides = [left for left, _ in checked]
     right = checked[0][1]
     figures = np.array([figure.value(left, right) for left in sides])
-    drawn = resampled_statistics(sides, right, statistic, samples, seed)
-    return Resampled(figures, drawn, figure.least(right), len(right))
+    resamples = resampled_statistics(sides, right, statistic, samples, seed)
+    return Resampled(figures, resamples, figure.least_p(right), len(right))
 
 
 def mean_of_sets(sets: Sequence[Resampled]) -> Resampled:
-    """Return the mean figure of each run over several data sets, drawn independently of each other."""
-    figures, drawn = np.mean([one.figures for one in sets], axis=0), np.mean([one.drawn for one in sets], axis=0)
-    return Resampled(figures, drawn, math.prod(one.least for one in sets), min(one.examples for one in sets))
+    """Return the mean figure of each run over several data sets, which are resampled independently."""
+    return Resampled(
+        figures=np.mean([resampled.figures for resampled in sets], axis=0),
+        resamples=np.mean([resampled.resamples for resampled in sets], axis=0),
+        least_p=math.prod(resampled.least_p for resampled in sets),
+        examples=min(resampled.examples for resampled in sets),
+    )
 
 
-def interval_of_runs(one: Resampled) -> tuple[float, float]:
-    """Return the 95 % interval of a method's mean figure: by percentiles for one run, else as :func:`paired_seeds`."""
-    drawn = defined(one.drawn)
-    if len(one.figures) == 1:
-        return percentile_interval(drawn[0], 0.95)
-    mean = float(one.figures.mean())
-    found = _tested(mean, float(np.var(drawn.mean(axis=0), ddof=1)), one.examples, [(one.figures, drawn)])
-    return found.low, found.high
+def interval_of_runs(method: Resampled) -> tuple[float, float]:
+    """Return the 95 % interval of a method's mean figure: percentiles for one run, else as in :func:`paired_seeds`."""
+    resamples = defined_resamples(method.resamples)
+    if len(method.figures) == 1:
+        return percentile_interval(resamples[0], 0.95)
+    mean = float(method.figures.mean())
+    of_resamples = float(np.var(resamples.mean(axis=0), ddof=1))
+    tested = _tested(mean, of_resamples, method.examples, [(method.figures, resamples)])
+    return tested.low, tested.high
 
 
-def compare_resampled(one: Resampled, other: Resampled, *, same_seeds: bool = False) -> PairedDifference:
-    """Compare two methods on the same resamples: single runs by paired bootstrap, else as :func:`paired_seeds`."""
-    sizes = len(one.figures), len(other.figures)
-    drawn = defined(np.concatenate([one.drawn, other.drawn]))
-    first, second = drawn[: sizes[0]], drawn[sizes[0] :]
-    difference = float(one.figures.mean() - other.figures.mean())
+def compare_resampled(method_a: Resampled, method_b: Resampled, *, same_seeds: bool = False) -> PairedDifference:
+    """Compare two methods on the same resamples: single runs by paired bootstrap, else as in :func:`paired_seeds`."""
+    sizes = (len(method_a.figures), len(method_b.figures))
+    # Only resamples on which the figures of both methods are defined are compared.
+    resamples = defined_resamples(np.concatenate([method_a.resamples, method_b.resamples]))
+    first = resamples[: sizes[0]]
+    second = resamples[sizes[0] :]
+    difference = float(method_a.figures.mean() - method_b.figures.mean())
     if sizes == (1, 1):
-        return at_least(one.least, compared(difference, first[0] - second[0]))
-    sides = [(one.figures, first), (other.figures, second)]
+        return floor_p_value(method_a.least_p, paired_difference(difference, first[0] - second[0]))
+    sides = [(method_a.figures, first), (method_b.figures, second)]
     if same_seeds:
-        sides = [(one.figures - other.figures, first - second)]
-    of_examples = float(np.var(first.mean(axis=0) - second.mean(axis=0), ddof=1))
-    return at_least(one.least, _tested(difference, of_examples, one.examples, sides))
+        sides = [(method_a.figures - method_b.figures, first - second)]
+    of_resamples = float(np.var(first.mean(axis=0) - second.mean(axis=0), ddof=1))
+    return floor_p_value(method_a.least_p, _tested(difference, of_resamples, method_a.examples, sides))
 
 
 def _tested(
     difference: float, of_resamples: float, examples: int, sides: Sequence[tuple[Floats, Floats]]
 ) -> PairedDifference:
-    """Add the variance of each side's seeds to that over the examples, and test the difference.
+    """Test a difference by the sum of its variance over the examples and each side's variance over seeds.
 
-    ``of_resamples`` is the variance of the difference over resamples, which is that over examples but for its divisor.
+    ``of_resamples`` is the variance of the difference over resamples, which lacks only the correction for n - 1.
     """
     of_examples = of_resamples * examples / (examples - 1)
-    variance, spread = of_examples, of_examples**2 / (examples - 1)
-    for figures, drawn in sides:
+    variance = of_examples
+    spread = of_examples**2 / (examples - 1)  # Satterthwaite: sum of squared variances over their degrees of freedom
+    for figures, resamples in sides:
         count = len(figures)
         if count < 2:
             continue
-        own = float(np.var(figures, ddof=1)) / count
-        # Runs differ in part because each errs on other examples, and the bootstrap has counted that already.
-        each, together = np.var(drawn, axis=1, ddof=1).mean(), np.var(drawn.mean(axis=0), ddof=1)
-        variance += max(0.0, own - float(each - together) / (count - 1))
-        spread += own**2 / (count - 1)
+        seed_variance = float(np.var(figures, ddof=1)) / count
+        # Runs differ in part because each errs on other examples, which the bootstrap has already counted.
+        each = np.var(resamples, axis=1, ddof=1).mean()
+        together = np.var(resamples.mean(axis=0), ddof=1)
+        variance += max(0.0, seed_variance - float(each - together) / (count - 1))
+        spread += seed_variance**2 / (count - 1)
     if variance < ROUNDING**2 and abs(difference) < ROUNDING:
         return PairedDifference(0.0, 0.0, 0.0, 1.0)
-    from scipy.stats import t as student  # what only uses a model needs no scipy
+    from scipy.stats import t as student  # imported late: using a model needs no scipy
 
-    freedom, error = max(1.0, variance**2 / max(spread, TINY)), max(np.sqrt(variance), TINY)
+    freedom = max(1.0, variance**2 / max(spread, TINY))
+    error = max(np.sqrt(variance), TINY)
     p_value = max(2 * float(student.sf(abs(difference) / error, freedom)), TINY)
     reach = float(student.ppf(0.975, freedom)) * error
     return PairedDifference(difference, difference - reach, difference + reach, p_value)

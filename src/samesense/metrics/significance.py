@@ -1,4 +1,4 @@
-"""How far a correlation or a mean can be trusted: intervals and comparisons by resampling, many of them at once."""
+"""Bootstrap intervals and paired comparisons of figures, and Holm's adjustment of p-values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of a correlation, an average precision or an F1.
 
-    Pairs are drawn with replacement; Spearman's ranks are computed anew within each resample. Resamples on
+    Pairs are drawn with replacement; Spearman's ranks are computed within each resample. Resamples on
     which the figure is undefined (a constant side, or no positive or no negative) are skipped.
 
     Source: Efron (1979), "Bootstrap methods: another look at the jackknife".
@@ -67,7 +67,7 @@ def bootstrap_interval(
     check_sampling(samples, level, seed)
     left, right = STATISTICS[statistic].check(scores, labels)
     values = resampled_statistics([left], right, statistic, samples, seed)[0]
-    return percentile_interval(defined(values), level)
+    return percentile_interval(defined_resamples(values), level)
 
 
 def paired_bootstrap(
@@ -81,8 +81,8 @@ def paired_bootstrap(
 ) -> PairedDifference:
     """Compare two models on the same pairs, drawing the same resamples for both.
 
-    Twice the smaller share of resampled differences on one side of 0 is the p-value, with one added to count
-    and total so that it is never 0.
+    The p-value is twice the smaller share of resampled differences on one side of 0, with one added to count and total
+    so that it is never 0.
 
     Source: Davison and Hinkley (1997), "Bootstrap Methods and their Application".
 
@@ -108,7 +108,7 @@ def paired_bootstrap(
     second, _ = figure.check(scores_b, labels)
     difference = figure.value(first, right) - figure.value(second, right)
     both = resampled_statistics([first, second], right, statistic, samples, seed)
-    return at_least(figure.least(right), compared(difference, defined(both[0] - both[1])))
+    return floor_p_value(figure.least_p(right), paired_difference(difference, defined_resamples(both[0] - both[1])))
 
 
 def mean_interval(values: Numbers, *, samples: int = 1000, level: float = 0.95, seed: int = 0) -> tuple[float, float]:
@@ -123,8 +123,8 @@ def mean_interval(values: Numbers, *, samples: int = 1000, level: float = 0.95, 
         seed: of the resampling.
 
     Returns:
-        Lower and upper end; where all outcomes are 0, or all are 1, which no resample changes, the exact end for a
-        share (Clopper and Pearson, 1934, "The use of confidence or fiducial limits").
+        Lower and upper end. If all outcomes are 0, or all are 1, resampling changes nothing, and the exact end for a
+        share is returned (Clopper and Pearson, 1934, "The use of confidence or fiducial limits").
 
     Raises:
         DataError: if there are fewer than 2 examples, or one is not finite.
@@ -152,53 +152,54 @@ def paired_mean(values_a: Numbers, values_b: Numbers, *, samples: int = 1000, se
         seed: of the resampling.
     """
     check_sampling(samples, 0.95, seed)
-    first, second = _outcomes(values_a, "values_a"), _outcomes(values_b, "values_b")
+    first = _outcomes(values_a, "values_a")
+    second = _outcomes(values_b, "values_b")
     if len(first) != len(second):
         raise DataError(f"Both models must be evaluated on the same examples, got {len(first)} and {len(second)}.")
     differences = first - second
-    found = compared(float(differences.mean()), resampled_means(differences, samples, seed))
-    return at_least(least_of_means(len(first)), found)
+    comparison = paired_difference(float(differences.mean()), resampled_means(differences, samples, seed))
+    return floor_p_value(least_p_of_means(len(first)), comparison)
 
 
-def least_of_means(examples: int) -> float:
-    """Return the least p-value that a comparison of means may have: that of a sign test all of whose signs agree.
+def least_p_of_means(examples: int) -> float:
+    """Return the least p-value of a comparison of means: that of a sign test in which all signs agree.
 
-    Resamples of two or three examples are few, and of equal outcomes all the same: they would call most models
-    different.
+    Two or three examples have few distinct resamples, and equal outcomes only one: without this bound most models would
+    seem different.
     """
     return 2.0 ** (1 - examples)
 
 
-def at_least(p_value: float, found: PairedDifference) -> PairedDifference:
-    """Return a comparison with a p-value that is not below ``p_value``."""
-    return replace(found, p_value=max(found.p_value, p_value))
+def floor_p_value(p_value: float, comparison: PairedDifference) -> PairedDifference:
+    """Return the comparison with its p-value raised to ``p_value`` if it is below."""
+    return replace(comparison, p_value=max(comparison.p_value, p_value))
 
 
 def holm(p_values: Numbers) -> list[float]:
-    """Return p-values adjusted so that the chance of any false finding among them stays below the level.
+    """Return Holm-adjusted p-values, which control the probability of any false positive among them.
 
     The smallest of *m* is multiplied by *m*, the next by *m* - 1 and so on; none is smaller than one before it, and
-    none larger than 1. It needs no assumption about how the comparisons depend on each other.
+    none larger than 1. No assumption about the dependence of the comparisons is needed.
 
     Source: Holm (1979), "A simple sequentially rejective multiple test procedure".
 
     Args:
-        p_values: one for each comparison ``(m,)``, each in [0, 1]; leave out comparisons that were not made.
+        p_values: one for each comparison ``(m,)``, each in [0, 1]; leave out undefined comparisons.
 
     Returns:
-        Adjusted p-values in the order given; none for none.
+        Adjusted p-values in the same order; empty for none.
 
     Raises:
         DataError: if one is not a number in [0, 1].
     """
-    given = finite_vector(p_values, "p_values")
-    outside = (given < 0) | (given > 1)
+    values = finite_vector(p_values, "p_values")
+    outside = (values < 0) | (values > 1)
     if outside.any():
         first = int(np.argmax(outside))
-        raise DataError(f"p-values lie between 0 and 1, and p_values[{first}] is {given[first]:g}.")
-    order = np.argsort(given, kind="stable")
-    adjusted = np.empty(len(given))
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1)))
+        raise DataError(f"p-values lie between 0 and 1, and p_values[{first}] is {values[first]:g}.")
+    order = np.argsort(values, kind="stable")
+    adjusted = np.empty(len(values))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)))
     return [float(value) for value in adjusted]
 
 
@@ -231,8 +232,8 @@ def resampled_means(values: Floats, samples: int, seed: int) -> Floats:
     return np.concatenate([values[..., rows].mean(axis=-1) for rows in drawn], axis=-1)
 
 
-def compared(difference: float, resampled: Floats) -> PairedDifference:
-    """Return a difference with interval and p-value from resampled ones ``(samples,)``."""
+def paired_difference(difference: float, resampled: Floats) -> PairedDifference:
+    """Return a difference with its interval and p-value by resampled differences ``(samples,)``."""
     smaller = min(int((resampled <= 0).sum()), int((resampled >= 0).sum()))
     low, high = percentile_interval(resampled, 0.95)
     return PairedDifference(difference, low, high, min(1.0, 2 * (smaller + 1) / (len(resampled) + 1)))
@@ -249,8 +250,8 @@ def resampled_statistics(
     return np.concatenate(blocks, axis=1)
 
 
-def defined(values: Floats) -> Floats:
-    """Return the resamples ``(..., samples)`` on which all values are defined; DataError if most have none."""
+def defined_resamples(values: Floats) -> Floats:
+    """Return the resamples ``(..., samples)`` on which all values are defined; DataError if fewer than half are."""
     undefined = np.isnan(np.atleast_2d(values)).any(axis=0)
     if 2 * undefined.sum() > undefined.size:
         raise DataError(
@@ -261,13 +262,13 @@ def defined(values: Floats) -> Floats:
 
 
 def percentile_interval(values: Floats, level: float) -> tuple[float, float]:
-    """Return the ends of the middle ``level`` of values ``(samples,)``."""
+    """Return the quantiles of values ``(samples,)`` between which the central share ``level`` lies."""
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
 def check_statistic(statistic: str, names: Collection[str]) -> None:
-    """Raise ConfigError if ``statistic`` is none of ``names``."""
+    """Raise ConfigError if ``statistic`` is not among ``names``."""
     if statistic not in names:
         *first, last = map(repr, names)
         raise ConfigError(f"The statistic must be {', '.join(first)} or {last}, got {statistic!r}.")

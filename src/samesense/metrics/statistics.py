@@ -1,4 +1,4 @@
-"""Figures of scores and labels that are resampled: correlations, average precision and F1, under one interface."""
+"""The figures that can be resampled (correlations, average precision and F1), behind one interface."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ PairStatistic = Literal["spearman", "pearson", "average_precision", "f1"]
 
 @dataclass(frozen=True)
 class Resampling:
-    """A figure of scores and labels, as it is and on resamples of the pairs."""
+    """How a figure of scores and labels is checked, computed, and computed on resamples of the pairs."""
 
-    check: Callable[[Numbers, Numbers], tuple[Floats, Floats]]  # both sides as vectors, or DataError
+    check: Callable[[Numbers, Numbers], tuple[Floats, Floats]]  # returns both sides as vectors, or raises DataError
     value: Callable[[Numbers, Numbers], float]
-    resample: Callable[[Indices, Floats, Floats], Floats]  # rows of each resample, scores, labels; NaN if undefined
-    least: Callable[[Floats], float]  # p-value that a comparison over these labels can reach
+    resample: Callable[[Indices, Floats, Floats], Floats]  # of resampled rows, scores, labels; NaN if undefined
+    least_p: Callable[[Floats], float]  # least p-value that a comparison over these labels can reach
 
 
-def least_of_correlations(labels: Floats) -> float:
-    """Return the least p-value that a comparison of correlations may have: that of one order among all, both ways."""
+def least_p_of_correlations(labels: Floats) -> float:
+    """Return the least two-sided p-value of a comparison of correlations: one order among all, in both directions."""
     return min(1.0, 2.0 / factorial(min(len(labels), 20)))
 
 
-def least_of_binary(labels: Floats) -> float:
-    """Return the least p-value with labels 0 and 1: that of one way among all to place the positives, both ways."""
+def least_p_of_binary(labels: Floats) -> float:
+    """Return the least two-sided p-value with labels 0 and 1: one placement of the positives among all."""
     return min(1.0, 2.0 / comb(len(labels), int(labels.sum())))
 
 
@@ -45,9 +45,9 @@ def _check_binary(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
 
 
 STATISTICS: dict[PairStatistic, Resampling] = {
-    "spearman": Resampling(check_correlates, spearman, partial(correlations, ranked=True), least_of_correlations),
-    "pearson": Resampling(check_correlates, pearson, partial(correlations, ranked=False), least_of_correlations),
-    "average_precision": Resampling(_check_binary, average_precision, average_precisions, least_of_binary),
-    "f1": Resampling(_check_binary, partial(f1_at, threshold=0.5), f1_scores, least_of_binary),
+    "spearman": Resampling(check_correlates, spearman, partial(correlations, ranked=True), least_p_of_correlations),
+    "pearson": Resampling(check_correlates, pearson, partial(correlations, ranked=False), least_p_of_correlations),
+    "average_precision": Resampling(_check_binary, average_precision, average_precisions, least_p_of_binary),
+    "f1": Resampling(_check_binary, partial(f1_at, threshold=0.5), f1_scores, least_p_of_binary),
 }
-"""Every figure that is resampled, by name."""
+"""Every figure that can be resampled, by name."""
