@@ -5,7 +5,7 @@ from torch.nn import functional as F
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from samesense.encoder.forward.attention import SHORT, Group, packed_attention
-from samesense.encoder.forward.dropout import LEVELS, kept
+from samesense.encoder.forward.dropout import LEVELS, keep_mask
 
 LENGTHS = [[9, 7, 7], [3], [2, 1]]
 LONG = [[SHORT + 9, SHORT + 1], [SHORT + 1], [30, 12], [3]]
@@ -107,7 +107,7 @@ def test_dropout_drops_weights_and_scales_up_the_others():
     torch.manual_seed(2)
     got = packed_attention(module(), query, key, value, None, dropout=0.25, packing=[group])[0]
     torch.manual_seed(2)
-    left = kept((HEADS, TOKENS, TOKENS), LEVELS // 4).unsqueeze(0)
+    left = keep_mask((HEADS, TOKENS, TOKENS), LEVELS // 4).unsqueeze(0)
     weights = (query @ key.transpose(2, 3) / 8**0.5).softmax(dim=-1) * left / 0.75
     torch.testing.assert_close(got, (weights @ value).transpose(1, 2))
 

@@ -83,7 +83,7 @@ def test_what_is_remembered_is_bounded(bare, pairs, monkeypatch):
     asked = []
     real = CrossEncoder.predict
     monkeypatch.setattr(CrossEncoder, "predict", lambda self, p, **kw: (asked.extend(p), real(self, p, **kw))[1])
-    monkeypatch.setattr("samesense.encoder.assembly.cross.REMEMBERED", sum(map(len, pairs[0])))
+    monkeypatch.setattr("samesense.encoder.assembly.cross.CACHED_CHARACTERS", sum(map(len, pairs[0])))
     score, _ = opened(bare)
     first = score(pairs[:2])
     assert score(pairs[:2]).tolist() == first.tolist()

@@ -7,7 +7,7 @@ from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.forward.attention import NAME
 from samesense.encoder.forward.batching import embed_columns
 from samesense.encoder.forward.dropout import CheapDropout
-from samesense.encoder.forward.packing import dropped_cheaply, packing, packs, rounded
+from samesense.encoder.forward.packing import cheap_dropout_on_cpu, packing, packs, rounded
 
 
 def folder_of(kind, tiny_trunk, folder):
@@ -179,7 +179,7 @@ def test_a_model_with_biases_of_attention_is_padded(tiny_trunk, tmp_path, senten
 
 def test_dropout_is_cheap_only_while_a_transformer_trains(tiny):
     trunk = tiny[0].model
-    with dropped_cheaply(trunk):
+    with cheap_dropout_on_cpu(trunk):
         assert trunk.config._attn_implementation == NAME
         assert any(isinstance(module, CheapDropout) for module in trunk.modules())
     assert trunk.config._attn_implementation == "sdpa"

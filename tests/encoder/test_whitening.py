@@ -9,7 +9,7 @@ import samesense
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.maps import whitening as module
-from samesense.encoder.maps.sink import leave_out_sink, reads_forwards
+from samesense.encoder.maps.sink import is_causal, leave_out_sink
 from samesense.encoder.maps.standardize import standardize
 from samesense.encoder.maps.whitening import Whitening, append_whitening
 from samesense.encoder.saving.storage import save
@@ -145,7 +145,7 @@ def test_the_shrunk_covariance_equals_scikit_learn(rows, n):
 
 def test_the_sink_of_a_language_model_is_left_out_for_every_reader(tmp_path, tiny_trunk):
     model = build(str(small_causal(tmp_path / "causal")), device="cpu")
-    assert reads_forwards(model) and leave_out_sink(model)
+    assert is_causal(model) and leave_out_sink(model)
     texts = ["one", "some more of it"]
     expected = []
     for text in texts:
@@ -160,9 +160,9 @@ def test_the_sink_of_a_language_model_is_left_out_for_every_reader(tmp_path, tin
     assert not leave_out_sink(model)  # done already
     dropping = build(str(small_causal(tmp_path / "causal")), device="cpu").train()
     set_dropout(dropping, 0.5)
-    assert reads_forwards(dropping)
+    assert is_causal(dropping)
     both_ways = build(str(tiny_trunk), device="cpu")
-    assert not reads_forwards(both_ways) and not leave_out_sink(both_ways) and not both_ways.default_prompt_name
+    assert not is_causal(both_ways) and not leave_out_sink(both_ways) and not both_ways.default_prompt_name
 
 
 def test_wherever_a_language_model_is_whitened_its_sink_is_left_out(tmp_path, sentences):

@@ -7,7 +7,7 @@ import torch
 
 import samesense
 from samesense.data import read_pairs
-from samesense.encoder.assembly.cross import RememberedScore
+from samesense.encoder.assembly.cross import CachedScore
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.evaluation.sts import StsTask, evaluate_pairs
@@ -297,7 +297,7 @@ def test_a_mapped_model_pays_for_the_model_under_it(monkeypatch):
 
 def test_a_scorer_of_pairs_reads_two_sentences_at_a_time():
     calls = []
-    score = RememberedScore(lambda pairs: calls.append(list(pairs)) or np.zeros(len(pairs)))
+    score = CachedScore(lambda pairs: calls.append(list(pairs)) or np.zeros(len(pairs)))
     [cost] = measure_costs([("s", made_model(score, name="s"))], ["a", "b", "c", "d"])
     assert calls[:2] == [[("a", "b"), ("c", "d")]] * 2
     assert cost.speed.low > 0

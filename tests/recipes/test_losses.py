@@ -124,7 +124,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, 
         return METHODS["cosent"].run(train, settings, tmp_path / name, test=test, **more)
 
     if loss == "cosent":
-        monkeypatch.setattr(runner, "pick_precision", lambda *_: runner.Choice("bfloat16", "measured first"))
+        monkeypatch.setattr(runner, "pick_precision", lambda *_: runner.PrecisionChoice("bfloat16", "measured first"))
     whole = run("whole")
     real = module.fit
     monkeypatch.setattr(runner, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep8()]}))
@@ -135,7 +135,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, 
     assert head.exists() == (loss == "softmax")
     assert json.loads((tmp_path / "killed" / "manifest.json").read_text())["status"] == "running"
     torch.manual_seed(99)  # what happened before in the process must not matter
-    monkeypatch.setattr(runner, "pick_precision", lambda *_: runner.Choice("float32", "measured later"))
+    monkeypatch.setattr(runner, "pick_precision", lambda *_: runner.PrecisionChoice("float32", "measured later"))
     resumed = run("killed", resume=True)
     assert resumed.output.precision == whole.output.precision == ("bfloat16" if loss == "cosent" else "float32")
     assert [r.value for r in resumed.results] == [r.value for r in whole.results]

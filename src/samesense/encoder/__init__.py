@@ -1,1 +1,1 @@
-"""Encoders: text in, embeddings out. Build, pool, store, and run them with little padding."""
+"""Encoders of texts: building, pooling, saving and running them."""

@@ -1,4 +1,4 @@
-"""From an encoder to a score of pairs."""
+"""Cosine scores of pairs from an encoder, and checks of embeddings."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ SHOWN = 60
 def cosine_score(encode: Encode, encode_first: Encode | None = None) -> Score:
     """Make a score in [-1, 1] from an encoder: the cosine of the two embeddings of a pair.
 
-    Each distinct text is encoded once per call, in order of first appearance; the first texts of pairs by
-    ``encode_first``, if there is one. Two equal embeddings score exactly 1, so that ties stay ties. The score raises
-    ModelError if the encoder gives another number of rows, a number that is not finite, or an embedding of zeros only.
+    Each distinct text is encoded once per call, in order of first appearance; ``encode_first``, if given, encodes the
+    first texts of the pairs. Two equal embeddings score exactly 1, so that ties stay ties. The score raises ModelError
+    if the encoder returns another number of rows, a number that is not finite, or an embedding of zeros only.
     """
 
     def score(pairs: Sequence[Pair]) -> Scores:
         if not len(pairs):
             return np.zeros(0, dtype=np.float64)
         if encode_first is None:
-            place, embeddings = _embedded([text for pair in pairs for text in pair], encode)
-            first, others = place, embeddings
+            row_of, embeddings = _embed_distinct([text for pair in pairs for text in pair], encode)
+            first_row_of, first_embeddings = row_of, embeddings
         else:
-            first, others = _embedded([pair[0] for pair in pairs], encode_first)
-            place, embeddings = _embedded([pair[1] for pair in pairs], encode)
-        left = np.array([first[one] for one, _ in pairs], dtype=np.intp)
-        right = np.array([place[other] for _, other in pairs], dtype=np.intp)
+            first_row_of, first_embeddings = _embed_distinct([pair[0] for pair in pairs], encode_first)
+            row_of, embeddings = _embed_distinct([pair[1] for pair in pairs], encode)
+        left = np.array([first_row_of[first] for first, _ in pairs], dtype=np.intp)
+        right = np.array([row_of[second] for _, second in pairs], dtype=np.intp)
         scores = np.empty(len(pairs), dtype=np.float64)
         for start in range(0, len(pairs), BLOCK_PAIRS):
-            part = slice(start, start + BLOCK_PAIRS)
-            scores[part] = row_cosines(others[left[part]], embeddings[right[part]])
+            block = slice(start, start + BLOCK_PAIRS)
+            scores[block] = row_cosines(first_embeddings[left[block]], embeddings[right[block]])
         return scores
 
     return score
 
 
-def _embedded(texts: Sequence[str], encode: Encode) -> tuple[dict[str, int], npt.NDArray[np.floating]]:
-    """Return the places of distinct texts, and their embeddings ``(texts, dim)``."""
-    once = list(dict.fromkeys(texts))
-    rows = nonzero_rows(checked_rows(np.asarray(encode(once)), once), once)
-    return {text: place for place, text in enumerate(once)}, rows
+def _embed_distinct(texts: Sequence[str], encode: Encode) -> tuple[dict[str, int], npt.NDArray[np.floating]]:
+    """Return the row of each distinct text, and their embeddings ``(texts, dim)``."""
+    distinct = list(dict.fromkeys(texts))
+    rows = nonzero_rows(checked_rows(np.asarray(encode(distinct)), distinct), distinct)
+    return {text: row for row, text in enumerate(distinct)}, rows
 
 
 def checked_rows(embeddings: npt.NDArray[Any], texts: Sequence[str]) -> npt.NDArray[np.floating]:
-    """Return the embeddings ``(texts, dim)`` if they are one finite row a text."""
+    """Return the embeddings ``(texts, dim)``; ModelError unless there is one finite row per text."""
     if embeddings.ndim != 2 or len(embeddings) != len(texts):
         raise ModelError(
             f"The encoder must return one row for each text, a matrix of {len(texts)} rows; "
@@ -65,7 +65,7 @@ def checked_rows(embeddings: npt.NDArray[Any], texts: Sequence[str]) -> npt.NDAr
     broken = ~np.isfinite(embeddings).all(axis=1)
     if broken.any():
         raise ModelError(
-            f"The embedding of {_shown(texts[int(np.argmax(broken))])} holds a NaN or an infinity "
+            f"The embedding of {_quoted(texts[int(np.argmax(broken))])} holds a NaN or an infinity "
             f"({int(broken.sum())} of {len(texts)} texts are affected). The model may have diverged, "
             "or run in a precision too low for it."
         )
@@ -73,11 +73,11 @@ def checked_rows(embeddings: npt.NDArray[Any], texts: Sequence[str]) -> npt.NDAr
 
 
 def nonzero_rows(embeddings: npt.NDArray[np.floating], texts: Sequence[str]) -> npt.NDArray[np.floating]:
-    """Return the embeddings ``(texts, dim)`` if each can have a cosine."""
+    """Return the embeddings ``(texts, dim)``; ModelError if one is all zeros and so has no cosine."""
     zero = ~embeddings.any(axis=1)
     if zero.any():
         raise ModelError(
-            f"The embedding of {_shown(texts[int(np.argmax(zero))])} is all zeros, so it has no cosine "
+            f"The embedding of {_quoted(texts[int(np.argmax(zero))])} is all zeros, so it has no cosine "
             f"({int(zero.sum())} of {len(texts)} texts are affected). Leave such texts out."
         )
     return embeddings
@@ -86,11 +86,14 @@ def nonzero_rows(embeddings: npt.NDArray[np.floating], texts: Sequence[str]) -> 
 def row_cosines(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Scores:
     """Return the cosine of each row of ``left`` with that of ``right``, in float64, ``(rows,)``.
 
-    It depends on the two rows alone, not on their neighbours as a matrix product does; equal rows give exactly 1.
+    The result depends on the two rows alone, unlike that of a matrix product; equal rows give exactly 1.
     """
-    one, other = _scaled(left), _scaled(right)
-    product = np.einsum("ij,ij->i", one, other)
-    lengths = np.sqrt(np.einsum("ij,ij->i", one, one) * np.einsum("ij,ij->i", other, other))
+    scaled_left = _scaled(left)
+    scaled_right = _scaled(right)
+    product = np.einsum("ij,ij->i", scaled_left, scaled_right)
+    lengths = np.sqrt(
+        np.einsum("ij,ij->i", scaled_left, scaled_left) * np.einsum("ij,ij->i", scaled_right, scaled_right)
+    )
     cosines: Scores = np.clip(product / lengths, -1.0, 1.0)
     return cosines
 
@@ -102,7 +105,7 @@ def _scaled(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     return scaled
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     return repr(text if len(text) <= SHOWN else text[: SHOWN - 3] + "...")
 
 

@@ -1,4 +1,4 @@
-"""Many texts through any encoder: each distinct one once, those of like length together; needs no torch."""
+"""Encode each distinct text once, in batches of similar length, with any encoder; needs no torch."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def each_once(
     normalize: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> Embeddings:
-    """Return the rows of ``texts``, float32 ``(texts, dim)``, in their order; ModelError if a text is not a string.
+    """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; ModelError if a text is not a string.
 
-    ``embed`` gives the rows ``(block, dim)`` of distinct texts, and is called with blocks of like length, the longest
-    first. ``normalize`` scales every row to unit length; a row of zeros stays. ``on_progress`` is called with the
-    number of texts just finished.
+    ``embed`` returns the rows ``(block, dim)`` of distinct texts; it is called with blocks of similar length, the
+    longest texts first. ``normalize`` scales every row to unit length; a row of zeros stays. ``on_progress`` is called
+    with the number of texts just finished.
     """
     rows_of: dict[str, list[int]] = {}
     for row, text in enumerate(texts):
@@ -52,16 +52,16 @@ def each_once(
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Yield places of ``lengths`` in batches of like length, each within ``budget`` tokens, padding included."""
-    order = sorted(range(len(lengths)), key=lambda at: -lengths[at])
-    for start, end in within_budget([lengths[at] for at in order], budget):
+    """Yield indices of ``lengths`` in batches of similar length, each within ``budget`` tokens, padding included."""
+    order = sorted(range(len(lengths)), key=lambda position: -lengths[position])
+    for start, end in within_budget([lengths[position] for position in order], budget):
         yield order[start:end]
 
 
 def within_budget(lengths: Sequence[int], budget: int) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of batches of rows sorted by falling length, each within ``budget`` tokens, padding included.
+    """Yield start and end of batches, for rows sorted by descending length, each within ``budget`` padded tokens.
 
-    A row longer than the budget is a batch of its own.
+    A row longer than the budget is a batch by itself.
     """
     start = 0
     while start < len(lengths):

@@ -1,4 +1,4 @@
-"""Text in, embeddings out: each distinct text once, little padding, rows in the order they came."""
+"""Encode texts: each distinct text once, with little padding, rows in the order of the texts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from samesense.encoder.each_once import each_once
 from samesense.encoder.forward.batching import embed_columns, tokenised
 from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.precision import autocast, inference_precision
-from samesense.encoder.forward.reading import Watch
+from samesense.encoder.forward.reading import UnreadWatch
 from samesense.encoder.forward.routes import say_default_route
 from samesense.execution.onednn import fast_linear
 from samesense.execution.unread import note
 from samesense.types import Embeddings, Encode, Precision, TaskName
 
 CPU_TOKENS = 1024
-"""Tokens of one forward on a CPU, padding included; 512 to 4,096 were equally fast."""
+"""Tokens in one forward on a CPU, padding included; 512 to 4,096 were equally fast."""
 
 ACCELERATOR_TOKENS = 16384
-"""The same on an accelerator, which needs large forwards to be busy; not measured."""
+"""The same on an accelerator, which needs large forwards to be fully used; not measured."""
 
 
 def encode(
@@ -36,18 +36,18 @@ def encode(
     on_progress: Callable[[int], None] | None = None,
     task: TaskName | None = None,
 ) -> Embeddings:
-    """Return the embeddings of ``texts``, float32 ``(texts, dim)``, row *i* belonging to text *i*.
+    """Return the embeddings of ``texts``, float32 ``(texts, dim)``, where row *i* belongs to text *i*.
 
     Equal texts are computed once; the model's own maximum length, prompt and pooling apply. ``precision`` ``"auto"`` is
-    bfloat16 where the processor computes in it. ``batch_tokens`` are those of one forward, padding included; they
-    change speed and memory, not the order. ``on_progress`` is called with the number of texts just finished.
+    bfloat16 where the processor computes in it. ``batch_tokens`` limits the tokens of one forward, padding included; it
+    affects speed and memory, not the order. ``on_progress`` is called with the number of texts just finished.
 
-    Texts that are not read whole are counted (:mod:`samesense.execution.unread`). One of which the tokenizer makes no
-    token has the vector of zeros. Of a model that tells queries from documents, the texts are those of ``task``, as
-    sentence-transformers' ``encode_query`` and ``encode_document`` have them. ModelError if a text is not a string.
+    Texts that are not read in full are counted (:mod:`samesense.execution.unread`). A text without any token gets a
+    vector of zeros. ``task`` tells whether the texts are queries or documents, for models that encode them differently,
+    as ``encode_query`` and ``encode_document`` of sentence-transformers. ModelError if a text is not a string.
     """
     say_default_route(model, task)
-    watch = Watch(model, task)
+    watch = UnreadWatch(model, task)
     with without_dropout(model):
         rows = each_once(
             texts,
@@ -65,10 +65,10 @@ def _embed(
     texts: list[str],
     precision: Precision,
     batch_tokens: int | None,
-    watch: Watch,
+    watch: UnreadWatch,
     task: TaskName | None,
 ) -> Tensor:
-    """Return the embeddings of the texts, ``(texts, dim)``, sorted by their tokens for the forwards."""
+    """Return the embeddings of the texts, ``(texts, dim)``, in their order; the forwards sort them by length."""
     device = model.device
     budget = batch_tokens or (CPU_TOKENS if device.type == "cpu" else ACCELERATOR_TOKENS)
     arithmetic = inference_precision(precision, device)
@@ -79,7 +79,7 @@ def _embed(
         mask = features.get("attention_mask")
         if mask is None or (read := mask.any(dim=1)).all():
             embeddings = embed_columns(model, [features], mini_batch_num_tokens=budget)[0].float()
-        else:  # a tokenizer without special tokens makes none of an empty text
+        else:  # without special tokens an empty text has no token
             embeddings = torch.zeros(len(texts), model.get_embedding_dimension() or 0, device=device)
             some = {key: value[read] if isinstance(value, Tensor) else value for key, value in features.items()}
             if read.any():
@@ -88,7 +88,7 @@ def _embed(
 
 
 def as_encode(model: SentenceTransformer, *, precision: Precision = "auto") -> Encode:
-    """Return ``model`` as the :data:`~samesense.types.Encode` function that evaluation takes."""
+    """Return ``model`` as an :data:`~samesense.types.Encode` function, as evaluation takes it."""
 
     def run(texts: Sequence[str]) -> Embeddings:
         return encode(model, texts, precision=precision)

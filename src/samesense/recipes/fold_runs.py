@@ -13,7 +13,7 @@ import numpy as np
 from transformers import set_seed
 
 from samesense.data import PairData
-from samesense.encoder.forward.precision import Choice
+from samesense.encoder.forward.precision import PrecisionChoice
 from samesense.encoder.maps.standardize import FITTED, standardize
 from samesense.errors import ModelError
 from samesense.evaluation.task import checked_scores
@@ -36,7 +36,7 @@ Prepare = Callable[[Any, Job[Any, Any]], TrainingInputs]
 Build = Callable[[Job[Any, Any]], Any]
 
 
-def train_folds(job: Job[Any, Any], prepare: Prepare, build: Build | None, choice: Choice) -> OutOfFold | None:
+def train_folds(job: Job[Any, Any], prepare: Prepare, build: Build | None, choice: PrecisionChoice) -> OutOfFold | None:
     """Train and score the folds of a job that are not there yet; ``None`` if that was interrupted."""
     if job.cross_validation is None:
         raise ValueError("the job has no folds")
@@ -48,7 +48,7 @@ def scored_along_steps(
     job: Job[Any, Any],
     prepare: Callable[[Any, Job[Any, Any]], TrainingInputs],
     build: Callable[[Job[Any, Any]], Any] | None,
-    choice: Choice,
+    choice: PrecisionChoice,
     teaching: PairData,
     held: PairData,
     folder: Path,
@@ -126,7 +126,7 @@ def score_of_pairs(adapter: Adapter, data: PairData, precision: Precision) -> Ca
     return lambda model: checked_scores(adapter.score(model, precision)(pairs), pairs)
 
 
-def standardize_start(job: Job[Any, Any], model: Any, inputs: TrainingInputs, choice: Choice) -> str:
+def standardize_start(job: Job[Any, Any], model: Any, inputs: TrainingInputs, choice: PrecisionChoice) -> str:
     """Spread a start whose texts lie close together, if that is asked for; return in words what was done."""
     method = job.settings.standardize
     if method == "none":  # so that no texts are read for it

@@ -18,7 +18,7 @@ from samesense.data.examples import Examples
 from samesense.data.mapped import is_mapped
 from samesense.encoder.assembly.merge import weights_of
 from samesense.encoder.assembly.vocabulary import unknown_share
-from samesense.encoder.forward.precision import Choice
+from samesense.encoder.forward.precision import PrecisionChoice
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError
 from samesense.execution.progress import Laps, stage
@@ -90,7 +90,7 @@ def run(
     inputs = _prepared(model, job, prepare)
     with stage("measuring which arithmetic is faster"):
         choice = (
-            Choice(*before["precision"])
+            PrecisionChoice(*before["precision"])
             if before
             else pick_precision(model, inputs.dataset, settings, settings.max_seq_length)
         )
@@ -210,7 +210,7 @@ def _trained(
     adapter: Adapter,
     model: Any,
     inputs: TrainingInputs,
-    choice: Choice,
+    choice: PrecisionChoice,
     sets: Sets,
     record: dict[str, Any],
     laps: Laps,

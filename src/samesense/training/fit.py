@@ -24,7 +24,7 @@ from transformers import TrainerCallback, set_seed
 
 from samesense.encoder.forward.dropout import use_cheap_dropout
 from samesense.encoder.forward.packing import packing
-from samesense.encoder.forward.precision import Choice, inference_precision, training_precision
+from samesense.encoder.forward.precision import PrecisionChoice, inference_precision, training_precision
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
@@ -340,15 +340,17 @@ def pick_precision(
     dataset: Dataset,
     settings: TrainingSettings,
     max_length: int | None = None,
-) -> Choice:
+) -> PrecisionChoice:
     """Resolve the precision of a run: as asked for, or by timing steps of its first batch.
 
     Several processes must agree, so under ``torchrun`` it is not timed: bfloat16 where the device computes in it.
     """
     if settings.precision == "auto" and settings.trainer.get("fp16"):
-        return Choice("float32", "the trainer computes in float16, as asked for")
+        return PrecisionChoice("float32", "the trainer computes in float16, as asked for")
     if settings.precision == "auto" and world_size() > 1:
-        return Choice(inference_precision("auto", model.device), "not measured: several processes train together")
+        return PrecisionChoice(
+            inference_precision("auto", model.device), "not measured: several processes train together"
+        )
     if isinstance(dataset, dict):  # of several objectives the first
         dataset = next(iter(dataset.values()))
     columns = [values for name, values in dataset[: settings.batch_size].items() if name != "label"]

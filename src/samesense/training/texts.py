@@ -11,7 +11,7 @@ from transformers import TrainerCallback, TrainerState
 
 from samesense.encoder.forward.batching import tokenised
 from samesense.encoder.forward.grad_cache import Features
-from samesense.encoder.forward.reading import PairWatch, Watch
+from samesense.encoder.forward.reading import UnreadPairWatch, UnreadWatch
 from samesense.execution.unread import Unread, note
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class TrainingTexts:
         self.model = model
         self.max_length = None if max_length is None or (own is not None and own <= max_length) else max_length
         self.given = self.cut = 0
-        self._watch = Watch(model) if isinstance(model, SentenceTransformer) else PairWatch(model)
+        self._watch = UnreadWatch(model) if isinstance(model, SentenceTransformer) else UnreadPairWatch(model)
         self._unread = Unread()
         self._pairs: set[int] = set()
 
@@ -52,11 +52,11 @@ class TrainingTexts:
 
     def note_unread(self) -> None:
         """Count what the model does not read of the texts, each once; see :mod:`samesense.execution.unread`."""
-        note(self._watch.unread if isinstance(self._watch, Watch) else self._unread, self.model)
+        note(self._watch.unread if isinstance(self._watch, UnreadWatch) else self._unread, self.model)
 
     def _count(self, texts: Sequence[Any], features: Features) -> None:
         """Look for what is not read of texts or pairs."""
-        if isinstance(self._watch, Watch):
+        if isinstance(self._watch, UnreadWatch):
             self._watch.look(texts, features)
             return
         self._watch.look(features)

@@ -1,1 +1,1 @@
-"""Models put together: bi-encoders, cross-encoders and small students, from a folder, the hub, or parts."""
+"""Loading and building of bi-encoders, cross-encoders and small students."""

@@ -1,4 +1,4 @@
-"""Low-rank adapters in a model folder: they stand beside the name of their base model, and are merged once opened."""
+"""Low-rank adapters in a model folder: they name their base model, and are merged after loading."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_adapters(source: str) -> None:
 
 
 def merge_adapters(model: nn.Module) -> None:
-    """Add the adapters of a model that was opened to its weights, in place, so that it is like any other model."""
+    """Merge the adapters of a loaded model into its weights, in place."""
     for module in model.modules():
         if getattr(module, "_hf_peft_config_loaded", False):
             _merge(module)
@@ -38,13 +38,13 @@ def merge_adapters(model: nn.Module) -> None:
 def _merge(trunk: Any) -> None:
     from peft.tuners.lora import LoraLayer
 
-    found = [(name, layer) for name, layer in trunk.named_modules() if isinstance(layer, LoraLayer)]
-    for name, layer in found:
+    lora_layers = [(name, layer) for name, layer in trunk.named_modules() if isinstance(layer, LoraLayer)]
+    for name, layer in lora_layers:
         layer.merge(safe_merge=True)
         trunk.set_submodule(name, layer.get_base_layer())
-    if found:
+    if lora_layers:
         del trunk.peft_config
         trunk._hf_peft_config_loaded = False
-        trunk._weight_conversions = None  # those of adapters would give its weights their names when it is saved
-        trunk.requires_grad_(True)  # adapters had them frozen
-        trunk.name_or_path = ""  # its weights are no longer those of the base
+        trunk._weight_conversions = None  # or the weights would be saved under the adapters' names
+        trunk.requires_grad_(True)  # peft has frozen the weights
+        trunk.name_or_path = ""  # its weights are no longer those of the base model

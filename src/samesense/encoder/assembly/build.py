@@ -43,20 +43,20 @@ def build(
     Args:
         name: model folder, hub name, or ``"default"``.
         pooling: ``None`` keeps a sentence-transformers folder's own pooling and gives a bare transformer ``mean``.
-            Another one takes the place of the model's own; modules behind it, and prompts, stay.
+            Another one replaces the model's own; modules behind it, and prompts, stay.
         first: what "first" means in ``first-last``.
-        max_seq_length: longest input in tokens; ``None`` keeps the model's own. Never more than the model has
-            positions for.
+        max_seq_length: maximum input length in tokens; ``None`` keeps the model's own. It is limited by the model's
+            positions.
         device: torch device; ``None`` lets sentence-transformers choose.
 
     Raises:
         ModelError: if the model cannot be read.
         MissingExtraError: if it has adapters, and their package is not installed.
-        ConfigError: if the pooling does not exist, or nothing can be computed on the device.
+        ConfigError: if the pooling does not exist, or torch cannot use the device.
 
-    Weights are float32, however they are stored.
+    Weights are always converted to float32.
 
-    Differs: a bare language model's chat template is dropped, so a sentence is encoded as it stands.
+    Differs: a bare language model's chat template is dropped, so that a sentence is encoded unchanged.
         sentence-transformers 6 would wrap each one into a chat message together with the template's system prompt.
     """
     source = resolve(name)
@@ -72,11 +72,11 @@ def build(
     ):
         if Path(source).exists() and is_bare(source):
             model = SentenceTransformer(
-                modules=_bare_modules(source), device=device, model_card_data=offline_card_data()
+                modules=_modules_of_bare_transformer(source), device=device, model_card_data=offline_card_data()
             )
         else:
             model = SentenceTransformer(source, device=device, model_card_data=offline_card_data())
-        model.float()  # a checkpoint may be stored in half precision, in which small steps of training round to nothing
+        model.float()  # in half precision small training steps would round to nothing
         fit_tokenizers(model)
         weights.allow_unused(lambda: trial_embeddings(model))
         merge_adapters(model)
@@ -89,21 +89,21 @@ def build(
 
 
 def check_device(device: str | None) -> None:
-    """Raise ConfigError if nothing can be computed on a torch device of that name."""
+    """Raise ConfigError if torch cannot compute on a device of this name."""
     if device is None:
         return
     try:
         torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:  # the second where torch has no CUDA
+    except (RuntimeError, AssertionError, NotImplementedError) as error:  # AssertionError without CUDA
         raise ConfigError(
             f"device is one that torch can compute on, such as cpu or cuda; received {device!r}: {shortened(error)}"
         ) from error
 
 
 def is_bare(name: str) -> bool:
-    """Return whether ``name`` is a transformer without a pooling, length and prompts of its own.
+    """Return whether ``name`` is a plain transformer, without the modules of sentence-transformers.
 
-    A hub that does not answer in time is taken to hold a whole model; loading it then says what is wrong.
+    If the hub does not answer in time, the answer is no; loading the model then reports the problem.
     """
     source = resolve(name)
     if "/" not in source and not Path(source).exists() and source.lower() not in ORIGINAL_TRANSFORMER_MODELS:
@@ -116,14 +116,14 @@ def is_bare(name: str) -> bool:
 
 
 PROMPT = "default"
-"""Name under which a model keeps a prompt that has none."""
+"""Name under which a model stores a prompt that has no name."""
 
 
 def set_prompt(model: Model, prompt: str | None) -> Model:
-    """Have a model read ``prompt`` before every text, in place, saved with it; and return the model.
+    """Set the prompt that a model reads before every text, in place, and return the model; it is saved with it.
 
-    It is the text itself, or the name of one of the model's own prompts, all of which stay; ``""`` is none, and
-    ``None`` leaves the model's. ConfigError if the model has a prompt of this name and no text for it.
+    ``prompt`` is the text itself, or the name of one of the model's own prompts, all of which stay; ``""`` means no
+    prompt, and ``None`` changes nothing. ConfigError if the model has a prompt of this name with an empty text.
     """
     if prompt is None:
         return model
@@ -140,7 +140,7 @@ def set_prompt(model: Model, prompt: str | None) -> Model:
     return model
 
 
-def _bare_modules(source: str) -> list[object]:
+def _modules_of_bare_transformer(source: str) -> list[object]:
     trunk = Transformer(source)
     if getattr(trunk.tokenizer, "chat_template", None):
         trunk = Transformer(source, modality_config=_TEXT_ONLY, module_output_name="token_embeddings")
@@ -152,19 +152,19 @@ _TEXT_ONLY = {"text": {"method": "forward", "method_output_name": "last_hidden_s
 
 
 def set_pooling(model: SentenceTransformer, pooling: PoolingName, first: First = "layer") -> None:
-    """Give a model another pooling, in place; modules behind it and prompts stay.
+    """Replace the pooling of a model, in place; modules behind it and prompts stay.
 
     Raises:
-        ModelError: if the model begins with something else than a transformer.
+        ModelError: if the first module of the model is not a transformer.
         ConfigError: if the pooling does not exist.
     """
-    trunk, *rest = list(model)
+    trunk, *followers = list(model)
     if not isinstance(trunk, Transformer):
         raise ModelError(
             f"A pooling can be chosen for transformers only; this model begins with {type(trunk).__name__}."
         )
     trunk.model.config.output_hidden_states = False
-    kept = [module for module in rest if not isinstance(module, Pooling | WeightedLayerPooling)]
-    made = pooling_modules(trunk, pooling, first=first)
+    later_modules = [module for module in followers if not isinstance(module, Pooling | WeightedLayerPooling)]
+    poolings = pooling_modules(trunk, pooling, first=first)
     del model[1:]
-    model.extend(module.to(model.device) for module in [*made, *kept])
+    model.extend(module.to(model.device) for module in [*poolings, *later_modules])

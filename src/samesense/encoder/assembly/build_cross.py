@@ -1,4 +1,4 @@
-"""Assemble a cross-encoder: a trunk that reads both texts of a pair together, and one logit on top."""
+"""Build a cross-encoder: a transformer that reads both texts of a pair together, with a head of one logit."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ _LOGITS = {"text": {"method": "forward", "method_output_name": "logits"}}
 def build_cross(
     name: str, *, max_seq_length: int | None = None, seed: int = 0, device: str | None = None
 ) -> CrossEncoder:
-    """Load a cross-encoder of one logit, or make one of a trunk and a new linear head.
+    """Load a cross-encoder of one logit, or build one from a transformer with a new linear head.
 
-    A folder with a head of one logit keeps it. Every other start point (a bare transformer, a sentence encoder, whose
-    pooling and further modules are left behind, a classifier of several classes) gets a new one.
+    A model with a head of one logit keeps it. Every other start model (a bare transformer, a sentence encoder without
+    its pooling and later modules, a classifier of several classes) gets a new head.
 
     Args:
         name: model folder, hub name, or ``"default"``.
-        max_seq_length: longest pair in tokens; ``None`` keeps the model's own, which is never exceeded.
+        max_seq_length: maximum length of a pair in tokens, limited by the model's own; ``None`` keeps that.
         seed: seed of a new head.
         device: torch device; ``None`` lets sentence-transformers choose.
 
     Raises:
-        ModelError: if the model cannot be read, is no transformer with a classification form, or has no token that
-            could stand between two texts.
+        ModelError: if the model cannot be read, is not a transformer with a classification class, or has no token that
+            could separate two texts.
 
-    Differs: a language model's chat template is dropped, so that a pair is read as it stands and not as a chat with a
-        system prompt; and where its tokenizer puts nothing between two texts ("eats" and "he" would be read as
-        "eatshe"), its end-of-text token is put there. Both are saved with the model.
+    Differs: a language model's chat template is dropped, so that a pair is not read as a chat with a system prompt. If
+        its tokenizer puts nothing between two texts ("eats" and "he" would be read as "eatshe"), the end-of-text token
+        separates them. Both changes are saved with the model.
     """
     source = resolve(name)
     if base_of(Path(source)) is not None:
@@ -77,12 +77,12 @@ def build_cross(
             logger.info(f"{name} has no head that gives one score: {', '.join(new)} are new and start at random.")
         trunk.tokenizer.chat_template = None
         give_padding(trunk)
-        trunk.model.config.pad_token_id = trunk.tokenizer.pad_token_id  # a language model finds its last token by it
+        trunk.model.config.pad_token_id = trunk.tokenizer.pad_token_id  # by which a language model finds the last token
         _separate(trunk.tokenizer, name)
         if max_seq_length is not None:
             trunk.tokenizer.model_max_length = min(max_seq_length, trunk.tokenizer.model_max_length)
         model = CrossEncoder(modules=[trunk], device=device, model_card_data=offline_cross_card_data())
-        model.float()  # however the weights are stored; see build
+        model.float()  # see build
         set_length(model, None)
     return model
 
@@ -98,7 +98,7 @@ def has_one_logit(name: str) -> bool:
 
 
 def _trunk_folder(source: str) -> str:
-    """Return the folder of the first module of a saved model, or ``source`` where there are no modules."""
+    """Return the folder of the first module of a saved model, or ``source`` if it has no modules.json."""
     modules = Path(source) / "modules.json"
     if not modules.is_file():
         return source
@@ -110,7 +110,7 @@ def _trunk_folder(source: str) -> str:
 
 
 def _separate(tokenizer: Any, name: str) -> None:
-    """Make the tokenizer put something between the texts of a pair, if it puts nothing there."""
+    """Make the tokenizer put a separator between the texts of a pair, if it puts nothing there."""
     owners = tokenizer("a", "a").sequence_ids(0)
     if None in owners[owners.index(0) : owners.index(1)]:
         return
@@ -122,5 +122,6 @@ def _separate(tokenizer: Any, name: str) -> None:
         )
     begin = [token for token, owner in zip(tokenizer("a", "a").tokens(), owners, strict=True) if owner is None]
     special = [(token, tokenizer.convert_tokens_to_ids(token)) for token in {mark, *begin}]
-    single, pair = [*begin, "$A"], [*begin, "$A", mark, "$B:1"]
+    single = [*begin, "$A"]
+    pair = [*begin, "$A", mark, "$B:1"]
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single=single, pair=pair, special_tokens=special)

@@ -1,8 +1,7 @@
-"""Data of model cards that ask no hub.
+"""Model card data without requests to the hub.
 
-sentence-transformers looks the name of a model up on the hub to fill in its card, when the model is loaded and at each
-checkpoint, also where that name is a local folder. The cards of samesense are its own; see
-:mod:`samesense.encoder.saving.card`.
+sentence-transformers looks up a model's name on the hub to fill in its card, on loading and at each checkpoint, even if
+the name is a local folder. samesense writes its own cards; see :mod:`samesense.encoder.saving.card`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cross-encoders: models that read both texts of a pair at once and give one score."""
+"""Cross-encoders: models that read both texts of a pair together and return one score."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from samesense.encoder.assembly.padding import fit_tokenizers
 from samesense.encoder.assembly.trial import check_logits, trial_logits
 from samesense.encoder.forward.positions import set_length
 from samesense.encoder.forward.precision import autocast, inference_precision
-from samesense.encoder.forward.reading import PairWatch
+from samesense.encoder.forward.reading import UnreadPairWatch
 from samesense.encoder.forward.routes import default_prompt
 from samesense.encoder.model_files import Modules, SentenceTransformersConfig, TransformersConfig, read_model_file
 from samesense.encoder.names import weights_source
@@ -31,25 +31,25 @@ from samesense.hub import hub_access
 from samesense.schemas import Schema
 from samesense.types import Pair, Precision, Score, Scores
 
-REMEMBERED = 2**26
-"""Characters of pairs whose scores are kept in memory; once there are more, all of them are forgotten."""
+CACHED_CHARACTERS = 2**26
+"""Maximum number of characters of pairs whose scores are cached; beyond it the cache is emptied."""
 
-FORWARD = 32
-"""Pairs of one forward; sentence-transformers' own number."""
+BATCH_PAIRS = 32
+"""Pairs in one forward, as in sentence-transformers."""
 
 
 def is_cross_encoder(source: str) -> bool:
     """Return whether a folder or hub name holds a cross-encoder.
 
-    That is one saved by sentence-transformers as such, or a bare transformer with a classification head. A model that
-    cannot be asked, such as a hub name without a hub, is none. ModelError if its files are damaged.
+    That is one saved as such by sentence-transformers, or a bare transformer with a classification head. If its files
+    cannot be read, as for a hub name without network, the answer is no. ModelError if they are damaged.
     """
-    settings = _read(source, "config_sentence_transformers.json", SentenceTransformersConfig)
+    settings = _read_config(source, "config_sentence_transformers.json", SentenceTransformersConfig)
     if settings is not None and settings.model_type is not None:
         return settings.model_type == "CrossEncoder"
-    if _read(source, "modules.json", Modules) is not None:
+    if _read_config(source, "modules.json", Modules) is not None:
         return False
-    config = _read(source, "config.json", TransformersConfig)
+    config = _read_config(source, "config.json", TransformersConfig)
     heads = (config.architectures if config is not None else None) or [""]
     return heads[0].endswith("ForSequenceClassification")
 
@@ -58,7 +58,7 @@ def is_cross_encoder(source: str) -> bool:
 def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncoder:
     """Load a cross-encoder by folder or hub name.
 
-    ModelError if it cannot be read, or gives not one score a pair; ConfigError if nothing is computed on the device.
+    ModelError if it cannot be read, or does not return one score per pair; ConfigError if torch cannot use the device.
     """
     check_device(device)
     with (
@@ -67,10 +67,10 @@ def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncode
         checked_weights() as weights,
     ):
         model = CrossEncoder(source, device=device, model_card_data=offline_cross_card_data())
-        model.float()  # however its weights are stored
+        model.float()  # its weights may be stored in half precision
         fit_tokenizers(model)
         if model.config is not None and model.config.pad_token_id is None:
-            model.config.pad_token_id = model.tokenizer.pad_token_id  # a language model finds its last token by it
+            model.config.pad_token_id = model.tokenizer.pad_token_id  # by which a language model finds the last token
         weights.allow_unused(lambda: [trial_logits(model)])
         check_logits(model)
         set_length(model, None)
@@ -83,20 +83,21 @@ def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncode
 
 
 def describe_cross(model: CrossEncoder, precision: Precision) -> str:
-    """Return, in words, everything about a cross-encoder that changes a figure."""
+    """Return, in words, everything about a cross-encoder that changes its scores."""
     activation = type(model.activation_fn).__name__
-    shown = "the logit" if activation == "Identity" else f"{activation.lower()} of the logit"
+    output = "the logit" if activation == "Identity" else f"{activation.lower()} of the logit"
     arithmetic = inference_precision(precision, torch.device(model.device))
-    said = f"cross-encoder, {shown}, texts in the order given, {arithmetic}, at most {model.max_seq_length} tokens"
+    description = (
+        f"cross-encoder, {output}, texts in the order given, {arithmetic}, at most {model.max_seq_length} tokens"
+    )
     prompt = default_prompt(model)
-    return f"{said}, prompt {prompt!r}" if prompt else said
+    return f"{description}, prompt {prompt!r}" if prompt else description
 
 
 def as_scores(model: CrossEncoder, *, precision: Precision = "float32") -> Score:
-    """Return a model in memory as a score: each distinct pair once a call, in the order given, first text first.
+    """Return a loaded model as a score, which computes each distinct pair once per call and keeps the order of texts.
 
-    The model's own activation is computed from the logit in float64, where a sigmoid does not turn large logits into
-    ties.
+    The model's activation is computed from the logit in float64, where a sigmoid does not turn large logits into ties.
     """
     return partial(_scores, model, as_logits(model, precision=precision))
 
@@ -110,50 +111,50 @@ def _scores(model: CrossEncoder, logits: Score, pairs: Sequence[Pair]) -> Scores
     return np.array([score_of[pair] for pair in pairs], dtype=np.float64)
 
 
-class RememberedScore:
-    """A score that computes each distinct pair once, as long as it is remembered; see :data:`REMEMBERED`.
+class CachedScore:
+    """A score with a cache of pairs, whose size is limited by :data:`CACHED_CHARACTERS`.
 
-    ``__wrapped__`` is the score that remembers nothing.
+    ``__wrapped__`` is the score without a cache.
     """
 
     def __init__(self, score: Score) -> None:
         self.__wrapped__ = score
-        self._known: dict[Pair, float] = {}
-        self._held = 0
+        self._scores: dict[Pair, float] = {}
+        self._characters = 0
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """Return the score of each pair, ``(pairs,)``."""
         distinct = dict.fromkeys(pairs)
-        score_of = {pair: value for pair in distinct if (value := self._known.get(pair)) is not None}
+        score_of = {pair: value for pair in distinct if (value := self._scores.get(pair)) is not None}
         fresh = [pair for pair in distinct if pair not in score_of]
         if fresh:
             score_of.update(zip(fresh, self.__wrapped__(fresh).tolist(), strict=True))
-            if self._held > REMEMBERED:
-                self._known.clear()
-                self._held = 0
-            self._known.update((pair, score_of[pair]) for pair in fresh)
-            self._held += sum(len(first) + len(second) for first, second in fresh)
+            if self._characters > CACHED_CHARACTERS:
+                self._scores.clear()
+                self._characters = 0
+            self._scores.update((pair, score_of[pair]) for pair in fresh)
+            self._characters += sum(len(first) + len(second) for first, second in fresh)
         return np.array([score_of[pair] for pair in pairs], dtype=np.float64)
 
 
 def as_logits(model: CrossEncoder, *, precision: Precision = "float32") -> Score:
-    """Return a model in memory as a score: its logits, unbounded, nothing remembered between calls."""
+    """Return a loaded model as a score: its unbounded logits, without a cache."""
     return partial(_logits, model, inference_precision(precision, torch.device(model.device)))
 
 
 def _logits(model: CrossEncoder, arithmetic: Literal["float32", "bfloat16"], pairs: Sequence[Pair]) -> Scores:
     device = torch.device(model.device)
-    watch = PairWatch(model)
+    watch = UnreadPairWatch(model)
 
-    def count(module: torch.nn.Module, given: tuple[Any, ...], output: Any) -> None:
-        watch.look(given[0])
-        bar.update(min(FORWARD, len(pairs) - bar.n))
+    def count(module: torch.nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        watch.look(inputs[0])
+        bar.update(min(BATCH_PAIRS, len(pairs) - bar.n))
 
     with autocast(device, arithmetic), progress_bar("score", "pair", len(pairs), leave=False, inner=True) as bar:
         counting = model.register_forward_hook(count)
         try:
             logits = model.predict(
-                list(pairs), batch_size=FORWARD, activation_fn=torch.nn.Identity(), show_progress_bar=False
+                list(pairs), batch_size=BATCH_PAIRS, activation_fn=torch.nn.Identity(), show_progress_bar=False
             )
         finally:
             counting.remove()
@@ -161,8 +162,8 @@ def _logits(model: CrossEncoder, arithmetic: Literal["float32", "bfloat16"], pai
     return np.asarray(logits, dtype=np.float64)
 
 
-def _read(source: str, name: str, schema: type[Schema]) -> Schema | None:
-    """Return what a file of a model holds, ``None`` where there is none; ModelError if it is damaged."""
+def _read_config(source: str, name: str, schema: type[Schema]) -> Schema | None:
+    """Return the content of a JSON file of a model, ``None`` if it has none; ModelError if it is damaged."""
     try:
         with hub_access(source):
             path = load_file_path(source, name)

@@ -1,4 +1,4 @@
-"""A tokenizer that fits its model: a token that fills short rows, and no token without a vector."""
+"""Checks that a tokenizer fits its model: a padding token, and an embedding for every token."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from samesense.errors import ModelError
 
 
 def fit_tokenizers(model: SentenceTransformer | CrossEncoder) -> None:
-    """Give each tokenizer of a model that has none a token that fills short rows, in place.
+    """Give each tokenizer of a model without a padding token one, in place.
 
-    ModelError if there is none to take, or a tokenizer has tokens for which the model has no vector.
+    ModelError if no token can serve as padding, or a tokenizer has tokens for which the model has no embedding.
     """
     for module in model.modules():
         if isinstance(module, Transformer) and module.tokenizer is not None:
-            rows = _rows(module)
-            _check_marks(module.tokenizer)
+            rows = _embedding_rows(module)
+            _check_unknown_token(module.tokenizer)
             if len(module.tokenizer) > rows:
-                _check_vectors(module.tokenizer.get_vocab(), _special_tokens(module.tokenizer), rows)
+                _check_vocabulary(module.tokenizer.get_vocab(), _special_tokens(module.tokenizer), rows)
             give_padding(module)
         elif isinstance(module, StaticEmbedding) and module.tokenizer.get_vocab_size() > module.num_embeddings:
             added = module.tokenizer.get_added_tokens_decoder().values()
             special = [token.content for token in added if token.special]
-            _check_vectors(module.tokenizer.get_vocab(), special, module.num_embeddings)
+            _check_vocabulary(module.tokenizer.get_vocab(), special, module.num_embeddings)
 
 
 def give_padding(trunk: Transformer) -> None:
-    """Give a tokenizer that has none a padding token, in place.
+    """Give a tokenizer without a padding token one, in place.
 
-    The mask keeps it out of every result, so the mark of an end of text may stand for it.
+    The attention mask excludes padding from every result, so the end-of-text token can serve.
     """
     tokenizer: Any = trunk.tokenizer
-    rows = _rows(trunk)
+    rows = _embedding_rows(trunk)
     if tokenizer.pad_token is None or tokenizer.pad_token_id is None or not tokenizer.pad_token_id < rows:
         marks = [tokenizer.eos_token, tokenizer.sep_token, tokenizer.unk_token]
         fitting = [mark for mark in marks if mark is not None and tokenizer.convert_tokens_to_ids(mark) < rows]
@@ -49,25 +49,25 @@ def give_padding(trunk: Transformer) -> None:
 
 
 def _special_tokens(tokenizer: Any) -> set[str]:
-    """Return the tokens that no text is cut into, also those without a role, which older folders list."""
+    """Return the special tokens, also those without a role, which older folders list."""
     added = getattr(tokenizer, "added_tokens_decoder", {}).values()
     return {*tokenizer.all_special_tokens, *(token.content for token in added if token.special)}
 
 
-def _check_marks(tokenizer: Any) -> None:
-    """Raise ModelError if the token for what is unknown is unknown itself: it would be looked up without end."""
+def _check_unknown_token(tokenizer: Any) -> None:
+    """Raise ModelError if the unknown token is not in the vocabulary: transformers would look it up forever."""
     try:
-        tokenizer.all_special_ids  # noqa: B018 - what it looks up is of no account here
+        tokenizer.all_special_ids  # noqa: B018 - only the look-up matters
     except RecursionError as error:
         raise ModelError(
             "The unk_token of a tokenizer must be one of its tokens. Take the tokenizer_config.json that belongs to it."
         ) from error
 
 
-def _check_vectors(vocabulary: dict[str, int], special: Iterable[str], rows: float) -> None:
-    """Raise ModelError if a token that texts are cut into has no vector; special ones may be added for other uses."""
-    known = set(special)
-    without = [token for token, number in vocabulary.items() if number >= rows and token not in known]
+def _check_vocabulary(vocabulary: dict[str, int], special: Iterable[str], rows: float) -> None:
+    """Raise ModelError if a token that texts consist of has no embedding; special tokens need none."""
+    special_tokens = set(special)
+    without = [token for token, number in vocabulary.items() if number >= rows and token not in special_tokens]
     if without:
         raise ModelError(
             f"A model must have a vector for each token of its tokenizer; it has {rows}, and {len(without)} tokens lie "
@@ -75,8 +75,8 @@ def _check_vectors(vocabulary: dict[str, int], special: Iterable[str], rows: flo
         )
 
 
-def _rows(trunk: Transformer) -> float:
-    """Return how many tokens the model has vectors for; without end where it forms them of something else."""
+def _embedding_rows(trunk: Transformer) -> float:
+    """Return the number of tokens with an embedding; infinity if the model has no embedding table."""
     try:
         table: Any = trunk.model.get_input_embeddings()
     except NotImplementedError:

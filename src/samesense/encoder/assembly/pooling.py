@@ -1,16 +1,16 @@
-"""From token vectors to one sentence vector, made only of modules that every sentence-transformers reader knows.
+"""Poolings of token vectors into a sentence vector, by modules that every version of sentence-transformers knows.
 
-Let H0 be the output of the embedding layer and H1..HL those of the transformer layers; only real tokens count.
+H0 is the output of the embedding layer, and H1..HL are those of the transformer layers; padding is not counted.
 
     mean         mean of HL
     cls          HL of the first token
     max          largest value of HL in each dimension
-    lasttoken    HL of the last token, which in a model that reads forwards has seen all others
+    lasttoken    HL of the last token, which in a causal model has attended to all others
     first-last   mean of (H1 + HL) / 2; with first="embeddings", of (H0 + HL) / 2
     last-2       mean of (HL-1 + HL) / 2
 
 Source: SimCSE's code since 2022-01-14 and BERT-whitening take H1 as "first"; SimCSE before that, and DiffCSE, H0.
-Differs: the CoSENT paper's text speaks of first and last *tokens*, against its own code and every other work; H1 it is.
+Differs: the CoSENT paper's text says first and last *tokens*, unlike its own code and all other work; H1 is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ POOLINGS: tuple[str, ...] = get_args(PoolingName)
 
 
 def pooling_modules(trunk: Transformer, pooling: PoolingName = "mean", *, first: First = "layer") -> list[Module]:
-    """Return the modules that follow ``trunk``, and switch on its hidden states where they are needed."""
+    """Return the modules that follow ``trunk``; its hidden states are switched on if they are needed."""
     if pooling not in POOLINGS:
         raise ConfigError(f"pooling must be one of {', '.join(POOLINGS)}; received {pooling!r}.")
     if first == "embeddings" and pooling != "first-last":
@@ -50,14 +50,14 @@ def pooling_modules(trunk: Transformer, pooling: PoolingName = "mean", *, first:
 
 
 def freeze_layer_weights(model: nn.Module) -> None:
-    """Keep the layer weights of first-last and last-2 as they are: loading a folder makes them trainable again."""
+    """Freeze the layer weights of first-last and last-2, which are trainable after loading a folder."""
     for module in model.modules():
         if isinstance(module, WeightedLayerPooling):
             module.layer_weights.requires_grad_(False)
 
 
 def layer_pooling(model: nn.Module) -> tuple[PoolingName, First] | None:
-    """Return which of the poolings that weigh layers a model has; ``None`` for another way of weighing, or none."""
+    """Return which of first-last and last-2 a model has; ``None`` for other layer weights, or none."""
     for module in model.modules():
         if isinstance(module, WeightedLayerPooling):
             weights = [round(float(weight), 4) for weight in module.layer_weights]
@@ -68,10 +68,11 @@ def layer_pooling(model: nn.Module) -> tuple[PoolingName, First] | None:
 
 
 def describe_pooling(model: nn.Module) -> str:
-    """Return how a model pools, in words that fit into a protocol line, such as ``first-last`` or ``cls``."""
-    named = layer_pooling(model)
-    if named is not None:
-        return named[0] if named[1] == "layer" else f"{named[0]} (first = embeddings)"
+    """Return the name of a model's pooling for a protocol line, such as ``first-last`` or ``cls``."""
+    match = layer_pooling(model)
+    if match is not None:
+        pooling, first = match
+        return pooling if first == "layer" else f"{pooling} (first = embeddings)"
     name = "unknown"
     for module in model.modules():
         if isinstance(module, Pooling):

@@ -1,4 +1,4 @@
-"""Students by name: some layers of a teacher, a static model of its tokens, or any smaller encoder."""
+"""Students for distillation: a teacher with fewer layers, a static model of its tokens, or any smaller encoder."""
 
 from __future__ import annotations
 
@@ -25,22 +25,20 @@ from samesense.errors import ConfigError, ModelError
 from samesense.types import Embeddings, First, PoolingName
 
 Spacing = Literal["even", "first"]
-"""Which layers of a teacher its student keeps: at even distances, the first and the last among them, or the first."""
+"""Which layers of a teacher its student keeps: evenly spaced ones, including first and last, or the first ones."""
 
-_MADE = re.compile(r"(?P<kind>layers|static)(?::(?P<number>.*))?")
-
-
+_MADE_OF_TEACHER = re.compile(r"(?P<kind>layers|static)(?::(?P<number>.*))?")
 _NO_MODEL = re.compile(r"(vectors|words):.*|.*\+(whiten|flow)(:\d+)?")
 
 
 def is_model(teacher: str) -> bool:
-    """Return whether a teacher's name is that of a model: no file of vectors, and no map behind it."""
+    """Return whether a teacher's name is that of a model, and not a file of vectors or a model with a map."""
     return _NO_MODEL.fullmatch(teacher) is None
 
 
 def is_made(student: str) -> bool:
-    """Return whether a student is made of its teacher, and so no model by itself."""
-    return _MADE.fullmatch(student) is not None
+    """Return whether a student is made from its teacher, rather than named as a model."""
+    return _MADE_OF_TEACHER.fullmatch(student) is not None
 
 
 def make_student(
@@ -56,15 +54,15 @@ def make_student(
 ) -> SentenceTransformer:
     """Return a start point for distillation.
 
-    ``layers:N`` and ``static`` (``static:DIM``) are made from the teacher, a static one with the counts of the tokens
-    of ``texts``; anything else is a folder or hub name. ``teacher_pooling`` is also that of ``layers:N`` without a
-    pooling. ConfigError if the name is malformed, or asks for more than the teacher has; ModelError if a model cannot
-    be read, or is none of which a student can be made.
+    ``layers:N`` and ``static`` (``static:DIM``) are made from the teacher; a static student weights tokens by their
+    counts in ``texts``. Anything else is a folder or hub name. ``layers:N`` without a ``pooling`` takes
+    ``teacher_pooling``. ConfigError if the name is malformed, or asks for more than the teacher has; ModelError if a
+    model cannot be read, or no student can be made from it.
     """
-    match = _MADE.fullmatch(student)
+    match = _MADE_OF_TEACHER.fullmatch(student)
     if match is None:
-        return _of_one_encoder(build(student, pooling=pooling, first=first, device=device))
-    number = _number(student, match["number"])
+        return _without_routes(build(student, pooling=pooling, first=first, device=device))
+    number = _parse_number(student, match["number"])
     if not is_model(teacher):
         raise ConfigError(
             f"The student {student} is made from the first teacher, which must be a model then; received {teacher}. "
@@ -73,19 +71,21 @@ def make_student(
     if match["kind"] == "static":
         if pooling is not None:
             raise ConfigError(f"A static student takes the mean of its tokens. Leave out pooling {pooling}.")
-        return static_student(_of_one_encoder(build(teacher, pooling=teacher_pooling, device=device)), texts, number)
+        return static_student(_without_routes(build(teacher, pooling=teacher_pooling, device=device)), texts, number)
     if number is None:
         raise ConfigError("layers takes the number of layers to keep, as in layers:3; received none.")
-    cut = spaced_layers if spacing == "even" else first_layers
-    return cut(_of_one_encoder(build(teacher, pooling=pooling or teacher_pooling, first=first, device=device)), number)
+    keep_layers = spaced_layers if spacing == "even" else first_layers
+    return keep_layers(
+        _without_routes(build(teacher, pooling=pooling or teacher_pooling, first=first, device=device)), number
+    )
 
 
-def _of_one_encoder(model: SentenceTransformer) -> SentenceTransformer:
+def _without_routes(model: SentenceTransformer) -> SentenceTransformer:
     refuse_routes(model, "Distillation")
     return model
 
 
-def _number(student: str, text: str | None) -> int | None:
+def _parse_number(student: str, text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or int(text) < 1:
@@ -96,29 +96,29 @@ def _number(student: str, text: str | None) -> int | None:
 def first_layers(model: SentenceTransformer, layers: int) -> SentenceTransformer:
     """Keep the first layers of the model's transformer, at least 1, in place, and return the model.
 
-    What comes behind the layers (a final norm, the pooling) stays; ``first-last`` and ``last-2`` take the layers that
-    are then the first and the last. The result is a start point for training, and no good embedding by itself.
-    ConfigError if the model has fewer layers; ModelError if it has no single stack of layers, or its pooling weighs
-    them in a way of its own.
+    Modules behind the layers (a final norm, the pooling) stay; ``first-last`` and ``last-2`` use the new first and last
+    layers. The result is a start point for training, not a good embedding by itself. ConfigError if the model has
+    fewer layers; ModelError if it has no single stack of layers, or a pooling with other layer weights.
     """
-    return _keep(model, layers, range(layers))
+    return _keep_layers(model, layers, range(layers))
 
 
 def spaced_layers(model: SentenceTransformer, layers: int) -> SentenceTransformer:
-    """Keep layers at even distances, the first and the last among them, in place; the rest is as in first_layers.
+    """Keep evenly spaced layers, including the first and the last, in place, and return the model.
 
     Arguments, result and errors are those of :func:`first_layers`; 1 keeps the first.
 
     Source: Sanh et al. 2019 (DistilBERT), who start a student from every other layer of its teacher.
-    Differs: the last layer is always kept, whatever the depth.
+    Differs: the last layer is always kept, at any depth.
     """
     config: Any = getattr(getattr(model[0], "model", None), "config", None)
-    last, gaps = getattr(config, "num_hidden_layers", 1) - 1, max(1, layers - 1)
-    return _keep(model, layers, [(at * last + gaps // 2) // gaps for at in range(layers)])
+    last = getattr(config, "num_hidden_layers", 1) - 1
+    gaps = max(1, layers - 1)
+    return _keep_layers(model, layers, [(position * last + gaps // 2) // gaps for position in range(layers)])
 
 
-def _keep(model: SentenceTransformer, layers: int, kept: Sequence[int]) -> SentenceTransformer:
-    """Keep the layers at these positions, rising, and number them anew."""
+def _keep_layers(model: SentenceTransformer, layers: int, positions: Sequence[int]) -> SentenceTransformer:
+    """Keep the layers at these ascending positions, and renumber them."""
     trunk: Any = getattr(model[0], "model", None)
     config: Any = getattr(trunk, "config", None)
     depth = getattr(config, "num_hidden_layers", None)
@@ -132,31 +132,31 @@ def _keep(model: SentenceTransformer, layers: int, kept: Sequence[int]) -> Sente
         )
     if not 1 <= layers <= depth:
         raise ConfigError(f"layers must lie between 1 and {depth}, the depth of this model; received {layers}.")
-    stack = _stack(trunk, depth)
+    stack = _layer_stack(trunk, depth)
     module: Any
-    for at in sorted(set(range(depth)) - set(kept), reverse=True):
-        del stack[at]
-    for at, layer in enumerate(stack):
+    for position in sorted(set(range(depth)) - set(positions), reverse=True):
+        del stack[position]
+    for position, layer in enumerate(stack):
         for module in layer.modules():
-            if hasattr(module, "layer_idx"):  # a decoder's place in its cache
-                module.layer_idx = at
+            if hasattr(module, "layer_idx"):  # a decoder finds its layer's cache by it
+                module.layer_idx = position
     config.num_hidden_layers = layers
     if getattr(config, "layer_types", None):
-        config.layer_types = [config.layer_types[at] for at in kept]
+        config.layer_types = [config.layer_types[position] for position in positions]
     if pooling is not None:
         set_pooling(model, *pooling)
         freeze_layer_weights(model)
     return model
 
 
-def _stack(trunk: nn.Module, depth: int) -> nn.ModuleList:
-    """Return the one list of ``depth`` modules that lies nearest to the root."""
-    found = [
+def _layer_stack(trunk: nn.Module, depth: int) -> nn.ModuleList:
+    """Return the outermost ``ModuleList`` of ``depth`` modules; ModelError unless there is exactly one."""
+    candidates = [
         (name.count("."), module)
         for name, module in trunk.named_modules()
         if isinstance(module, nn.ModuleList) and len(module) == depth
     ]
-    nearest = [module for level, module in found if level == min(level for level, _ in found)]
+    nearest = [module for level, module in candidates if level == min(level for level, _ in candidates)]
     if len(nearest) != 1:
         raise ModelError(
             f"{type(trunk).__name__} has {len(nearest) or 'no'} lists of its {depth} layers, and one is needed to cut "
@@ -166,17 +166,17 @@ def _stack(trunk: nn.Module, depth: int) -> nn.ModuleList:
 
 
 COMMON = 1e-3
-"""A token of this share of all tokens has half the weight of a rare one."""
+"""Frequency at which a token has half the weight of a very rare one."""
 
-TOKENS = 512
-"""Tokens asked for in one forward."""
+BLOCK_TOKENS = 512
+"""Tokens embedded in one forward."""
 
 
 def static_student(teacher: SentenceTransformer, texts: Sequence[str], dim: int | None) -> SentenceTransformer:
-    """Return a static model with the teacher's tokenizer, whose token vectors are the teacher's of each token alone.
+    """Return a static model with the teacher's tokenizer; its token vectors are the teacher's embeddings of the tokens.
 
-    The vectors are centred, turned to their principal axes, cut to ``dim`` of these, and weighted by how rare a token
-    is among ``texts``. Training makes it good; see :mod:`samesense.training.losses.distillation`.
+    The vectors are centred, projected onto their first ``dim`` principal axes, and weighted by the rarity of each token
+    in ``texts``. It is meant to be trained further; see :mod:`samesense.training.losses.distillation`.
 
     Raises:
         ConfigError: if the width is not between 1 and the teacher's.
@@ -184,20 +184,20 @@ def static_student(teacher: SentenceTransformer, texts: Sequence[str], dim: int 
 
     Source: Tulkens and van Dongen 2024 (Model2Vec), for vectors of single tokens and their principal axes; Arora et al.
         2017, for the weight a / (a + share of the token).
-    Differs: shares are counted in ``texts``, where Model2Vec guesses them from the order of the vocabulary.
+    Differs: frequencies are counted in ``texts``; Model2Vec estimates them from the order of the vocabulary.
     """
     width = teacher.get_embedding_dimension() or 0
     if dim is not None and not 1 <= dim <= width:
         raise ConfigError(f"A static student is at most as wide as its teacher, 1 to {width}; received {dim}.")
-    tokenizer = _own_tokenizer(teacher)
-    vectors = _principal(_token_vectors(teacher, tokenizer.get_vocab_size()), dim or width)
-    shares = _shares(tokenizer, texts, len(vectors))
-    vectors *= (COMMON / (COMMON + shares))[:, None].astype(np.float32)
+    tokenizer = _bare_tokenizer(teacher)
+    vectors = _on_principal_axes(_token_vectors(teacher, tokenizer.get_vocab_size()), dim or width)
+    frequencies = _token_frequencies(tokenizer, texts, len(vectors))
+    vectors *= (COMMON / (COMMON + frequencies))[:, None].astype(np.float32)
     modules = [StaticEmbedding(tokenizer, embedding_weights=vectors)]
     return SentenceTransformer(modules=modules, device=teacher.device, model_card_data=offline_card_data())
 
 
-def _own_tokenizer(teacher: SentenceTransformer) -> Tokenizer:
+def _bare_tokenizer(teacher: SentenceTransformer) -> Tokenizer:
     """Return a copy of the teacher's tokenizer that neither pads nor cuts."""
     tokenizer = Tokenizer.from_str(fast_tokenizer(teacher, "A static student").to_str())
     tokenizer.no_truncation()
@@ -206,46 +206,47 @@ def _own_tokenizer(teacher: SentenceTransformer) -> Tokenizer:
 
 
 def _token_vectors(teacher: SentenceTransformer, tokens: int) -> Embeddings:
-    """Return the teacher's embedding of each token between the marks that it puts around any text."""
+    """Return the teacher's embedding of each single token, with the special tokens that it puts around any text."""
     if isinstance(teacher[0], StaticEmbedding):
-        known: Embeddings = teacher[0].embedding.weight.detach().float().cpu().numpy().copy()
-        return known
+        weights: Embeddings = teacher[0].embedding.weight.detach().float().cpu().numpy().copy()
+        return weights
     marked = teacher.tokenizer("a", return_special_tokens_mask=True)
     marks = np.array(marked["special_tokens_mask"], dtype=bool)
     ids = np.array(marked["input_ids"])
     inside = np.flatnonzero(~marks)
-    before, after = ids[: inside[0]], ids[inside[-1] + 1 :]
-    found = []
+    before = ids[: inside[0]]
+    after = ids[inside[-1] + 1 :]
+    blocks = []
     teacher.eval()
     with torch.inference_mode():
-        for start in range(0, tokens, TOKENS):
-            block = range(start, min(tokens, start + TOKENS))
+        for start in range(0, tokens, BLOCK_TOKENS):
+            block = range(start, min(tokens, start + BLOCK_TOKENS))
             rows = torch.from_numpy(np.stack([np.concatenate([before, [token], after]) for token in block]))
             features = {
                 "input_ids": rows.to(teacher.device),
                 "attention_mask": torch.ones_like(rows).to(teacher.device),
             }
-            found.append(forward(teacher, features).float().cpu().numpy())
-    vectors: Embeddings = np.concatenate(found)
+            blocks.append(forward(teacher, features).float().cpu().numpy())
+    vectors: Embeddings = np.concatenate(blocks)
     if not np.isfinite(vectors).all():
         raise ModelError("The teacher gives vectors that are not finite to single tokens. Take another teacher first.")
     return vectors
 
 
-def _principal(vectors: Embeddings, dim: int) -> Embeddings:
-    """Return the vectors of unit length, centred, on their first principal axes."""
+def _on_principal_axes(vectors: Embeddings, dim: int) -> Embeddings:
+    """Normalise and centre the vectors, and return their projections onto the first principal axes."""
     rows = unit(vectors)
     centred = (rows - rows.mean(axis=0)).astype(np.float64)
-    _, axes = np.linalg.eigh(centred.T @ centred)  # rising
-    turned: Embeddings = (centred @ axes[:, ::-1][:, :dim]).astype(np.float32)
-    return turned
+    _, axes = np.linalg.eigh(centred.T @ centred)  # by ascending variance
+    projected: Embeddings = (centred @ axes[:, ::-1][:, :dim]).astype(np.float32)
+    return projected
 
 
-def _shares(tokenizer: Tokenizer, texts: Sequence[str], tokens: int) -> npt.NDArray[np.float64]:
-    """Return the share of each token among all tokens of the texts, ``(tokens,)``."""
+def _token_frequencies(tokenizer: Tokenizer, texts: Sequence[str], tokens: int) -> npt.NDArray[np.float64]:
+    """Return the relative frequency of each token in the texts, ``(tokens,)``."""
     counts = np.zeros(tokens, dtype=np.float64)
     for start in range(0, len(texts), 4096):
         for encoding in tokenizer.encode_batch(list(texts[start : start + 4096]), add_special_tokens=False):
             np.add.at(counts, encoding.ids, 1)
-    shares: npt.NDArray[np.float64] = counts / max(1.0, counts.sum())
-    return shares
+    frequencies: npt.NDArray[np.float64] = counts / max(1.0, counts.sum())
+    return frequencies

@@ -1,4 +1,4 @@
-"""A model tried on one short text as soon as it is opened, so that a folder whose parts do not fit is told there."""
+"""A trial of a model on one short text right after loading, to detect modules that do not fit together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = "a man and 2 dogs"
 
 
 def trial_embeddings(model: SentenceTransformer) -> list[Tensor]:
-    """Return the embedding of a text ``(1, dim)``, by every route of a model that has several."""
+    """Return the embedding of a text, ``(1, dim)``, for every route of the model."""
     routed = any(isinstance(module, Router) for module in model.modules())
     tasks = [{"task": "query"}, {"task": "document"}] if routed else [{}]
     prompt = default_prompt(model) or None
@@ -27,14 +27,16 @@ def trial_embeddings(model: SentenceTransformer) -> list[Tensor]:
 
 
 def check_embeddings(model: SentenceTransformer) -> None:
-    """Raise ModelError unless a model embeds a text, in as many numbers as it says, none of them NaN or infinite."""
+    """Raise ModelError unless a model embeds a text in finite numbers and its stated dimension."""
     dim = model.get_embedding_dimension()
     with torch.inference_mode():
         embeddings = trial_embeddings(model)
     _check_finite(embeddings)
     shapes = [tuple(rows.shape) for rows in embeddings]
-    cut = model.truncate_dim is not None
-    wrong = [shape for shape in shapes if len(shape) != 2 or shape[0] != 1 or not _fits(shape[1], dim, cut=cut)]
+    truncated = model.truncate_dim is not None
+    wrong = [
+        shape for shape in shapes if len(shape) != 2 or shape[0] != 1 or not _fits(shape[1], dim, truncated=truncated)
+    ]
     if wrong:
         raise ModelError(
             f"A text must have one vector of the {dim} numbers that the model's files state; it has an array of shape "
@@ -47,8 +49,8 @@ def _check_finite(outputs: list[Tensor]) -> None:
         raise ModelError("Its output for a short text holds a NaN or an infinity. Are weights or settings damaged?")
 
 
-def _fits(width: int, dim: int | None, *, cut: bool) -> bool:
-    return dim is None or width == dim or (cut and width > dim)
+def _fits(width: int, dim: int | None, *, truncated: bool) -> bool:
+    return dim is None or width == dim or (truncated and width > dim)
 
 
 def trial_logits(model: CrossEncoder) -> Tensor:

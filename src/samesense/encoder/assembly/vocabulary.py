@@ -1,4 +1,4 @@
-"""The tokenizer of a model: is it a fast one, and does it know the script of some texts?"""
+"""The tokenizer of a model: its fast form, and the fraction of unknown tokens in texts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 
 def fast_tokenizer(model: Any, needed_for: str) -> Tokenizer:
-    """Return the tokenizer of the ``tokenizers`` library behind a model's own; ModelError if it has none."""
+    """Return the ``tokenizers.Tokenizer`` behind a model's tokenizer; ModelError if it has none."""
     from tokenizers import Tokenizer
 
-    own = getattr(model.tokenizer, "backend_tokenizer", model.tokenizer)
-    if not isinstance(own, Tokenizer):
+    backend = getattr(model.tokenizer, "backend_tokenizer", model.tokenizer)
+    if not isinstance(backend, Tokenizer):
         raise ModelError(
-            f"{needed_for} needs a fast tokenizer (tokenizer.json); this model has a {type(own).__name__}."
+            f"{needed_for} needs a fast tokenizer (tokenizer.json); this model has a {type(backend).__name__}."
         )
-    return own
+    return backend
 
 
 def unknown_share(model: SentenceTransformer, texts: Sequence[str]) -> float:
-    """Return the share of the tokens of ``texts`` that stand for "unknown"; 0 for a tokenizer that has no such token.
+    """Return the fraction of unknown tokens in ``texts``; 0 for a tokenizer without an unknown token.
 
-    A model of another language reads texts as one unknown token. Special tokens around a text are not counted.
+    It is high for texts in a script that the model does not know. Special tokens are not counted.
     """
     tokenizer = model.tokenizer
     unknown = getattr(tokenizer, "unk_token_id", None)

@@ -1,1 +1,1 @@
-"""A model run over texts: little padding, bounded memory, the faster arithmetic, exact gradients."""
+"""Forward passes over texts with little padding, bounded memory, the faster precision and exact gradients."""

@@ -1,6 +1,6 @@
-"""Attention on a CPU by plain products: of texts that are packed one behind the other, and of padded ones with dropout.
+"""Attention on a CPU by plain matrix products, for packed texts and for padded texts with dropout.
 
-Forward and backward are written out as one function of autograd: as single operations a layer took twice as long with
+Forward and backward are written out as one autograd function: as separate operations a layer took twice as long with
 16 pairs (measured, bfloat16: 3.3 and 1.7 ms).
 """
 
@@ -17,86 +17,91 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from samesense.encoder.forward.dropout import LEVELS, factors, kept, scale_of
+from samesense.encoder.forward.dropout import LEVELS, factors, keep_mask, scale_of
 
 NAME = "samesense_packed"
-"""Attention of models that take packed texts, as transformers knows it."""
+"""Name under which transformers knows this attention."""
 
 SHORT = 128
-"""Most tokens of a text whose attention is formed by plain products: on a CPU torch's fused one is slower up to there,
-and with dropout always (measured, 12 heads of 32: 20 tokens 0.9 and 4.4 ms against 0.4)."""
+"""Longest text, in tokens, whose attention uses plain products. On a CPU torch's fused attention is slower up to this
+length, and at any length with dropout (measured, 12 heads of 32: 20 tokens 0.9 and 4.4 ms against 0.4)."""
 
 _LEAST = 16
-"""Fewest tokens of a group's width: over fewer keys torch's softmax is not vectorised (69,000 weights: 12 keys 414 us,
-16 keys 40)."""
+"""Smallest width of a group, in tokens: over fewer keys torch's softmax is not vectorised (69,000 weights: 12 keys
+414 us, 16 keys 40)."""
 
 
 class Group:
-    """Texts of like length that attend to themselves together, padded to the longest of them, or to ``_LEAST``.
+    """Texts of similar length whose attention is computed together, padded to the longest of them or to ``_LEAST``.
 
     Args:
         lengths: tokens of each text.
-        start: the first token among all.
+        start: position of the group's first token among all packed tokens.
     """
 
     def __init__(self, lengths: Sequence[int], start: int) -> None:
-        self.rows, self.width = len(lengths), max(_LEAST, *lengths)
+        self.rows = len(lengths)
+        self.width = max(_LEAST, *lengths)
         self.tokens = slice(start, start + sum(lengths))
-        self.there = torch.arange(self.width) < torch.tensor(lengths).unsqueeze(1)  # (rows, width)
-        self.spots = self.there.view(-1).nonzero().view(-1)  # of each token among rows * width
-        self._into: dict[tuple[int, int], Tensor] = {}  # as all layers of a model ask for the same
-        self._back: dict[int, Tensor] = {}
+        self.mask = torch.arange(self.width) < torch.tensor(lengths).unsqueeze(1)  # (rows, width)
+        self.positions = self.mask.view(-1).nonzero().view(-1)  # of the tokens among rows * width
+        self._gather_index: dict[tuple[int, int], Tensor] = {}  # cached, as all layers of a model need the same
+        self._scatter_index: dict[int, Tensor] = {}
         self._bias: dict[bool, Tensor | None] = {}
 
-    def into(self, heads: int, times: int) -> Tensor:
-        """Return which of the ``tokens * heads`` stands at each of the places ``rows * heads * times * width``."""
-        if (heads, times) not in self._into:
+    def gather_index(self, heads: int, times: int) -> Tensor:
+        """Return, for each padded position ``rows * heads * times * width``, the index among ``tokens * heads``."""
+        if (heads, times) not in self._gather_index:
             tokens = torch.zeros(self.rows * self.width, dtype=torch.int64)
-            tokens[self.spots] = torch.arange(len(self.spots))
+            tokens[self.positions] = torch.arange(len(self.positions))
             head = torch.arange(heads * times) // times
-            self._into[heads, times] = (tokens.view(self.rows, 1, self.width) * heads + head.view(1, -1, 1)).view(-1)
-        return self._into[heads, times]
+            self._gather_index[heads, times] = (
+                tokens.view(self.rows, 1, self.width) * heads + head.view(1, -1, 1)
+            ).view(-1)
+        return self._gather_index[heads, times]
 
-    def back(self, heads: int) -> Tensor:
-        """Return at which of the places ``rows * heads * width`` each of the ``tokens * heads`` stands."""
-        if heads not in self._back:
-            row, within = (self.spots // self.width).unsqueeze(1), (self.spots % self.width).unsqueeze(1)
-            self._back[heads] = ((row * heads + torch.arange(heads)) * self.width + within).view(-1)
-        return self._back[heads]
+    def scatter_index(self, heads: int) -> Tensor:
+        """Return, for each of the ``tokens * heads``, its padded position among ``rows * heads * width``."""
+        if heads not in self._scatter_index:
+            row = (self.positions // self.width).unsqueeze(1)
+            within = (self.positions % self.width).unsqueeze(1)
+            self._scatter_index[heads] = ((row * heads + torch.arange(heads)) * self.width + within).view(-1)
+        return self._scatter_index[heads]
 
     def bias(self, causal: bool) -> Tensor | None:
-        """Return what is added to scores ``(rows, heads, width, width)``, ``None`` where all is attended."""
+        """Return the bias to add to the scores ``(rows, heads, width, width)``; ``None`` if nothing is masked."""
         if causal not in self._bias:
-            attended = self.there.view(self.rows, 1, 1, self.width)
-            if causal:  # padding stands behind each text, so that none of its tokens sees any
+            attended = self.mask.view(self.rows, 1, 1, self.width)
+            if causal:  # padding follows each text, so the causal mask already hides it
                 attended = torch.ones(self.width, self.width, dtype=torch.bool).tril().view(1, 1, self.width, -1)
-            self._bias[causal] = None if bool(attended.all()) else _bias_of(attended)
+            self._bias[causal] = None if bool(attended.all()) else _mask_bias(attended)
         return self._bias[causal]
 
-    def take(self, whole: Tensor, times: int = 1) -> Tensor:
-        """Return what is of this group among ``(tokens, heads, dim)``: ``(rows * heads * times, width, dim)``.
+    def gather(self, whole: Tensor, times: int = 1) -> Tensor:
+        """Return this group's rows of ``(tokens, heads, dim)``, padded: ``(rows * heads * times, width, dim)``.
 
-        Padding is the group's first token; it is not attended, and what it attends is not read.
+        Padding repeats the group's first token; it is masked as a key, and its output is never read.
         """
-        own, (heads, dim) = whole[self.tokens], whole.shape[1:]
-        if not len(own):  # texts without a token
+        tokens = whole[self.tokens]
+        heads, dim = whole.shape[1:]
+        if not len(tokens):  # all texts of the group are empty
             return whole.new_zeros(self.rows * heads * times, self.width, dim)
-        return own.flatten(0, 1).index_select(0, self.into(heads, times)).view(-1, self.width, dim)
+        return tokens.flatten(0, 1).index_select(0, self.gather_index(heads, times)).view(-1, self.width, dim)
 
-    def put(self, whole: Tensor, part: Tensor) -> None:
-        """Write what is of this group, ``(rows * heads, width, dim)``, into ``(tokens, heads, dim)`` of all.
+    def scatter(self, whole: Tensor, values: Tensor) -> None:
+        """Write this group's values, ``(rows * heads, width, dim)``, into ``whole``, ``(tokens, heads, dim)``.
 
-        Where those have fewer heads, several read each of them, and are added up.
+        If ``whole`` has fewer heads (grouped-query attention), the values of the query heads that share one are summed.
         """
         heads, dim = whole.shape[1:]
-        if len(part) > self.rows * heads:
-            part = part.view(self.rows, heads, -1, self.width, dim).sum(dim=2)
+        if len(values) > self.rows * heads:
+            values = values.view(self.rows, heads, -1, self.width, dim).sum(dim=2)
         target = whole[self.tokens].view(-1, dim)
-        torch.index_select(part.view(-1, dim), 0, self.back(heads), out=target)
+        torch.index_select(values.view(-1, dim), 0, self.scatter_index(heads), out=target)
 
 
-def _bias_of(attended: Tensor) -> Tensor:
-    """Return 0 where is attended, and elsewhere the lowest number: less than that would be infinite."""
+def _mask_bias(attended: Tensor) -> Tensor:
+    """Return 0 where attention is allowed and the lowest finite float32 elsewhere."""
     return torch.zeros(attended.shape).masked_fill_(~attended, torch.finfo(torch.float32).min)
 
 
@@ -104,78 +109,89 @@ def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:
     return torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0, alpha=scale)
 
 
-def _attended(
-    given: Sequence[Tensor], bias: Tensor | None, dropped: int, scale: float
+def _attend(
+    inputs: Sequence[Tensor], bias: Tensor | None, dropped: int, scale: float
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return the outcome, the weights and which of these are kept, given query, key and value.
+    """Return output, attention weights and dropout mask for ``inputs``: query, key and value.
 
     All are ``(texts * heads, tokens, dim)``; ``dropped / LEVELS`` is the probability of dropout.
     """
-    query, key, value = given
+    query, key, value = inputs
     scores = in_float32(_product(query, key.transpose(1, 2), scale))
     if bias is not None:
         scores.view(len(bias), -1, *scores.shape[1:]).add_(bias)
     exact = scores.softmax(dim=-1)
-    weights, left = exact.to(value.dtype), kept(exact.shape, dropped) if dropped else None
-    used = weights if left is None else (exact * factors(left, exact.dtype)).to(value.dtype)
-    return _product(used, value, scale_of(dropped)), weights, left
+    weights = exact.to(value.dtype)
+    mask = keep_mask(exact.shape, dropped) if dropped else None
+    used = weights if mask is None else (exact * factors(mask, exact.dtype)).to(value.dtype)
+    return _product(used, value, scale_of(dropped)), weights, mask
 
 
-def _gradients(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of query, key and value, given that of the outcome and what the forward has saved."""
-    query, key, value, weights, left = saved
-    exact, dtype = in_float32(weights), gradient.dtype
-    used, of_weights = weights, in_float32(_product(gradient, value.transpose(1, 2), scale_of(dropped)))
-    if left is not None:
-        here = factors(left, exact.dtype)
-        used, of_weights = exact * here, of_weights * here
+def _backward(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of query, key and value from the output's gradient and the tensors the forward saved."""
+    query, key, value, weights, mask = saved
+    exact = in_float32(weights)
+    dtype = gradient.dtype
+    used = weights
+    of_weights = in_float32(_product(gradient, value.transpose(1, 2), scale_of(dropped)))
+    if mask is not None:
+        keep = factors(mask, exact.dtype)
+        used = exact * keep
+        of_weights = of_weights * keep
     of_value = _product(used.to(dtype).transpose(1, 2), gradient, scale_of(dropped))
     of_scores = torch._softmax_backward_data(of_weights, exact, -1, exact.dtype).to(dtype)
     return _product(of_scores, key, scale), _product(of_scores.transpose(1, 2), query, scale), of_value
 
 
 def in_float32(values: Tensor) -> Tensor:
-    """Return values in float32, or in float64 where they are; torch's softmax is four times faster than in bfloat16."""
+    """Return values in float32 (float64 stays), in which torch's softmax is four times faster than in bfloat16."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 class _Packed(torch.autograd.Function):
-    """Attention of packed texts: ``(tokens, heads, dim)`` of query, key and value in, of the query's heads out."""
+    """Attention of packed texts: query, key and value are ``(tokens, heads, dim)``, the output like the query."""
 
     @staticmethod
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, groups: Sequence[Group], causal: bool, *settings: Any
     ) -> Tensor:
-        heads, own = query.shape[1], key.shape[1]
-        found, saved = query.new_empty(*query.shape[:2], value.shape[2]), []
+        heads = query.shape[1]
+        key_heads = key.shape[1]
+        attended = query.new_empty(*query.shape[:2], value.shape[2])
+        saved = []
         for group in groups:
-            given = [group.take(query), group.take(key, heads // own), group.take(value, heads // own)]
-            outcome, weights, left = _attended(given, group.bias(causal), *settings)
-            group.put(found, outcome)
+            inputs = [group.gather(query), *(group.gather(tensor, heads // key_heads) for tensor in (key, value))]
+            output, weights, mask = _attend(inputs, group.bias(causal), *settings)
+            group.scatter(attended, output)
             if any(ctx.needs_input_grad):
-                saved += [*given, weights, left]
-        found[: groups[0].tokens.start] = found[groups[-1].tokens.stop :] = 0  # of other tokens
+                saved += [*inputs, weights, mask]
+        # tokens before and behind the groups belong to no text of them
+        attended[: groups[0].tokens.start] = 0
+        attended[groups[-1].tokens.stop :] = 0
         ctx.save_for_backward(*saved)
-        ctx.groups, ctx.own, ctx.settings = groups, own, settings
-        return found
+        ctx.groups = groups
+        ctx.key_heads = key_heads
+        ctx.settings = settings
+        return attended
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
         tokens, heads = gradient.shape[:2]
-        counts = zip((heads, ctx.own, ctx.own), saved[:3], strict=True)
-        found = [gradient.new_empty(tokens, count, given.shape[2]) for count, given in counts]
+        counts = zip((heads, ctx.key_heads, ctx.key_heads), saved[:3], strict=True)
+        gradients = [gradient.new_empty(tokens, count, projection.shape[2]) for count, projection in counts]
         with torch.autocast("cpu", enabled=False):
-            for at, group in enumerate(ctx.groups):
-                own = group.take(gradient)
-                own.view(group.rows, heads, group.width, -1).mul_(group.there.view(group.rows, 1, -1, 1))
-                parts = _gradients(own, saved[5 * at : 5 * at + 5], *ctx.settings)
-                for whole, part in zip(found, parts, strict=True):
-                    group.put(whole, part)
-        for whole in found:
-            whole[: ctx.groups[0].tokens.start] = whole[ctx.groups[-1].tokens.stop :] = 0
-        return *found, None, None, None, None
+            for index, group in enumerate(ctx.groups):
+                group_gradient = group.gather(gradient)
+                group_gradient.view(group.rows, heads, group.width, -1).mul_(group.mask.view(group.rows, 1, -1, 1))
+                group_gradients = _backward(group_gradient, saved[5 * index : 5 * index + 5], *ctx.settings)
+                for whole, values in zip(gradients, group_gradients, strict=True):
+                    group.scatter(whole, values)
+        for whole in gradients:
+            whole[: ctx.groups[0].tokens.start] = 0
+            whole[ctx.groups[-1].tokens.stop :] = 0
+        return *gradients, None, None, None, None
 
 
 class _Padded(torch.autograd.Function):
@@ -183,21 +199,23 @@ class _Padded(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropped: int, scale: float
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, dropped: int, scale: float
     ) -> Tensor:
-        given = [tensor.flatten(0, 1) for tensor in (query, key, value)]
-        bias = None if mask is None else _bias_of(mask).expand(len(query), *mask.shape[1:])
-        outcome, weights, left = _attended(given, bias, dropped, scale)
-        ctx.save_for_backward(*given, weights, left)
-        ctx.settings = dropped, scale
-        return outcome.view(*query.shape[:3], -1)
+        inputs = [tensor.flatten(0, 1) for tensor in (query, key, value)]
+        bias = (
+            None if attention_mask is None else _mask_bias(attention_mask).expand(len(query), *attention_mask.shape[1:])
+        )
+        output, weights, dropout_mask = _attend(inputs, bias, dropped, scale)
+        ctx.save_for_backward(*inputs, weights, dropout_mask)
+        ctx.settings = (dropped, scale)
+        return output.view(*query.shape[:3], -1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         with torch.autocast("cpu", enabled=False):
-            parts = _gradients(gradient.flatten(0, 1), ctx.saved_tensors, *ctx.settings)
-        return *(part.view(*gradient.shape[:2], *part.shape[1:]) for part in parts), None, None, None
+            gradients = _backward(gradient.flatten(0, 1), ctx.saved_tensors, *ctx.settings)
+        return *(values.view(*gradient.shape[:2], *values.shape[1:]) for values in gradients), None, None, None
 
 
 def packed_attention(
@@ -210,42 +228,47 @@ def packed_attention(
     scaling: float | None = None,
     is_causal: bool | None = None,
     packing: Sequence[Group] | None = None,
-    **more: Any,
+    **options: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Attend within each text; tensors ``(1, heads, tokens, dim)`` in, ``(1, tokens, heads, dim)`` out.
 
-    Tokens behind the last text attend to nothing, and are zeros. Without ``packing`` the rows are padded
-    texts, and attend as transformers has it, but for dropout on a CPU.
+    The output of tokens behind the last text is zero. Without ``packing`` the rows are padded texts; they use the
+    attention of transformers, except that dropout on a CPU uses :class:`_Padded`.
     """
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     dropped = round(dropout * LEVELS)
     if packing is None:
-        if dropout and more.get("position_bias") is None and _is_plain(module, query, key, attention_mask, is_causal):
-            own = _of_all_heads(*_in_autocast(query, key, value))
-            padded: Tensor = _Padded.apply(*own, attention_mask, dropped, scale)  # type: ignore[no-untyped-call]
+        if (
+            dropout
+            and options.get("position_bias") is None
+            and _is_plain(module, query, key, attention_mask, is_causal)
+        ):
+            inputs = _repeat_heads(*_cast_for_autocast(query, key, value))
+            padded: Tensor = _Padded.apply(*inputs, attention_mask, dropped, scale)  # type: ignore[no-untyped-call]
             return padded.transpose(1, 2).contiguous(), None
-        outcome: tuple[Tensor, Tensor | None] = sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=is_causal, **more
+        output: tuple[Tensor, Tensor | None] = sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=is_causal, **options
         )
-        return outcome
-    if more.get("sliding_window") is not None or more.get("position_bias") is not None:
+        return output
+    if options.get("sliding_window") is not None or options.get("position_bias") is not None:
         raise NotImplementedError("packed texts take no windows and no biases of attention")
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
-    long = [] if dropout else [group for group in packing if group.width > SHORT]  # the first, since lengths fall
-    columns = [tensor[0].transpose(0, 1) for tensor in _in_autocast(query, key, value)]
-    rest, settings = packing[len(long) :], (causal, dropped, scale)
+    long = [] if dropout else [group for group in packing if group.width > SHORT]  # they come first: lengths fall
+    columns = [tensor[0].transpose(0, 1) for tensor in _cast_for_autocast(query, key, value)]
+    short = packing[len(long) :]
+    settings = (causal, dropped, scale)
     if not long:
-        packed: Tensor = _Packed.apply(*columns, rest, *settings)  # type: ignore[no-untyped-call]
+        packed: Tensor = _Packed.apply(*columns, short, *settings)  # type: ignore[no-untyped-call]
         return packed.unsqueeze(0), None
-    parts = [_fused(group, query, key, value, scale, causal) for group in long]
-    if rest:
-        parts.append(_Packed.apply(*columns, rest, *settings)[rest[0].tokens.start :])  # type: ignore[no-untyped-call]
-    found = torch.cat(parts)
-    return F.pad(found, (0, 0, 0, 0, 0, query.shape[2] - len(found))).unsqueeze(0), None
+    blocks = [_attend_fused(group, query, key, value, scale, causal) for group in long]
+    if short:
+        blocks.append(_Packed.apply(*columns, short, *settings)[short[0].tokens.start :])  # type: ignore[no-untyped-call]
+    attended = torch.cat(blocks)
+    return F.pad(attended, (0, 0, 0, 0, 0, query.shape[2] - len(attended))).unsqueeze(0), None
 
 
-def _in_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Return tensors as autocast has products take them; a function of autograd does not see to it itself."""
+def _cast_for_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return tensors in the dtype in which autocast runs matrix products; autograd functions are not cast by it."""
     if not torch.is_autocast_enabled("cpu"):
         return tensors
     dtype = torch.get_autocast_dtype("cpu")
@@ -253,7 +276,7 @@ def _in_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def _is_plain(module: nn.Module, query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool | None) -> bool:
-    """Return whether a mask says all that there is to the attention of padded texts on a CPU."""
+    """Return whether padded texts on a CPU attend by a boolean mask alone, or without any mask."""
     if query.device.type != "cpu" or len(query) != len(key):
         return False
     if mask is None:
@@ -261,26 +284,29 @@ def _is_plain(module: nn.Module, query: Tensor, key: Tensor, mask: Tensor | None
     return mask.dtype == torch.bool
 
 
-def _of_all_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Repeat keys and values where several heads of the query read one of them; all ``(rows, heads, tokens, dim)``."""
+def _repeat_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Repeat the heads of keys and values that several query heads share; all are ``(rows, heads, tokens, dim)``."""
     times = query.shape[1] // key.shape[1]
     if times > 1:
-        key, value = key.repeat_interleave(times, dim=1), value.repeat_interleave(times, dim=1)
+        key = key.repeat_interleave(times, dim=1)
+        value = value.repeat_interleave(times, dim=1)
     return query, key, value
 
 
-def _fused(group: Group, query: Tensor, key: Tensor, value: Tensor, scale: float, causal: bool) -> Tensor:
-    """Return torch's own attention of one group, ``(tokens, heads, dim)``; long texts need little memory so."""
-    given = []
-    for tensor in _of_all_heads(query, key, value):
-        own = tensor[0, :, group.tokens].transpose(0, 1)
-        room = own.new_zeros(group.rows * group.width, *own.shape[1:])
-        room = room.index_copy(0, group.spots, own).view(group.rows, group.width, *own.shape[1:])
-        given.append(room.transpose(1, 2).contiguous())  # products are faster so
-    # padding stands behind each text, so that in a causal model none of its tokens sees any
-    mask = None if causal or group.bias(causal) is None else group.there.view(group.rows, 1, 1, group.width)
-    found = F.scaled_dot_product_attention(given[0], given[1], given[2], attn_mask=mask, is_causal=causal, scale=scale)
-    return found.transpose(1, 2).flatten(0, 1).index_select(0, group.spots)
+def _attend_fused(group: Group, query: Tensor, key: Tensor, value: Tensor, scale: float, causal: bool) -> Tensor:
+    """Return torch's fused attention of one group, ``(tokens, heads, dim)``, which saves memory on long texts."""
+    padded = []
+    for tensor in _repeat_heads(query, key, value):
+        tokens = tensor[0, :, group.tokens].transpose(0, 1)
+        room = tokens.new_zeros(group.rows * group.width, *tokens.shape[1:])
+        room = room.index_copy(0, group.positions, tokens).view(group.rows, group.width, *tokens.shape[1:])
+        padded.append(room.transpose(1, 2).contiguous())  # makes products faster
+    # padding follows each text, so a causal mask already hides it
+    mask = None if causal or group.bias(causal) is None else group.mask.view(group.rows, 1, 1, group.width)
+    attended = F.scaled_dot_product_attention(
+        padded[0], padded[1], padded[2], attn_mask=mask, is_causal=causal, scale=scale
+    )
+    return attended.transpose(1, 2).flatten(0, 1).index_select(0, group.positions)
 
 
 AttentionInterface.register(NAME, packed_attention)

@@ -1,7 +1,7 @@
-"""Many texts through a model with little padding and bounded memory.
+"""Run many texts through a model with little padding and bounded memory.
 
-Rows are sorted by length, cut into chunks, and put back in order. With a token budget, a batch beyond it goes through
-:mod:`samesense.encoder.forward.grad_cache`, so that the peak is one chunk's and not the batch's.
+Rows are sorted by length, cut into chunks, and put back in order. A batch beyond the token budget goes through
+:mod:`samesense.encoder.forward.grad_cache`, so that peak memory is that of one chunk and not of the batch.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from samesense.errors import ModelError
 from samesense.types import TaskName
 
 CHUNK_COST = 64
-"""Cost of one more forward, in tokens: below that much saved padding a cut does not pay (measured on CPU)."""
+"""Cost of one more forward, in tokens: a cut must save more padding than this (measured on a CPU)."""
 
 GROUP_COST = 300
-"""The same for packed texts: their padding costs attention alone, a further group some thirty operations a layer."""
+"""The same for packed texts: padding only costs attention there; one more group costs 30 operations per layer."""
 
 
 def tokenised(
@@ -35,15 +35,17 @@ def tokenised(
     *,
     task: TaskName | None = None,
 ) -> Features:
-    """Return texts, or pairs, as a model reads them: behind its prompt, and cut to ``max_length`` tokens.
+    """Return the features of texts, or pairs, with the model's prompt in front and cut to ``max_length`` tokens.
 
-    ``None`` cuts to the model's own length, and so does a greater one. The texts are queries or documents by ``task``,
-    or neither.
+    ``None``, or a length beyond the model's own, cuts to the model's own. ``task`` tells whether the texts are queries
+    or documents.
     """
     shorter = max_length is not None and max_length < (model.max_seq_length or max_length)
-    cut = {"max_length": max_length} if shorter else {}
+    options = {"max_length": max_length} if shorter else {}
     try:
-        features: Features = model.preprocess(list(texts), prompt=prompt_of(model, task) or None, **cut, **_as(task))
+        features: Features = model.preprocess(
+            list(texts), prompt=prompt_of(model, task) or None, **options, **_as(task)
+        )
     except Exception as error:
         if type(error) is not Exception:  # the tokenizers library raises nothing narrower
             raise
@@ -62,22 +64,27 @@ def embed_columns(
     chunk_cost: int | None = None,
     mini_batch_num_tokens: int | None = None,
 ) -> list[Tensor]:
-    """Embed columns of tokenised text in shared, length-sorted forwards: one ``(batch, dim)`` tensor a column.
+    """Embed columns of tokenised text in shared, length-sorted forwards: one ``(batch, dim)`` tensor per column.
 
-    A column is the tokeniser's output, tensors ``(batch, tokens)``; the model answers with ``sentence_embedding``. A
-    further forward must save ``chunk_cost`` tokens of padding; ``None`` takes CHUNK_COST on CPU, GROUP_COST where texts
-    are packed, and never cuts on an accelerator, where one large forward is the faster. At most
-    ``mini_batch_num_tokens``, padding included but for packed texts (of which bfloat16 may add a sixteenth), have their
-    activations held at once; ``None`` holds all. That costs a second forward of every chunk; a batch within the budget
-    is not cut and costs nothing. Neither vectors nor gradients depend on how the rows were cut.
+    A column is the tokeniser's output, tensors ``(batch, tokens)``; the model returns ``sentence_embedding``. One more
+    forward must save ``chunk_cost`` tokens of padding; ``None`` means CHUNK_COST on a CPU, GROUP_COST for packed texts,
+    and no cut on an accelerator, where one large forward is faster. ``mini_batch_num_tokens`` limits the tokens whose
+    activations are held at once, padding included (packed texts have none, but bfloat16 may add a sixteenth); ``None``
+    holds all. Beyond this budget every chunk needs a second forward; a batch within it is not cut. Neither vectors nor
+    gradients depend on how the rows were cut.
     """
     merged = _merge(columns)
     if merged is None:
         return [forward(model, c) if mini_batch_num_tokens is None else replayed(model, [c]) for c in columns]
-    mask, packed = merged["attention_mask"], packs(model)
+    mask = merged["attention_mask"]
+    packed = packs(model)
     if chunk_cost is None:
-        on_cpu = GROUP_COST if packed else CHUNK_COST
-        chunk_cost = on_cpu if mask.device.type == "cpu" else mask.numel()
+        if mask.device.type != "cpu":
+            chunk_cost = mask.numel()  # never worth a cut
+        elif packed:
+            chunk_cost = GROUP_COST
+        else:
+            chunk_cost = CHUNK_COST
     lengths = mask.sum(dim=1)
     order = lengths.argsort(descending=True)
     sorted_lengths = lengths[order].tolist()
@@ -91,10 +98,10 @@ def embed_columns(
             for start, end in within_budget(sorted_lengths[first:last], mini_batch_num_tokens)
         ]
     if packed:
-        parts = _packed(model, merged, order, chunks, replay)
+        batches = _packed(model, merged, order, chunks, replay)
     else:
-        parts = [_trimmed(merged, order[start:end], sorted_lengths[start]) for start, end in chunks]
-    embedded = replayed(model, parts) if replay else torch.cat([forward(model, part) for part in parts])
+        batches = [_trimmed(merged, order[start:end], sorted_lengths[start]) for start, end in chunks]
+    embedded = replayed(model, batches) if replay else torch.cat([forward(model, batch) for batch in batches])
     embeddings = embedded[order.argsort()]
     sizes = [column["attention_mask"].shape[0] for column in columns]
     return list(embeddings.split(sizes))  # type: ignore[no-untyped-call]
@@ -103,7 +110,7 @@ def embed_columns(
 def _packed(
     model: nn.Module, features: Features, order: Tensor, chunks: Sequence[tuple[int, int]], replay: bool
 ) -> list[Features]:
-    """Return all chunks packed together, each a group of texts that attend together; one by one for a replay."""
+    """Return all chunks in one packed batch, each as a group; for a replay, every chunk as its own batch."""
     offset = first_position(model)
     if replay:
         return [pack(features, order[start:end], [(0, end - start)], offset) for start, end in chunks]
@@ -111,12 +118,16 @@ def _packed(
 
 
 def plan_chunks(lengths: Sequence[int], chunk_cost: int) -> list[tuple[int, int]]:
-    """Cut rows sorted by falling length into the contiguous chunks of least total cost."""
+    """Return the contiguous chunks of least total cost, for rows sorted by descending length."""
     n = len(lengths)
-    edges = [0, *(i for i in range(1, n) if lengths[i] != lengths[i - 1]), n]  # only a change of length is worth a cut
+    edges = [
+        0,
+        *(i for i in range(1, n) if lengths[i] != lengths[i - 1]),
+        n,
+    ]  # a cut between equal lengths saves nothing
     best = {0: (0, 0)}
-    for at, end in enumerate(edges[1:], 1):
-        best[end] = min((best[i][0] + (end - i) * lengths[i] + chunk_cost, i) for i in edges[:at])
+    for count, end in enumerate(edges[1:], 1):
+        best[end] = min((best[i][0] + (end - i) * lengths[i] + chunk_cost, i) for i in edges[:count])
     chunks = []
     while n:
         start = best[n][1]
@@ -126,12 +137,12 @@ def plan_chunks(lengths: Sequence[int], chunk_cost: int) -> list[tuple[int, int]
 
 
 def _merge(columns: Sequence[Features]) -> Features | None:
-    """Return one feature dict of all columns' rows, or None where columns hold more than padded text."""
+    """Return the rows of all columns as one feature dict, or None if the columns hold more than padded text."""
     first = columns[0]
     if "attention_mask" not in first or any(set(column) != set(first) for column in columns):
         return None
     width = max(column["attention_mask"].shape[-1] for column in columns)
-    left = any(bool((column["attention_mask"][:, 0] == 0).any()) for column in columns)
+    left_padded = any(bool((column["attention_mask"][:, 0] == 0).any()) for column in columns)
     merged: Features = {}
     for key, value in first.items():
         if not isinstance(value, Tensor):
@@ -142,12 +153,14 @@ def _merge(columns: Sequence[Features]) -> Features | None:
         if value.shape != first["attention_mask"].shape:
             return None
         gaps = [width - column[key].shape[1] for column in columns]
-        merged[key] = torch.cat([F.pad(c[key], (g, 0) if left else (0, g)) for c, g in zip(columns, gaps, strict=True)])
+        merged[key] = torch.cat(
+            [F.pad(c[key], (g, 0) if left_padded else (0, g)) for c, g in zip(columns, gaps, strict=True)]
+        )
     return merged
 
 
 def _trimmed(features: Features, rows: Tensor, length: int) -> Features:
-    """Return the given rows without the padding that none of them needs."""
+    """Return the given rows without columns that are padding in all of them."""
     mask = features["attention_mask"][rows]
     keep = slice(None)
     if int(mask[:, :length].sum()) == int(mask.sum()):

@@ -1,4 +1,4 @@
-"""Dropout whose mask costs little on a CPU, and none."""
+"""Dropout with a mask that is cheap to draw on a CPU, and switching dropout off."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 LEVELS = 1 << 16
-"""Probabilities of dropout are rounded to one of so many."""
+"""Number of steps to which probabilities of dropout are rounded."""
 
 
-def kept(shape: Sequence[int], dropped: int) -> Tensor:
+def keep_mask(shape: Sequence[int], dropped: int) -> Tensor:
     """Return a mask that is false with a probability of ``dropped / LEVELS``, by 16 random bits each.
 
     ``dropped`` must be at least 1.
@@ -28,14 +28,14 @@ def kept(shape: Sequence[int], dropped: int) -> Tensor:
 
 
 _WHOLE = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-"""Whole numbers by their bytes."""
+"""Integer dtypes by their size in bytes."""
 
 
 def factors(mask: Tensor, dtype: torch.dtype, value: float = 1.0) -> Tensor:
     """Return ``value`` where a mask is true, and 0 elsewhere.
 
-    Made of its bits: torch's conversion of truth values to numbers with a point is not vectorised (173,000 to bfloat16:
-    80 us against 11), and a product with them converts them too.
+    It is built from the bits of ``value``: torch's conversion of booleans to floats is not vectorised (173,000 to
+    bfloat16: 80 us against 11), and multiplying by the mask would convert it too.
     """
     whole = _WHOLE[dtype.itemsize]
     return mask.to(whole).mul_(_bits(value, dtype, whole)).view(dtype)
@@ -47,28 +47,28 @@ def _bits(value: float, dtype: torch.dtype, whole: torch.dtype) -> int:
 
 
 def scale_of(dropped: int) -> float:
-    """Return by what the values that dropout keeps are multiplied."""
+    """Return the factor by which dropout scales the values that it keeps."""
     return LEVELS / max(1, LEVELS - dropped)
 
 
 def cheap_dropout(values: Tensor, p: float) -> Tensor:
-    """Return values of a CPU with a share ``p`` of them dropped and the rest scaled up.
+    """Return ``values``, on a CPU, with each dropped with probability ``p`` and the rest scaled up.
 
-    Draws 16 random bits a value instead of one whole random number: the distribution of torch's own, with the
-    probability rounded to 1/65536, from the same generator (seeds, checkpoints and replays hold); other random numbers.
-    About 4 times faster, where drawing the mask is a large part of a training forward.
+    Draws 16 random bits per value instead of one float. The distribution is that of torch's dropout, with the
+    probability rounded to 1/65536, and the generator is the same, so seeds, checkpoints and replays work; the random
+    numbers differ. It is about 4 times faster, and drawing the mask is a large part of a training forward.
     """
     dropped = round(p * LEVELS)
     if not 0 < dropped < LEVELS:
         return F.dropout(values, p)
-    return values * factors(kept(values.shape, dropped), values.dtype, scale_of(dropped))
+    return values * factors(keep_mask(values.shape, dropped), values.dtype, scale_of(dropped))
 
 
 class CheapDropout(nn.Dropout):
     """Dropout by :func:`cheap_dropout` in training on a CPU."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's own name)
-        """Return ``input`` with values dropped and the rest scaled up, in training on a CPU; else as torch does."""
+        """Return ``input`` after :func:`cheap_dropout` in training on a CPU, and after torch's dropout otherwise."""
         if not self.training or input.device.type != "cpu":
             return super().forward(input)
         return cheap_dropout(input, self.p)
@@ -76,8 +76,10 @@ class CheapDropout(nn.Dropout):
 
 @contextmanager
 def in_mode(model: nn.Module, *, training: bool) -> Iterator[None]:
-    """Have a model compute as in training or as in use; afterwards each of its modules is again as it was."""
-    before = [(module, module.training) for module in model.modules()]  # as loaded, the outermost alone is in training
+    """Put a model into training or evaluation mode for a block; afterwards each module has its former mode."""
+    before = [
+        (module, module.training) for module in model.modules()
+    ]  # of a loaded model only the outermost module is in training mode
     model.train(training)
     try:
         yield
@@ -87,12 +89,12 @@ def in_mode(model: nn.Module, *, training: bool) -> Iterator[None]:
 
 
 def without_dropout(model: nn.Module) -> AbstractContextManager[None]:
-    """Have a model compute as in use; afterwards each of its modules is in training again that was."""
+    """Put a model into evaluation mode for a block; afterwards each module has its former mode."""
     return in_mode(model, training=False)
 
 
 def use_cheap_dropout(model: nn.Module) -> int:
-    """Replace every ``nn.Dropout`` below ``model`` in place, keeping its probability; returns how many."""
+    """Replace every ``nn.Dropout`` below ``model`` in place, keeping its probability; return their number."""
     count = 0
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):

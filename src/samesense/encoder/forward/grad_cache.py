@@ -1,8 +1,8 @@
-"""A batch in parts, of which only the embeddings are kept: gradient caching for any loss.
+"""Gradient caching for any loss: a batch is embedded in smaller batches, and only their embeddings are kept.
 
-A first pass without a graph gives the embeddings of every part; when their gradient arrives, the parts are computed
-again, one after another and each with the random state it had, and their gradients are added up. The peak is that of
-one part and one more copy of the gradients, however many parts there are.
+A first pass without a graph computes the embeddings of every small batch. When their gradient arrives, each small batch
+is computed again with its former random state, and the gradients are summed. Peak memory is that of one small batch and
+one more copy of the gradients, for any number of them.
 
 Source: Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup".
 Differs: the two passes are the two halves of one autograd function of the parameters. A loss with parameters of its
@@ -27,96 +27,107 @@ Features = dict[str, Any]
 
 
 def forward(model: nn.Module, features: Features) -> Tensor:
-    """Return the ``(rows, dim)`` embeddings of one part; a cross-encoder's logits pass for one dimension."""
+    """Return the embeddings of one batch, ``(rows, dim)``; a cross-encoder's logits count as one dimension."""
     answer = model(dict(features))
     embeddings: Tensor = answer["sentence_embedding"] if "sentence_embedding" in answer else answer["scores"]
     return embeddings.view(len(embeddings), -1)
 
 
-def replayed(model: nn.Module, parts: Sequence[Features]) -> Tensor:
-    """Embed the parts one by one, holding the activations of one at a time, also in the backward: ``(rows, dim)``.
+def replayed(model: nn.Module, batches: Sequence[Features]) -> Tensor:
+    """Embed the batches one by one, holding the activations of only one, also in the backward: ``(rows, dim)``.
 
-    Value and gradient are those of a plain forward of each part. Under DDP the first part keeps its activations: it
-    goes through DDP's own forward, which makes the gradients of this step be exchanged. Modules with a state that a
-    forward changes, such as batch norm, see every part twice. ModelError under DDP in the
-    backward, if a part uses parameters that the first one does not.
+    Value and gradient are those of a plain forward of each batch. Under DDP the first batch keeps its activations: it
+    goes through DDP's own forward, which triggers the exchange of gradients in this step. Modules whose state a forward
+    changes, such as batch norm, see every batch twice. ModelError under DDP in the backward, if a batch uses
+    parameters that the first one does not.
     """
     if not torch.is_grad_enabled():
-        return torch.cat([forward(model, part) for part in parts])
+        return torch.cat([forward(model, batch) for batch in batches])
     if isinstance(model, DistributedDataParallel):
-        first = forward(model, parts[0])
-        return first if len(parts) == 1 else torch.cat([first, _replay(model.module, parts[1:], _reached(first))])
-    return _replay(model, parts, None)
+        first = forward(model, batches[0])
+        return (
+            first
+            if len(batches) == 1
+            else torch.cat([first, _replay(model.module, batches[1:], _used_parameters(first))])
+        )
+    return _replay(model, batches, None)
 
 
-def _replay(model: nn.Module, parts: Sequence[Features], used: set[Tensor] | None) -> Tensor:
-    """Embed the parts as a function of the parameters; of those ``used`` only, where they are named.
+def _replay(model: nn.Module, batches: Sequence[Features], used: set[Tensor] | None) -> Tensor:
+    """Embed the batches as a function of the parameters, or of the ``used`` ones alone if they are given.
 
-    DDP takes a parameter that its own forward did not use, such as a pooler's, for done, and must not meet it again.
+    DDP marks a parameter that its own forward did not use, such as a pooler's, as ready; a gradient that arrives for it
+    later is an error.
     """
     trained = [p for p in model.parameters() if p.requires_grad]
     inputs = trained if used is None else [p for p in trained if p in used]
-    others = [] if used is None else [p for p in trained if p not in used]
-    embeddings: Tensor = _Replay.apply(model, parts, others, *inputs)  # type: ignore[no-untyped-call]
+    unused = [] if used is None else [p for p in trained if p not in used]
+    embeddings: Tensor = _Replay.apply(model, batches, unused, *inputs)  # type: ignore[no-untyped-call]
     return embeddings
 
 
-def _reached(output: Tensor) -> set[Tensor]:
+def _used_parameters(output: Tensor) -> set[Tensor]:
     """Return the parameters on which ``output`` depends."""
-    found, seen, waiting = set(), set(), [output.grad_fn]
+    parameters = set()
+    visited = set()
+    waiting = [output.grad_fn]
     while waiting:
         node = waiting.pop()
-        if node is None or node in seen:
+        if node is None or node in visited:
             continue
-        seen.add(node)
-        if hasattr(node, "variable"):  # where a gradient is put down
-            found.add(node.variable)
+        visited.add(node)
+        if hasattr(node, "variable"):  # a leaf of the graph, which accumulates a gradient
+            parameters.add(node.variable)
         waiting.extend(before for before, _ in node.next_functions)
-    return found
+    return parameters
 
 
 class _Replay(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, model: nn.Module, parts: Sequence[Features], others: Sequence[Tensor], *parameters: Tensor
+        ctx: Any, model: nn.Module, batches: Sequence[Features], unused: Sequence[Tensor], *parameters: Tensor
     ) -> Tensor:
-        ctx.model, ctx.parts, ctx.others, ctx.parameters, ctx.states = model, parts, others, parameters, []
+        ctx.model = model
+        ctx.batches = batches
+        ctx.unused = unused
+        ctx.parameters = parameters
+        ctx.states = []
         device = parameters[0].device.type if parameters else "cpu"
         ctx.autocast = (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
         embeddings = []
-        with _own_casts(*ctx.autocast):
-            for part in parts:
-                ctx.states.append((torch.get_rng_state(), get_device_states(*part.values())))
-                embeddings.append(forward(model, part))
-        ctx.sizes = [len(part) for part in embeddings]
+        with _autocast_without_cache(*ctx.autocast):
+            for batch in batches:
+                ctx.states.append((torch.get_rng_state(), get_device_states(*batch.values())))
+                embeddings.append(forward(model, batch))
+        ctx.sizes = [len(rows) for rows in embeddings]
         return torch.cat(embeddings)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         sums: list[Tensor | None] = [None] * len(ctx.parameters)
-        arriving = torch.split(gradient, ctx.sizes)
-        for part, (cpu_state, (devices, device_states)), own_gradient in zip(
-            ctx.parts, ctx.states, arriving, strict=True
+        gradients_of_batches = torch.split(gradient, ctx.sizes)
+        for batch, (cpu_state, (devices, device_states)), own_gradient in zip(
+            ctx.batches, ctx.states, gradients_of_batches, strict=True
         ):
-            with torch.random.fork_rng(devices), torch.enable_grad(), _own_casts(*ctx.autocast):
+            with torch.random.fork_rng(devices), torch.enable_grad(), _autocast_without_cache(*ctx.autocast):
                 torch.set_rng_state(cpu_state)
                 set_device_states(devices, device_states)
-                embeddings = forward(ctx.model, part)
-            wanted = [*ctx.parameters, *ctx.others]
-            found = torch.autograd.grad(embeddings, wanted, own_gradient, allow_unused=True)
+                embeddings = forward(ctx.model, batch)
+            parameters = [*ctx.parameters, *ctx.unused]
+            gradients = torch.autograd.grad(embeddings, parameters, own_gradient, allow_unused=True)
             del embeddings
-            if any(own is not None for own in found[len(sums) :]):
+            if any(batch_gradient is not None for batch_gradient in gradients[len(sums) :]):
                 raise ModelError(
                     "Under torchrun with a token budget, all parts of a batch must use the same parameters, and one "
                     "uses some that the first does not. Leave out mini_batch_num_tokens."
                 )
-            for i, own in enumerate(found[: len(sums)]):
-                if own is not None:  # added beside it: two parameters may have been given one tensor
-                    sums[i] = own if sums[i] is None else sums[i] + own  # type: ignore[operator]
+            for i, batch_gradient in enumerate(gradients[: len(sums)]):
+                if batch_gradient is not None:  # not in place: two parameters may share one gradient tensor
+                    sums[i] = batch_gradient if sums[i] is None else sums[i] + batch_gradient  # type: ignore[operator]
         return (None, None, None, *sums)
 
 
-def _own_casts(device: str, enabled: bool, dtype: torch.dtype) -> AbstractContextManager[Any]:
-    """Autocast as it stood, but without its cache, whose shared cast would add gradients up in half precision."""
+def _autocast_without_cache(device: str, enabled: bool, dtype: torch.dtype) -> AbstractContextManager[Any]:
+    """Autocast as in the forward, but without its cache: a shared cast would sum gradients in half precision."""
     return torch.autocast(device, dtype, enabled=enabled, cache_enabled=False)

@@ -1,4 +1,4 @@
-"""How many tokens of a text a model reads, which are never more than it has positions for."""
+"""The maximum length of a model, which is limited by its positions."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from samesense.encoder.forward.dropout import without_dropout
 from samesense.execution.positions import table_limit
 
 UNLIMITED = 10**9
-"""Tokens of a model that has no table of positions and states no length."""
+"""Limit for a model that has no position embeddings and states no length."""
 
 _TEXT = "a man and a dog and a man"
-"""Some words come twice, so that their own numbers do not rise from one to the next."""
+"""Some words are repeated, so that token ids do not ascend as position ids do."""
 
 
 def positions_of(model: SentenceTransformer | CrossEncoder) -> int:
-    """Return the longest input for which a model has positions: of tables, or as its configuration states.
+    """Return the longest input for which a model has positions, by its position embeddings or its configuration.
 
-    Of a model with several transformers, by which texts take different routes, that of the one with the fewest.
+    For a model with several transformers, as for routes, it is the smallest of theirs.
     """
     pairs = isinstance(model, CrossEncoder)
     return min((_positions(trunk, pairs=pairs) for trunk in _trunks(model)), default=UNLIMITED)
 
 
 def set_length(model: SentenceTransformer | CrossEncoder, tokens: int | None) -> None:
-    """Have a model read so many tokens of a text or a pair, and no more than it has positions for.
+    """Set the maximum length of a model in tokens, limited by its positions.
 
-    ``None`` is as many as it has read so far; what has no limit, such as a static model, is left as it is.
+    ``None`` keeps the current length, within the limit. A model without a limit, such as a static one, is unchanged.
     """
     for trunk in _trunks(model):
-        wanted = trunk.max_seq_length if tokens is None else tokens
-        if isinstance(wanted, int):
-            trunk.max_seq_length = min(wanted, _positions(trunk, pairs=isinstance(model, CrossEncoder)))
+        length = trunk.max_seq_length if tokens is None else tokens
+        if isinstance(length, int):
+            trunk.max_seq_length = min(length, _positions(trunk, pairs=isinstance(model, CrossEncoder)))
 
 
 def _trunks(model: SentenceTransformer | CrossEncoder) -> list[Transformer]:

@@ -1,4 +1,4 @@
-"""Which arithmetic is the faster on this machine: float32 or bfloat16."""
+"""The choice between float32 and bfloat16, by what is faster on this machine."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from samesense.types import Precision
 
 logger = logging.getLogger(__name__)
 
-_WORTH = 1.1
-"""bfloat16 must be at least this many times faster to be chosen: it costs three digits."""
+_MIN_SPEEDUP = 1.1
+"""Minimum speed-up for which bfloat16 is chosen: it costs three digits of precision."""
 
 _ROUNDS = 3
+"""Maximum number of timed rounds."""
 
-_CLEAR = 1.3
-"""A ratio so many times above or below what decides needs no second round: one round is off by a tenth or two."""
+_CLEAR_MARGIN = 1.3
+"""A ratio this many times above or below the minimum needs no second round: one round is off by 10 to 20 %."""
 
 
-class Choice(NamedTuple):
-    """A precision and why it was taken."""
+class PrecisionChoice(NamedTuple):
+    """A precision and the reason for it."""
 
     precision: Literal["float32", "bfloat16"]
     reason: str
@@ -68,28 +69,28 @@ def autocast(device: torch.device, precision: Literal["float32", "bfloat16"]) ->
 
 def training_precision(
     model: SentenceTransformer, texts: Sequence[str], precision: Precision = "auto", max_length: int | None = None
-) -> Choice:
+) -> PrecisionChoice:
     """Resolve ``"auto"`` by timing training steps of this model over ``texts`` on this machine in both precisions.
 
     Texts are cut to ``max_length`` tokens.
     """
     if precision != "auto":
         _warn_if_slow(precision, model.device)
-        return Choice(precision, "as asked for")
+        return PrecisionChoice(precision, "as asked for")
     if not has_bfloat16(model.device):
-        return Choice("float32", f"this {model.device.type} does not compute in bfloat16")
+        return PrecisionChoice("float32", f"this {model.device.type} does not compute in bfloat16")
     if model.device.type != "cpu":
-        return Choice("bfloat16", f"this {model.device.type} computes in bfloat16")
+        return PrecisionChoice("bfloat16", f"this {model.device.type} computes in bfloat16")
     ratio = _speed_of_bfloat16(model, texts, max_length)
-    if ratio >= _WORTH:
-        return Choice("bfloat16", f"measured {ratio:.1f} times as fast as float32 on this machine")
-    return Choice("float32", f"bfloat16 measured only {ratio:.1f} times as fast on this machine")
+    if ratio >= _MIN_SPEEDUP:
+        return PrecisionChoice("bfloat16", f"measured {ratio:.1f} times as fast as float32 on this machine")
+    return PrecisionChoice("float32", f"bfloat16 measured only {ratio:.1f} times as fast on this machine")
 
 
 def _speed_of_bfloat16(model: SentenceTransformer, texts: Sequence[str], max_length: int | None) -> float:
-    """Return the ratio of the best float32 to the best bfloat16 step, alternating, after one of each to warm up.
+    """Return the ratio of the best float32 to the best bfloat16 step time, in alternation, after a warm-up of each.
 
-    It ends with the first round that leaves no doubt.
+    It ends with the first round whose ratio is clearly above or below the minimum.
     """
     state = torch.random.get_rng_state()
     best: dict[Literal["float32", "bfloat16"], float] = {"float32": float("inf"), "bfloat16": float("inf")}
@@ -98,7 +99,7 @@ def _speed_of_bfloat16(model: SentenceTransformer, texts: Sequence[str], max_len
             seconds = _step_seconds(model, texts, max_length, precision)
             if attempt:
                 best[precision] = min(best[precision], seconds)
-        if attempt and not 1 / _CLEAR < best["float32"] / best["bfloat16"] / _WORTH < _CLEAR:
+        if attempt and not 1 / _CLEAR_MARGIN < best["float32"] / best["bfloat16"] / _MIN_SPEEDUP < _CLEAR_MARGIN:
             break
     torch.random.set_rng_state(state)
     return best["float32"] / best["bfloat16"]

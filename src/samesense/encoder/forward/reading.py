@@ -1,4 +1,4 @@
-"""How a sentence-transformers model reads texts, and what of those that it is given it does not read."""
+"""How a sentence-transformers model tokenizes texts, and what it does not read of them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ from samesense.execution.unread import Unread
 from samesense.types import Pair, TaskName
 
 PAIR_ADDS = 3
-"""Tokens that a cross-encoder adds to those of a pair, or one more."""
+"""Special tokens that a cross-encoder adds to a pair; some models add one more."""
 
 
 def reading_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None = None) -> Reading:
-    """Return how a model reads texts of a task; ModelError where spans are asked for and its tokenizer has none."""
-    tokenizer, prompt = getattr(input_of(model, task), "tokenizer", None), prompt_of(model, task)
-    if isinstance(tokenizer, Tokenizer):  # of a static model, which cuts if its file says so
+    """Return how a model reads texts of a task; its spans raise ModelError if the tokenizer gives no offsets."""
+    tokenizer = getattr(input_of(model, task), "tokenizer", None)
+    prompt = prompt_of(model, task)
+    if isinstance(tokenizer, Tokenizer):  # of a static model, which truncates if its file says so
         longest = (tokenizer.truncation or {}).get("max_length")
         return reading_by(tokenizer, prompt=prompt, special=False, longest=longest)
     longest = longest_of(model, task)
     if not callable(tokenizer) or not hasattr(tokenizer, "unk_token_id"):
         return Reading(None, lambda texts: [0] * len(texts), _no_spans)
-    return (_fast if getattr(tokenizer, "is_fast", False) else _slow)(tokenizer, longest, prompt)
+    if getattr(tokenizer, "is_fast", False):
+        return _fast(tokenizer, longest, prompt)
+    return _slow(tokenizer, longest, prompt)
 
 
 def _no_spans(text: str) -> list[Span]:
@@ -61,14 +64,14 @@ def _fast(tokenizer: Any, longest: int | None, prompt: str) -> Reading:
 
     return Reading(
         longest,
-        lambda texts: [len(one.ids) for one in encodings(texts)],
+        lambda texts: [len(encoding.ids) for encoding in encodings(texts)],
         spans,
-        lambda texts: [cutter.pieces(text, one) for text, one in zip(texts, encodings(texts), strict=True)],
+        lambda texts: [cutter.pieces(text, encoding) for text, encoding in zip(texts, encodings(texts), strict=True)],
     )
 
 
 def _slow(tokenizer: Any, longest: int | None, prompt: str) -> Reading:
-    """Return the reading of a tokenizer in Python, which does not say where a token stands."""
+    """Return the reading of a slow tokenizer, which gives no offsets."""
     unknown = tokenizer.unk_token_id
     added = set(tokenizer.all_special_ids) - {unknown}
 
@@ -78,11 +81,11 @@ def _slow(tokenizer: Any, longest: int | None, prompt: str) -> Reading:
 
     def pieces(text: str, ids: list[int]) -> Pieces:
         lost = 0 if longest is None else max(0, len(ids) - longest)
-        own = tuple(one for one in ids if one not in added)
-        known = any(one != unknown for one in own)
-        if unknown in own:
-            return Pieces((text,), int(not lost), known)
-        return Pieces(own, len(own) - lost, known)
+        text_ids = tuple(token_id for token_id in ids if token_id not in added)
+        any_known = any(token_id != unknown for token_id in text_ids)
+        if unknown in text_ids:
+            return Pieces((text,), int(not lost), any_known)
+        return Pieces(text_ids, len(text_ids) - lost, any_known)
 
     return Reading(
         longest,
@@ -92,28 +95,28 @@ def _slow(tokenizer: Any, longest: int | None, prompt: str) -> Reading:
     )
 
 
-class Watch:
-    """Counts what a model does not read of texts that it is given, by the tokens that are made of them anyway.
+class UnreadWatch:
+    """Counts the texts that a model does not read in full, from the features that are computed for it anyway.
 
-    Only texts whose tokens may tell of something unread are tokenised again.
+    Only texts whose features suggest something unread are tokenised a second time.
     """
 
     def __init__(self, model: SentenceTransformer, task: TaskName | None = None) -> None:
         self.unread = Unread()
         self._model, self._task = model, task
         self._reading = reading_of(model, task)
-        self._added = self._reading.lengths([""])[0]  # the tokens of no text
+        self._added = self._reading.lengths([""])[0]  # number of special tokens
         tokenizer = getattr(input_of(model, task), "tokenizer", None)
         bare = isinstance(tokenizer, Tokenizer)
         self._unknown = unknown_id(tokenizer) if bare else getattr(tokenizer, "unk_token_id", None)
         self.unread.longest = self._reading.longest or 0
 
     def read(self, texts: Sequence[str]) -> None:
-        """Look at texts of which a model is given no features here."""
+        """Tokenise texts and look at them."""
         self.look(texts, tokenised(self._model, texts, task=self._task))
 
     def look(self, texts: Sequence[str], features: Features) -> None:
-        """Look at texts of which a model was given these features."""
+        """Look at texts whose features are given."""
         self.unread.see(texts)
         counts = _counts(features, self._unknown)
         if counts is None:
@@ -121,22 +124,22 @@ class Watch:
         lengths, strange = counts
         longest = self._reading.longest
         full = lengths >= longest if longest is not None else torch.zeros_like(lengths, dtype=torch.bool)
-        known = lengths - strange - self._added
-        blank = (known <= 0) | ((strange > 0) & (known <= 2))  # a token may stand for a space alone
+        known_tokens = lengths - strange - self._added
+        blank = (known_tokens <= 0) | ((strange > 0) & (known_tokens <= 2))  # a known token may be a single space
         if full.any():
-            long = [texts[place] for place in full.nonzero().flatten().tolist()]
-            for text, cut in zip(long, self._reading.longer(long), strict=True):
-                if cut:
+            full_texts = [texts[row] for row in full.nonzero().flatten().tolist()]
+            for text, is_cut in zip(full_texts, self._reading.longer(full_texts), strict=True):
+                if is_cut:
                     self.unread.cut.add(text)
         if blank.any():
-            few = [texts[place] for place in blank.nonzero().flatten().tolist()]
-            for text, pieces in zip(few, self._reading.pieces_of(few), strict=True):
+            blank_texts = [texts[row] for row in blank.nonzero().flatten().tolist()]
+            for text, pieces in zip(blank_texts, self._reading.pieces_of(blank_texts), strict=True):
                 if not pieces.known:
                     self.unread.unknown.add(text)
 
 
 def _counts(features: Features, unknown: int | None) -> tuple[Tensor, Tensor] | None:
-    """Return the tokens of each text, and how many of them stand for what is not known; ``None`` if none are there."""
+    """Return the number of tokens and of unknown tokens of each text; ``None`` for features without token ids."""
     ids, mask = features.get("input_ids"), features.get("attention_mask")
     if ids is None:
         return None
@@ -150,13 +153,14 @@ def _counts(features: Features, unknown: int | None) -> tuple[Tensor, Tensor] | 
     return edges.diff(), before[edges].diff()
 
 
-class PairWatch:
-    """The same of pairs that a cross-encoder is given; of a pair that is cut the longer text counts as cut."""
+class UnreadPairWatch:
+    """The same for the pairs of a cross-encoder; of a pair that is cut the longer text counts as cut."""
 
     def __init__(self, model: CrossEncoder) -> None:
         self._reading = reading_of(model)
         self._unknown = getattr(model.tokenizer, "unk_token_id", None)
-        self._full = self._strange = False
+        self._full = False
+        self._strange = False
 
     def look(self, features: Features) -> None:
         """Look at the features of some pairs."""
@@ -167,21 +171,23 @@ class PairWatch:
             self._strange = self._strange or bool((counts[1] > 0).any() or (counts[0] <= PAIR_ADDS + 1).any())
 
     def unread(self, pairs: Sequence[Pair]) -> Unread:
-        """Return what was not read, of the pairs whose features were looked at since it was asked last."""
-        found, longest = Unread(), self._reading.longest
+        """Return what was not read of the pairs whose features were looked at since the last call."""
+        result = Unread()
+        longest = self._reading.longest
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        found.see(texts)
-        found.longest = longest or 0
+        result.see(texts)
+        result.longest = longest or 0
         if self._full and longest is not None:
             size_of = dict(zip(texts, self._reading.lengths(texts), strict=True))
             alone = self._reading.lengths([""])[0]
             for pair in pairs:
                 first, second = (size_of[text] - alone for text in pair)
                 if first + second + PAIR_ADDS > longest:
-                    found.cut.add(pair[0] if first > second else pair[1])
+                    result.cut.add(pair[0] if first > second else pair[1])
         if self._strange:
             for text, pieces in zip(texts, self._reading.pieces_of(texts), strict=True):
                 if not pieces.known:
-                    found.unknown.add(text)
-        self._full = self._strange = False
-        return found
+                    result.unknown.add(text)
+        self._full = False
+        self._strange = False
+        return result

@@ -1,7 +1,7 @@
-"""Models that read queries and documents differently: by routes of their own, or behind prompts of their own.
+"""Models that encode queries and documents differently, by separate routes or separate prompts.
 
-A model with a ``Router`` of sentence-transformers has two encoders in one. Texts of no task go by its default route,
-which is said once a model, as their vectors are only half of what the model is for.
+A model with a ``Router`` of sentence-transformers combines two encoders. Texts without a task take its default route,
+with one warning per model, as such a model is meant for queries against documents.
 """
 
 from __future__ import annotations
@@ -19,64 +19,64 @@ from samesense.types import TaskName
 
 logger = logging.getLogger(__name__)
 
-_said: weakref.WeakSet[Any] = weakref.WeakSet()
+_announced: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def has_routes(model: SentenceTransformer | CrossEncoder) -> bool:
-    """Return whether a model sends texts by routes."""
+    """Return whether a model has a router."""
     return any(isinstance(module, Router) for module in model)
 
 
 def default_prompt(model: SentenceTransformer | CrossEncoder) -> str:
-    """Return the text that a model reads before every other; empty for none."""
+    """Return the text of a model's default prompt; empty for none."""
     return (model.prompts.get(model.default_prompt_name) or "") if model.default_prompt_name else ""
 
 
 def prompt_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None) -> str:
-    """Return the text that a model reads before those of a task: that of the task if it has one, else its default.
+    """Return the prompt that a model reads before texts of a task: the task's own, or else the default prompt.
 
-    Differs: sentence-transformers reads no prompt where the one of the task is empty. A model that was trained with one
-    prompt for all texts, which is then its default, would lose it.
+    Differs: sentence-transformers uses no prompt if that of the task is empty. A model that was trained with one prompt
+    for all texts, its default, would lose it.
     """
     if task is None or getattr(model, FIXED, False):
         return default_prompt(model)
-    own = (model.prompts.get(name) for name in PROMPTS[task])
-    return next(filter(None, own), default_prompt(model))
+    task_prompts = (model.prompts.get(name) for name in PROMPTS[task])
+    return next(filter(None, task_prompts), default_prompt(model))
 
 
 FIXED = "samesense_prompt_for_every_task"
-"""Attribute of a model that was opened with a prompt: it takes the place of those of tasks too."""
+"""Attribute of a model that was opened with a prompt, which then also replaces the prompts of tasks."""
 
 
 def tells_tasks_apart(model: SentenceTransformer | CrossEncoder) -> bool:
-    """Return whether queries and documents get other vectors than texts of no task do."""
+    """Return whether a model may encode queries, documents and texts without a task differently."""
     prompts = {prompt_of(model, task) for task in (None, *PROMPTS)}
     return has_routes(model) or len(prompts) > 1
 
 
 def route_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None) -> str | None:
-    """Return the name of the route that texts of a task go by; ``None`` for a model without routes.
+    """Return the name of the route for texts of a task; ``None`` for a model without routes.
 
-    ModelError if there is no such route, or none for texts of no task.
+    ModelError if there is no such route, or no default route for texts without a task.
     """
     if not has_routes(model):
         return None
     router = next(module for module in model if isinstance(module, Router))
     try:
-        route: str = router._resolve_route(task=task, modality="text")  # there is no public way to ask
+        route: str = router._resolve_route(task=task, modality="text")  # there is no public method for this
     except ValueError as error:
-        wanted = "texts of no task" if task is None else f"a {task}"
+        kind = "texts of no task" if task is None else f"a {task}"
         raise ModelError(
-            f"The model sends texts by routes ({', '.join(router.sub_modules)}), and has none for {wanted}. Say "
+            f"The model sends texts by routes ({', '.join(router.sub_modules)}), and has none for {kind}. Say "
             "`task`, query or document, or give the Router a default_route."
         ) from error
     return route
 
 
 def say_default_route(model: SentenceTransformer, task: TaskName | None) -> None:
-    """Say, once a model, by which route texts of no task go."""
-    if task is None and has_routes(model) and model not in _said:
-        _said.add(model)
+    """Warn once per model which route texts without a task take."""
+    if task is None and has_routes(model) and model not in _announced:
+        _announced.add(model)
         router = next(module for module in model if isinstance(module, Router))
         logger.warning(
             f"The model has routes ({', '.join(router.sub_modules)}), and these texts go by {route_of(model, None)!r}. "
@@ -85,7 +85,7 @@ def say_default_route(model: SentenceTransformer, task: TaskName | None) -> None
 
 
 def input_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None) -> Any:
-    """Return the module that reads the texts of a task first."""
+    """Return the first module on the route of a task."""
     route = route_of(model, task)
     if route is None:
         return model[0]
@@ -94,15 +94,15 @@ def input_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None) -
 
 
 def longest_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None) -> int | None:
-    """Return how many tokens are read of a text of a task; ``None`` for any number."""
+    """Return the maximum length in tokens for texts of a task; ``None`` for no limit."""
     module = input_of(model, task)
-    own = getattr(module, f"{task}_length", None) if task is not None else None
-    longest = own if isinstance(own, int) else getattr(module, "max_seq_length", None)
+    task_length = getattr(module, f"{task}_length", None) if task is not None else None
+    longest = task_length if isinstance(task_length, int) else getattr(module, "max_seq_length", None)
     return longest if isinstance(longest, int) else None
 
 
 def refuse_routes(model: SentenceTransformer, what: str) -> None:
-    """Raise ModelError for a model with routes, where only a model of one encoder can be used."""
+    """Raise ModelError if a model has routes, where a single encoder is needed."""
     if has_routes(model):
         raise ModelError(
             f"{what} needs a model that reads every text alike, and this one has a Router with routes for queries and "

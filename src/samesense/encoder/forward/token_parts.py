@@ -1,4 +1,4 @@
-"""What each token adds to the embedding of a text, where it is a mean of token vectors."""
+"""The contribution of each token to the embedding of a text, for models that embed by a mean of token vectors."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from samesense.errors import ModelError
 from samesense.types import Embeddings
 
 CLOSE = 1e-4
-"""By how much of its length the sum of the parts may miss the embedding, by rounding in float32."""
+"""Relative error allowed between the embedding and the sum of its tokens' contributions: float32 rounding."""
 
 
 class TokenParts(NamedTuple):
-    """The tokens of a text.
+    """The tokens of a text and their contributions to its embedding.
 
     Attributes:
-        spans: where each stands in the text, from and to; the two are equal for a mark that is not in it.
-        vectors: what each adds ``(tokens, dim)``: they sum to the embedding, before it is scaled to unit length.
+        spans: start and end of each token in the text; equal for a special token, which is not in the text.
+        vectors: contribution of each token ``(tokens, dim)``; they sum to the embedding before normalisation.
     """
 
     spans: list[tuple[int, int]]
@@ -34,37 +34,40 @@ class TokenParts(NamedTuple):
 
 
 def token_parts(model: SentenceTransformer, text: str) -> TokenParts:
-    """Return what each token of a text adds to its embedding.
+    """Return the contribution of each token of a text to its embedding.
 
-    That is its vector, divided by the number of tokens, through the layers behind the pooling, if they are affine. It
-    depends on the other tokens too, as they have attended to each other.
+    It is the token's vector, divided by the number of tokens and passed through the layers behind the pooling, which
+    must be affine. It depends on the other tokens too, through attention.
 
     Raises:
-        ModelError: with the reason in few words, if the embedding is no such sum.
+        ModelError: with a short reason, if the embedding is not such a sum.
     """
     with without_dropout(model), torch.inference_mode():
         ids, vectors, behind = _token_vectors(model, text)
-        parts, whole = _through(behind, vectors), _through(behind, vectors.mean(dim=0, keepdim=True))[0]
-        own = torch.as_tensor(model.encode([text], show_progress_bar=False)[0]).float().cpu()
-    parts, whole = parts[:, : len(own)], whole[: len(own)]  # of a model with truncate_dim the first numbers count
-    scaled = whole * (own.norm() / whole.norm())  # the model may scale it to unit length
-    sums = (parts.mean(dim=0) - whole).norm() <= CLOSE * whole.norm()
-    if not sums or (scaled - own).norm() > CLOSE * own.norm():
+        token_vectors = _through(behind, vectors)
+        whole = _through(behind, vectors.mean(dim=0, keepdim=True))[0]
+        embedding = torch.as_tensor(model.encode([text], show_progress_bar=False)[0]).float().cpu()
+    # a model with truncate_dim keeps the first dimensions only
+    token_vectors = token_vectors[:, : len(embedding)]
+    whole = whole[: len(embedding)]
+    scaled = whole * (embedding.norm() / whole.norm())  # the model may normalise its embeddings
+    sums = (token_vectors.mean(dim=0) - whole).norm() <= CLOSE * whole.norm()
+    if not sums or (scaled - embedding).norm() > CLOSE * embedding.norm():
         raise ModelError("its embedding is no mean of token vectors")
-    return TokenParts(_spans(model, text, ids), (parts / len(parts)).numpy().astype(np.float32))
+    return TokenParts(_spans(model, text, ids), (token_vectors / len(token_vectors)).numpy().astype(np.float32))
 
 
 def _token_vectors(model: SentenceTransformer, text: str) -> tuple[list[int], Tensor, list[Any]]:
-    """Return ids, vectors ``(tokens, dim)`` and the modules behind the mean; the id is -1 of a token left out of it."""
+    """Return ids, vectors ``(tokens, dim)`` and the modules behind the mean; a token left out of it has id -1."""
     features = batch_to_device(tokenised(model, [text]), model.device)
     modules = list(model)
     if isinstance(modules[0], StaticEmbedding):
         ids = features["input_ids"]
         return ids.tolist(), modules[0].embedding.weight[ids].float(), modules[1:]
-    places = [place for place, module in enumerate(modules) if isinstance(module, Pooling)]
-    if len(places) != 1:
+    pooling_positions = [position for position, module in enumerate(modules) if isinstance(module, Pooling)]
+    if len(pooling_positions) != 1:
         raise ModelError("it has no pooling of token vectors")
-    before, pooling = modules[: places[0]], modules[places[0]]
+    before, pooling = modules[: pooling_positions[0]], modules[pooling_positions[0]]
     for module in before:
         features = module(features)
     counted = features["attention_mask"][0].bool().clone()
@@ -73,14 +76,14 @@ def _token_vectors(model: SentenceTransformer, text: str) -> tuple[list[int], Te
     vectors = features["token_embeddings"][0][counted].float()
     ids = features["input_ids"][0].tolist()
     return (
-        [one if kept else -1 for one, kept in zip(ids, counted.tolist(), strict=True)],
+        [token_id if is_counted else -1 for token_id, is_counted in zip(ids, counted.tolist(), strict=True)],
         vectors,
-        modules[places[0] + 1 :],
+        modules[pooling_positions[0] + 1 :],
     )
 
 
 def _through(modules: list[Any], rows: Tensor) -> Tensor:
-    """Return rows ``(rows, dim)`` through modules for sentence embeddings, but for the scaling to unit length."""
+    """Return rows ``(rows, dim)`` after the given sentence-embedding modules, normalisation left out."""
     features = {"sentence_embedding": rows}
     for module in modules:
         if not isinstance(module, Normalize):
@@ -89,18 +92,21 @@ def _through(modules: list[Any], rows: Tensor) -> Tensor:
 
 
 def _spans(model: SentenceTransformer, text: str, ids: list[int]) -> list[tuple[int, int]]:
-    """Return where the tokens stand; those of ``ids`` that are -1 do not count."""
-    prompt, tokenizer = default_prompt(model), model.tokenizer
+    """Return the character spans of the tokens, without those whose id is -1."""
+    prompt = default_prompt(model)
+    tokenizer = model.tokenizer
     if isinstance(model[0], StaticEmbedding):
         encoding = tokenizer.encode(prompt + text, add_special_tokens=False)
-        known, offsets = encoding.ids, encoding.offsets
+        all_ids, offsets = encoding.ids, encoding.offsets
     elif getattr(tokenizer, "is_fast", False):
         encoding = tokenizer(prompt + text, return_offsets_mapping=True, verbose=False)
-        known, offsets = encoding["input_ids"], encoding["offset_mapping"]
+        all_ids, offsets = encoding["input_ids"], encoding["offset_mapping"]
     else:
         raise ModelError("its tokenizer does not say where a token stands")
-    if [one for one, own in zip(known, ids, strict=False) if own >= 0] != [own for own in ids if own >= 0]:
+    counted_ids = [counted_id for counted_id in ids if counted_id >= 0]
+    ids_there = [token_id for token_id, counted_id in zip(all_ids, ids, strict=False) if counted_id >= 0]
+    if ids_there != counted_ids:
         raise ModelError("its tokens are not those of the text alone")
     moved = ((start - len(prompt), end - len(prompt)) for start, end in offsets)
     spans = [(start, end) if start >= 0 else (0, 0) for start, end in moved]
-    return [span for span, own in zip(spans, ids, strict=False) if own >= 0]
+    return [span for span, counted_id in zip(spans, ids, strict=False) if counted_id >= 0]

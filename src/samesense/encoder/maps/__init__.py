@@ -1,1 +1,1 @@
-"""Maps behind a model that spread its embeddings: the mean taken off, whitening, flow."""
+"""Maps behind a model that spread its embeddings: centring, whitening, flow."""

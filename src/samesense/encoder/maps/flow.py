@@ -1,16 +1,16 @@
-"""BERT-flow: an invertible map, learned without labels, under which the embeddings look normally distributed.
+"""BERT-flow: an invertible map, learned without labels, that makes the embeddings normally distributed.
 
-A step scales and shifts each dimension (actnorm), reverses their order, and adds to the second half a small network's
-function of the first (additive coupling). After the last step of a level half of the dimensions are finished, the
-rest go on to the next level. With u = f(x), training minimises the bits per dimension of the embeddings,
+A step scales and shifts each dimension (actnorm), reverses their order, and adds a small network's function of the
+first half to the second half (additive coupling). After the last step of a level half of the dimensions are finished,
+and the others pass to the next level. With u = f(x), training minimises the bits per dimension of the embeddings,
 
     -( log N(u; 0, I) + log |det df/dx| ) / (d log 2)
 
 Source: Li et al. 2020, "On the Sentence Embeddings from Pre-trained Language Models", and its code: Glow (Kingma and
-    Dhariwal 2018) of 3 levels and depth 3, width 32, the "1x1 convolution" being a fixed reversal and every prior
-    standard normal; Adam 1e-3 with decay 0.01 and no warm-up, gradients clipped at norm 1, batch 32, one epoch.
-Differs: embeddings are computed beforehand, so without dropout. Actnorm starts from up to 1,024 embeddings instead of
-    one batch of 32. Adam corrects the bias of its first steps. Where a width is odd, the second half is the larger.
+    Dhariwal 2018) of 3 levels and depth 3, width 32, with a fixed reversal as "1x1 convolution" and standard normal
+    priors; Adam 1e-3 with decay 0.01 and no warm-up, gradients clipped at norm 1, batch 32, one epoch.
+Differs: embeddings are computed beforehand, so without dropout. Actnorm is initialised from up to 1,024 embeddings
+    instead of one batch of 32. Adam uses bias correction. If a width is odd, the second half is the larger one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,18 @@ from torch import Tensor, nn
 from samesense.errors import ConfigError, ModelError
 from samesense.types import Embeddings
 
-LEVELS, DEPTH, WIDTH = 3, 3, 32
+LEVELS = 3
+DEPTH = 3
+WIDTH = 32
+
 LOG_SCALE = 3.0
 """Log-scales are stored divided by this, so that they learn faster."""
+
 FIRST = 1024
-"""Embeddings from which actnorm takes its first scale and shift."""
+"""Embeddings from which actnorm's scale and shift are initialised."""
+
 BLOCK = 4096
+"""Rows mapped at once."""
 
 
 class ActNorm(nn.Module):
@@ -64,7 +70,7 @@ class Shift(nn.Module):
         self.log_scale = nn.Parameter(torch.zeros(outputs))
 
     def forward(self, x: Tensor, starting: bool) -> Tensor:
-        """Return what is added to the other half, ``(n, outputs)``."""
+        """Return the shift of the second half, ``(n, outputs)``."""
         for weight, norm in zip(self.weights, self.norms, strict=True):
             x = norm(x @ weight, starting)[0].relu()
         return (x @ self.last + self.bias) * (self.log_scale * LOG_SCALE).exp()
@@ -75,20 +81,20 @@ class Step(nn.Module):
 
     def __init__(self, dim: int, width: int, draw: torch.Generator) -> None:
         super().__init__()
-        self.kept = dim // 2
+        self.first_size = dim // 2
         self.norm = ActNorm(dim)
-        self.shift = Shift(self.kept, dim - self.kept, width, draw)
+        self.shift = Shift(self.first_size, dim - self.first_size, width, draw)
 
     def forward(self, x: Tensor, starting: bool) -> tuple[Tensor, Tensor]:
-        """Return the mapped rows and the log-determinant, which is actnorm's: the rest keeps volumes."""
+        """Return the mapped rows and the log-determinant of actnorm, as the other operations preserve volume."""
         x, log_det = self.norm(x, starting)
         x = x.flip(1)
-        kept, moved = x[:, : self.kept], x[:, self.kept :]
-        return torch.cat([kept, moved + self.shift(kept, starting)], dim=1), log_det
+        first_half, second_half = x[:, : self.first_size], x[:, self.first_size :]
+        return torch.cat([first_half, second_half + self.shift(first_half, starting)], dim=1), log_det
 
 
 class Flow(nn.Module):
-    """The invertible map, from ``dim`` dimensions to as many; ConfigError if they cannot be halved at every level."""
+    """The invertible map of ``dim`` dimensions; ConfigError if they cannot be halved at every level."""
 
     def __init__(
         self, dim: int, *, levels: int = LEVELS, depth: int = DEPTH, width: int = WIDTH, seed: int = 0
@@ -102,11 +108,12 @@ class Flow(nn.Module):
         self.steps = nn.ModuleList(Step(wide, width, draw) for wide in self.widths for _ in range(depth))
 
     def forward(self, x: Tensor, starting: bool = False) -> tuple[Tensor, Tensor]:
-        """Map rows ``(n, dim)``; the log-determinant, a scalar, is the same everywhere.
+        """Return the mapped rows ``(n, dim)`` and the log-determinant, a scalar that is the same for all rows.
 
         The dimensions that were finished first come first.
         """
-        finished, log_det = [], x.new_zeros(())
+        finished = []
+        log_det = x.new_zeros(())
         for level, wide in enumerate(self.widths):
             finished.append(x[:, wide:])
             x = x[:, :wide]
@@ -130,8 +137,8 @@ class Flow(nn.Module):
             raise ModelError(
                 f"This flow was fitted on embeddings of {self.dim} dimensions; received shape {rows.shape}."
             )
-        parts = [self(torch.from_numpy(rows[start : start + BLOCK]))[0] for start in range(0, len(rows), BLOCK)]
-        return torch.cat(parts).numpy() if parts else rows
+        blocks = [self(torch.from_numpy(rows[start : start + BLOCK]))[0] for start in range(0, len(rows), BLOCK)]
+        return torch.cat(blocks).numpy() if blocks else rows
 
 
 def fit_flow(
@@ -139,7 +146,7 @@ def fit_flow(
 ) -> Flow:
     """Train a flow on embeddings ``(n, d)`` of unlabelled texts, by Adam with a constant learning rate.
 
-    ``seed`` decides first weights and the order of the rows, and with them the result. ConfigError if there are fewer
+    ``seed`` decides the initial weights and the order of the rows. ConfigError if there are fewer
     than 8 dimensions; ModelError if there are fewer than two embeddings, one is not finite, or training diverges.
     """
     rows = torch.from_numpy(np.array(embeddings, dtype=np.float32))

@@ -1,12 +1,12 @@
 """Whitening: a linear map after which the dimensions of the embeddings are uncorrelated and have unit variance.
 
-    S = covariance of the embeddings = U diag(s) U'      s falling
+    S = covariance of the embeddings = U diag(s) U'      s descending
     W = the first k columns of U diag(1 / sqrt(s))       y = (x - mean) W
 
 Source: Su et al. 2021, "Whitening Sentence Representations for Better Semantics and Faster Retrieval".
 Differs: directions without variance are dropped, where the original divides by zero; mean and covariance are
-    gathered block by block, so that any number of texts fits in memory. Rows are not scaled to unit length
-    afterwards, which no cosine notices.
+    accumulated block by block, so that any number of texts fits in memory. Rows are not normalised afterwards, which
+    does not change cosines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Matrix = npt.NDArray[np.float64]
 
 CUT_OFF = 1e-9
-"""Share of the largest variance below which a direction counts as empty: float32 rounding makes up to about 1e-11."""
+"""A direction counts as empty below this fraction of the largest variance; float32 rounding gives about 1e-11."""
 
 BLOCK = 4096
 """Rows held in float64 at once."""
@@ -36,12 +36,12 @@ BLOCK = 4096
 
 @dataclass(frozen=True, repr=False)
 class Whitening(Shown):
-    """A fitted map."""
+    """A fitted whitening map."""
 
-    mean: Matrix  # what is taken off every embedding (d,)
+    mean: Matrix  # subtracted from every embedding (d,)
     matrix: Matrix  # the map (d, k), the direction of the largest variance first
-    n: int  # number of embeddings behind it
-    empty: int  # directions of the d without variance, which have no part in it
+    n: int  # number of embeddings it was fitted on
+    empty: int  # number of the d directions without variance, which are dropped
 
     def __str__(self) -> str:
         inputs, outputs = self.matrix.shape
@@ -54,7 +54,7 @@ class Whitening(Shown):
 
         Args:
             embeddings: one matrix ``(n, d)``, or blocks ``(rows, d)`` of it in any sizes.
-            dim: columns to keep, k; ``None`` keeps every direction that has variance.
+            dim: number of columns to keep, k; ``None`` keeps every direction that has variance.
 
         Raises:
             ConfigError: if ``dim`` is below 1 or more than there are directions with variance.
@@ -66,7 +66,7 @@ class Whitening(Shown):
         variances, directions = np.linalg.eigh(covariance)
         variances, directions = variances[::-1], directions[:, ::-1]
         rank = int((variances > CUT_OFF * variances[0]).sum())
-        # rounding leaves a trace of variance where all rows are alike: measured against their length
+        # equal rows have a tiny variance by rounding, which depends on their length
         if variances[0] <= np.finfo(np.float32).eps ** 2 * max(1.0, float(mean @ mean)) or rank == 0:
             raise ModelError(f"Whitening needs embeddings that differ; all {n} are alike.")
         if dim is not None and dim > rank:
@@ -74,15 +74,15 @@ class Whitening(Shown):
                 f"Whitening can keep at most as many dimensions as have variance: {rank} of {len(mean)}, from {n} "
                 f"embeddings; received {dim}. Keep fewer, or fit on more texts."
             )
-        kept = rank if dim is None else dim
-        return cls(mean, directions[:, :kept] / np.sqrt(variances[:kept]), n, len(mean) - rank)
+        columns = rank if dim is None else dim
+        return cls(mean, directions[:, :columns] / np.sqrt(variances[:columns]), n, len(mean) - rank)
 
     @classmethod
     def shrunk(cls, embeddings: Embeddings) -> Whitening:
-        """Estimate the map from a matrix ``(n, d)`` that need not have many more rows than dimensions.
+        """Estimate the map from a matrix ``(n, d)`` that may have few rows for its dimensions.
 
-        The covariance S is shrunk towards a multiple of the identity, (1 - a) S + a tr(S) / d I, with the a that comes
-        nearest to the true covariance. Directions of little variance, of which few rows say little, are not blown up.
+        The covariance S is shrunk towards a multiple of the identity, (1 - a) S + a tr(S) / d I, with the a that is
+        estimated to come nearest to the true covariance, so that directions of small variance are not blown up.
 
         Source: Ledoit and Wolf 2004, "A well-conditioned estimator for large-dimensional covariance matrices".
 
@@ -90,20 +90,23 @@ class Whitening(Shown):
             ModelError: as :meth:`fit`.
         """
         n, mean, covariance = _moments(embeddings)
-        rows, scatter = embeddings.astype(np.float64) - mean, covariance * ((n - 1) / n)
+        rows = embeddings.astype(np.float64) - mean
+        scatter = covariance * ((n - 1) / n)
         level = np.trace(scatter) / len(mean)
         if level <= np.finfo(np.float32).eps ** 2 * max(1.0, float(mean @ mean)):
             raise ModelError(f"Whitening needs embeddings that differ; all {n} are alike.")
         size = float((scatter**2).sum())
-        distance = size - len(mean) * level**2  # of S from its target, squared
-        noise = (float(((rows**2).sum(axis=1) ** 2).mean()) - size) / n  # of S about the true covariance
-        share = min(1.0, noise / distance) if distance > 0 else 1.0
-        variances, directions = np.linalg.eigh((1 - share) * scatter + share * level * np.eye(len(mean)))
+        distance = size - len(mean) * level**2  # squared, between S and its target
+        noise = (
+            float(((rows**2).sum(axis=1) ** 2).mean()) - size
+        ) / n  # squared error of S as an estimate of the true covariance
+        shrinkage = min(1.0, noise / distance) if distance > 0 else 1.0
+        variances, directions = np.linalg.eigh((1 - shrinkage) * scatter + shrinkage * level * np.eye(len(mean)))
         return cls(mean, directions[:, ::-1] / np.sqrt(variances[::-1]), n, 0)
 
     @classmethod
     def centred(cls, embeddings: Embeddings) -> Whitening:
-        """Return the map that only takes the mean of a matrix ``(n, d)`` off; ModelError as :meth:`fit`."""
+        """Return the map that only subtracts the mean of a matrix ``(n, d)``; ModelError as :meth:`fit`."""
         n, mean, _ = _moments(embeddings)
         return cls(mean, np.eye(len(mean)), n, 0)
 
@@ -127,9 +130,9 @@ class Whitening(Shown):
 def append_whitening(model: SentenceTransformer, whitening: Whitening) -> SentenceTransformer:
     """Append the map to ``model`` as a linear layer, so that every reader of the folder applies it; return the model.
 
-    The layer is sentence-transformers' own ``Dense`` without an activation, weight ``W'`` and bias ``-mean W``. A model
-    that ends in unit vectors is given another normalisation behind it. ModelError if the model's embeddings have
-    another width than those of the fit.
+    The layer is a ``Dense`` of sentence-transformers without activation, with weight ``W'`` and bias ``-mean W``. If
+    the model ends in a normalisation, another one is appended. ModelError if the model's embeddings have another width
+    than those of the fit.
     """
     import torch
     from sentence_transformers.base.modules import Dense
@@ -157,7 +160,7 @@ def append_whitening(model: SentenceTransformer, whitening: Whitening) -> Senten
 
 
 def check_whole(model: SentenceTransformer) -> None:
-    """Raise ModelError if a model's vectors are cut to their first numbers: what is put behind it gets whole ones."""
+    """Raise ModelError if a model truncates its embeddings, as modules behind it would get the whole ones."""
     if model.truncate_dim is not None:
         raise ModelError(
             f"This model's vectors are cut to their first {model.truncate_dim} numbers, and what is fitted on these "
@@ -170,19 +173,22 @@ def _moments(embeddings: Embeddings | Iterable[Embeddings]) -> tuple[int, Matrix
 
     Source: Chan, Golub and LeVeque 1979, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances".
     """
-    n, mean, scatter = 0, np.zeros(0), np.zeros((0, 0))
+    n = 0
+    mean = np.zeros(0)
+    scatter = np.zeros((0, 0))
     for block in _blocks(embeddings):
         rows = block.astype(np.float64)
         if not np.isfinite(rows).all():
             bad = n + int(np.argmin(np.isfinite(rows).all(axis=1)))
             raise ModelError(f"Whitening needs finite embeddings; row {bad} holds a NaN or an infinity.")
         if n == 0:
-            mean, scatter = np.zeros(rows.shape[1]), np.zeros((rows.shape[1], rows.shape[1]))
+            mean = np.zeros(rows.shape[1])
+            scatter = np.zeros((rows.shape[1], rows.shape[1]))
         elif rows.shape[1] != len(mean):
             raise ModelError(f"Blocks must have one width; received {len(mean)} and {rows.shape[1]} dimensions.")
-        own = rows.mean(axis=0)
-        gap = own - mean
-        rows -= own
+        block_mean = rows.mean(axis=0)
+        gap = block_mean - mean
+        rows -= block_mean
         total = n + len(rows)
         scatter += rows.T @ rows + np.outer(gap, gap) * (n * len(rows) / total)
         mean = mean + gap * (len(rows) / total)
@@ -194,8 +200,8 @@ def _moments(embeddings: Embeddings | Iterable[Embeddings]) -> tuple[int, Matrix
 
 def _blocks(embeddings: Embeddings | Iterable[Embeddings]) -> Iterable[npt.NDArray[Any]]:
     """Yield matrices of at most BLOCK rows, none of them empty."""
-    for part in [embeddings] if isinstance(embeddings, np.ndarray) else embeddings:
-        matrix = np.asarray(part)
+    for block in [embeddings] if isinstance(embeddings, np.ndarray) else embeddings:
+        matrix = np.asarray(block)
         if matrix.ndim != 2:
             raise ModelError(f"Whitening takes matrices of one embedding a row; received shape {matrix.shape}.")
         yield from (matrix[start : start + BLOCK] for start in range(0, len(matrix), BLOCK))

@@ -1,1 +1,1 @@
-"""Model folders: files that every reader opens, and the card."""
+"""Saving of models: folders that every reader opens, with a card."""

@@ -1,4 +1,4 @@
-"""The card of a saved model: what it was made of, how it was evaluated and how to use it, and no sentence of its data.
+"""The card of a saved model: its data, method, evaluation and use, without any sentence of the data.
 
 Source: the hub's specification of model cards (huggingface/hub-docs, modelcard.md), for the front matter.
 """
@@ -23,20 +23,20 @@ from samesense.types import Result
 
 FILE = "README.md"
 OURS = "samesense"
-"""The tag by which a card of ours is known."""
+"""Tag that marks a card written by samesense."""
 
 DEFAULT_ID = "sentence-transformers/all-MiniLM-L6-v2"
-"""What the embedded default is on the hub."""
+"""Hub name of the embedded default model."""
 
 UNKNOWN = "not stated"
 
 HERE = "this folder"
-"""What the examples of a card call a model that is not on the hub."""
+"""Name of the model in a card's examples until it is on the hub."""
 
-_OPENED = re.compile(r'(?:SentenceTransformer\(|CrossEncoder\(|--model )"([^"]+)"')
+_EXAMPLE_MODEL = re.compile(r'(?:SentenceTransformer\(|CrossEncoder\(|--model )"([^"]+)"')
 
 RIGHTS = ("license", "language")
-"""What a card says on request, or as the base's card does."""
+"""Keys that a user sets, or that are copied from the base model's card."""
 
 METRICS = {"spearman": "spearmanr", "pearson": "pearsonr"}
 """Names of metrics on the hub where they differ from ours."""
@@ -44,10 +44,10 @@ METRICS = {"spearman": "spearmanr", "pearson": "pearsonr"}
 
 @dataclass(frozen=True)
 class CardData:
-    """One part of the data behind a model."""
+    """One split of the data that a model was trained on."""
 
-    part: str  # such as "train"
-    name: str  # of the file without its folder, or on the hub
+    split: str  # such as "train"
+    name: str  # file name without its folder, or hub name
     rows: int
     sha256: str
 
@@ -57,37 +57,37 @@ class Card:
     """The facts of a card."""
 
     name: str  # of the model
-    base: str  # the model that it was made from, as it was given
+    base: str  # start model, as the user named it
     method: str  # what was done to it
     pairs: bool = False  # whether it is a cross-encoder
     pretrained: bool = False  # whether it is a language model, to be trained further
-    license: str | None = None  # None takes that of the base
-    language: Sequence[str] = ()  # the same
+    license: str | None = None  # None copies that of the base
+    language: Sequence[str] = ()  # empty copies those of the base
     data: Sequence[CardData] = ()
-    label_use: Sequence[str] = ()  # what the loss made of the labels, a sentence each
+    label_use: Sequence[str] = ()  # sentences that say how the loss used the labels
     settings: Mapping[str, Any] = field(default_factory=dict)
-    results: Sequence[Result] = ()  # those of the model itself
-    start: Sequence[Result] = ()  # those of the model before
+    results: Sequence[Result] = ()  # of the model
+    start: Sequence[Result] = ()  # of the start model
     versions: Mapping[str, str] = field(default_factory=dict)
-    sections: Mapping[str, str] = field(default_factory=dict)  # more to say, by heading
+    sections: Mapping[str, str] = field(default_factory=dict)  # further sections by heading
 
 
 def write_card(folder: Path, card: Card) -> None:
     """Write ``README.md`` into the folder of a model; OutputError if it cannot be written."""
-    stated = _stated(card.base) | _asked(card.license, card.language)
+    stated = _base_metadata(card.base) | _requested_rights(card.license, card.language)
     front = _front_matter(card, stated)
-    parts = [
+    blocks = [
         f"# {plain(card.name)}",
         _introduction(card),
-        _table(["", ""], _facts(folder, card, stated)),
+        _table(["", ""], _fact_rows(folder, card, stated)),
         "## Use",
         _use(card),
         *_data(card),
         *_evaluation(card),
-        *(part for heading, text in card.sections.items() for part in (f"## {heading}", text)),
+        *(block for heading, text in card.sections.items() for block in (f"## {heading}", text)),
         *_settings(card),
     ]
-    write_text(folder / FILE, f"---\n{front}\n---\n\n" + "\n\n".join(parts) + "\n")
+    write_text(folder / FILE, f"---\n{front}\n---\n\n" + "\n\n".join(blocks) + "\n")
 
 
 def is_ours(folder: Path) -> bool:
@@ -96,32 +96,32 @@ def is_ours(folder: Path) -> bool:
 
 
 def add_section(folder: Path, heading: str, text: str) -> None:
-    """Put a section at the end of a card, in the place of one of that name."""
+    """Append a section to a card; an existing one of this heading is replaced."""
     before = (folder / FILE).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[0]
     write_text(folder / FILE, f"{before.rstrip()}\n\n## {heading}\n\n{text}\n")
 
 
 def state(folder: Path, license: str | None, language: Sequence[str]) -> None:  # noqa: A002 - as the hub has it
-    """Put licence and languages into the card of a model, in the place of what it says of them."""
-    asked = _asked(license, language)
-    if not asked:
+    """Set licence and languages in the card of a model, in its front matter and its table."""
+    stated = _requested_rights(license, language)
+    if not stated:
         return
     card = ModelCard.load(folder / FILE)
-    for key, value in asked.items():
+    for key, value in stated.items():
         setattr(card.data, key, value)
     text = str(card)
-    for key, (name, shown) in zip(RIGHTS, _rights(asked), strict=True):
-        if key in asked:
+    for key, (name, value_text) in zip(RIGHTS, _rights_rows(stated), strict=True):
+        if key in stated:
             before = re.search(rf"^\| {name} \| .* \|$", text, flags=re.MULTILINE)
-            text = text if before is None else text.replace(before[0], f"| {name} | {shown} |", 1)
+            text = text if before is None else text.replace(before[0], f"| {name} | {value_text} |", 1)
     write_text(folder / FILE, text)
 
 
 def name_on_hub(folder: Path, name: str) -> None:
-    """Have the examples of a card open the model by its name on the hub."""
+    """Replace the model's name in a card's examples by its name on the hub."""
     text = (folder / FILE).read_text(encoding="utf-8")
-    found = _OPENED.search(text)
-    write_text(folder / FILE, text.replace(f'"{found[1]}"', f'"{name}"') if found else text)
+    match = _EXAMPLE_MODEL.search(text)
+    write_text(folder / FILE, text.replace(f'"{match[1]}"', f'"{name}"') if match else text)
 
 
 def says_licence(folder: Path) -> bool:
@@ -129,50 +129,50 @@ def says_licence(folder: Path) -> bool:
     return bool(_metadata(folder).get("license"))
 
 
-def _asked(license: str | None, language: Sequence[str]) -> dict[str, Any]:  # noqa: A002
-    languages = [one.strip() for one in language]
-    given = {"license": license, "language": languages if len(languages) > 1 else next(iter(languages), None)}
-    return {key: value for key, value in given.items() if value}
+def _requested_rights(license: str | None, language: Sequence[str]) -> dict[str, Any]:  # noqa: A002
+    languages = [tag.strip() for tag in language]
+    rights = {"license": license, "language": languages if len(languages) > 1 else next(iter(languages), None)}
+    return {key: value for key, value in rights.items() if value}
 
 
-def _rights(stated: Mapping[str, Any]) -> list[list[str]]:
-    """Return the rows of licence and language."""
+def _rights_rows(stated: Mapping[str, Any]) -> list[list[str]]:
+    """Return the table rows for licence and language."""
     language = stated.get("language")
     listed = ", ".join(language) if isinstance(language, list) else language
     return [["licence", plain(str(stated.get("license") or UNKNOWN))], ["language", plain(str(listed or UNKNOWN))]]
 
 
-def _stated(base: str) -> dict[str, Any]:
-    """Return what the card of the base says of itself; nothing where there is none on this machine."""
+def _base_metadata(base: str) -> dict[str, Any]:
+    """Return the metadata of the base model's card; empty if the model is not on this machine."""
     try:
         folder = local_folder(base)
-    except (ModelError, OSError, ValueError, RuntimeError):  # also a name that no folder can have
+    except (ModelError, OSError, ValueError, RuntimeError):  # also for a name that is not a valid path
         return {}
     return {} if folder is None else _metadata(folder)
 
 
 def _metadata(folder: Path) -> dict[str, Any]:
     try:
-        found = metadata_load(folder / FILE) if (folder / FILE).is_file() else None
-    except ValueError:  # front matter that is no mapping
+        metadata = metadata_load(folder / FILE) if (folder / FILE).is_file() else None
+    except ValueError:  # the front matter is not a mapping
         return {}
-    return found or {}
+    return metadata or {}
 
 
 def _base_id(base: str, stated: Mapping[str, Any]) -> str | list[str] | None:
-    """Return the base as the hub knows it: itself, or the base of a folder that has one."""
+    """Return the hub name of the base model; for a local folder, the base that its own card states."""
     if base == DEFAULT:
         return DEFAULT_ID
-    if not _is_there(base):
+    if not _exists(base):
         return base
-    found: str | list[str] | None = stated.get("base_model")
-    return found
+    base_model: str | list[str] | None = stated.get("base_model")
+    return base_model
 
 
 def _front_matter(card: Card, stated: Mapping[str, Any]) -> str:
     kind = "cross-encoder" if card.pairs else "sentence-transformers"
-    hub = sorted({one.name.partition(":")[0] for one in card.data if _on_hub(one.name)})
-    known = ModelCardData(
+    hub = sorted({dataset.name.partition(":")[0] for dataset in card.data if _on_hub(dataset.name)})
+    data = ModelCardData(
         language=stated.get("language"),
         license=stated.get("license"),
         library_name="sentence-transformers",
@@ -181,9 +181,9 @@ def _front_matter(card: Card, stated: Mapping[str, Any]) -> str:
         base_model=_base_id(card.base, stated),
         datasets=hub or None,
         model_name=card.name,
-        eval_results=[_eval_result(row) for row in _whole(card.results)] or None,
+        eval_results=[_eval_result(row) for row in _overall(card.results)] or None,
     )
-    return str(known.to_yaml()).strip()
+    return str(data.to_yaml()).strip()
 
 
 def _pipeline(card: Card) -> str:
@@ -194,12 +194,15 @@ def _pipeline(card: Card) -> str:
 
 def _eval_result(row: Result) -> EvalResult:
     return EvalResult(
-        task_type="semantic-similarity", task_name="Semantic Similarity",
+        task_type="semantic-similarity",
+        task_name="Semantic Similarity",
         dataset_type=row.dataset.partition(":")[0] if _on_hub(row.dataset) else "unknown",
-        dataset_name=row.dataset, dataset_split=row.split or None,
-        metric_type=METRICS.get(row.metric, row.metric), metric_name=row.metric.capitalize(),
+        dataset_name=row.dataset,
+        dataset_split=row.split or None,
+        metric_type=METRICS.get(row.metric, row.metric),
+        metric_name=row.metric.capitalize(),
         metric_value=round(row.value, 6),
-    )  # fmt: skip
+    )
 
 
 def _on_hub(name: str) -> bool:
@@ -212,52 +215,60 @@ def _introduction(card: Card) -> str:
         what = "A cross-encoder, which reads two texts together and scores the similarity of sentences"
     elif card.pretrained:
         what = "A language model, to be trained for the similarity of sentences before use"
-    return f"{what}: {code(_short(card.base))}, {plain(card.method)}, by samesense."
+    return f"{what}: {code(_without_folders(card.base))}, {plain(card.method)}, by samesense."
 
 
-def _facts(folder: Path, card: Card, stated: Mapping[str, Any]) -> list[list[str]]:
-    made = ", ".join(f"{name} {number}" for name, number in card.versions.items())
-    rows = [["base model", plain(str(_base_id(card.base, stated) or _short(card.base)))]]
-    rows += [["method", plain(card.method)]]
-    rows += [["dimensions", str(dim)] for dim in [_dimensions(folder)] if dim]
-    return rows + _rights(stated) + ([["made with", plain(made)]] if made else [])
+def _fact_rows(folder: Path, card: Card, stated: Mapping[str, Any]) -> list[list[str]]:
+    versions = ", ".join(f"{name} {number}" for name, number in card.versions.items())
+    rows = [["base model", plain(str(_base_id(card.base, stated) or _without_folders(card.base)))]]
+    rows.append(["method", plain(card.method)])
+    dim = _dimensions(folder)
+    if dim:
+        rows.append(["dimensions", str(dim)])
+    rows += _rights_rows(stated)
+    if versions:
+        rows.append(["made with", plain(versions)])
+    return rows
 
 
 def _dimensions(folder: Path) -> int | None:
-    """Return the width of a bi-encoder's vectors as its last module with one says it."""
-    found = None
+    """Return the embedding dimension, as stated by the last module that states one."""
+    dim = None
     for path in sorted(folder.glob("*/config.json")):
-        known = json.loads(path.read_text(encoding="utf-8"))
-        found = known.get("out_features") or known.get("embedding_dimension") or found
-    return found
+        config = json.loads(path.read_text(encoding="utf-8"))
+        dim = config.get("out_features") or config.get("embedding_dimension") or dim
+    return dim
 
 
 def _use(card: Card) -> str:
     if card.pretrained:
         return f'```bash\nsamesense train pairs.tsv --model "{HERE}" --output model\n```'
     kind, call = ("CrossEncoder", "predict") if card.pairs else ("SentenceTransformer", "encode")
-    one, other = "The train leaves at noon.", "At twelve there is a train."
-    texts = f'[("{one}", "{other}")]' if card.pairs else f'["{one}", "{other}"]'
+    first, second = "The train leaves at noon.", "At twelve there is a train."
+    texts = f'[("{first}", "{second}")]' if card.pairs else f'["{first}", "{second}"]'
     return (
         f'```python\nfrom sentence_transformers import {kind}\n\nmodel = {kind}("{HERE}")\n'
         f"print(model.{call}({texts}))\n```\n\n"
-        f'```bash\nsamesense similarity "{HERE}" "{one}" "{other}"\n```'
+        f'```bash\nsamesense similarity "{HERE}" "{first}" "{second}"\n```'
     )
 
 
 def _data(card: Card) -> list[str]:
     if not card.data:
         return []
-    rows = [[plain(one.part), plain(one.name), f"{one.rows:,}", f"`{one.sha256[:16]}`"] for one in card.data]
+    rows = [
+        [plain(dataset.split), plain(dataset.name), f"{dataset.rows:,}", f"`{dataset.sha256[:16]}`"]
+        for dataset in card.data
+    ]
     note = "The hash is the beginning of the SHA-256 of the rows as they were read."
     return ["## Data", _table(["part", "name", "rows", "hash"], rows), note, *map(plain, card.label_use)]
 
 
 def _evaluation(card: Card) -> list[str]:
-    """Return how the model was evaluated, beside the model that it began as; a language model has its own section."""
+    """Return the section on evaluation, with the start model's figures beside; a language model has its own section."""
     if card.pretrained:
         return []
-    rows = _whole(card.results)
+    rows = _overall(card.results)
     if not rows:
         return ["## Evaluation", "This model was not evaluated on labelled pairs when it was made."]
     before = {(row.dataset, row.subset, row.metric): row for row in card.start}
@@ -265,8 +276,10 @@ def _evaluation(card: Card) -> list[str]:
     for row in rows:
         start = before.get((row.dataset, row.subset, row.metric))
         interval = "" if row.low is None or row.high is None else f"{100 * row.low:.1f} to {100 * row.high:.1f}"
-        shown = "" if start is None else f"{100 * start.value:.2f}"
-        lines.append([plain(row.dataset), plain(row.metric), f"{100 * row.value:.2f}", interval, shown, f"{row.n:,}"])
+        start_value = "" if start is None else f"{100 * start.value:.2f}"
+        lines.append(
+            [plain(row.dataset), plain(row.metric), f"{100 * row.value:.2f}", interval, start_value, f"{row.n:,}"]
+        )
     protocols = dict.fromkeys(row.protocol for row in rows)
     return [
         "## Evaluation",
@@ -275,29 +288,31 @@ def _evaluation(card: Card) -> list[str]:
     ]
 
 
-def _whole(results: Sequence[Result]) -> list[Result]:
-    """Return the correlations over all of a data set."""
+def _overall(results: Sequence[Result]) -> list[Result]:
+    """Return the correlations over whole data sets, without those of subsets."""
     return [row for row in results if row.task == "sts" and row.subset == "all"]
 
 
 def _settings(card: Card) -> list[str]:
-    given = [
-        [plain(name), code(_short(value))] for name, value in card.settings.items() if value not in (None, (), [], {})
+    rows = [
+        [plain(name), code(_without_folders(value))]
+        for name, value in card.settings.items()
+        if value not in (None, (), [], {})
     ]
-    return ["## Settings", _table(["setting", "value"], given)] if given else []
+    return ["## Settings", _table(["setting", "value"], rows)] if rows else []
 
 
-def _short(value: object) -> str:
-    """Return a value in which a path is cut to its last part: where it lay is nobody else's business."""
+def _without_folders(value: object) -> str:
+    """Return a value as text, with paths cut to their last component, so that a card shows no private folders."""
     if isinstance(value, list | tuple):
-        return ", ".join(map(_short, value))
-    if not isinstance(value, str) or not value or not _is_there(value):
+        return ", ".join(map(_without_folders, value))
+    if not isinstance(value, str) or not value or not _exists(value):
         return str(value)
     return Path(value).expanduser().resolve().name
 
 
-def _is_there(name: str) -> bool:
-    """Return whether there is a file or folder of a name; no for one that none can have."""
+def _exists(name: str) -> bool:
+    """Return whether a file or folder of this name exists; false for an invalid name."""
     try:
         return Path(name).expanduser().exists()
     except (OSError, ValueError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Model folders: written whole or not at all, never over anything else; and what makes two models the same."""
+"""Writing model folders atomically, never over anything else, and the identity of a model."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _MARKS: dict[str, tuple[str, ...]] = {
     "manifest.json": ("method",),
     "cell.json": (),
 }
-"""Files by which a folder is known as a model or a run, cells of sweeps among them, which `overwrite` may replace.
+"""Files that mark a folder as a model or a run (cells of sweeps included), which `overwrite` may replace.
 
-Other programs have files of some of these names too: one of the keys beside a name must be in such a file."""
+Other programs use some of these names too, so such a file must contain one of the keys given with its name."""
 
 
 @without_bars()
 def save(model: SentenceTransformer | CrossEncoder, folder: str | Path, *, overwrite: bool = False) -> Path:
-    """Write ``model`` to ``folder`` in one rename, so that a folder is there whole or not at all.
+    """Write ``model`` to ``folder`` atomically, by one rename, and return the folder.
 
-    Its card is for whoever knows how it was made; see :mod:`samesense.encoder.saving.card`.
+    No card is written; see :mod:`samesense.encoder.saving.card`.
 
     Raises:
         OutputError: if the folder exists, is not empty, and ``overwrite`` is false.
@@ -58,11 +58,11 @@ def save(model: SentenceTransformer | CrossEncoder, folder: str | Path, *, overw
 def check_free(target: Path, *, overwrite: bool, inputs: Iterable[str | Path] = ()) -> None:
     """Raise OutputError if ``target`` holds something that writing would lose, or cannot be written.
 
-    With ``overwrite``, what it holds may be lost, but for ``inputs``; see :func:`~samesense.places.check_folder`. It
-    may not lie in one of these that is a model either, as what is in its folder counts as part of it.
+    With ``overwrite`` its content may be lost, except ``inputs``; see :func:`~samesense.places.check_folder`. It may
+    not lie inside the folder of a model among the inputs either, as it would count as part of that model.
     """
     check_folder(target)
-    for home in (Path(given).expanduser().resolve() for given in inputs):
+    for home in (Path(path).expanduser().resolve() for path in inputs):
         if home in target.resolve().parents and _is_model(home):
             raise OutputError(f"{target} lies in the folder of the model that is read, {home}. Name another output.")
     if not overwrite:
@@ -78,12 +78,12 @@ def check_free(target: Path, *, overwrite: bool, inputs: Iterable[str | Path] = 
 
 
 def _is_model(folder: Path) -> bool:
-    """Return whether a folder is known as a model or a run."""
+    """Return whether a folder is marked as a model or a run."""
     return any(_is_marked(folder / name, keys) for name, keys in _MARKS.items())
 
 
 def _is_marked(path: Path, keys: Sequence[str]) -> bool:
-    """Return whether a file is there and, where keys are asked for, holds one of them."""
+    """Return whether a file exists and, if there are keys, contains one of them."""
     if not path.is_file():
         return False
     with suppress(OSError, ValueError):
@@ -97,19 +97,21 @@ def _read(path: Path) -> Any:
 
 
 def model_identity(model: SentenceTransformer, precision: str) -> str:
-    """Return a text that is the same only for models that give the same vectors.
+    """Return a JSON text that is equal only for models that give equal vectors.
 
-    It holds a hash over every weight, the tokenizer and the settings of every module, and in plain words the
-    precision, the longest input, the prompt, and the numbers of a vector that are kept, if not all are. It is taken
-    from the model in memory, so whatever was changed after loading counts.
+    It contains a hash over all weights, the tokenizer and the settings of every module, and in plain form the
+    precision, the maximum length, the prompt, and the dimension to which vectors are truncated, if they are. It
+    describes the model in memory, so changes made after loading count.
     """
-    sha256, prompt = content_hash(_content(model)), default_prompt(model)
-    known: dict[str, Any] = {
-        "sha256": sha256, "precision": precision, "tokens": model.max_seq_length, "prompt": prompt,
-    }  # fmt: skip
+    identity: dict[str, Any] = {
+        "sha256": content_hash(_content(model)),
+        "precision": precision,
+        "tokens": model.max_seq_length,
+        "prompt": default_prompt(model),
+    }
     if tells_tasks_apart(model):
-        known |= {task: [prompt_of(model, task), longest_of(model, task)] for task in PROMPTS}
-    return json.dumps(known if model.truncate_dim is None else {**known, "dim": model.truncate_dim})
+        identity |= {task: [prompt_of(model, task), longest_of(model, task)] for task in PROMPTS}
+    return json.dumps(identity if model.truncate_dim is None else {**identity, "dim": model.truncate_dim})
 
 
 def _content(model: SentenceTransformer) -> Iterator[bytes | memoryview]:
@@ -130,11 +132,11 @@ def _tokenizers(model: SentenceTransformer) -> list[Any]:
 
 
 def _settings(module: Any) -> list[Any]:
-    """Return what a module says of itself, and what the configuration of its transformer says."""
-    own = module.get_config_dict() if hasattr(module, "get_config_dict") else None
+    """Return the configuration of a module and of its transformer, if it has one."""
+    config_dict = module.get_config_dict() if hasattr(module, "get_config_dict") else None
     config: Any = getattr(getattr(module, "model", None), "config", None)
     inner = config.to_dict() if hasattr(config, "to_dict") else {}
-    return [own, {key: inner[key] for key in inner if key not in ("_name_or_path", "transformers_version")}]
+    return [config_dict, {key: inner[key] for key in inner if key not in ("_name_or_path", "transformers_version")}]
 
 
 def _tokenizer_text(tokenizer: Any) -> str:

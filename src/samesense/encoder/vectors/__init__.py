@@ -1,1 +1,1 @@
-"""Vectors without a model: stored, in fewer bytes, looked up."""
+"""Vectors without a model: stored, quantized, looked up."""

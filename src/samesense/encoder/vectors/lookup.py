@@ -1,4 +1,4 @@
-"""Vectors that were computed elsewhere: of texts, looked up by the text, and of words, averaged."""
+"""Precomputed vectors: of texts, looked up by the text, and of words, averaged over a text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from samesense.types import Embeddings
 
 
 class StoredVectors:
-    """An :data:`~samesense.types.Encode` that looks texts up; ModelError if there is not one row of numbers a text."""
+    """An :data:`~samesense.types.Encode` that looks texts up; ModelError unless there is one float vector per text."""
 
     def __init__(self, texts: Sequence[str], vectors: Embeddings, source: str) -> None:
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.issubdtype(vectors.dtype, np.floating):
@@ -31,19 +31,19 @@ class StoredVectors:
                 f"{source}: there must be one vector a text; received {len(texts)} texts and vectors of shape "
                 f"{vectors.shape}, {vectors.dtype}."
             )
-        self._row = {text: row for row, text in enumerate(texts)}
+        self._row_of = {text: row for row, text in enumerate(texts)}
         self._vectors = vectors.astype(np.float32, copy=False)
         self._source = source
 
     def __call__(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, float32 ``(texts, dim)``; ModelError, naming the first that is not there."""
-        absent = [text for text in texts if text not in self._row]
+        """Return the vectors of ``texts``, float32 ``(texts, dim)``; ModelError, naming the first missing text."""
+        absent = [text for text in texts if text not in self._row_of]
         if absent:
             raise ModelError(
                 f"{self._source} must hold a vector for every text; {len(set(absent))} of {len(set(texts))} are not "
                 f"there, the first being {absent[0][:80]!r}. Texts must be equal to the letter."
             )
-        return self._vectors[[self._row[text] for text in texts]]
+        return self._vectors[[self._row_of[text] for text in texts]]
 
 
 def read_vectors(path: Path) -> StoredVectors:
@@ -66,14 +66,14 @@ def read_vectors(path: Path) -> StoredVectors:
     return StoredVectors(texts, vectors, str(path))
 
 
-def _npz(path: Path) -> tuple[list[str], Embeddings]:
+def _read_npz(path: Path) -> tuple[list[str], Embeddings]:
     with np.load(path, allow_pickle=False) as arrays:
         if not {"texts", "embeddings"} <= set(arrays):
             raise ModelError(f"{path}: the arrays must be texts and embeddings; it has {', '.join(arrays)}.")
         return [str(text) for text in arrays["texts"]], arrays["embeddings"]
 
 
-def _npy(path: Path) -> tuple[list[str], Embeddings]:
+def _read_npy(path: Path) -> tuple[list[str], Embeddings]:
     beside = path.with_suffix(".txt")
     if not beside.is_file():
         raise ModelError(f"{path} holds no texts, and there is no {beside}. Put them there, one a line, in order.")
@@ -81,7 +81,7 @@ def _npy(path: Path) -> tuple[list[str], Embeddings]:
     return texts, stored_rows(path)
 
 
-def _parquet(path: Path) -> tuple[list[str], Embeddings]:
+def _read_parquet(path: Path) -> tuple[list[str], Embeddings]:
     try:
         table = ParquetTable(path)
         if not {"text", "embedding"} <= set(table.names):
@@ -92,9 +92,9 @@ def _parquet(path: Path) -> tuple[list[str], Embeddings]:
         raise ModelError(str(error)) from error
 
 
-def _jsonl(path: Path) -> tuple[list[str], Embeddings]:
+def _read_jsonl(path: Path) -> tuple[list[str], Embeddings]:
     texts, rows = [], []
-    for number, line in _lines(path):
+    for number, line in _numbered_lines(path):
         try:
             record = parse_json(line)
             texts.append(record["text"])
@@ -107,8 +107,8 @@ def _jsonl(path: Path) -> tuple[list[str], Embeddings]:
     return texts, _matrix(rows, path)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines with their numbers; ModelError where a compressed file ends too soon or is damaged."""
+def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines with their numbers; ModelError if a compressed file is truncated or damaged."""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
             yield from enumerate(stream, 1)
@@ -124,12 +124,12 @@ def _matrix(rows: Sequence[Any], path: Path) -> Embeddings:
 
 
 READERS: dict[str, Callable[[Path], tuple[list[str], Embeddings]]] = {
-    ".npz": _npz,
-    ".npy": _npy,
-    ".parquet": _parquet,
-    ".jsonl": _jsonl,
+    ".npz": _read_npz,
+    ".npy": _read_npy,
+    ".parquet": _read_parquet,
+    ".jsonl": _read_jsonl,
 }
-"""How a file is read, by the end of its name."""
+"""The reader of a file, by the end of its name."""
 
 
 WORD = re.compile(r"\w+(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\w+|[^\w\s]", re.IGNORECASE)
@@ -139,27 +139,27 @@ SIF_A = 1e-3
 class WordVectors:
     """An :data:`~samesense.types.Encode` that averages the vectors ``(words, dim)`` of a text's words: a baseline.
 
-    A text is cut into words: runs of letters and digits, with the English endings n't and 's, 're and the like apart,
-    and marks of punctuation one by one. A word is looked up as it stands, then in lower case. Unknown words are left
-    out. A text of no known word has the mean of all word vectors, so that it has a place without pointing anywhere;
-    such texts are counted (:mod:`samesense.execution.unread`).
+    A text is split into words: runs of letters and digits, English endings (n't, 's, 're and the like) separately, and
+    single punctuation marks. A word is looked up as it is, then in lower case. Unknown words are skipped. A text
+    without any known word gets the mean of all word vectors; such texts are counted
+    (:mod:`samesense.execution.unread`).
 
-    ``sif`` weights a word by a / (a + p), p its share in running text by Zipf's law: the most frequent word comes
-    first. Of repeated words the first counts; ``protocol`` says all of this in words. ModelError if there is not one
-    finite vector a word, or no word.
+    ``sif`` weights a word by a / (a + p), where p is its frequency by Zipf's law; the most frequent word must come
+    first. Of a repeated word the first vector counts. ``protocol`` describes all of this. ModelError unless there are
+    words with one finite vector each.
 
     Source: Pennington et al. 2014, "GloVe" (the vectors); Arora et al. 2017, "A Simple but Tough-to-Beat Baseline for
         Sentence Embeddings" (the weights a / (a + p) of SIF, a = 0.001).
-    Differs: the share p of a word in running text is that of Zipf's law for its rank, the file's order, as the files
-        carry no counts. SIF's other half, taking off the first principal component, is left to whitening.
+    Differs: the frequency p of a word follows Zipf's law for its rank in the file, as the files carry no counts. The
+        second step of SIF, removing the first principal component, is left to whitening.
     """
 
     def __init__(self, words: Sequence[str], vectors: npt.NDArray[Any], *, sif: bool = False) -> None:
         if vectors.ndim != 2 or len(vectors) != len(words) or not len(words):
             raise ModelError(f"There must be one vector a word; received {len(words)} words and {vectors.shape}.")
-        self._row: dict[str, int] = {}
+        self._row_of: dict[str, int] = {}
         for row, word in enumerate(words):
-            self._row.setdefault(word, row)
+            self._row_of.setdefault(word, row)
         self._vectors = vectors
         self._mean = vectors.mean(axis=0, dtype=np.float64)
         if not np.isfinite(self._mean).all():
@@ -168,48 +168,48 @@ class WordVectors:
         weighted = f"SIF weights (a = {SIF_A}, Zipf's law)" if sif else "equal weights"
         self.protocol = f"mean of word vectors, {weighted}, a text of no known word gets the mean of all"
         ranks = np.arange(1, len(words) + 1)
-        share = 1 / (ranks * (1 / ranks).sum())
-        self._weights = SIF_A / (SIF_A + share) if sif else np.ones(len(words))
+        frequencies = 1 / (ranks * (1 / ranks).sum())
+        self._weights = SIF_A / (SIF_A + frequencies) if sif else np.ones(len(words))
 
     def __call__(self, texts: Sequence[str]) -> Embeddings:
         """Return the averages, float32 ``(texts, dim)``, computed in float64."""
         out = np.empty((len(texts), len(self._mean)), dtype=np.float32)
         unknown: list[str] = []
-        for at, text in enumerate(texts):
-            rows = [row for word in WORD.findall(text) if (row := self._find(word)) is not None]
+        for index, text in enumerate(texts):
+            rows = [row for word in WORD.findall(text) if (row := self._lookup(word)) is not None]
             if rows:
                 weights = self._weights[rows]
-                out[at] = weights @ self._vectors[rows].astype(np.float64) / weights.sum()
+                out[index] = weights @ self._vectors[rows].astype(np.float64) / weights.sum()
             else:
-                out[at] = self._mean
+                out[index] = self._mean
                 unknown.append(text)
-        found = Unread()
-        found.see(texts)
+        unread = Unread()
+        unread.see(texts)
         for text in unknown:
-            found.unknown.add(text)
-        note(found, self)
+            unread.unknown.add(text)
+        note(unread, self)
         return out
 
     def pieces(self, texts: list[str]) -> list[Pieces]:
-        """Return the words of each text: the row of a known one, another as it stands."""
-        return [_pieces([(word, self._find(word)) for word in WORD.findall(text)]) for text in texts]
+        """Return the words of each text as pieces: a known word as its row, an unknown word as itself."""
+        return [_pieces_of_words([(word, self._lookup(word)) for word in WORD.findall(text)]) for text in texts]
 
-    def _find(self, word: str) -> int | None:
-        row = self._row.get(word)
-        return self._row.get(word.lower()) if row is None else row
+    def _lookup(self, word: str) -> int | None:
+        row = self._row_of.get(word)
+        return self._row_of.get(word.lower()) if row is None else row
 
 
-def _pieces(words: list[tuple[str, int | None]]) -> Pieces:
-    known = any(row is not None for _, row in words)
-    return Pieces(tuple(word if row is None else row for word, row in words), len(words), known)
+def _pieces_of_words(words: list[tuple[str, int | None]]) -> Pieces:
+    any_known = any(row is not None for _, row in words)
+    return Pieces(tuple(word if row is None else row for word, row in words), len(words), any_known)
 
 
 def read_words(path: Path, *, sif: bool = False) -> WordVectors:
-    """Read word vectors; ModelError if nothing is there, or a line breaks the format (its number is named).
+    """Read word vectors; ModelError if there is no file, or a line breaks the format (its number is named).
 
-    A text file holds a word and its numbers a line, spaces between (GloVe), with or without a first line of two counts
-    (word2vec, fastText), plain or ``.gz``; a folder holds ``vectors.npy`` and ``words.txt``. ``sif`` needs the most
-    frequent words first, as these files have them.
+    A text file has a word and its numbers per line, separated by spaces (GloVe), with or without a first line of two
+    counts (word2vec, fastText), plain or ``.gz``; a folder holds ``vectors.npy`` and ``words.txt``. ``sif`` needs the
+    most frequent words first, as in these files.
     """
     if path.is_dir():
         matrix, names = path / "vectors.npy", path / "words.txt"
@@ -224,18 +224,18 @@ def read_words(path: Path, *, sif: bool = False) -> WordVectors:
     if not path.is_file():
         raise ModelError(f"There are no word vectors at {path}. Give a text file of vectors, or a folder with them.")
     words, vectors = [], []
-    for word, vector in _parsed(path):
+    for word, vector in _parse_words(path):
         words.append(word)
         vectors.append(vector)
     return WordVectors(words, np.array(vectors, dtype=np.float32), sif=sif)
 
 
-def _parsed(path: Path) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
+def _parse_words(path: Path) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
     dim = 0
-    for number, raw in _lines(path):
+    for number, raw in _numbered_lines(path):
         line = raw.decode("utf-8", errors="replace").rstrip("\r\n ")
-        if number == 1 and len(line.split(" ")) == 2 and all(part.isdigit() for part in line.split(" ")):
-            continue  # word2vec's header: how many words, how many dimensions
+        if number == 1 and len(line.split(" ")) == 2 and all(field.isdigit() for field in line.split(" ")):
+            continue  # word2vec's header: numbers of words and of dimensions
         dim = dim or line.count(" ")
         word, *numbers = line.rsplit(" ", dim)
         try:

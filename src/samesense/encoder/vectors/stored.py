@@ -1,4 +1,4 @@
-"""Vectors read back from the files that ``samesense encode`` writes, as float32, whatever they are stored in."""
+"""Read the vector files that ``samesense encode`` writes, as float32, from any stored type."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 METADATA = b"samesense.vectors"
-"""Where a Parquet file says how its vectors are stored, if not in floats."""
+"""Metadata key of a Parquet file for the quantizer of its vectors, if they are not floats."""
 
 BESIDE = ".vectors.json"
-"""End of the name of the file that says it beside a matrix."""
+"""Suffix of the file with the quantizer beside a matrix."""
 
 
 def stored_rows(name: str | Path, quantizer: Quantizer | None = None) -> Embeddings:
     """Return the vectors of an ``.npy`` or a ``.parquet`` file, float32 ``(rows, dim)``.
 
-    ``quantizer`` says how a matrix of bytes is stored where no file beside it does. DataError if nothing says it.
+    ``quantizer`` is used for a matrix of bytes, or else the one in the file beside it. DataError if there is neither.
     """
     if str(name).endswith(".parquet"):
         return _of_parquet(name)

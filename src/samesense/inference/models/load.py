@@ -273,11 +273,11 @@ def _torch(model: SentenceTransformer, options: _Options, precision: Precision |
 
 
 def _cross_encoder(model: CrossEncoder, options: _Options) -> Model:
-    from samesense.encoder.assembly.cross import RememberedScore, as_scores, describe_cross
+    from samesense.encoder.assembly.cross import CachedScore, as_scores, describe_cross
 
     score = as_scores(model, precision=options.precision)
     return Model(
-        score=RememberedScore(score) if options.cache else score,
+        score=CachedScore(score) if options.cache else score,
         name=type(model).__name__,
         protocol=describe_cross(model, options.precision),
         cross_encoder=model,

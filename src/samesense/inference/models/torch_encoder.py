@@ -13,7 +13,7 @@ from samesense.encoder.encode import encode
 from samesense.encoder.forward.batching import tokenised
 from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.precision import autocast, inference_precision
-from samesense.encoder.forward.reading import Watch, reading_of
+from samesense.encoder.forward.reading import UnreadWatch, reading_of
 from samesense.encoder.forward.routes import (
     has_routes,
     longest_of,
@@ -128,7 +128,7 @@ def _encode_alone(
     last bits. They depend on the number of threads too, which must be one.
     """
     say_default_route(model, task)
-    watch, prompt = Watch(model, task), prompt_of(model, task)
+    watch, prompt = UnreadWatch(model, task), prompt_of(model, task)
     as_task = {} if task is None else {"task": task}
     whole = _is_read(model, "", task)  # with special tokens every text is read
 

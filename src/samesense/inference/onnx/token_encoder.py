@@ -121,7 +121,7 @@ class TokenEncoder(ABC):
         return rows
 
     def _count(self, texts: list[str], encodings: list[Encoding], unread: Unread, task: TaskName | None) -> None:
-        """Count the texts of which something is not read; see :class:`~samesense.encoder.forward.reading.Watch`."""
+        """Count texts that are not read in full; see :class:`~samesense.encoder.forward.reading.UnreadWatch`."""
         unread.see(texts)
         longest, unknown = self.description.max_tokens, unknown_id(self._tokenizer)
         added = len(self._encodings([""], self.prompt_of(task))[0].ids)

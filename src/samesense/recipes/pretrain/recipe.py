@@ -27,7 +27,7 @@ from transformers import PrinterCallback, TrainerCallback, TrainingArguments, se
 
 from samesense.data.documents import running_documents
 from samesense.encoder.assembly.build import build
-from samesense.encoder.forward.packing import dropped_cheaply
+from samesense.encoder.forward.packing import cheap_dropout_on_cpu
 from samesense.encoder.forward.positions import positions_of
 from samesense.encoder.forward.precision import inference_precision
 from samesense.encoder.forward.routes import refuse_routes
@@ -168,7 +168,7 @@ def _trained(
 ) -> TrainOutput:
     """Train from the newest checkpoint, or from the start, until the end or Ctrl-C; return how that went."""
     stop = StopOnInterrupt()
-    with dropped_cheaply(model):
+    with cheap_dropout_on_cpu(model):
         interrupted = run_trainer(trainer, newest, stop) and stop.interrupted
     laps.count("training")
     return TrainOutput(
