@@ -367,7 +367,7 @@ def test_sparse_gradients_of_words_train_the_same_model(static, tiny_trunk, toy_
     settings = SETTINGS.model_copy(update={"weight_decay": 0.0})
 
     def trained(rows, **how):
-        monkeypatch.setattr("samesense.training.optimizer._ROWS", rows)
+        monkeypatch.setattr("samesense.training.optimizer._MIN_ROWS", rows)
         model = static_model() if static else build(str(tiny_trunk), device="cpu")
         return run_of(tiny_trunk, toy_pairs, tmp_path / str(rows), settings, model=model, **how)[0]
 

@@ -21,8 +21,8 @@ from samesense.training.losses.tuple_batches import (
     TupleMultiPositive,
     TupleSupCon,
     TupleTriplet,
-    classified,
-    unfolded,
+    as_classes,
+    unfold,
 )
 from samesense.training.losses.tuples import MultiPositive
 from samesense.training.settings import TrainingSettings
@@ -175,9 +175,9 @@ def test_lists_that_name_each_other_are_one_class(tiny):
     data = tuple_data([Group(one, [other], [], []) for one, other in pairs], source="x", name="x")
     labels = batches_of(tiny, data, places=(1, 0), padded=False)(examples(range(4)))["label"]
     vectors = torch.eye(2)[[0, 0, 1, 1]]  # of the texts in their order: of one pair the same
-    assert classified(unfolded(vectors, labels, 1))[1].unique().numel() == 2
+    assert as_classes(unfold(vectors, labels, 1))[1].unique().numel() == 2
     found = TupleBatchTriplet(tiny, positives=1)
-    texts, classes = classified(unfolded(vectors, labels, 1))
+    texts, classes = as_classes(unfold(vectors, labels, 1))
     assert found.loss(texts, classes) == pytest.approx(0.0, abs=1e-6)
 
 

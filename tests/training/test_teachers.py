@@ -268,5 +268,5 @@ def test_a_damaged_store_is_refused(texts, tmp_path):
     store = teacher_store(Counting().teacher, corpus(texts), tmp_path)
     content = (store.folder / "vectors.npy").read_bytes()
     (store.folder / "vectors.npy").write_bytes(content[:-100])
-    with pytest.raises(ModelError, match=r"damaged.*Delete it; it will be made anew"):
+    with pytest.raises(ModelError, match=r"damaged.*Delete it; it will be made again"):
         TeacherStore(store.folder)

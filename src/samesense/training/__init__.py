@@ -1,1 +1,1 @@
-"""Training: examples, an encoder and a loss in; a trained encoder out."""
+"""Training of encoders: batches, losses, settings and the training loop."""

@@ -1,4 +1,4 @@
-"""How examples are put into batches: at random, by label, or without doubles."""
+"""Batch samplers: random batches, batches with different labels, and batches without duplicate texts."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import world_size
 
 Batches = Literal["random", "label-aware", "no-duplicates"]
-"""Batches drawn at random; each with two labels at least; or, for InfoNCE, with no text in two of its rows."""
+"""Random batches; batches with at least two labels each; or, for InfoNCE, batches without duplicate texts."""
 
 
 class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
-    """Batches of which none lacks a comparison: each holds two different labels at least.
+    """Batches with at least two different labels each, so that every batch has something to compare.
 
-    Examples are sorted by label, equal labels in random order, and dealt to the batches: each gets one of every
-    ``batch_size``-th part of the order. So a batch has each label as often as the data do, to within one or two; with
-    labels 0 and 1, the data's share of positives. With many different labels, those of one part, which are the nearest
-    to each other, are not compared. Another deal every epoch; the same one from the same seed and epoch.
+    Examples are sorted by label, equal labels in random order, and divided into ``batch_size`` strata; a batch takes
+    one example from each stratum. So each batch has the label distribution of the data, to within one or two examples;
+    with labels 0 and 1, the data's fraction of positives. With many different labels, those within one stratum, the
+    nearest to each other, are not compared. Each epoch is drawn again, determined by seed and epoch.
 
-    An epoch takes each example once at most. It leaves out what fills no batch, and, where the commonest label has more
-    than all but one place in each batch, as many of its examples as find no other label to stand beside; which ones is
-    drawn anew each epoch.
+    An epoch uses each example at most once. It leaves out the examples that do not fill a batch and, if the commonest
+    label would need more than all but one place in each batch, the surplus of that label; which ones is drawn again in
+    each epoch.
 
     The class, not an instance, goes into ``SentenceTransformerTrainingArguments(batch_sampler=LabelAwareBatches)``.
 
     Raises:
         DataError: if there is no label column, or all labels are equal.
-        ConfigError: if a batch has one place only.
+        ConfigError: if ``batch_size`` is 1.
 
-    Source: none; the CoSENT paper draws batches at random, and those with one label cost exactly 0.
+    Source: none; the CoSENT paper draws batches at random, and the loss of those with one label is exactly 0.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
         seed: int = 0,
     ) -> None:
         super().__init__(dataset, batch_size, drop_last, valid_label_columns, generator, seed)
-        named = [name for name in valid_label_columns or ["label"] if name in dataset.column_names]
-        if not named:
+        label_columns = [name for name in valid_label_columns or ["label"] if name in dataset.column_names]
+        if not label_columns:
             raise DataError(
                 f"Label-aware batches need a label column; the data have {', '.join(dataset.column_names)}. "
                 "Take random batches."
             )
-        self.labels = np.asarray(dataset[named[0]][:], dtype=np.float64)
+        self.labels = np.asarray(dataset[label_columns[0]][:], dtype=np.float64)
         values, counts = np.unique(self.labels, return_counts=True)
         if len(values) < 2:
             raise DataError(
@@ -72,26 +72,26 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[list[int]]:
         random = np.random.default_rng((self.seed, self.epoch))
-        kept = self._kept(random)
-        order = kept[np.argsort(self.labels[kept], kind="stable")].reshape(self.size, self.batches)
-        for part in order[1:-1]:  # the first and the last part stay: no label can reach from one to the other
-            random.shuffle(part)
-        for place in random.permutation(self.batches):
-            yield order[:, place].tolist()
+        examples = self._examples_of_epoch(random)
+        order = examples[np.argsort(self.labels[examples], kind="stable")].reshape(self.size, self.batches)
+        for stratum in order[1:-1]:  # first and last stay in place, so that each batch has both ends
+            random.shuffle(stratum)
+        for batch in random.permutation(self.batches):
+            yield order[:, batch].tolist()
 
-    def _kept(self, random: np.random.Generator) -> npt.NDArray[np.intp]:
-        """Return the examples of an epoch in random order, one of another label than the commonest for each batch."""
+    def _examples_of_epoch(self, random: np.random.Generator) -> npt.NDArray[np.intp]:
+        """Return the examples of an epoch in random order, with one per batch that has not the commonest label."""
         shuffled = random.permutation(len(self.labels))
-        others = np.flatnonzero(self.labels[shuffled] != self.commonest)[: self.batches]
-        rest = np.delete(shuffled, others)[: self.batches * (self.size - 1)]
-        return random.permutation(np.concatenate([shuffled[others], rest]))
+        different = np.flatnonzero(self.labels[shuffled] != self.commonest)[: self.batches]
+        remaining = np.delete(shuffled, different)[: self.batches * (self.size - 1)]
+        return random.permutation(np.concatenate([shuffled[different], remaining]))
 
 
 class NoDuplicatesInStep(DefaultBatchSampler):  # type: ignore[misc]
-    """Batches of several processes, with no text in two rows of those that are one step.
+    """Batches for several processes, without duplicate texts among all batches of one step.
 
-    Accelerate gives each process one of the batches that follow each other, and losses compare what all of them hold.
-    So the batch of a whole step is drawn and cut. What fills no step is left out, as sentence-transformers does.
+    Accelerate gives consecutive batches to the processes, and losses compare the rows of all of them. So the batch of a
+    whole step is drawn and then divided. Examples that do not fill a step are left out, as in sentence-transformers.
 
     Raises:
         DataError: if there are too few different texts for one step.
@@ -111,7 +111,7 @@ class NoDuplicatesInStep(DefaultBatchSampler):  # type: ignore[misc]
         self.steps = NoDuplicatesBatchSampler(dataset, whole, True, valid_label_columns, generator, seed)
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw the batches of this epoch from now on."""
+        """Set the epoch from which the batches are drawn."""
         super().set_epoch(epoch)
         self.steps.set_epoch(epoch)
 
@@ -132,7 +132,7 @@ class NoDuplicatesInStep(DefaultBatchSampler):  # type: ignore[misc]
 
 
 def sampler_of(batches: Batches) -> type[DefaultBatchSampler] | BatchSamplers:
-    """Return what sentence-transformers' training arguments take as ``batch_sampler``."""
+    """Return the value of ``batch_sampler`` for the training arguments of sentence-transformers."""
     if batches == "label-aware":
         return LabelAwareBatches
     if batches == "no-duplicates":
@@ -141,15 +141,16 @@ def sampler_of(batches: Batches) -> type[DefaultBatchSampler] | BatchSamplers:
 
 
 def examples_of_epoch(dataset: Any, batches: object, batch_size: int) -> int:
-    """Return how many examples of a dataset an epoch takes."""
+    """Return the number of examples that an epoch uses."""
     return label_aware_examples(dataset["label"][:], batch_size) if batches == "label-aware" else len(dataset)
 
 
 def check_fills_step(dataset: Any, batches: object, batch_size: int) -> None:
-    """Raise ConfigError if several processes would train on nothing: they leave out what fills no step of them all."""
+    """Raise ConfigError if the data do not fill one step of all processes, which would then train on nothing."""
     if world_size() == 1:
         return
-    needed, examples = batch_size * world_size(), examples_of_epoch(dataset, batches, batch_size)
+    needed = batch_size * world_size()
+    examples = examples_of_epoch(dataset, batches, batch_size)
     if examples < needed:
         raise ConfigError(
             f"A step of {world_size()} processes with batch_size {batch_size} each takes {needed} examples; received "
@@ -158,7 +159,7 @@ def check_fills_step(dataset: Any, batches: object, batch_size: int) -> None:
 
 
 def share_without_comparison(labels: Sequence[float], batch_size: int) -> float:
-    """Return the probability that a random batch has one label only, so that CoSENT learns nothing from it.
+    """Return the probability that a random batch has only one label, so that CoSENT learns nothing from it.
 
     It is the sum over labels of C(count, batch_size) / C(examples, batch_size); 1 for a batch of one.
     """

@@ -1,4 +1,4 @@
-"""What happens between steps: progress, times, history, and the loss's own weights in checkpoints."""
+"""Trainer callbacks: progress, times, history, checks of gradients, and the loss's own weights in checkpoints."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from samesense.files import read_json, replacing, write_json, write_json_lines
 
 DEV_METRIC = "dev_spearman"
 
-LATEST = 0.1
-"""Share of the newest step in the loss that is shown."""
+LOSS_SMOOTHING = 0.1
+"""Weight of the newest step in the running mean of the loss."""
 
 LOSS_WEIGHTS = "loss.pt"
-"""File in a checkpoint with what the loss itself learns, such as the classifier of softmax; no part of the model."""
+"""File in a checkpoint with the loss's own weights, such as the classifier of softmax."""
 
 
 TIMES = "times.json"
-"""File in a checkpoint with the seconds that the run had taken."""
+"""File in a checkpoint with the seconds that the run has taken."""
 
 
 def _checkpoint(args: Any, state: TrainerState) -> Path:
@@ -33,9 +33,9 @@ def _checkpoint(args: Any, state: TrainerState) -> Path:
 
 
 class Progress(TrainerCallback):
-    """Shows steps, the loss, and the last and best dev Spearman; and the batches of an evaluation by the trainer.
+    """Shows progress bars of steps, with the loss and the last and best dev Spearman, and of evaluation batches.
 
-    The loss is the mean of the latest steps, as ``loss`` (or the model, where it gives its own) returns it.
+    The loss is a running mean of what ``loss`` returns, or of the model's own loss if there is none.
     """
 
     def __init__(self, loss: nn.Module | None = None) -> None:
@@ -47,22 +47,22 @@ class Progress(TrainerCallback):
         self._latest: Tensor | None = None
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, model: Any = None, **kwargs: Any) -> None:
-        """Open the bar at the step from which the run goes on."""
+        """Open the bar, at the step from which the run resumes."""
         self.bar = progress_bar("train", "step", state.max_steps, initial=state.global_step)
         losses = self.loss.values() if isinstance(self.loss, nn.ModuleDict) else [self.loss or model]
-        self._hooks = [loss.register_forward_hook(self._seen) for loss in losses]
+        self._hooks = [loss.register_forward_hook(self._update_loss) for loss in losses]
 
-    def _seen(self, module: nn.Module, arguments: Any, output: Any) -> None:
-        """Keep the loss of a step in a running mean, still on its device."""
+    def _update_loss(self, module: nn.Module, arguments: Any, output: Any) -> None:
+        """Add the loss of a step to the running mean, which stays on its device."""
         if not module.training:
             return
-        if isinstance(output, dict):  # a model of the trainer's own kind, or a loss of several terms
+        if isinstance(output, dict):  # a model that returns its loss, or a loss of several terms
             output = output["loss"] if "loss" in output else torch.stack(list(output.values())).sum()
         value = output.detach().float().mean()
-        self._latest = value if self._latest is None else self._latest.lerp(value, LATEST)
+        self._latest = value if self._latest is None else self._latest.lerp(value, LOSS_SMOOTHING)
 
     def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Have the time of a step count from the first one on: the start was evaluated before."""
+        """Restart the bar's clock at the first step, so that the evaluation of the start does not count."""
         if self.bar.n == self.bar.initial:
             self.bar.restart_clock()
 
@@ -95,7 +95,7 @@ class Progress(TrainerCallback):
         score = logs.get(f"eval_{DEV_METRIC}")
         if score is not None:
             self.figures["dev"] = f"{100 * score:.2f}" if math.isfinite(score) else "none"
-            # the start is never what is kept; the trainer chooses after it has logged
+            # the start is never kept; the trainer updates best_metric after this log
             if state.global_step and math.isfinite(score):
                 self.figures["best"] = f"{100 * max(score, state.best_metric or score):.2f}"
         elif "eval_loss" in logs:
@@ -112,7 +112,7 @@ class Progress(TrainerCallback):
             self.bar.close()
 
 
-def _counting(what: str) -> Callable[..., None]:
+def _count_as(what: str) -> Callable[..., None]:
     def count(self: Times, *_: Any, **__: Any) -> None:
         self.laps.count(what)
 
@@ -120,9 +120,9 @@ def _counting(what: str) -> Callable[..., None]:
 
 
 class Times(TrainerCallback):
-    """Adds up the seconds in which it steps, evaluates and saves: each from the event before it.
+    """Measures the seconds of loading, training, evaluation and saving, each since the event before.
 
-    They are kept in checkpoints; a run that goes on from ``checkpoint`` adds to those of it.
+    They are saved in checkpoints; a run that resumes from ``checkpoint`` adds to its seconds.
     """
 
     def __init__(self, checkpoint: Path | None = None) -> None:
@@ -130,127 +130,134 @@ class Times(TrainerCallback):
         if checkpoint is not None and (checkpoint / TIMES).exists():
             self.laps.add(read_json(checkpoint / TIMES))
 
-    on_train_begin = _counting("loading")
-    on_step_end = _counting("training")  # the making of the batch among it
-    on_evaluate = _counting("evaluation")
+    on_train_begin = _count_as("loading")
+    on_step_end = _count_as("training")  # including the collation of the batch
+    on_evaluate = _count_as("evaluation")
 
     def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Count it, and keep all seconds in the checkpoint that was just saved."""
+        """Count the saving, and write all seconds into the checkpoint that was just saved."""
         self.laps.count("saving")
         if state.is_world_process_zero:
             write_json(_checkpoint(args, state) / TIMES, self.laps.seconds)
 
-    on_train_end = _counting("loading")  # of the best checkpoint
+    on_train_end = _count_as("loading")  # of the best checkpoint
 
 
 class Patience(EarlyStoppingCallback):
-    """Early stopping that goes on counting in a resumed run, where transformers' begins anew."""
+    """Early stopping that continues its count in a resumed run, unlike that of transformers."""
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Count the evaluations since the best one in the history, of which the start is none."""
+        """Count the evaluations since the best one in the history, without that of the start."""
         super().on_train_begin(args, state, control, **kwargs)  # type: ignore[no-untyped-call]
         best = None
         for log in state.log_history:
             score = log.get(args.metric_for_best_model) if log["step"] else None
-            if (
-                score is not None
-                and math.isfinite(score)
-                and (best is None or (score > best if args.greater_is_better else score < best))
-            ):
-                best, self.early_stopping_patience_counter = score, 0
-            elif score is not None:
+            if score is None:
+                continue
+            sign = 1 if args.greater_is_better else -1
+            if math.isfinite(score) and (best is None or sign * score > sign * best):
+                best = score
+                self.early_stopping_patience_counter = 0
+            else:
                 self.early_stopping_patience_counter += 1
 
 
 class Gradients(TrainerCallback):
-    """Watches the norms of gradients: ends a run that diverges, and one whose first epoch changes nothing.
+    """Checks gradient norms: ends a run that diverges, and a run whose first epoch changes nothing.
 
     Attributes:
-        broken: the step whose gradient was not finite, if any; it changed no weight.
+        broken: step whose gradient was not finite, if any; it changed no weight.
         problem: what was wrong with it, in words.
-        nothing: whether no step of the first epoch, or of a shorter run, had a gradient.
+        nothing: whether no step of the first epoch, or of a shorter run, had a non-zero gradient.
     """
 
     def __init__(self) -> None:
         self.broken: int | None = None
         self.problem = "The gradient is not finite."
         self.nothing = False
-        self._bad = self._resumed = False
-        self._steps = self._without = 0
+        self._not_finite = False
+        self._resumed = False
+        self._steps = 0
+        self._zero_gradients = 0
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Note whether earlier steps, which are not seen, may have changed weights."""
+        """Note whether earlier steps, which are not counted here, may have changed weights."""
         self._resumed = state.global_step > 0
 
-    def seen(self, norm: float) -> bool:
-        """Count the gradient of a step; return whether it may change weights."""
+    def check_norm(self, norm: float) -> bool:
+        """Count the gradient norm of a step; return whether the step may change weights."""
         self._steps += 1
-        self._without += norm == 0
-        self._bad = not math.isfinite(norm)
-        return not self._bad
+        self._zero_gradients += norm == 0
+        self._not_finite = not math.isfinite(norm)
+        return not self._not_finite
 
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """End the run behind a gradient that was not finite."""
-        if self._bad:
+        """End the run after a gradient that was not finite."""
+        if self._not_finite:
             self.broken = state.global_step
             _end(control)
 
     def on_epoch_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """End the run behind an epoch that changed nothing."""
-        self.nothing = not self._resumed and 0 < self._steps == self._without
+        """End the run after an epoch that changed nothing."""
+        self.nothing = not self._resumed and 0 < self._steps == self._zero_gradients
         if self.nothing:
             _end(control)
 
-    def share_without(self) -> float:
-        """Return the share of steps that had no gradient."""
-        return self._without / max(1, self._steps)
+    def fraction_without_gradient(self) -> float:
+        """Return the fraction of steps whose gradient was zero."""
+        return self._zero_gradients / max(1, self._steps)
 
 
 def _end(control: Any) -> None:
-    """End the run with this step, without an evaluation or a checkpoint of it."""
+    """End the run after this step, without an evaluation or a checkpoint."""
     control.should_training_stop = True
-    control.should_evaluate = control.should_save = False
+    control.should_evaluate = False
+    control.should_save = False
 
 
 class History(TrainerCallback):
-    """Keeps ``history.jsonl``: one line a log, of step, epoch, loss, learning rate or dev Spearman."""
+    """Writes ``history.jsonl``: one line per log, with step, epoch, loss, learning rate or dev Spearman."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def on_log(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Write the whole history anew, so that a resumed run has neither gaps nor doubles."""
+        """Rewrite the whole history, so that a resumed run has neither gaps nor duplicates."""
         if state.is_world_process_zero:
             write_json_lines(self.path, map(_with_null, state.log_history))
 
 
 def _with_null(log: Mapping[str, float]) -> dict[str, float | None]:
-    """Return what was logged with null for numbers that JSON has not."""
+    """Return a log with null for NaN and infinity, which JSON does not have."""
     return {name: value if math.isfinite(value) else None for name, value in log.items()}
 
 
 class SaveLossWeights(TrainerCallback):
-    """Writes the loss's own weights beside those of the model, which is all that the trainer saves."""
+    """Saves the loss's own weights in checkpoints, as the trainer saves only those of the model."""
 
     def __init__(self, loss: nn.Module) -> None:
         self.loss = loss
 
     def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Write them into the checkpoint that was just saved, whole or not at all."""
-        own = loss_weights(self.loss)
-        if own and state.is_world_process_zero:
+        """Write the weights atomically into the checkpoint that was just saved."""
+        weights = loss_weights(self.loss)
+        if weights and state.is_world_process_zero:
             with replacing(_checkpoint(args, state) / LOSS_WEIGHTS) as beside:
-                torch.save(own, beside)
+                torch.save(weights, beside)
 
 
 def loss_weights(loss: nn.Module) -> dict[str, Tensor]:
-    """Return the weights of a loss, or of several by name, that are not those of the model, by name."""
+    """Return the loss's own weights by name, without those of the model; for several losses with their names."""
     if isinstance(loss, nn.ModuleDict):
-        return {f"{name}.{key}": own for name, one in loss.items() for key, own in loss_weights(one).items()}
+        return {
+            f"{name}.{key}": weight
+            for name, objective in loss.items()
+            for key, weight in loss_weights(objective).items()
+        }
     return {name: weights for name, weights in loss.state_dict().items() if not name.startswith("model.")}
 
 
 def load_loss_weights(loss: nn.Module, checkpoint: Path) -> None:
-    """Give a loss the weights of its own that a checkpoint holds; nothing for a loss without any."""
+    """Load the loss's own weights from a checkpoint, if the loss has any."""
     if loss_weights(loss):
         loss.load_state_dict(torch.load(checkpoint / LOSS_WEIGHTS, weights_only=True), strict=False)

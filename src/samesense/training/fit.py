@@ -1,4 +1,4 @@
-"""Train an encoder on sentence-transformers' trainers: dev selection, checkpoints, resume, and a safe stop."""
+"""Train an encoder with the trainers of sentence-transformers: dev selection, checkpoints, resume, safe stop."""
 
 from __future__ import annotations
 
@@ -44,7 +44,15 @@ from samesense.training.callbacks import (
     load_loss_weights,
     loss_weights,
 )
-from samesense.training.lora import WEIGHTS, add_adapters, check_kept, check_lora, keep, merge, of_adapters
+from samesense.training.lora import (
+    WEIGHTS,
+    add_adapters,
+    check_keepable,
+    check_lora,
+    keep,
+    merge,
+    saving_trained_weights,
+)
 from samesense.training.losses.base import EmbeddingLoss, nest
 from samesense.training.losses.check import check_dataset
 from samesense.training.losses.cross import CrossEncoderLoss
@@ -59,36 +67,36 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SAID_FROM = 0.5
-"""Share of steps without a gradient from which on it is said."""
+WARN_FROM = 0.5
+"""Fraction of steps with zero gradient from which on a warning is given."""
 
 
 @dataclass(frozen=True)
 class TrainOutput:
-    """How a run ended: its dev scores, and whether it was interrupted before its end."""
+    """Result of a run: its dev scores, and whether it was interrupted."""
 
     steps: int
-    seconds: float  # of it all
+    seconds: float  # in total
     precision: str
-    start_dev_spearman: float | None = None  # of the untouched start
-    best_dev_spearman: float | None = None  # of the state that was kept, which the dev set selected
+    start_dev_spearman: float | None = None  # of the start model
+    best_dev_spearman: float | None = None  # of the checkpoint that the dev set selected
     best_step: int | None = None
     interrupted: bool = False
-    # seconds of its parts: loading of what was kept, training, evaluation on dev, saving of checkpoints
+    # seconds by kind: loading of checkpoints, training, evaluation on dev, saving of checkpoints
     spent: dict[str, float] = field(default_factory=dict)
 
 
 class _DevEvaluator(BaseEvaluator):  # type: ignore[misc]
-    """Gives the trainer the dev score under the name by which the best checkpoint is chosen."""
+    """Returns the dev score under the name by which the trainer chooses the best checkpoint."""
 
     def __init__(self, score: Callable[[Any], float]) -> None:
         super().__init__()
         self.score = score
         self.primary_metric = DEV_METRIC
-        self.problem = ""  # why the last one without a figure has none
+        self.problem = ""  # why the last evaluation without a score failed
 
     def __call__(self, model: Any, *_: Any, **__: Any) -> dict[str, float]:
-        """Return the dev score; NaN, which is never the best, where the scores of the model give none."""
+        """Return the dev score; NaN, which is never the best, if it cannot be computed."""
         with stage("evaluation on dev"):
             try:
                 return {DEV_METRIC: float(self.score(model))}
@@ -98,12 +106,12 @@ class _DevEvaluator(BaseEvaluator):  # type: ignore[misc]
 
 
 class _PairTrainer(CrossEncoderTrainer):  # type: ignore[misc]
-    """sentence-transformers' own, taking the arguments of bi-encoders: both kinds have the same."""
+    """The cross-encoder trainer with the arguments of bi-encoders, which are the same."""
 
     training_args_class = SentenceTransformerTrainingArguments
 
 
-def fit(  # noqa: PLR0913 - what a run may be told
+def fit(  # noqa: PLR0913 - the arguments of a run
     model: SentenceTransformer | CrossEncoder,
     dataset: Dataset,
     loss: nn.Module,
@@ -117,99 +125,93 @@ def fit(  # noqa: PLR0913 - what a run may be told
     resume: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> TrainOutput:
-    """Train a bi-encoder or a cross-encoder in place; with a dev score, it ends as its best checkpoint.
+    """Train a bi-encoder or a cross-encoder in place; with a dev score, load its best checkpoint at the end.
 
-    The untouched start is scored too, at step 0 of the history, and is never what is kept.
+    The start model is scored too, at step 0 of the history, but is never the best checkpoint.
 
     Args:
         model: the encoder.
-        dataset: text columns, then ``label`` where the loss takes one; of several objectives, a ``DatasetDict``.
-        loss: module in the form of sentence-transformers' losses for this kind of model; of several objectives, an
-            ``nn.ModuleDict`` with one for each data set.
+        dataset: text columns, then ``label`` if the loss takes one; a ``DatasetDict`` for several objectives.
+        loss: loss module of sentence-transformers for this kind of model; for several objectives, an ``nn.ModuleDict``
+            with one loss for each data set.
         settings: see :class:`TrainingSettings`.
-        folder: holds ``checkpoints/``, of no use once the model is saved, and ``history.jsonl``.
-        dev_score: dev Spearman of a model, for the best checkpoint and early stopping.
-        batches: how examples are put into batches; see :mod:`samesense.training.batches`. Of several objectives, how
-            their batches follow each other.
-        collator: puts examples into a batch; ``None`` takes sentence-transformers' own, whose texts are those that
-            ``encode`` sees: behind the model's default prompt.
-        max_length: longest input in training, in tokens, for ``collator`` ``None``; ``None`` for the model's own. The
-            model itself goes on reading its own.
-        resume: continue from the newest whole checkpoint in ``folder``; from the start if there is none.
-        callbacks: further trainer callbacks.
+        folder: folder for ``checkpoints/``, which are not needed once the model is saved, and ``history.jsonl``.
+        dev_score: returns the dev Spearman of a model, for the best checkpoint and early stopping.
+        batches: how examples are put into batches, see :mod:`samesense.training.batches`; for several objectives, the
+            order of their batches.
+        collator: data collator; ``None`` takes that of sentence-transformers, with the model's default prompt as in
+            ``encode``.
+        max_length: maximum input length in training, in tokens, for ``collator`` ``None``; ``None`` for the model's
+            own, which the model itself keeps.
+        resume: continue from the newest complete checkpoint in ``folder``; from the start if there is none.
+        callbacks: additional trainer callbacks.
 
     Raises:
-        ConfigError: if early stopping is asked for without a dev score, or what is asked for does not fit the model or
-            the number of processes.
+        ConfigError: if early stopping has no dev score, or settings do not fit the model or the number of processes.
         DataError: if columns or labels do not fit the loss; see :func:`samesense.training.losses.check.check_dataset`.
 
-    Differs: dropout masks of a CPU run come from :class:`~samesense.encoder.forward.dropout.CheapDropout`, which has
-        the same distribution and other random numbers. Cross-encoders are selected by Spearman, where the code of
-        CoSENT's author selects by accuracy at a threshold of 0.5.
+    Differs: on a CPU, dropout masks come from :class:`~samesense.encoder.forward.dropout.CheapDropout`, with the same
+        distribution but other random numbers. Cross-encoders are selected by Spearman; the code of CoSENT's author
+        selects by accuracy at a threshold of 0.5.
     """
     patience = settings.early_stopping_patience
     if patience is not None and dev_score is None:
         raise ConfigError(
             "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
         )
-    _check_losses(loss, dataset, settings, model, batches)
-    if settings.keep_lora:
-        check_kept(model)
+    _prepare_losses(loss, dataset, settings, model, batches)
+    if settings.keep_lora:  # refused now rather than after training
+        check_keepable(model)
     with packing(model), sparse_embeddings(loss, allowed="optim" not in settings.trainer) as sparse:
         precision = pick_precision(model, dataset, settings, max_length).precision
         settings = settings.model_copy(update={"precision": precision})
-        set_seed(settings.seed)  # after the measurement of the precision, which draws numbers
+        set_seed(settings.seed)  # after the timing of precisions, which draws random numbers
         adapters = None if settings.lora is None else add_adapters(model, settings.lora)
         if model.device.type == "cpu":
             use_cheap_dropout(model)
-        # sentence-transformers would copy training sentences into the card of the model, which is made to be shared
+        # sentence-transformers would copy training sentences into the model card, which is public
         model.model_card_data.set_widget_examples = lambda dataset: None
-        checkpoints, stop = folder / "checkpoints", StopOnInterrupt()
-        resume_from = _resumed(loss, checkpoints, [] if adapters is None else [WEIGHTS]) if resume else None
+        checkpoints = folder / "checkpoints"
+        stop = StopOnInterrupt()
+        resume_from: Path | None = None
+        if resume:
+            resume_from = _resume_point(loss, checkpoints, [] if adapters is None else [WEIGHTS])
         times = Times(resume_from)
-        texts = TrainingTexts(model, max_length)
-        counts = collator is None  # another one has callbacks that count its texts
-        if isinstance(loss, CrossEncoderLoss):
-            loss.tokenise = texts
-        elif collator is None:
-            collator = SentenceTransformerDataCollator(preprocess_fn=texts)
-        evaluator, gradients = None if dev_score is None else _DevEvaluator(dev_score), Gradients()
-        kind = _trainer_of(model, batches)
-        trainer = (kind if adapters is None else of_adapters(kind))(
+        gradients = Gradients()
+        evaluator = None if dev_score is None else _DevEvaluator(dev_score)
+        collator, text_callbacks = _tokenise(model, loss, collator, max_length)
+        own_callbacks = [Progress(loss), History(folder / "history.jsonl"), SaveLossWeights(loss)]
+        stopping = [] if patience is None else [Patience(patience)]
+        args = _arguments(
+            settings,
+            sum(examples_of_epoch(split, batches, settings.batch_size) for _, split in _objectives(loss, dataset)),
+            checkpoints,
+            model,
+            batches,
+            selecting=dev_score is not None,
+            starting=resume_from is None,
+        )
+        trainer = _trainer_class(model, batches, adapted=adapters is not None)(
             model=model,
-            args=_arguments(
-                settings,
-                sum(examples_of_epoch(own, batches, settings.batch_size) for _, own in _each(loss, dataset)),
-                checkpoints,
-                model,
-                batches,
-                selecting=dev_score is not None,
-                starting=resume_from is None,
-            ),
+            args=args,
             train_dataset=dataset,
             data_collator=collator,
             loss=dict(loss.items()) if isinstance(loss, nn.ModuleDict) else loss,
             evaluator=evaluator,
-            callbacks=[
-                Progress(loss),
-                History(folder / "history.jsonl"),
-                SaveLossWeights(loss),
-                *([] if patience is None else [Patience(patience)]),
-                times,
-                gradients,
-                *([LogCut(texts)] if counts else []),
-                *callbacks,
-            ],
+            callbacks=[*own_callbacks, *stopping, times, gradients, *text_callbacks, *callbacks],
         )
+        if isinstance(batches, Mix):
+            trainer.mix = batches
         if sparse:
             arguments = trainer.get_optimizer_cls_and_kwargs(trainer.args, model)[1]
             trainer.optimizer_cls_and_kwargs = (RowAdamW, arguments)
-        clip_all(trainer, loss, gradients.seen)
-        if isinstance(batches, Mix):
-            trainer.mix = batches
+        clip_all(trainer, loss, gradients.check_norm)
         stopped = _run(trainer, resume_from, stop, evaluator, gradients)
         if adapters is not None:
-            keep(adapters, model) if settings.keep_lora else merge(adapters)
+            if settings.keep_lora:
+                keep(adapters, model)
+            else:
+                merge(adapters)
         if not stop.interrupted:
             _check_learnt(gradients, trainer)
         best = trainer.state.best_metric
@@ -225,36 +227,52 @@ def fit(  # noqa: PLR0913 - what a run may be told
         )
 
 
+def _tokenise(
+    model: SentenceTransformer | CrossEncoder, loss: nn.Module, collator: Any, max_length: int | None
+) -> tuple[Any, list[TrainerCallback]]:
+    """Return the collator, and the callbacks that report truncated texts; a cross-encoder's loss tokenises itself."""
+    texts = TrainingTexts(model, max_length)
+    # another collator comes with callbacks that count its texts
+    callbacks: list[TrainerCallback] = [LogCut(texts)] if collator is None else []
+    if isinstance(loss, CrossEncoderLoss):
+        loss.tokenise = texts
+    elif collator is None:
+        collator = SentenceTransformerDataCollator(preprocess_fn=texts)
+    return collator, callbacks
+
+
 def _run(
     trainer: Any, resume_from: Path | None, stop: StopOnInterrupt, evaluator: _DevEvaluator | None, gradients: Gradients
 ) -> bool:
-    """Train; return whether it was stopped before its end, as it is where a loss is given what is not finite."""
+    """Train; return whether training stopped early, as it does when a loss gets embeddings that are not finite."""
     try:
         return run_trainer(trainer, resume_from, stop, lambda: evaluator.problem if evaluator else "")
-    except NotFiniteError as error:  # of the loss, before there was a gradient
-        gradients.broken, gradients.problem = trainer.state.global_step + 1, str(error)
+    except NotFiniteError as error:  # raised by the loss, before there was a gradient
+        gradients.broken = trainer.state.global_step + 1
+        gradients.problem = str(error)
         if trainer.state.best_model_checkpoint is not None:
             trainer._load_best_model()
         return True
 
 
 def _check_learnt(gradients: Gradients, trainer: Any) -> None:
-    """Raise if a run learnt nothing, or broke off before there was a best checkpoint; warn if one is kept.
+    """Raise if a run learnt nothing, or diverged before it had a best checkpoint; warn if it has one.
 
-    DataError if no step had a gradient, ModelError if one was not finite; checkpoints are removed.
+    DataError if no step had a gradient, ModelError if a gradient was not finite; checkpoints are removed.
     """
-    state, rate = trainer.state, trainer.args.learning_rate
-    kept = state.best_metric is not None and math.isfinite(state.best_metric)
-    if not gradients.nothing and (gradients.broken is None or kept):
+    state = trainer.state
+    rate = trainer.args.learning_rate
+    has_best = state.best_metric is not None and math.isfinite(state.best_metric)
+    if not gradients.nothing and (gradients.broken is None or has_best):
         if gradients.broken is not None:
             logger.warning(
                 f"step {gradients.broken}, at learning rate {rate:g}: {gradients.problem} The training ends there, and "
                 f"the checkpoint of step {state.best_global_step} is kept. A lower `learning_rate` may help"
             )
-        elif gradients.share_without() >= SAID_FROM:
+        elif gradients.fraction_without_gradient() >= WARN_FROM:
             logger.warning(
-                f"{gradients.share_without():.0%} of the steps changed nothing: their loss had no gradient, as the "
-                "batches had nothing to compare, or all of it was learnt"
+                f"{gradients.fraction_without_gradient():.0%} of the steps changed nothing: their loss had no gradient, "
+                "as the batches had nothing to compare, or all of it was learnt"
             )
         return
     if is_main():
@@ -271,30 +289,34 @@ def _check_learnt(gradients: Gradients, trainer: Any) -> None:
     )
 
 
-def _trainer_of(model: SentenceTransformer | CrossEncoder, batches: Batches | Mix) -> Any:
+def _trainer_class(model: SentenceTransformer | CrossEncoder, batches: Batches | Mix, *, adapted: bool) -> Any:
+    """Return the class of the trainer; ``adapted`` tells whether only adapters are trained."""
+    trainer_class: Any = SentenceTransformerTrainer
     if isinstance(batches, Mix):
-        return MixedTrainer
-    return _PairTrainer if isinstance(model, CrossEncoder) else SentenceTransformerTrainer
+        trainer_class = MixedTrainer
+    elif isinstance(model, CrossEncoder):
+        trainer_class = _PairTrainer
+    return saving_trained_weights(trainer_class) if adapted else trainer_class
 
 
-def _each(loss: nn.Module, dataset: Any) -> list[tuple[nn.Module, Dataset]]:
-    """Return every objective with its data."""
+def _objectives(loss: nn.Module, dataset: Any) -> list[tuple[nn.Module, Dataset]]:
+    """Return every loss with its data set."""
     if isinstance(loss, nn.ModuleDict):
-        return [(one, dataset[name]) for name, one in loss.items()]
+        return [(objective, dataset[name]) for name, objective in loss.items()]
     return [(loss, dataset)]
 
 
-def _check_losses(loss: nn.Module, dataset: Any, settings: TrainingSettings, model: Any, batches: object) -> None:
-    """Check the data of every objective, and have it formed at every width that is asked for."""
-    for one, own in _each(loss, dataset):
-        check_dataset(one, own)
-        check_fills_step(own, batches, settings.batch_size)
-        if isinstance(one, EmbeddingLoss) and settings.matryoshka:
-            nest(one, settings.matryoshka, model.get_embedding_dimension())
+def _prepare_losses(loss: nn.Module, dataset: Any, settings: TrainingSettings, model: Any, batches: object) -> None:
+    """Check the data of every loss, and set its Matryoshka widths."""
+    for objective, split in _objectives(loss, dataset):
+        check_dataset(objective, split)
+        check_fills_step(split, batches, settings.batch_size)
+        if isinstance(objective, EmbeddingLoss) and settings.matryoshka:
+            nest(objective, settings.matryoshka, model.get_embedding_dimension())
 
 
 def _start_score(history: Sequence[Mapping[str, float]]) -> float | None:
-    """Return the dev score at step 0, which a resumed run finds in its checkpoint."""
+    """Return the dev score at step 0; a resumed run reads it from its checkpoint."""
     scores = (log.get(f"eval_{DEV_METRIC}") for log in history if log["step"] == 0)
     return next((score for score in scores if score is not None and math.isfinite(score)), None)
 
@@ -329,7 +351,7 @@ def _arguments(
 
 
 def check_settings(settings: TrainingSettings) -> None:
-    """Raise ConfigError or MissingExtraError if a run with them could not start, before anything is computed."""
+    """Raise ConfigError or MissingExtraError if a run with these settings could not start."""
     check_trainer(SentenceTransformerTrainingArguments, settings)
     if settings.lora is not None:
         check_lora()
@@ -341,9 +363,9 @@ def pick_precision(
     settings: TrainingSettings,
     max_length: int | None = None,
 ) -> PrecisionChoice:
-    """Resolve the precision of a run: as asked for, or by timing steps of its first batch.
+    """Resolve the precision of a run: as set, or by timing steps of its first batch.
 
-    Several processes must agree, so under ``torchrun`` it is not timed: bfloat16 where the device computes in it.
+    Several processes must agree, so under ``torchrun`` nothing is timed: bfloat16 is used if the device computes in it.
     """
     if settings.precision == "auto" and settings.trainer.get("fp16"):
         return PrecisionChoice("float32", "the trainer computes in float16, as asked for")
@@ -351,19 +373,20 @@ def pick_precision(
         return PrecisionChoice(
             inference_precision("auto", model.device), "not measured: several processes train together"
         )
-    if isinstance(dataset, dict):  # of several objectives the first
+    if isinstance(dataset, dict):  # several objectives: take the first
         dataset = next(iter(dataset.values()))
     columns = [values for name, values in dataset[: settings.batch_size].items() if name != "label"]
     texts: Any = [text for column in columns for text in column]
     if isinstance(model, CrossEncoder):
-        texts = list(zip(*columns, strict=True))  # one text of a cross-encoder is a pair
+        texts = list(zip(*columns, strict=True))  # a cross-encoder reads pairs
     with packing(model):  # as in training
         return training_precision(model, texts, settings.precision, max_length)
 
 
-def _resumed(loss: nn.Module, checkpoints: Path, also: list[str]) -> Path | None:
-    """Return the checkpoint to go on from, the loss given the weights of its own that it holds."""
-    newest = newest_checkpoint(checkpoints, required_files=[*also, *([LOSS_WEIGHTS] if loss_weights(loss) else [])])
+def _resume_point(loss: nn.Module, checkpoints: Path, required_files: list[str]) -> Path | None:
+    """Return the newest complete checkpoint, after loading the loss's own weights from it."""
+    own_files = [LOSS_WEIGHTS] if loss_weights(loss) else []
+    newest = newest_checkpoint(checkpoints, required_files=[*required_files, *own_files])
     if newest is not None:
         load_loss_weights(loss, newest)
     return newest

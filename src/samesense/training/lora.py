@@ -1,8 +1,8 @@
-"""Low-rank adapters: a few new weights learn beside those of the transformer, into which they are merged at the end.
+"""Low-rank adapters: small new weights beside those of the transformer are trained, and merged into them at the end.
 
-They may be kept instead: then the model's folder holds them and names the model that they stand beside.
+They may also be kept separate: then the model's folder contains them and names the base model.
 
-Source: Hu et al. 2022 (LoRA); Dettmers et al. 2023 (QLoRA) for adapters beside every linear layer.
+Source: Hu et al. 2022 (LoRA); Dettmers et al. 2023 (QLoRA) for adapters of every linear layer.
 Differs: α is twice the rank, and adapters have no dropout.
 """
 
@@ -22,27 +22,27 @@ from samesense.errors import ConfigError, MissingExtraError, ModelError
 from samesense.hub import hub_access
 
 WEIGHTS = "trained.pt"
-"""File in a checkpoint with what is trained; the rest is as the start was."""
+"""File in a checkpoint with the trained weights; all others are those of the start."""
 
 
 SHAPE = ("num_hidden_layers", "hidden_size", "vocab_size", "output_hidden_states")
-"""What of a transformer's configuration a run may have changed, and a folder of adapters would take from the base."""
+"""Keys of a transformer's configuration that a run may change; a folder of adapters takes them from the base."""
 
 NAME = "default"
-"""What peft calls the adapters of a model, of which there is one set."""
+"""Name of the one set of adapters in peft."""
 
 
 def check_lora() -> None:
-    """Raise MissingExtraError if the package is not installed that adapters need."""
+    """Raise MissingExtraError if peft, which adapters need, is not installed."""
     MissingExtraError.check("lora", "peft")
 
 
 def add_adapters(model: SentenceTransformer | CrossEncoder, rank: int) -> Any:
-    """Freeze the transformer of a model and put adapters beside its linear layers, in place.
+    """Freeze the transformer of a model, add adapters to its linear layers, in place, and return them.
 
-    At the end, :func:`merge` or :func:`keep` them.
-    What lies outside the transformer, such as a cross-encoder's head or a dense layer, is trained as before. The new
-    weights are drawn here, so the seed must be set. ConfigError if the model begins with something else.
+    Call :func:`merge` or :func:`keep` at the end. Modules outside the transformer, such as a cross-encoder's head or a
+    dense layer, are trained as before. The new weights are drawn here, so the seed must be set. ConfigError if the
+    first module of the model is not a transformer.
     """
     check_lora()
     from peft import LoraConfig
@@ -55,19 +55,20 @@ def add_adapters(model: SentenceTransformer | CrossEncoder, rank: int) -> Any:
 
 
 def merge(adapters: Any) -> None:
-    """Add what adapters have learnt to the weights that they stand beside, and take them out of the model."""
+    """Merge adapters into the weights of their layers, and remove them from the model."""
     adapters.merge_and_unload(safe_merge=True)
 
 
-def check_kept(model: SentenceTransformer | CrossEncoder) -> None:
-    """Raise ConfigError unless adapters of a model can be saved without it: its transformer must be one on disk.
+def check_keepable(model: SentenceTransformer | CrossEncoder) -> None:
+    """Raise ConfigError unless a model's adapters can be saved without its weights.
 
-    A folder with adapters has no configuration of its own, so the start's must be what training goes on with.
+    A folder with adapters names a base model on disk or on the hub and uses its configuration, so the transformer must
+    be that base model, unchanged.
     """
     trunk: Any = getattr(model[0], "model", None)
-    place = getattr(trunk, "name_or_path", "")
-    with suppress(OSError, ValueError, ModelError), hub_access(place):
-        base = AutoConfig.from_pretrained(place) if place else None
+    source = getattr(trunk, "name_or_path", "")
+    with suppress(OSError, ValueError, ModelError), hub_access(source):
+        base = AutoConfig.from_pretrained(source) if source else None
         if base is not None and all(getattr(trunk.config, name, 0) == getattr(base, name, 0) for name in SHAPE):
             return
     raise ConfigError(
@@ -77,22 +78,24 @@ def check_kept(model: SentenceTransformer | CrossEncoder) -> None:
 
 
 def keep(adapters: Any, model: SentenceTransformer) -> None:
-    """Have a trained model saved as its adapters and the name of its start, and not as whole weights."""
+    """Prepare a trained model to be saved as adapters with the name of its base model, without whole weights."""
     trunk = model[0].model
-    place = Path(trunk.name_or_path)
-    adapters.peft_config[NAME].base_model_name_or_path = str(place.resolve() if place.exists() else trunk.name_or_path)
-    trunk._hf_peft_config_loaded = True  # what transformers goes by when it saves a model
+    source = Path(trunk.name_or_path)
+    adapters.peft_config[NAME].base_model_name_or_path = str(
+        source.resolve() if source.exists() else trunk.name_or_path
+    )
+    trunk._hf_peft_config_loaded = True  # by which transformers decides what to save
 
 
-def of_adapters(trainer: Any) -> Any:
-    """Return a trainer whose checkpoints hold what is trained."""
+def saving_trained_weights(trainer: Any) -> Any:
+    """Return a subclass of a trainer whose checkpoints contain only the trained weights."""
     return type(trainer.__name__, (TrainedWeights, trainer), {})
 
 
 class TrainedWeights:
-    """Mixed into a trainer: checkpoints hold the weights that are trained, where adapters keep the others as they were.
+    """Mixin for a trainer: checkpoints contain only the trained weights, as adapters leave the others unchanged.
 
-    A checkpoint of a model with adapters is no folder that sentence-transformers opens: its weights have other names.
+    sentence-transformers cannot open a checkpoint of a model with adapters, whose weights have other names.
     """
 
     model: nn.Module
@@ -103,10 +106,10 @@ class TrainedWeights:
         torch.save({name: weight.detach().cpu() for name, weight in self._trained().items()}, folder / WEIGHTS)
 
     def _load_from_checkpoint(self, checkpoint_path: str) -> None:
-        found = torch.load(Path(checkpoint_path) / WEIGHTS, weights_only=True)
+        saved = torch.load(Path(checkpoint_path) / WEIGHTS, weights_only=True)
         with torch.no_grad():
             for name, weight in self._trained().items():
-                weight.copy_(found[name])
+                weight.copy_(saved[name])
 
     def _trained(self) -> dict[str, nn.Parameter]:
         return {name: weight for name, weight in self.model.named_parameters() if weight.requires_grad}

@@ -1,4 +1,4 @@
-"""What a run was made of, written beside it, so that it can be repeated, resumed and trusted."""
+"""The manifest of a run: method, settings, data and versions, so that the run can be repeated and resumed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE = "manifest.json"
 
 
 class RunRecord(Record):
-    """What the manifest of a run must hold, whatever its method."""
+    """The fields of a manifest that all methods share."""
 
     method: str = ""
     status: str = ""
@@ -33,13 +33,13 @@ class RunRecord(Record):
 
 
 def describe(method: str, settings: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest of JSON types: method, settings, data with hashes, processes, versions, machine, start."""
+    """Return a manifest of JSON types: method, settings, data with hashes, processes, versions, machine, start time."""
     made_of = {"method": method, "settings": settings, "data": data, "processes": world_size()}
     return {**made_of, **environment(), "status": "running"}
 
 
 def write(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write ``manifest`` into ``folder``, whole or not at all."""
+    """Write ``manifest`` atomically into ``folder``."""
     write_json(folder / FILE, manifest)
 
 
@@ -52,14 +52,14 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return the manifest of the run in ``folder``; AnotherRunError unless it has this one's method and settings.
+    """Return the manifest of the run in ``folder``; AnotherRunError unless it has the same method and settings.
 
-    Processes and the content of the data must be the same too; where data are read from may differ.
+    The number of processes and the content of the data must be the same too, but not the sources of the data.
     """
     before = read(folder)
     differences = []
-    for part in _IDENTITY:
-        old, new = _flat(part, before.get(part)), _flat(part, json.loads(json.dumps(manifest[part])))
+    for field in _IDENTITY:
+        old, new = _flat(field, before.get(field)), _flat(field, json.loads(json.dumps(manifest[field])))
         differences += changes(old, new, ignored=[name for name in {**old, **new} if name.endswith(".source")])
     if differences:
         raise AnotherRunError(

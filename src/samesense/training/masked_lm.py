@@ -1,4 +1,4 @@
-"""Masked language modelling of a whole model on running text: blocks, masks, and a loss over masked tokens only."""
+"""Masked language modelling on running text: blocks, masking, and a loss over the masked tokens."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from samesense.training.losses.mlm import IGNORED, StatesAsGiven
 from samesense.types import Indices
 
 FEW_DOCUMENTS = 10
-"""Documents below which blocks are held out, and not whole documents."""
+"""Below this number of documents, blocks are held out and not whole documents."""
 
 LEAST = 8
-"""Tokens of the shortest block."""
+"""Minimum length of a block in tokens."""
 
 MOST_HELD_OUT = 500
-"""Blocks that are held out at most."""
+"""Maximum number of held-out blocks."""
 
 
 @without_bars()
 def open_masked_lm(source: str, layers: int | None = None) -> tuple[PreTrainedModel, bool]:
-    """Open a model with a head that tells masked tokens; a decoder attends in both directions from then on.
+    """Load a model with a masked-LM head, and return it with whether the head is new because the model had none.
 
-    Returned too is whether the head is a new one, as the model's file has none. Source for decoders: BehnamGhader et
-    al. 2024, "LLM2Vec", section 2.1. ModelError if it cannot be opened, ConfigError if it has fewer ``layers``.
+    The attention of a decoder becomes bidirectional; source: BehnamGhader et al. 2024, "LLM2Vec", section 2.1.
+    ModelError if it cannot be loaded, ConfigError if it has fewer ``layers``.
     """
     with (
         opening(
@@ -77,40 +77,42 @@ def _keep_layers(config: Any, layers: int, source: str) -> None:
 
 
 def is_decoder(config: PreTrainedConfig) -> bool:
-    """Return whether a token is told by what stands before it, as a causal language model was trained."""
+    """Return whether a model predicts a token from the tokens before it, as a causal language model."""
     return type(config) not in MODEL_FOR_MASKED_LM_MAPPING
 
 
 class MaskedLoss(nn.Module):
-    """Cross-entropy of the masked tokens, of which alone the scores over the vocabulary are computed.
+    """Cross-entropy of the masked tokens; the logits over the vocabulary are computed for these alone.
 
-    Source: Devlin et al. 2019; for decoders BehnamGhader et al. 2024, section 2.2: the state before a masked token
-        tells it.
+    Source: Devlin et al. 2019; for decoders BehnamGhader et al. 2024, section 2.2: a masked token is predicted from the
+        hidden state before it.
     """
 
     def forward(self, model: Any, ids: Tensor, attention: Tensor, labels: Tensor) -> Tensor:
-        """Return the mean over the tokens that have a label, 0 of none; all three are ``(blocks, tokens)``."""
+        """Return the mean over tokens with a label, or 0 without any; all three tensors are ``(blocks, tokens)``."""
         name = model.base_model_prefix
         trunk = getattr(model, name)
         states = trunk(input_ids=ids, attention_mask=attention).last_hidden_state
         if is_decoder(model.config):
             states, labels = states[:, :-1], labels[:, 1:]
         masked = labels != IGNORED
-        setattr(model, name, StatesAsGiven())  # every architecture has a head of its own form, behind its trunk
+        setattr(
+            model, name, StatesAsGiven()
+        )  # every architecture has its own head: run the model with its trunk replaced
         try:
             scores = model(inputs_embeds=states[masked].unsqueeze(0)).logits.squeeze(0)
         finally:
             setattr(model, name, trunk)
-        told = labels[masked]
-        total = nn.functional.cross_entropy(scores.float(), told, reduction="sum")
-        return total / max(1, len(told))  # torch's mean of nothing is NaN
+        targets = labels[masked]
+        total = nn.functional.cross_entropy(scores.float(), targets, reduction="sum")
+        return total / max(1, len(targets))  # torch's mean of nothing is NaN
 
 
 class MaskedLmTrainer(Trainer):
-    """The trainer of transformers, with this loss."""
+    """The trainer of transformers with this loss."""
 
-    def __init__(self, loss: MaskedLoss, **rest: Any) -> None:
-        super().__init__(**rest)
+    def __init__(self, loss: MaskedLoss, **options: Any) -> None:
+        super().__init__(**options)
         self.loss = loss
 
     def compute_loss(
@@ -124,24 +126,29 @@ class MaskedLmTrainer(Trainer):
 class Blocks:
     """Cuts documents into blocks of tokens, and masks them.
 
-    Of the tokens to be told, 80 % are masked, 10 % exchanged for others, and 10 % left. A tokenizer without a mask has
-    the token of an underscore in its place. Source: Devlin et al. 2019, section 3.1; BehnamGhader et al. 2024, D.1.
-    Differs: of every block the same share is chosen, not each token by itself.
+    Of the chosen tokens, 80 % are masked, 10 % replaced by random ones, and 10 % unchanged. If the tokenizer has no
+    mask token, an underscore is used. Source: Devlin et al. 2019, section 3.1; BehnamGhader et al. 2024, D.1.
+    Differs: the same fraction of every block is chosen, instead of each token independently.
 
     Args:
         tokenizer: of the model.
-        length: tokens of the longest block.
-        masked: share of the tokens that are to be told.
-        decoder: the first token is never one of them, since a decoder tells a token by the one before.
+        length: maximum length of a block in tokens.
+        masked: fraction of tokens to be predicted.
+        decoder: never choose the first token, since a decoder predicts a token from the one before.
     """
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, length: int, masked: float, *, decoder: bool = False
     ) -> None:
-        self.tokenizer, self.masked, self.first = tokenizer, masked, int(decoder)
-        alone, whole = self._ids("a"), list(tokenizer("a")["input_ids"])
-        at = next((i for i in range(len(whole)) if whole[i : i + len(alone)] == alone), 0)
-        self.before, self.after = whole[:at], whole[at + len(alone) :]
+        self.tokenizer = tokenizer
+        self.masked = masked
+        self.first = int(decoder)
+        # the special tokens that the tokenizer puts around any text
+        alone = self._ids("a")
+        whole = list(tokenizer("a")["input_ids"])
+        position = next((i for i in range(len(whole)) if whole[i : i + len(alone)] == alone), 0)
+        self.before = whole[:position]
+        self.after = whole[position + len(alone) :]
         self.size = length - len(self.before) - len(self.after)
         mask = tokenizer.mask_token_id
         self.mask: int = self._ids("_")[-1] if mask is None else mask
@@ -152,23 +159,25 @@ class Blocks:
         return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def cut(self, document: Iterable[Sequence[str]]) -> Iterator[list[int]]:
-        """Yield the blocks of a document, each section's sentences joined; what is left at its end may be short."""
+        """Yield the blocks of a document, with the sentences of each section joined; the last block may be short."""
         ids = [token for section in document if section for token in self._ids(" ".join(section))]
         for start in range(0, len(ids), self.size):
             if len(block := ids[start : start + self.size]) >= LEAST:
                 yield [*self.before, *block, *self.after]
 
     def mask_one(self, block: Sequence[int], chance: np.random.Generator) -> tuple[list[int], list[int]]:
-        """Return a block with some tokens masked, and the labels, :data:`IGNORED` for those that are not to be told."""
-        free = [at for at, token in enumerate(block) if at >= self.first and token not in self.special]
+        """Return a block with some tokens masked, and its labels, :data:`IGNORED` for tokens that were not chosen."""
+        free = [
+            position for position, token in enumerate(block) if position >= self.first and token not in self.special
+        ]
         ids, labels = list(block), [IGNORED] * len(block)
-        for at in chance.permutation(free)[: max(1, round(self.masked * len(free)))]:
-            labels[at] = block[at]
+        for position in chance.permutation(free)[: max(1, round(self.masked * len(free)))]:
+            labels[position] = block[position]
             draw = chance.random()
             if draw < 0.8:
-                ids[at] = self.mask
+                ids[position] = self.mask
             elif draw < 0.9:
-                ids[at] = int(chance.integers(len(self.tokenizer)))
+                ids[position] = int(chance.integers(len(self.tokenizer)))
         return ids, labels
 
     def batch(self, examples: Sequence[tuple[list[int], list[int]]]) -> dict[str, Tensor]:
@@ -183,24 +192,24 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Masked(Dataset):  # type: ignore[type-arg]
-    """Blocks in the order of training, masked anew at each pass; what an example is depends on its place alone."""
+    """Blocks in the order of training, with a new mask in each pass; an example depends on its index alone."""
 
     blocks: Sequence[list[int]]
     make: Blocks
-    count: int  # of examples, all passes together
+    count: int  # number of examples in all passes
     seed: tuple[int, ...]
     shuffled: bool = True
 
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, place: int) -> tuple[list[int], list[int]]:
-        if not 0 <= place < self.count:
-            raise IndexError(place)
-        epoch, at = divmod(place, len(self.blocks))
+    def __getitem__(self, index: int) -> tuple[list[int], list[int]]:
+        if not 0 <= index < self.count:
+            raise IndexError(index)
+        epoch, number = divmod(index, len(self.blocks))
         if self.shuffled:
-            at = int(_order(self.seed, epoch, len(self.blocks))[at])
-        return self.make.mask_one(self.blocks[at], np.random.default_rng([*self.seed, epoch, place]))
+            number = int(_order(self.seed, epoch, len(self.blocks))[number])
+        return self.make.mask_one(self.blocks[number], np.random.default_rng([*self.seed, epoch, index]))
 
 
 @lru_cache(maxsize=2)
@@ -209,26 +218,26 @@ def _order(seed: tuple[int, ...], epoch: int, count: int) -> Indices:
 
 
 def hold_out(
-    documents: Sequence[Sequence[list[int]]], share: float, seed: int
+    documents: Sequence[Sequence[list[int]]], fraction: float, seed: int
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Return the blocks to learn from and those held out: whole documents, or blocks where there are few documents.
+    """Return training blocks and held-out blocks; whole documents are held out, unless there are only a few.
 
-    At most :data:`MOST_HELD_OUT` are held out, and no document that is more than half of all; blocks, where every
-    document is. DataError if there are fewer than two blocks.
+    At most :data:`MOST_HELD_OUT` blocks are held out, and no document with more than half of all blocks; if every
+    document has more, single blocks are held out. DataError if there are fewer than two blocks.
     """
     every = [block for document in documents for block in document]
     if len(every) < 2:
         raise DataError(f"At least two blocks of {LEAST} tokens are needed, and the documents give {len(every)}.")
-    wanted = max(1, min(MOST_HELD_OUT, round(share * len(every))))
-    most = max(wanted, min(MOST_HELD_OUT, len(every) // 2))  # of the first document, which may be longer than the share
+    target = max(1, min(MOST_HELD_OUT, round(fraction * len(every))))
+    first_limit = max(target, min(MOST_HELD_OUT, len(every) // 2))  # the first document may exceed the target
     units: Sequence[Sequence[list[int]]] = (
         documents if len(documents) >= FEW_DOCUMENTS else [[block] for block in every]
     )
     learnt: list[list[int]] = []
     held: list[list[int]] = []
-    for at in np.random.default_rng(seed).permutation(len(units)):
-        fits = len(held) + len(units[at]) <= (wanted if held else most)
-        (held if fits else learnt).extend(units[at])
+    for index in np.random.default_rng(seed).permutation(len(units)):
+        fits = len(held) + len(units[index]) <= (target if held else first_limit)
+        (held if fits else learnt).extend(units[index])
     if not held:
-        return hold_out([every], share, seed)
+        return hold_out([every], fraction, seed)
     return (learnt, held) if learnt else (held[1:], held[:1])

@@ -1,4 +1,4 @@
-"""Several objectives on one encoder: whose batch comes next, and how it is put together."""
+"""Training of one encoder on several objectives: the order of their batches, and their collation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from sentence_transformers.base.sampler import (
 from samesense.training.batches import Batches, sampler_of
 
 Mixing = Literal["proportional", "round-robin", "weighted", "in-turn"]
-"""Each kind by its number of batches, at random; one batch of each after the other, until one kind is through; by
-weights, at random; or all passes over the first kind before the second."""
+"""How batches of several data sets are ordered: at random, in proportion to their numbers; alternating until one data
+set is finished; at random by weights; or all batches of one data set before those of the next."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +28,11 @@ class Mix:
 
     Attributes:
         mixing: see :data:`Mixing`.
-        weights: of each data set in its order, for ``"weighted"`` and ``"in-turn"``; empty for numbers of batches.
-        steps: of the whole run, for ``"in-turn"``.
-        batches: of each data set by name, how its examples are put into batches.
-        sizes: of each data set by name, examples in a batch.
+        weights: weight of each data set in order, for ``"weighted"`` and ``"in-turn"``; if empty, the numbers of
+            batches are the weights.
+        steps: number of steps of the whole run, for ``"in-turn"``.
+        batches: how the examples of each data set, by its name, are put into batches.
+        sizes: batch size of each data set, by its name.
     """
 
     mixing: Mixing
@@ -42,60 +43,61 @@ class Mix:
 
 
 class MixedCollator:
-    """Has each batch put together by the collator of its data set, whose name the trainer asks for."""
+    """Collates each batch by the collator of its data set, whose name the trainer adds to the examples."""
 
     def __init__(self, collators: Mapping[str, Callable[..., Any]]) -> None:
         self.collators = collators
-        self.valid_label_columns = ["label"]  # asked for by the trainer
+        self.valid_label_columns = ["label"]  # the trainer reads this
 
     def __call__(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the batch of some examples of one data set."""
+        """Return the batch of the given examples, all from one data set."""
         name = examples[0]["dataset_name"]
         rows = [{key: value for key, value in row.items() if key != "dataset_name"} for row in examples]
         return {**self.collators[name](rows), "dataset_name": name}
 
     def begin(self, name: str, passes: int) -> None:
-        """Tell a collator that draws anew in each pass how many passes over its data are over."""
+        """Set the epoch of a collator that draws its data again in each pass."""
         if hasattr(self.collators[name], "epoch"):
             self.collators[name].epoch = passes  # type: ignore[attr-defined]
 
 
-def shares(total: int, weights: Sequence[float]) -> list[int]:
-    """Return whole numbers in proportion to the weights that add up to ``total``: by largest remainders."""
+def proportional_counts(total: int, weights: Sequence[float]) -> list[int]:
+    """Return integers in proportion to the weights, with sum ``total``, by the largest remainder method."""
     exact = [total * weight / sum(weights) for weight in weights]
-    counts = [math.floor(one) for one in exact]
-    order = sorted(range(len(exact)), key=lambda part: counts[part] - exact[part])
-    for part in order[: total - sum(counts)]:
-        counts[part] += 1
+    counts = [math.floor(value) for value in exact]
+    order = sorted(range(len(exact)), key=lambda index: counts[index] - exact[index])
+    for index in order[: total - sum(counts)]:
+        counts[index] += 1
     return counts
 
 
 class _InPasses(MultiDatasetDefaultBatchSampler):  # type: ignore[misc]
-    """Goes through a data set as often as its batches are wanted; ``begin`` is told of each pass."""
+    """Base of samplers that repeat data sets as often as needed; ``begin`` is called at the start of each pass."""
 
-    def __init__(self, *given: Any, mix: Mix, begin: Callable[[str, int], None], **more: Any) -> None:
-        super().__init__(*given, **more)
-        self.mix, self.begin = mix, begin
+    def __init__(self, *arguments: Any, mix: Mix, begin: Callable[[str, int], None], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.mix = mix
+        self.begin = begin
         self.lengths = [len(sampler) for sampler in self.batch_samplers]
 
     def counts(self) -> list[int]:
-        """Return how many batches of each data set there are until all is yielded."""
-        return shares(len(self), self.mix.weights or self.lengths)
+        """Return the number of batches that each data set contributes."""
+        return proportional_counts(len(self), self.mix.weights or self.lengths)
 
-    def endless(self, part: int, first: int) -> Iterator[list[int]]:
-        """Yield the batches of a data set over and over, from the pass of number ``first``."""
-        offset = sum(len(one) for one in self.dataset.datasets[:part])
+    def endless(self, index: int, first: int) -> Iterator[list[int]]:
+        """Yield the batches of a data set in endless passes, beginning with pass ``first``."""
+        offset = sum(len(dataset) for dataset in self.dataset.datasets[:index])
         passes = first
         while True:
-            self.batch_samplers[part].set_epoch(passes)
-            self.begin(list(self.mix.sizes)[part], passes)
-            for batch in self.batch_samplers[part]:
+            self.batch_samplers[index].set_epoch(passes)
+            self.begin(list(self.mix.sizes)[index], passes)
+            for batch in self.batch_samplers[index]:
                 yield [row + offset for row in batch]
             passes += 1
 
 
 class WeightedBatches(_InPasses):
-    """As many batches in an epoch as there are in all data, in the shares that the weights say, in random order."""
+    """Random order of batches by weights; an epoch has as many batches as all data sets together."""
 
     def __len__(self) -> int:
         return sum(self.lengths)
@@ -103,45 +105,46 @@ class WeightedBatches(_InPasses):
     def __iter__(self) -> Iterator[list[int]]:
         self.generator.manual_seed(self.seed + self.epoch)
         counts = self.counts()
-        owners = torch.tensor([part for part, count in enumerate(counts) for _ in range(count)])
+        owners = torch.tensor([index for index, count in enumerate(counts) for _ in range(count)])
         passes = [-(-count // length) for count, length in zip(counts, self.lengths, strict=True)]
-        found = [self.endless(part, self.epoch * each) for part, each in enumerate(passes)]
-        for part in owners[torch.randperm(len(owners), generator=self.generator)].tolist():
-            yield next(found[part])
+        streams = [self.endless(index, self.epoch * each) for index, each in enumerate(passes)]
+        for index in owners[torch.randperm(len(owners), generator=self.generator)].tolist():
+            yield next(streams[index])
 
 
 class InTurnBatches(_InPasses):
-    """All batches of the run: those of one data set after those of the other, in as many passes as there are steps."""
+    """All batches of the run, one data set after the other, in as many passes as the steps require."""
 
     def __len__(self) -> int:
         return self.mix.steps
 
     def __iter__(self) -> Iterator[list[int]]:
         self.generator.manual_seed(self.seed + self.epoch)
-        for part, count in enumerate(self.counts()):
-            found = self.endless(part, 0)
-            yield from (next(found) for _ in range(count))
+        for index, count in enumerate(self.counts()):
+            batches = self.endless(index, 0)
+            yield from (next(batches) for _ in range(count))
 
 
 class MixedTrainer(SentenceTransformerTrainer):  # type: ignore[misc]
-    """sentence-transformers' own with its data sets and losses by name, and a batch size for each of them."""
+    """The trainer of sentence-transformers for several data sets, with a batch size for each of them."""
 
     mix: Mix
 
-    def get_batch_sampler(self, dataset: Any, batch_size: int, *given: Any, **more: Any) -> Any:
-        """Return the batches of one data set, in its own way and size."""
-        name, shared = dataset[0]["dataset_name"], self.args.batch_sampler
+    def get_batch_sampler(self, dataset: Any, batch_size: int, *arguments: Any, **options: Any) -> Any:
+        """Return the batch sampler of one data set, with its own kind and batch size."""
+        name = dataset[0]["dataset_name"]
+        shared = self.args.batch_sampler
         self.args.batch_sampler = sampler_of(self.mix.batches[name])
         try:
-            return super().get_batch_sampler(dataset, self.mix.sizes[name], *given, **more)
+            return super().get_batch_sampler(dataset, self.mix.sizes[name], *arguments, **options)
         finally:
             self.args.batch_sampler = shared
 
-    def get_multi_dataset_batch_sampler(self, dataset: Any, *given: Any, **more: Any) -> Any:
-        """Return the batches of all data sets in their order."""
+    def get_multi_dataset_batch_sampler(self, dataset: Any, *arguments: Any, **options: Any) -> Any:
+        """Return the batch sampler over all data sets."""
         if self.mix.mixing == "proportional":
-            return ProportionalBatchSampler(dataset, *given, **more)
+            return ProportionalBatchSampler(dataset, *arguments, **options)
         if self.mix.mixing == "round-robin":
-            return RoundRobinBatchSampler(dataset, *given, **more)
+            return RoundRobinBatchSampler(dataset, *arguments, **options)
         kind = WeightedBatches if self.mix.mixing == "weighted" else InTurnBatches
-        return kind(dataset, *given, mix=self.mix, begin=self.data_collator.begin, **more)
+        return kind(dataset, *arguments, mix=self.mix, begin=self.data_collator.begin, **options)

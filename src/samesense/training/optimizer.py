@@ -1,7 +1,7 @@
-"""AdamW that leaves the word embeddings alone which no text has held.
+"""AdamW that skips the word embeddings of words that have not occurred yet.
 
-A batch holds some hundred words of a vocabulary of tens or hundreds of thousands. Gradients of all others are zero, and
-so are their moments until they are met first: a dense AdamW reads and writes them in every step, for nothing.
+A batch contains some hundred words of a vocabulary of tens or hundreds of thousands. The gradients of all others are
+zero, and so are their moments until a word first occurs, yet a dense AdamW reads and writes them in every step.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from samesense.execution.ranks import world_size
 if TYPE_CHECKING:
     from transformers import Trainer
 
-_ROWS = 2048
-"""Rows below which embeddings are trained as any other weight."""
+_MIN_ROWS = 2048
+"""Minimum number of rows of an embedding for sparse gradients."""
 
 _GROWTH = 1.5
+"""Factor by which the moments grow when they are full."""
 
-_CHUNK = 512
-"""Rows that are updated at a time, so that what is made for it stays in the processor's cache."""
+_CHUNK_ROWS = 512
+"""Rows updated at a time, so that temporary tensors stay in the processor's cache."""
 
 
 class RowAdamW(torch.optim.AdamW):
     """torch's fused AdamW, with sparse gradients for embeddings ``(rows, dim)``.
 
-    A row has moments from the first step on in which it has a gradient, and is then updated in every step. Gradients
-    are divided by ``grad_scale``, where that is set, in the pass that updates the weights; it holds for one step.
+    A row gets moments in the first step in which it has a gradient, and is updated in every step from then on. If
+    ``grad_scale`` is set, gradients are divided by it while the weights are updated, for one step.
 
     Source: Loshchilov and Hutter 2019, as torch computes it; with a weight decay of 0 the weights are the same.
-    Differs: rows that no text has held yet do not decay either.
+    Differs: rows without any gradient so far do not decay either.
     """
 
     grad_scale: Tensor | None = None
@@ -44,10 +45,10 @@ class RowAdamW(torch.optim.AdamW):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the weights by their gradients."""
-        found = None
+        loss = None
         if closure is not None:
             with torch.enable_grad():
-                found = closure()
+                loss = closure()
         sparse = []
         for group in self.param_groups:
             for weight in group["params"]:
@@ -62,7 +63,7 @@ class RowAdamW(torch.optim.AdamW):
             self.grad_scale = None
             for weight, gradient, _ in sparse:
                 weight.grad = gradient
-        return found
+        return loss
 
     def _step_rows(self, weight: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         state = self.state[weight]
@@ -70,21 +71,23 @@ class RowAdamW(torch.optim.AdamW):
             state["step"] = torch.zeros(())
             state["rows"] = torch.empty(0, dtype=torch.int64)
             state["exp_avg"] = state["exp_avg_sq"] = weight.new_empty(0, weight.shape[1])
-        places, order = self._places(weight, state, gradient.indices()[0]).sort()
-        values, rows = gradient.values()[order], state["rows"].long()  # a loaded state has them as the weight's numbers
+        slots, order = self._slots_of(weight, state, gradient.indices()[0]).sort()
+        values = gradient.values()[order]
+        rows = state["rows"].long()  # loading a state casts it to the weight's dtype
         state["step"].add_(1)
         done = 0
-        for start in range(0, len(rows), _CHUNK):
-            own = rows[start : start + _CHUNK]
-            part, end = slice(start, start + len(own)), int(torch.searchsorted(places, start + len(own)))
-            dense = values.new_zeros(len(own), weight.shape[1])
-            dense.index_copy_(0, places[done:end] - start, values[done:end])
-            weights = weight.index_select(0, own)
+        for start in range(0, len(rows), _CHUNK_ROWS):
+            chunk = rows[start : start + _CHUNK_ROWS]
+            chunk_slots = slice(start, start + len(chunk))
+            end = int(torch.searchsorted(slots, start + len(chunk)))
+            dense = values.new_zeros(len(chunk), weight.shape[1])
+            dense.index_copy_(0, slots[done:end] - start, values[done:end])
+            weights = weight.index_select(0, chunk)
             torch._fused_adamw_(
                 [weights],
                 [dense],
-                [state["exp_avg"][part]],
-                [state["exp_avg_sq"][part]],
+                [state["exp_avg"][chunk_slots]],
+                [state["exp_avg_sq"][chunk_slots]],
                 [],
                 [state["step"]],
                 lr=float(group["lr"]),
@@ -96,52 +99,52 @@ class RowAdamW(torch.optim.AdamW):
                 maximize=group["maximize"],
                 grad_scale=self.grad_scale,
             )
-            weight.index_copy_(0, own, weights)
+            weight.index_copy_(0, chunk, weights)
             done = end
 
-    def _places(self, weight: Tensor, state: dict[str, Any], met: Tensor) -> Tensor:
-        """Return the numbers of rows among those with moments; rows that are new are put behind."""
+    def _slots_of(self, weight: Tensor, state: dict[str, Any], rows: Tensor) -> Tensor:
+        """Return the slots of rows among the moments; rows without moments are appended."""
         slots = torch.full((len(weight),), -1)
         slots[state["rows"].long()] = torch.arange(len(state["rows"]))
-        new = met[slots[met] < 0]
+        new = rows[slots[rows] < 0]
         if len(new):
             n = len(state["rows"])
             slots[new] = torch.arange(n, n + len(new))
             state["rows"] = torch.cat([state["rows"].long(), new])
             for name in ("exp_avg", "exp_avg_sq"):
-                state[name] = _with_room(state[name], n, n + len(new), len(weight))
-        return slots[met]
+                state[name] = _grown(state[name], n, n + len(new), len(weight))
+        return slots[rows]
 
 
-def _with_room(moments: Tensor, used: int, wanted: int, most: int) -> Tensor:
-    """Return moments of at least ``wanted`` rows: zeros behind the first ``used``."""
-    if wanted <= len(moments):
+def _grown(moments: Tensor, used: int, needed: int, limit: int) -> Tensor:
+    """Return moments with at least ``needed`` rows; those behind the first ``used`` are zero."""
+    if needed <= len(moments):
         return moments
-    larger = moments.new_zeros(min(most, max(wanted, int(_GROWTH * wanted))), moments.shape[1])
+    larger = moments.new_zeros(min(limit, max(needed, int(_GROWTH * needed))), moments.shape[1])
     larger[:used] = moments[:used]
     return larger
 
 
 @contextmanager
 def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
-    """Have large embeddings below a loss give sparse gradients, on one CPU; yields whether any does.
+    """Switch large embeddings below a loss to sparse gradients, in one process on a CPU; yield whether there are any.
 
-    Not those that another layer shares, such as a head that guesses words: their gradient is dense. Nor those in half
-    precision, which the optimiser's state takes on when it is loaded, row numbers included.
+    Excluded are embeddings that are tied to another layer, such as a masked-LM head, as their gradient is dense, and
+    those in half precision, as a loaded optimiser state, row numbers included, takes on the dtype of the weight.
     """
     if not allowed or world_size() > 1:
         yield False
         return
-    held = Counter(id(one) for module in loss.modules() for one in module._parameters.values())
+    uses = Counter(id(parameter) for module in loss.modules() for parameter in module._parameters.values())
     chosen = [
         module
         for module in loss.modules()
         if isinstance(module, nn.Embedding | nn.EmbeddingBag)
-        and len(module.weight) >= _ROWS
+        and len(module.weight) >= _MIN_ROWS
         and module.weight.requires_grad
         and module.weight.device.type == "cpu"
         and module.weight.dtype == torch.float32
-        and held[id(module.weight)] == 1
+        and uses[id(module.weight)] == 1
         and not module.sparse
     ]
     for module in chosen:
@@ -153,19 +156,19 @@ def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
             module.sparse = False
 
 
-def clip_all(trainer: Trainer, loss: nn.Module, seen: Callable[[float], bool] = math.isfinite) -> None:
-    """Have a trainer clip the gradients of the model and of what the loss itself learns, such as a head, together.
+def clip_all(trainer: Trainer, loss: nn.Module, check_norm: Callable[[float], bool] = math.isfinite) -> None:
+    """Make a trainer clip the gradients of the model and of the loss's own weights, such as a head, together.
 
-    ``seen`` is given the norm of each step, and says whether the step may change weights; with float16, whose scaler
-    leaves steps out by itself, it is not asked.
+    ``check_norm`` gets the norm of each step, and returns whether the step may change weights. It is not called with
+    float16, whose scaler skips steps by itself.
     """
-    weights = list(loss.parameters())  # once, not by a walk through all modules in every step
+    weights = list(loss.parameters())  # listed once, not in every step
 
     def clip(parameters: Iterable[Tensor], max_norm: float, norm_type: float = 2) -> Tensor:
         trainer.accelerator.unscale_gradients()  # of float16
         optimizer = getattr(trainer.optimizer, "optimizer", trainer.optimizer)  # accelerate wraps it
         norm = clip_gradients(weights, max_norm, optimizer)
-        if trainer.accelerator.scaler is None and not seen(float(norm)):
+        if trainer.accelerator.scaler is None and not check_norm(float(norm)):
             for weight in weights:
                 weight.grad = None
         return norm
@@ -174,24 +177,24 @@ def clip_all(trainer: Trainer, loss: nn.Module, seen: Callable[[float], bool] = 
 
 
 def clip_gradients(weights: Iterable[Tensor], max_norm: float, optimizer: Any) -> Tensor:
-    """Scale gradients, sparse ones too, down to one norm, and return the norm that they had.
+    """Clip gradients, sparse ones too, to a maximum norm, and return their norm before.
 
     :class:`RowAdamW` scales them itself in its next step, which saves a pass through memory.
 
-    Source: ``torch.nn.utils.clip_grad_norm_``, which takes no sparse ones.
+    Source: ``torch.nn.utils.clip_grad_norm_``, which does not support sparse gradients.
     """
-    found = [_values(weight, weight.grad) for weight in weights if weight.grad is not None]
-    norm: Tensor = nn.utils.get_total_norm(found)
+    gradients = [_gradient_values(weight, weight.grad) for weight in weights if weight.grad is not None]
+    norm: Tensor = nn.utils.get_total_norm(gradients)
     factor = max_norm / (norm + 1e-6)
-    clipped = not bool(factor >= 1)  # also where it is not a number, which then shows
+    clipped = not bool(factor >= 1)  # also if the norm is NaN
     if isinstance(optimizer, RowAdamW):
         optimizer.grad_scale = factor.reciprocal() if clipped else None
     elif clipped:
-        torch._foreach_mul_(found, factor)
+        torch._foreach_mul_(gradients, factor)
     return norm
 
 
-def _values(weight: Tensor, gradient: Tensor) -> Tensor:
+def _gradient_values(weight: Tensor, gradient: Tensor) -> Tensor:
     if not gradient.is_sparse:
         return gradient
     weight.grad = gradient.coalesce()

@@ -1,4 +1,4 @@
-"""Settings of every training run, whatever its loss."""
+"""Settings of a training run that are independent of its loss."""
 
 from __future__ import annotations
 
@@ -12,20 +12,26 @@ from samesense.execution.settings import Settings
 from samesense.types import Precision
 
 Scheduler = Literal[
-    "linear", "constant_with_warmup", "cosine", "cosine_with_restarts", "cosine_with_min_lr", "polynomial",
-    "inverse_sqrt", "warmup_stable_decay",
-]  # fmt: skip
-"""Schedules of transformers that have a warm-up; ``lr_scheduler_kwargs`` of ``trainer`` are for them."""
+    "linear",
+    "constant_with_warmup",
+    "cosine",
+    "cosine_with_restarts",
+    "cosine_with_min_lr",
+    "polynomial",
+    "inverse_sqrt",
+    "warmup_stable_decay",
+]
+"""Schedules of transformers with a warm-up; their arguments are ``lr_scheduler_kwargs`` of ``trainer``."""
 
 
-def _parts(value: Any) -> Any:
-    """Return the parts of one word or several, with commas between them."""
+def _split_at_commas(value: Any) -> Any:
+    """Return the values of one or several words, split at commas."""
     words = [value] if isinstance(value, str | int) else value
-    return [part for word in words for part in (word.split(",") if isinstance(word, str) else [word])]
+    return [field for word in words for field in (word.split(",") if isinstance(word, str) else [word])]
 
 
 class TrainerSettings(Settings):
-    """Settings of every run with the trainer; the defaults are those of the CoSENT paper (section IV)."""
+    """Settings of all runs with a trainer; the defaults are those of the CoSENT paper (section IV)."""
 
     learning_rate: float = Field(2e-5, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.01, ge=0, description="weight decay, not applied to biases and layer norms")
@@ -35,7 +41,7 @@ class TrainerSettings(Settings):
     lr_scheduler_type: Scheduler = Field("linear", description="learning rate after that")
     batch_size: int = Field(16, ge=1, description="examples per process and step")
     epochs: float = Field(4, gt=0, description="passes over the training data")
-    max_steps: int | None = Field(None, ge=1, description="stop after so many steps, whatever the epochs")
+    max_steps: int | None = Field(None, ge=1, description="stop after this number of steps, overrides epochs")
     mini_batch_num_tokens: int | None = Field(
         None,
         ge=1,
@@ -46,7 +52,7 @@ class TrainerSettings(Settings):
         None, ge=1, description="steps between evaluations on the dev set [auto: ten a run, at most 1000 apart]"
     )
     early_stopping_patience: int | None = Field(
-        None, ge=1, description="stop after so many evaluations without a better dev score [off]"
+        None, ge=1, description="stop after this number of evaluations without a better dev score [off]"
     )
     precision: Precision = Field(
         "auto", description="arithmetic; auto measures whether bfloat16 is faster on this machine"
@@ -59,24 +65,24 @@ class TrainerSettings(Settings):
         {}, description="fields of SentenceTransformerTrainingArguments, as in: gradient_checkpointing=true"
     )
 
-    _parted_by_commas = field_validator("report_to", mode="before")(_parts)
+    _split_reports = field_validator("report_to", mode="before")(_split_at_commas)
 
     @field_validator("trainer", mode="before")
     @classmethod
-    def _of_flags(cls, value: Any) -> Any:
-        """Take ``key=value`` words for a table."""
+    def _parse_fields(cls, value: Any) -> Any:
+        """Parse ``key=value`` words into a dictionary."""
         if not isinstance(value, list | tuple):
             return value
         words = [str(word).partition("=") for word in value]
         wrong = next(("".join(word) for word in words if not word[0] or not word[1]), None)
         if wrong is not None:
             raise ConfigError(f"`trainer` takes fields as key=value; received {wrong!r}.")
-        return {key.replace("-", "_"): given for key, _, given in words}
+        return {key.replace("-", "_"): text for key, _, text in words}
 
     def steps(self, examples: int) -> int:
         """Return the number of optimiser steps over ``examples`` training examples, of all processes together.
 
-        Several processes leave out what fills no batch of each of them; one takes the short last batch.
+        A single process uses a shorter last batch; several leave out examples that do not fill a batch of each.
         """
         ranks = world_size()
         whole = -(-examples // self.batch_size) if ranks == 1 else examples // self.batch_size // ranks
@@ -87,12 +93,12 @@ class TrainerSettings(Settings):
         return self.eval_steps or max(1, min(1000, self.steps(examples) // 10))
 
     def for_data(self, train: Any) -> Self:
-        """Return the settings with what depends on the training data filled in; here nothing does."""
+        """Return the settings with those filled in that depend on the training data; here none."""
         return self
 
 
 class TrainingSettings(TrainerSettings):
-    """Settings of the training of an encoder."""
+    """Settings for the training of an encoder."""
 
     lora: int | None = Field(
         None,
@@ -106,11 +112,11 @@ class TrainingSettings(TrainerSettings):
         (), description="widths below the model's own at which its vectors shall be good too, as in: 256,128,64"
     )
 
-    _parted = field_validator("matryoshka", mode="before")(_parts)
+    _split_widths = field_validator("matryoshka", mode="before")(_split_at_commas)
 
     @field_validator("matryoshka")
     @classmethod
-    def _falling(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+    def _sort_widths(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         if min(value, default=1) < 1:
             raise ConfigError(f"`matryoshka` takes widths from 1 on; received {min(value)}.")
         return tuple(sorted(set(value), reverse=True))

@@ -1,4 +1,4 @@
-"""Scores of held-out pairs along the steps of a training: what a choice of steps is made by afterwards."""
+"""Scores of held-out pairs during training, from which the number of steps is chosen afterwards."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from samesense.files import write_json_lines
 from samesense.types import Scores
 
 STEP_SCORES = "step-scores.jsonl"
-"""File in a run folder: one line an evaluation, with its step and the score of every pair."""
+"""File in a run folder with one line per evaluation: its step and the score of every pair."""
 
 LineScores = dict[int, Scores]
 """Scores of the pairs by step ``(pairs,)``."""
 
 
 class StepScores(TrainerCallback):
-    """Keeps the scores of some pairs at every evaluation, in a file that a resumed run continues.
+    """Records the scores of some pairs at every evaluation, in a file that a resumed run continues.
 
     Args:
         path: file of the scores.
-        score: gives the scores of the pairs by a model ``(pairs,)``.
-        every: steps between two evaluations, the last step included; ``None`` where another part of the trainer calls
+        score: returns the scores of the pairs by a model, ``(pairs,)``.
+        every: steps between two evaluations, in addition to the last step; ``None`` if another component calls
             :meth:`record`.
-        resume: keep what an interrupted run has recorded.
+        resume: keep the scores of an interrupted run.
 
     Attributes:
-        by_step: what was recorded, by step.
-        total: steps of the training.
+        by_step: recorded scores by step.
+        total: number of steps of the training.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class StepScores(TrainerCallback):
         self.total = 0
 
     def record(self, model: Any) -> Scores:
-        """Score the pairs and keep the scores of this step; raises as ``score`` does."""
+        """Score the pairs, and record and return the scores of this step; raises as ``score`` does."""
         scores = self.score(model)
         self.by_step[self.step] = scores
         rows = ({"step": step, "scores": values.tolist()} for step, values in sorted(self.by_step.items()))
@@ -55,14 +55,14 @@ class StepScores(TrainerCallback):
         return scores
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, model: Any = None, **kwargs: Any) -> None:
-        """Make up for an evaluation that was interrupted."""
+        """Repeat an evaluation that was interrupted."""
         self.step = state.global_step
         self.total = state.max_steps
         if self.step and self.step not in self.by_step:
             self._record_if_due(state, model)
 
     def on_step_end(self, args: Any, state: TrainerState, control: Any, model: Any = None, **kwargs: Any) -> None:
-        """Note the step, and score the pairs if it is time."""
+        """Note the step, and score the pairs if an evaluation is due."""
         self.step = state.global_step
         self._record_if_due(state, model)
 
@@ -72,27 +72,27 @@ class StepScores(TrainerCallback):
         model.eval()
         try:
             self.record(model)
-        except (DataError, ModelError):  # scores that are no numbers are never chosen
+        except (DataError, ModelError):  # this step cannot be chosen
             self.by_step.pop(self.step, None)
         finally:
             model.train()
 
 
 class StopAtStep(TrainerCallback):
-    """Ends a training at a step, while the learning rate goes on as if it had all of them."""
+    """Ends training at a step, with the learning-rate schedule of the full number of steps."""
 
     def __init__(self, step: int) -> None:
         self.last = step
 
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """End at the step, without a checkpoint: a run that is resumed from it would take one step more."""
+        """End at the step, without a checkpoint: a run resumed from it would take one more step."""
         if state.global_step >= self.last:
             control.should_training_stop = True
             control.should_save = False
 
 
 def read_step_scores(path: Path) -> LineScores:
-    """Return what a run has recorded; nothing if there is no such file, or it is damaged."""
+    """Return the recorded scores of a run; empty if the file is missing or damaged."""
     try:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         return {int(row["step"]): np.asarray(row["scores"], dtype=np.float64) for row in rows}

@@ -1,12 +1,12 @@
-"""What teachers make of a corpus, encoded once and kept: vectors on disk, one row a sentence.
+"""Embeddings of a corpus by a teacher, computed once and stored on disk, one row per sentence.
 
-A store is a folder named by the hash of all that decides its vectors: the teacher, the texts in their order, and the
-type of number. So it is shared by epochs, runs and processes, and a store of another text or model cannot be taken for
-it. It is made beside its place, block by block, and renamed when it is whole; a killed process loses one block. One
-process makes a store, and others wait for it.
+A store is a folder named by the hash of everything that decides its vectors: the teacher, the texts in their order, and
+the dtype. So epochs, runs and processes share it, and it cannot be confused with the store of another text or model. It
+is written under a temporary name, block by block, and renamed when it is complete; a killed process loses one block.
+One process writes a store while the others wait for it.
 
     NAME/vectors.npy   unit vectors (sentences, dim)
-    NAME/teacher.json  what it was made of
+    NAME/teacher.json  teacher, texts and dtype
 """
 
 from __future__ import annotations
@@ -37,28 +37,27 @@ from samesense.types import Embeddings, Encode
 logger = logging.getLogger(__name__)
 
 Dtype = Literal["float16", "float32"]
-"""Numbers of a store. In float16 a cosine is off by some 1e-5, in half the space."""
+"""Dtype of a store. In float16 cosines are off by about 1e-5, in half the space."""
 
 BLOCK_TEXTS = 2048
-"""Texts encoded, and written, at a time: what a killed run may lose."""
+"""Texts encoded and written at a time; a killed run loses at most this many."""
 
-_FORM = 1
-"""Raised when stores made before must not be read any more."""
+_FORMAT = 1
+"""Version of the format; stores of another version are not read."""
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """Something that embeds, to be learnt from."""
+    """A model, or another source of embeddings, to distil from."""
 
-    name: str  # as it was asked for
-    identity: str  # everything that decides its vectors, but for the texts on which a map of it is fitted
-    # from the texts of a corpus, and a folder for what a killed run need not compute again, to the function
-    # that embeds them
+    name: str  # as the user named it
+    identity: str  # everything that decides its vectors, except the texts on which a map is fitted
+    # takes the texts of a corpus and a folder for intermediate results, and returns the function that embeds them
     encode: Callable[[Sequence[str], Path], Encode]
 
 
 class TeacherRecord(Record):
-    """What a store of a teacher's vectors says of itself."""
+    """The description of a store in ``teacher.json``."""
 
     sentences: int
     name: str
@@ -66,9 +65,9 @@ class TeacherRecord(Record):
 
 
 class TeacherStore:
-    """The vectors of one teacher, of width ``dim``, for every sentence of a corpus, read from disk row by row.
+    """The vectors of one teacher, of dimension ``dim``, for every sentence of a corpus, read from disk row by row.
 
-    ``name`` is that of the teacher as it was asked for when the store was made. ModelError if the folder is damaged.
+    ``name`` is the teacher's name when the store was written. ModelError if the folder is damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -79,7 +78,7 @@ class TeacherStore:
                 raise ValueError(f"{len(self._vectors)} rows for {about['sentences']} sentences")
         except (DataError, OSError, ValueError, KeyError, EOFError) as error:
             raise ModelError(
-                f"A store of teacher vectors is damaged: {folder} ({error}). Delete it; it will be made anew."
+                f"A store of teacher vectors is damaged: {folder} ({error}). Delete it; it will be made again."
             ) from error
         self.folder = folder
         self.name: str = about["name"]
@@ -92,88 +91,90 @@ class TeacherStore:
     def rows(self, numbers: Tensor | npt.NDArray[np.integer]) -> Tensor:
         """Return the unit vectors of the sentences with these numbers, float32 ``(numbers, dim)``, on the CPU.
 
-        ``numbers`` are positions in the corpus ``(n,)``, in any order and repeated at will.
+        ``numbers`` are positions in the corpus ``(n,)``, in any order; they may be repeated.
         """
-        wanted = np.asarray(numbers.cpu() if isinstance(numbers, Tensor) else numbers)
-        if wanted.size and not (wanted.min() >= 0 and wanted.max() < len(self)):
+        indices = np.asarray(numbers.cpu() if isinstance(numbers, Tensor) else numbers)
+        if indices.size and not (indices.min() >= 0 and indices.max() < len(self)):
             raise ValueError(
-                f"The rows of this store are 0 to {len(self) - 1}; received {wanted.min()} to {wanted.max()}. "
+                f"The rows of this store are 0 to {len(self) - 1}; received {indices.min()} to {indices.max()}. "
                 "It belongs to another corpus, or the labels are no row numbers."
             )
-        return unit(torch.from_numpy(self._vectors[wanted].astype(np.float32)))
+        return unit(torch.from_numpy(self._vectors[indices].astype(np.float32)))
 
 
 def teacher_store(teacher: Teacher, sentences: Sentences, folder: Path, *, dtype: Dtype = "float16") -> TeacherStore:
-    """Return what a teacher makes of a corpus; encoded here, unless that has been done before.
+    """Return the embeddings of a corpus by a teacher; they are computed now unless they are stored already.
 
     Args:
         teacher: see :func:`samesense.recipes.teachers.open_teacher`.
         sentences: the corpus; row i of the store belongs to sentence i.
-        folder: where stores are, of any teachers and corpora.
+        folder: folder of the stores of all teachers and corpora.
         dtype: ``"float16"`` or ``"float32"``.
 
     Raises:
-        ConfigError: if the type of number is unknown.
-        ModelError: if the teacher gives vectors that are not finite or all zeros.
+        ConfigError: if the dtype is unknown.
+        ModelError: if a vector of the teacher is not finite or all zeros.
     """
     if dtype not in ("float16", "float32"):
         raise ConfigError(f"Teacher vectors are kept as float16 or float32; received {dtype!r}.")
     about: dict[str, Any] = {
-        "form": _FORM,
+        "form": _FORMAT,
         "teacher": teacher.identity,
         "texts": sentences.sha256,
         "sentences": len(sentences),
         "dtype": dtype,
     }
-    place = folder / json_hash(about)[:32]
-    if place.is_dir():
-        logger.info(f"teacher {teacher.name}: vectors of {len(sentences):,} sentences found in {place}")
-        return TeacherStore(place)
+    store = folder / json_hash(about)[:32]
+    if store.is_dir():
+        logger.info(f"teacher {teacher.name}: vectors of {len(sentences):,} sentences found in {store}")
+        return TeacherStore(store)
     folder.mkdir(parents=True, exist_ok=True)
-    path = place.with_suffix(".lock")
+    path = store.with_suffix(".lock")
     waiting = f"teacher {teacher.name}: waiting for another process that encodes the same sentences (it holds {path})"
     with locked(path, on_wait=lambda: logger.info(waiting)):
-        if not place.is_dir():  # who had the lock before may have made it
-            _make(place, teacher, sentences, about)
-    return TeacherStore(place)
+        if not store.is_dir():  # the process before may have written it
+            _make(store, teacher, sentences, about)
+    return TeacherStore(store)
 
 
-def _make(place: Path, teacher: Teacher, sentences: Sentences, about: dict[str, Any]) -> None:
-    """Encode what is not yet there, beside ``place``, and rename it."""
-    part = place.with_suffix(".part")
-    part.mkdir(exist_ok=True)
-    order = np.argsort([-len(text) for text in sentences.texts], kind="stable")  # equal lengths meet: little padding
+def _make(store: Path, teacher: Teacher, sentences: Sentences, about: dict[str, Any]) -> None:
+    """Encode the sentences that are missing in the unfinished store, and rename it to ``store``."""
+    unfinished = store.with_suffix(".part")
+    unfinished.mkdir(exist_ok=True)
+    order = np.argsort(
+        [-len(text) for text in sentences.texts], kind="stable"
+    )  # equal lengths together need little padding
     blocks = [order[start : start + BLOCK_TEXTS] for start in range(0, len(order), BLOCK_TEXTS)]
-    done = _array(part / "done.npy", (len(blocks),), "uint8")
+    done = _open_array(unfinished / "done.npy", (len(blocks),), "uint8")
     before = sum(len(block) for block, flag in zip(blocks, done, strict=True) if flag)
     logger.info(
-        f"teacher {teacher.name}: encoding {len(sentences) - before:,} of {len(sentences):,} sentences, into {place}"
+        f"teacher {teacher.name}: encoding {len(sentences) - before:,} of {len(sentences):,} sentences, into {store}"
     )
-    encode = teacher.encode(sentences.texts, part / "work")
+    encode = teacher.encode(sentences.texts, unfinished / "work")
     with progress_bar(f"teacher {teacher.name}", "sentence", len(sentences), initial=before) as bar:
         for number in np.flatnonzero(done == 0):
             rows = blocks[number]
-            vectors = _embedded(encode, taken(sentences.texts, rows))
-            kept = _array(part / "vectors.npy", (len(sentences), vectors.shape[1]), about["dtype"])
-            kept[rows] = vectors
-            kept.flush()
+            vectors = _encode_normalised(encode, taken(sentences.texts, rows))
+            stored = _open_array(unfinished / "vectors.npy", (len(sentences), vectors.shape[1]), about["dtype"])
+            stored[rows] = vectors
+            stored.flush()
             done[number] = 1
             bar.update(len(rows))
-    write_json(part / "teacher.json", {"name": teacher.name, **about})
-    shutil.rmtree(part / "work", ignore_errors=True)
-    part.rename(place)
-    (place / "done.npy").unlink()
+    write_json(unfinished / "teacher.json", {"name": teacher.name, **about})
+    shutil.rmtree(unfinished / "work", ignore_errors=True)
+    unfinished.rename(store)
+    (store / "done.npy").unlink()
 
 
-def _embedded(encode: Encode, texts: list[str]) -> Embeddings:
-    """Return the vectors of ``texts``, of unit length, so that none is too large for float16."""
+def _encode_normalised(encode: Encode, texts: list[str]) -> Embeddings:
+    """Return the vectors of ``texts`` at unit length, so that none is too large for float16."""
     vectors = nonzero_rows(checked_rows(np.asarray(encode(texts)), texts), texts)
     scaled: Embeddings = unit(torch.from_numpy(np.array(vectors, dtype=np.float32))).numpy()
     return scaled
 
 
-def _array(path: Path, shape: tuple[int, ...], dtype: str) -> np.memmap[Any, Any]:
-    """Return the array of a file, which is made of zeros where there is none."""
+def _open_array(path: Path, shape: tuple[int, ...], dtype: str) -> np.memmap[Any, Any]:
+    """Open the array of a file; a missing file is created with zeros."""
     if not path.exists():
         with replacing(path) as beside:
             np.lib.format.open_memmap(beside, mode="w+", dtype=dtype, shape=shape).flush()

@@ -1,4 +1,4 @@
-"""Texts as training reads them: as ``encode`` does, and cut short where that is asked for."""
+"""Tokenisation of training texts, as in ``encode``, with an optional maximum length."""
 
 from __future__ import annotations
 
@@ -18,30 +18,33 @@ logger = logging.getLogger(__name__)
 
 
 class TrainingTexts:
-    """Tokenises texts, or pairs, behind the model's default prompt, and counts how many were cut short.
+    """Tokenises texts, or pairs, with the model's default prompt, and counts how many were truncated.
 
-    The model itself reads as many tokens as before, also when it is evaluated during training.
+    The model's own maximum length does not change, so evaluation during training uses it.
 
     Args:
         model: the model that is trained.
-        max_length: longest input in tokens; ``None`` for the model's own, which is never exceeded.
+        max_length: maximum input length in tokens; ``None`` for the model's own, which is never exceeded.
 
     Attributes:
-        given: texts so far.
-        cut: those of them that lost tokens which the model would have read.
+        given: number of texts so far.
+        cut: number of them that lost tokens which the model would have read.
     """
 
     def __init__(self, model: SentenceTransformer | CrossEncoder, max_length: int | None = None) -> None:
-        own = model.max_seq_length
+        model_length = model.max_seq_length
         self.model = model
-        self.max_length = None if max_length is None or (own is not None and own <= max_length) else max_length
-        self.given = self.cut = 0
+        if max_length is not None and model_length is not None and model_length <= max_length:
+            max_length = None  # the model truncates by itself
+        self.max_length = max_length
+        self.given = 0
+        self.cut = 0
         self._watch = UnreadWatch(model) if isinstance(model, SentenceTransformer) else UnreadPairWatch(model)
         self._unread = Unread()
         self._pairs: set[int] = set()
 
     def __call__(self, texts: Sequence[Any], **_: Any) -> Features:
-        """Return the features of the texts; what the trainer says of prompts and tasks does not count."""
+        """Return the features of the texts; prompts and tasks that the trainer passes are ignored."""
         features = tokenised(self.model, texts, self.max_length)
         self.given += len(texts)
         self._count(texts, features)
@@ -55,7 +58,7 @@ class TrainingTexts:
         note(self._watch.unread if isinstance(self._watch, UnreadWatch) else self._unread, self.model)
 
     def _count(self, texts: Sequence[Any], features: Features) -> None:
-        """Look for what is not read of texts or pairs."""
+        """Count what the model does not read of texts or pairs, each once."""
         if isinstance(self._watch, UnreadWatch):
             self._watch.look(texts, features)
             return
@@ -65,7 +68,7 @@ class TrainingTexts:
         self._pairs.update(map(hash, pairs))
 
     def _longer(self, texts: list[Any]) -> int:
-        """Return how many of the texts have a token more than the longest input."""
+        """Return how many of the texts have more tokens than the maximum length."""
         if not texts:
             return 0
         mask = tokenised(self.model, texts, (self.max_length or 0) + 1)["attention_mask"]
@@ -73,18 +76,19 @@ class TrainingTexts:
 
 
 class LogCut(TrainerCallback):
-    """Logs after training how many texts were cut short; nothing where none was.
+    """Logs after training how many texts were truncated, if any.
 
     Args:
-        each: what tokenised the texts. One callback has them all, since a trainer warns of two of one class.
+        all_texts: the tokenisations to report. One callback has all of them, as a trainer warns of two callbacks of one
+            class.
     """
 
-    def __init__(self, *each: TrainingTexts) -> None:
-        self.each = each
+    def __init__(self, *all_texts: TrainingTexts) -> None:
+        self.all_texts = all_texts
 
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Log it."""
-        for texts in self.each:
+        """Log the numbers."""
+        for texts in self.all_texts:
             texts.note_unread()
             if texts.cut and state.is_world_process_zero:
                 logger.info(

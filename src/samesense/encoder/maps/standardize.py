@@ -40,7 +40,7 @@ def standardize(model: SentenceTransformer, texts: Sequence[str], method: Standa
         return ""
     cone = _cone(encode(model, _spread(distinct, MEASURED), precision=precision))
     finding = f"random pairs of training texts have a mean cosine of {cone:.2f}"
-    chosen = method
+    chosen: Standardize = method
     if method == "auto":
         chosen = "mean" if cone >= NARROW else "none"
     if chosen == "none":

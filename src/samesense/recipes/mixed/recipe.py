@@ -90,7 +90,7 @@ def _prepared(model: SentenceTransformer, job: Job[Mixture, MixedSettings], part
 def _callbacks(inputs_by_name: Mapping[str, TrainingInputs], texts: Iterable[TrainingTexts]) -> list[TrainerCallback]:
     """Return the callbacks of the parts, and one that logs which texts were cut short in any of them."""
     callbacks = [callback for inputs in inputs_by_name.values() for callback in inputs.callbacks]
-    cut_loggers = [logger for callback in callbacks if isinstance(callback, LogCut) for logger in callback.each]
+    cut_loggers = [logger for callback in callbacks if isinstance(callback, LogCut) for logger in callback.all_texts]
     return [*(callback for callback in callbacks if not isinstance(callback, LogCut)), LogCut(*cut_loggers, *texts)]
 
 

@@ -1,4 +1,4 @@
-"""AnglE's whole loss, of which :class:`~samesense.training.losses.pairs.CoSENT` is the first term.
+"""AnglE's full loss, whose first term is that of :class:`~samesense.training.losses.pairs.CoSENT`.
 
     L = cosine_weight * CoSENT of the cosines / temperature
       + in_batch_weight * InfoNCE of the positive pairs, against the second sentences of all pairs / temperature
@@ -19,23 +19,23 @@ from samesense.training.losses.base import EmbeddingLoss
 
 
 class AnglE(EmbeddingLoss):
-    """CoSENT of cosines and of AnglE's similarities, and in-batch negatives: pairs with labels of any monotone scale.
+    """CoSENT of cosines and of AnglE's similarities, and in-batch negatives: pairs with labels on any ordinal scale.
 
     Args:
-        model: the sentence-transformers model to train; the width of its embeddings must be even.
+        model: the sentence-transformers model to train; its dimension must be even.
         positive_above: pairs with a larger label are positive.
         temperature: divides the cosines.
         angle_temperature: divides AnglE's similarities.
-        cosine_weight: of CoSENT.
-        in_batch_weight: of InfoNCE; a batch without a positive pair has none.
-        angle_weight: of CoSENT of AnglE's similarities.
+        cosine_weight: weight of CoSENT of the cosines.
+        in_batch_weight: weight of InfoNCE, which is left out for a batch without a positive pair.
+        angle_weight: weight of CoSENT of AnglE's similarities.
 
     Raises:
-        ValueError: if no weight is above 0, or one is below.
+        ValueError: if no weight is above 0, or one is negative.
 
     Source: Li and Li 2024 (AnglE), the sum of its three objectives; temperatures 0.05, and 1 for the angle.
-    Differs: the in-batch term is a mean over positive pairs where the paper prints a sum. Equal sentences of a batch
-        are not looked for, and count against each other; batches without duplicates have none.
+    Differs: the in-batch term is a mean over positive pairs, in the paper a sum. Equal sentences of a batch are not
+        detected and count as negatives of each other; use batches without duplicates.
     """
 
     labels = "order"
@@ -68,7 +68,8 @@ class AnglE(EmbeddingLoss):
     def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
         """Return the weighted sum of the three terms."""
         first, second = tensors
-        temperature, angle_temperature = self.settings["temperature"], self.settings["angle_temperature"]
+        temperature = self.settings["temperature"]
+        angle_temperature = self.settings["angle_temperature"]
         positive = labels > self.settings["positive_above"]
         terms: tuple[Callable[[], Tensor], ...] = (
             lambda: cosent(row_cosine(first, second), labels, temperature=temperature),

@@ -1,4 +1,4 @@
-"""Do the data fit the loss? Checked before the first step, and answered with the losses that would fit."""
+"""Check before training that the data fit the loss; the message names losses that would fit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 LABELS = ("label", "labels", "score", "scores")
-"""Columns that sentence-transformers' trainer takes for labels."""
+"""Columns that the trainer of sentence-transformers uses as labels."""
 
 KINDS: Mapping[LabelKind, str] = {
     "none": "no labels",
@@ -30,12 +30,12 @@ KINDS: Mapping[LabelKind, str] = {
     "class": "whole numbers from 0 as classes",
     "row": "the row number of each example, all different",
 }
-"""What each kind of label is, in words."""
+"""Description of each kind of label."""
 
 
 @dataclass(frozen=True)
 class DatasetShape:
-    """What a loss sees of a data set: how many text columns, which kinds its labels are, and their largest."""
+    """The number of text columns of a data set, the kinds of its labels, and the largest label."""
 
     columns: int
     kinds: frozenset[LabelKind]
@@ -44,10 +44,10 @@ class DatasetShape:
 
 
 def check_dataset(loss: nn.Module, dataset: Dataset) -> None:
-    """Raise before training if ``dataset`` does not fit ``loss``; a loss of another library is not checked.
+    """Raise if ``dataset`` does not fit ``loss``; a loss of another library is not checked.
 
     Raises:
-        DataError: says what the loss takes, what was received, and which losses would fit.
+        DataError: states what the loss takes, what was received, and which losses would fit.
     """
     if not isinstance(loss, EmbeddingLoss):
         return
@@ -63,9 +63,9 @@ def check_dataset(loss: nn.Module, dataset: Dataset) -> None:
 
 
 def loss_classes() -> list[type[EmbeddingLoss]]:
-    """Return every loss of embeddings that takes plain columns, in the order in which they are proposed."""
-    named = [spec.module for spec in PAIR_LOSSES.specs if spec.encoder == "bi"]
-    return [loss_class(module) for module in (*named, *OTHER_MODULES)]
+    """Return every loss of embeddings that takes plain columns, in the order in which messages list them."""
+    pair_modules = [spec.module for spec in PAIR_LOSSES.specs if spec.encoder == "bi"]
+    return [loss_class(module) for module in (*pair_modules, *OTHER_MODULES)]
 
 
 def _fits(loss: EmbeddingLoss | type[EmbeddingLoss], shape: DatasetShape) -> bool:
@@ -81,30 +81,32 @@ def _check_classes(loss: EmbeddingLoss, shape: DatasetShape) -> None:
 
 
 def dataset_shape(dataset: Dataset) -> DatasetShape:
-    """Return what losses see of ``dataset``: its text columns in order, and its label column if it has one."""
+    """Return the shape of ``dataset``: its text columns, and its label column if it has one."""
     texts = [name for name in dataset.column_names if name not in LABELS]
-    named = [name for name in dataset.column_names if name in LABELS]
+    label_columns = [name for name in dataset.column_names if name in LABELS]
     words = f"{len(texts)} text {'column' if len(texts) == 1 else 'columns'} ({', '.join(texts)})"
-    if not named:
+    if not label_columns:
         return DatasetShape(len(texts), frozenset({"none"}), f"{words} and no labels")
-    labels = dataset[named[0]][:]
-    kinds, said = _label_kinds(labels)
+    labels = dataset[label_columns[0]][:]
+    kinds, description = _label_kinds(labels)
     largest = max(labels) if "class" in kinds else 0
-    return DatasetShape(len(texts), kinds, f"{words} and as {named[0]} {said}", largest)
+    return DatasetShape(len(texts), kinds, f"{words} and as {label_columns[0]} {description}", largest)
 
 
 def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
-    """Return every kind that these labels are, and what was received in words."""
+    """Return all kinds that these labels fit, and a description of the labels."""
     wrong = next((i for i, label in enumerate(labels) if not isinstance(label, numbers.Real | Sequence)), None)
     if wrong is not None or not len(labels) or isinstance(labels[0], str):
-        where = "nothing" if not len(labels) else f"{labels[wrong or 0]!r} in row {(wrong or 0) + 1}"
-        return frozenset(), where
+        row = wrong or 0
+        return frozenset(), f"{labels[row]!r} in row {row + 1}" if len(labels) else "nothing"
     if isinstance(labels[0], Sequence):
         return frozenset(), f"rows of {len(labels[0])} numbers"
     values = np.unique(np.asarray(labels, dtype=np.float64))
-    said = ", ".join(f"{value:g}" for value in values[:3]) + (f" ... {values[-1]:g}" if len(values) > 3 else "")
+    listed = ", ".join(f"{value:g}" for value in values[:3])
+    if len(values) > 3:
+        listed += f" ... {values[-1]:g}"
     if not np.isfinite(values).all():
-        return frozenset(), f"{said}, which are not all finite"
+        return frozenset(), f"{listed}, which are not all finite"
     kinds: set[LabelKind] = set()
     if len(values) > 1:
         kinds.add("order")
@@ -114,4 +116,4 @@ def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
         kinds.add("number")
     if values[0] >= 0 and np.array_equal(values, values.round()):
         kinds |= {"class", "row"} if len(values) == len(labels) else {"class"}
-    return frozenset(kinds), f"{len(values)} different numbers ({said})"
+    return frozenset(kinds), f"{len(values)} different numbers ({listed})"

@@ -1,7 +1,7 @@
-"""Losses of a cross-encoder's logits, as modules that ``CrossEncoderTrainer`` takes.
+"""Losses of a cross-encoder's logits, as modules for ``CrossEncoderTrainer``.
 
-Like the losses of embeddings they send a batch through the model sorted by length, under an optional token budget;
-form the loss in float32 outside autocast; and under DDP form it from the logits of all processes.
+Like the losses of embeddings they run a batch sorted by length, under an optional token budget, compute the loss in
+float32 outside autocast, and under DDP from the logits of all processes.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from samesense.training.losses.base import LossModule, gather
 
 
 class CrossEncoderLoss(LossModule):
-    """Base of the losses of a cross-encoder: from two columns of texts to one logit a pair.
+    """Base of the losses of a cross-encoder, which computes one logit for each pair of two text columns.
 
     Args:
         model: a ``CrossEncoder`` with one logit.
-        mini_batch_num_tokens: most tokens whose activations are held at once; larger batches go through the model in
-            parts, with the same loss and gradient. ``None`` holds all.
+        mini_batch_num_tokens: maximum number of tokens whose activations are held at once; larger batches are run in
+            smaller ones, with the same loss and gradient. ``None`` holds all.
 
     Attributes:
         tokenise: tokenises pairs; ``None`` for the model's own ``preprocess``, with the trainer's prompt and task.
 
     Raises:
-        ValueError: if the model gives another number of logits: (batch, 2) logits would be compared across classes.
+        ValueError: if the model has another number of logits: (batch, 2) logits would be compared across classes.
     """
 
     def __init__(self, model: nn.Module, *, mini_batch_num_tokens: int | None = None) -> None:
@@ -50,7 +50,7 @@ class CrossEncoderLoss(LossModule):
     ) -> Tensor:
         """Return the scalar loss of one batch of two columns of texts with labels ``(pairs,)``.
 
-        ValueError if there are not two columns, or labels are missing or not one a pair.
+        ValueError unless there are two columns and one label per pair.
         """
         if len(inputs) != 2:
             raise ValueError(f"{type(self).__name__} takes two text columns; received {len(inputs)}.")
@@ -67,7 +67,7 @@ class CrossEncoderLoss(LossModule):
             return self.loss(gather(logits), gather(labels.view(-1)))
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of ``(pairs,)`` logits and labels, those of all processes."""
+        """Return the loss of the logits and labels ``(pairs,)`` of all processes."""
         raise NotImplementedError
 
     def get_config_dict(self) -> dict[str, Any]:
@@ -76,14 +76,14 @@ class CrossEncoderLoss(LossModule):
 
 
 class CrossCoSENT(CrossEncoderLoss):
-    """CoSENT of the logits: labels of any monotone scale.
+    """CoSENT of the logits, with labels on any ordinal scale.
 
     Args:
-        temperature: divides the logits; 1/temperature is the paper's λ. Logits are unbounded and find their own scale.
+        temperature: divides the logits; 1/temperature is the paper's λ. Logits are unbounded, so their scale is learnt.
         margin: labels must differ by more than this to be compared.
 
     Source: Huang et al. 2024 (TASLP), Eq. 11.
-    Differs: λ is 1 unless another is given. The paper names 20 for all data sets; its code and the blog's have none.
+    Differs: λ is 1 by default. The paper states 20 for all data sets; its code and the blog's have no λ.
     """
 
     def __init__(
@@ -103,11 +103,11 @@ class CrossCoSENT(CrossEncoderLoss):
 
 
 class CrossEntropy(CrossEncoderLoss):
-    """Binary cross-entropy of the logits, the usual loss of a cross-encoder: labels from 0 to 1.
+    """Binary cross-entropy of the logits, the usual loss of a cross-encoder, with labels from 0 to 1.
 
-    Source: Huang et al. 2024 (TASLP), section V-E, where it is what CoSENT is compared with.
-    Differs: one logit and a sigmoid, as sentence-transformers' ``BinaryCrossEntropyLoss`` has it, whose value this is.
-        The blog's code has two logits and a softmax.
+    Source: Huang et al. 2024 (TASLP), section V-E, as the baseline of CoSENT.
+    Differs: one logit and a sigmoid, with the value of ``BinaryCrossEntropyLoss`` of sentence-transformers. The blog's
+        code has two logits and a softmax.
     """
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -125,7 +125,7 @@ class CrossEntropy(CrossEncoderLoss):
 
 
 class CrossMSE(CrossEncoderLoss):
-    """Mean squared error of the logits: labels on any scale, which becomes that of the logits.
+    """Mean squared error of the logits, which learn the scale of the labels.
 
     Source: Sun et al. 2022 (TACL), section 5.6, "the BERT-style model ... with the L2 regression loss".
     Differs: none. The paper has no activation either.

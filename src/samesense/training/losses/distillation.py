@@ -1,4 +1,4 @@
-"""The loss of distillation: the ranking of the teachers, and their vectors."""
+"""The loss of distillation, which learns the teachers' ranking and their vectors."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from samesense.training.losses.sentences import RankCSE, Teacher
 
 
 class Distillation(RankCSE):
-    """RankCSE's terms, and the distance of the student's unit vectors from those of its teachers.
+    """RankCSE, and the distance between the student's and the teachers' unit vectors.
 
         L = L(RankCSE) + regress * sum over teachers of weight * mean of (1 - cos(W u, v))
 
-    1 - cos is half the squared distance of unit vectors. W is learnt with the student and not kept. A first teacher of
-    the student's width has none: the student then answers in its space, and may be mixed with it in one collection.
+    1 - cos is half the squared distance of unit vectors. W is learnt with the student and not kept. If the first
+    teacher has the student's dimension, it has no W: both then embed in the same space, and may share a collection.
 
     Args:
         teachers: see :class:`~samesense.training.losses.sentences.RankCSE`; at least one.
-        widths: of the vectors of each teacher.
-        dim: width of the student's embeddings, behind the head if there is one.
-        regress: weight of the distance.
-        weights: of the teachers; the same for all by default.
+        widths: dimension of the vectors of each teacher.
+        dim: dimension of the student's embeddings, behind the head if there is one.
+        regress: weight of the distance term.
+        weights: weights of the teachers; equal by default.
         gamma: weight of the ranking term; 0 leaves it out.
         settings: further settings of ``RankCSE``.
 
@@ -35,7 +35,7 @@ class Distillation(RankCSE):
 
     Source: Reimers & Gurevych 2020, "Making Monolingual Sentence Embeddings Multilingual using Knowledge Distillation",
         whose loss is the squared distance of the vectors.
-    Differs: of unit vectors, since the teachers' lengths have no part in a cosine; of several teachers.
+    Differs: unit vectors, as lengths do not affect cosines, and several teachers.
     """
 
     def __init__(
@@ -56,33 +56,34 @@ class Distillation(RankCSE):
                 f"teachers and {len(widths)} widths{'' if weights is None else f' and {len(weights)} weights'}."
             )
         super().__init__(model, teachers=teachers, weights=weights, gamma=gamma, **settings)
-        self.teachers, self.labels = list(teachers), "row"  # asked also where the ranking has no weight
+        self.teachers = list(teachers)  # also needed if the ranking has no weight
+        self.labels = "row"
         self.weights = [1.0] * len(teachers) if weights is None else list(weights)
         check_number("regress", regress, least=0)
         for weight in self.weights:
             check_number("weight of a teacher", weight, least=0)
         self.regress = regress
         self.maps = nn.ModuleList(
-            nn.Identity() if at == 0 and width == dim else nn.Linear(dim, width, bias=False)
-            for at, width in enumerate(widths)
+            nn.Identity() if position == 0 and width == dim else nn.Linear(dim, width, bias=False)
+            for position, width in enumerate(widths)
         )
         self.ranks = any(self.settings.get(name, 1.0) for name in ("contrast", "beta", "gamma"))
 
-    def total(self, views: list[Tensor], known: list[Tensor]) -> Tensor:
+    def total(self, views: list[Tensor], teacher_vectors: list[Tensor]) -> Tensor:
         """Return the loss of the sentences of all processes; see ``RankCSE.total``."""
-        terms = [super().total(views, known if self.settings["gamma"] else [])] if self.ranks else []
+        terms = [super().total(views, teacher_vectors if self.settings["gamma"] else [])] if self.ranks else []
         if self.regress:
-            terms.append(self.regress * self.distance(views, known))
+            terms.append(self.regress * self.distance(views, teacher_vectors))
         return torch.stack(terms).sum()
 
-    def distance(self, views: list[Tensor], known: list[Tensor]) -> Tensor:
-        """Return the mean distance of all views from the teachers, weighted."""
-        apart = [
-            share / sum(self.weights) * (1 - row_cosine(matrix(view.float()), vectors)).mean()
-            for matrix, vectors, share in zip(self.maps, known, self.weights, strict=True)
+    def distance(self, views: list[Tensor], teacher_vectors: list[Tensor]) -> Tensor:
+        """Return the weighted mean distance of all views from the teachers."""
+        distances = [
+            weight / sum(self.weights) * (1 - row_cosine(project(view.float()), vectors)).mean()
+            for project, vectors, weight in zip(self.maps, teacher_vectors, self.weights, strict=True)
             for view in views
         ]
-        return torch.stack(apart).sum() / len(views)
+        return torch.stack(distances).sum() / len(views)
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings that a model card shows."""

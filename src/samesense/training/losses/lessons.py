@@ -1,7 +1,7 @@
-"""Which batches teach: those in which a loss has something to compare. Known from texts and labels, without a model.
+"""Which batches a loss can learn from, decided by texts and labels without a model.
 
-A batch of one pair, one positive that all anchors have, or one label only: the loss of such a batch is constant, and a
-run of them ends as it began. Texts count as one whatever their case and spaces.
+The loss of a batch is constant if it has nothing to compare, such as a single pair, the same positive for all anchors,
+or only one label. Texts that differ only in case and spaces count as equal.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from samesense.data.pairs.keys import Keys, pair_keys
 from samesense.types import Floats, Indices
 
 MOST_ROWS = 50_000
-"""Rows of an epoch that are put into batches to be looked at."""
+"""Maximum number of rows of an epoch that are put into batches for the check."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a loss is given, as numbers.
+    """A batch as keys of its texts and labels.
 
     Attributes:
         texts: keys of the texts ``(columns, rows)``, equal for equal texts.
-        labels: ``(rows,)`` where the loss takes any.
-        settings: of the loss.
+        labels: labels ``(rows,)`` if the loss takes any.
+        settings: settings of the loss.
     """
 
     texts: Keys
@@ -39,12 +39,12 @@ class Batch:
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a batch must have for a loss to learn from it.
+    """The condition under which a loss can learn from a batch.
 
     Attributes:
-        teaches: whether a batch has it.
-        lacking: what batches are like that have it not, in words behind their share.
-        fix: what gives it to them.
+        teaches: returns whether a batch fulfils it.
+        lacking: description of the batches that do not, as the predicate of a sentence.
+        fix: advice for the user.
     """
 
     teaches: Callable[[Batch], bool]
@@ -53,7 +53,7 @@ class Lesson:
 
 
 def has_two_texts(batch: Batch) -> bool:
-    """Return whether any pair is of two texts: the cosine of a text with itself is always 1."""
+    """Return whether any pair has two different texts: the cosine of a text with itself is always 1."""
     return bool((batch.texts[0] != batch.texts[1]).any())
 
 
@@ -63,39 +63,40 @@ def has_rows(batch: Batch) -> bool:
 
 
 def has_order(batch: Batch) -> bool:
-    """Return whether any label is higher than another by more than the margin."""
+    """Return whether any label exceeds another by more than the margin."""
     if batch.labels is None or not len(batch):
         return False
     return bool(batch.labels.max() - batch.labels.min() > batch.settings.get("margin", 0.0))
 
 
 def has_ordered_texts(batch: Batch) -> bool:
-    """Return whether labels of two different pairs differ: the cosine of a pair cannot be below itself.
+    """Return whether two different pairs have labels that differ by more than the margin.
 
-    All pairs of one text twice are as one: their cosine is 1.
+    Pairs of a text with itself count as one pair, as their cosine is always 1.
     """
     if not has_order(batch) or batch.labels is None:
         return False
-    if batch.settings.get("similarity") == "angle":  # which goes by the order of the two texts
+    if batch.settings.get("similarity") == "angle":  # AnglE's similarity is not symmetric
         return True
-    one, other = batch.texts[:2]
-    pairs = np.where(one == other, np.uint64(0), pair_keys(one, other))
+    first, second = batch.texts[:2]
+    pairs = np.where(first == second, np.uint64(0), pair_keys(first, second))
     margin = batch.settings.get("margin", 0.0)
-    highest, lowest = int(batch.labels.argmax()), int(batch.labels.argmin())
+    highest = int(batch.labels.argmax())
+    lowest = int(batch.labels.argmin())
     below = batch.labels[pairs != pairs[highest]].min(initial=np.inf)
     above = batch.labels[pairs != pairs[lowest]].max(initial=-np.inf)
     return bool(batch.labels[highest] - below > margin or above - batch.labels[lowest] > margin)
 
 
 def has_triplet(batch: Batch) -> bool:
-    """Return whether any positive is another text than the negative beside it."""
+    """Return whether any positive differs from the negative of its row."""
     return bool((batch.texts[1] != batch.texts[2]).any())
 
 
 def has_rival(batch: Batch) -> bool:
-    """Return whether any anchor has a candidate that is another text than its positive.
+    """Return whether any anchor has a candidate that differs from its positive.
 
-    A single column is its own positive. Where there are labels, they say which hard negatives count.
+    A single column is its own positive. Labels, if there are any, tell which hard negatives count.
     """
     positives = batch.texts[min(1, len(batch.texts) - 1)]
     negatives = batch.texts[2:] if batch.labels is None else batch.texts[2:, batch.labels > 0]
@@ -103,7 +104,7 @@ def has_rival(batch: Batch) -> bool:
 
 
 def has_angle_terms(batch: Batch) -> bool:
-    """Return whether a term of AnglE's that has a weight has something to compare."""
+    """Return whether a term of AnglE with a non-zero weight has something to compare."""
     settings = batch.settings
     if settings.get("cosine_weight", 1.0) and has_ordered_texts(batch):
         return True
@@ -131,35 +132,36 @@ OF_ANGLE = Lesson(has_angle_terms, "have one label only and no negative", "batch
 def drawn_batches(
     count: int, size: int, seed: int, batches: str, texts: Keys, labels: Floats | None
 ) -> Iterator[Indices]:
-    """Yield the rows of each batch of an epoch, or of a part of it: as the run draws them, but not the same ones."""
+    """Yield the rows of batches for up to :data:`MOST_ROWS` rows, drawn like those of the run, but not the same."""
     order = np.random.default_rng(seed).permutation(count)[:MOST_ROWS]
     if batches == "label-aware" and labels is not None:
         order = order[np.argsort(labels[order], kind="stable")]
         number = max(1, len(order) // size)
         yield from order[: number * min(size, len(order))].reshape(-1, number).T
     elif batches == "no-duplicates":
-        yield from _without_doubles(order, size, texts)
+        yield from _without_duplicates(order, size, texts)
     else:
         yield from (order[start : start + size] for start in range(0, len(order), size))
 
 
-def _without_doubles(order: Indices, size: int, texts: Keys, most: int = 200) -> Iterator[Indices]:
-    """Yield at most so many batches with no text in two of their rows, as sentence-transformers draws them."""
-    left, columns = order.tolist(), texts.T.tolist()
-    for _ in range(most):
-        if not left:
+def _without_duplicates(order: Indices, size: int, texts: Keys, limit: int = 200) -> Iterator[Indices]:
+    """Yield at most ``limit`` batches without duplicate texts, drawn as in sentence-transformers."""
+    remaining = order.tolist()
+    columns = texts.T.tolist()
+    for _ in range(limit):
+        if not remaining:
             return
         batch: list[int] = []
         later: list[int] = []
-        seen: set[int] = set()
-        for place, row in enumerate(left):
-            if seen.isdisjoint(columns[row]):
+        batch_texts: set[int] = set()
+        for position, row in enumerate(remaining):
+            if batch_texts.isdisjoint(columns[row]):
                 batch.append(row)
-                seen.update(columns[row])
+                batch_texts.update(columns[row])
             else:
                 later.append(row)
             if len(batch) == size:
-                later += left[place + 1 :]
+                later += remaining[position + 1 :]
                 break
-        left = later
+        remaining = later
         yield np.array(batch, dtype=np.intp)

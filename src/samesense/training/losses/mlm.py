@@ -1,8 +1,8 @@
-"""Masked language modelling beside a contrastive loss, so that an encoder does not forget its words.
+"""Masked language modelling as an auxiliary task of a contrastive loss, against forgetting of word knowledge.
 
     L = InfoNCE + weight * cross-entropy of the masked tokens
 
-A masked copy of every text goes through the encoder a second time; the contrastive loss never sees it.
+A masked copy of every text is encoded in a second forward; the contrastive loss uses the unmasked texts.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from samesense.training.losses.base import gather
 from samesense.training.losses.tuples import InfoNCE
 
 IGNORED = -100
-"""Target of a token that is not to be guessed; transformers' collator writes it, and ``F.cross_entropy`` skips it."""
+"""Label of a token that is not predicted; transformers' collator writes it, and ``F.cross_entropy`` skips it."""
 
 
 class Masking:
-    """Chooses tokens to be guessed: of those chosen 80 % become the mask, 10 % any token, 10 % stay as they are.
+    """Chooses tokens to predict; of these 80 % are masked, 10 % replaced by random tokens, and 10 % unchanged.
 
-    A ``share`` of the tokens is chosen, special tokens and padding never. ConfigError if the tokenizer has no mask
-    token.
+    A fraction ``share`` of the tokens is chosen, never special tokens or padding. ConfigError if the tokenizer has no
+    mask token.
 
-    Source: Devlin et al. 2019 (BERT), task 1; drawn by transformers' own collator.
+    Source: Devlin et al. 2019 (BERT), task 1; drawn by the collator of transformers.
     """
 
     def __init__(self, tokenizer: Any, share: float = 0.15) -> None:
@@ -50,25 +50,26 @@ class Masking:
         self._draw = DataCollatorForLanguageModeling(tokenizer, mlm_probability=share).torch_mask_tokens
 
     def __call__(self, ids: Tensor, attention: Tensor) -> tuple[Tensor, Tensor]:
-        """Return a masked copy of ``ids`` ``(rows, tokens)``, and the targets, ``IGNORED`` where none is."""
+        """Return a masked copy of ``ids`` ``(rows, tokens)``, and labels, ``IGNORED`` for tokens not chosen."""
         special = torch.isin(ids, self._special.to(ids.device)) | (attention == 0)
-        # drawn on the CPU, whose generator checkpoints keep; the collator writes into what it is given
+        # drawn on the CPU, whose generator is in checkpoints; a clone, as the collator works in place
         masked, targets = self._draw(ids.clone().cpu(), special_tokens_mask=special.cpu())
         return masked.to(ids.device), targets.to(ids.device)
 
 
 class InfoNCEWithMLM(InfoNCE):
-    """InfoNCE, and masked language modelling on the same texts.
+    """InfoNCE plus masked language modelling on the same texts.
 
     Args:
         model: the sentence-transformers model to train, beginning with a transformer.
-        mlm_head: from vectors of tokens to scores of the vocabulary, see :func:`masked_lm_head`; trained and not kept.
-        masking: which tokens are guessed.
+        mlm_head: module from token vectors to logits of the vocabulary, see :func:`masked_lm_head`; it is trained and
+            not kept.
+        masking: masks the texts.
         mlm_weight: weight of the cross-entropy.
-        settings: those of :class:`~samesense.training.losses.tuples.InfoNCE`, but for the token budget.
+        settings: settings of :class:`~samesense.training.losses.tuples.InfoNCE`, except the token budget.
 
-    Source: Gao et al. 2021 (SimCSE), appendix on MLM: weight 0.1, every text of the batch masked anew.
-    Differs: only masked tokens go through the head. Under DDP those of all processes are averaged together.
+    Source: Gao et al. 2021 (SimCSE), appendix on MLM: weight 0.1, new masks for every batch.
+    Differs: only masked tokens go through the head. Under DDP the mean is over those of all processes.
     """
 
     def __init__(
@@ -82,18 +83,19 @@ class InfoNCEWithMLM(InfoNCE):
     def forward(self, sentence_features: Any, labels: Tensor | None = None) -> Tensor:
         """Return the weighted sum of both losses of one batch."""
         columns = list(sentence_features)
-        return super().forward(columns, labels) + self.mlm_weight * self.guessed(self.views(columns))
+        return super().forward(columns, labels) + self.mlm_weight * self.masked_lm_loss(self.views(columns))
 
-    def guessed(self, columns: Sequence[dict[str, Any]]) -> Tensor:
+    def masked_lm_loss(self, columns: Sequence[dict[str, Any]]) -> Tensor:
         """Return the mean cross-entropy of the masked tokens of all columns and processes, a scalar; 0 for none."""
         whole = self.model.module if isinstance(self.model, DistributedDataParallel) else self.model
         trunk = cast(SentenceTransformer, whole)[0]
-        vectors, targets = [], []
+        vectors = []
+        targets = []
         for column in columns:
-            masked, wanted = self.masking(column["input_ids"], column["attention_mask"])
+            masked, labels = self.masking(column["input_ids"], column["attention_mask"])
             tokens = trunk({**column, "input_ids": masked})["token_embeddings"]
-            vectors.append(tokens[wanted != IGNORED])
-            targets.append(wanted[wanted != IGNORED])
+            vectors.append(tokens[labels != IGNORED])
+            targets.append(labels[labels != IGNORED])
         logits = self.mlm_head(gather(torch.cat(vectors)))
         return reduced(F.cross_entropy(widen(logits), gather(torch.cat(targets)), reduction="none"), "mean")
 
@@ -103,7 +105,7 @@ class InfoNCEWithMLM(InfoNCE):
 
 
 class _Head(nn.Module):
-    """A masked language model of which everything below the head is replaced by the vectors it is given."""
+    """The head of a masked language model, whose trunk is replaced by given token vectors."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -111,21 +113,21 @@ class _Head(nn.Module):
         self.model = model
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Return scores ``(tokens, vocabulary)`` of vectors ``(tokens, dim)``."""
+        """Return logits ``(tokens, vocabulary)`` for vectors ``(tokens, dim)``."""
         logits: Tensor = self.model(inputs_embeds=vectors.unsqueeze(0)).logits
         return logits.squeeze(0)
 
 
 class StatesAsGiven(nn.Module):
-    """Stands for the trunk of a model, and gives the states that it is given: so its head alone can be asked."""
+    """Replaces the trunk of a model and returns the hidden states it gets, so that only the head is computed."""
 
     def forward(self, *args: Any, inputs_embeds: Tensor, **kwargs: Any) -> BaseModelOutputWithPast:
-        """Return the states."""
+        """Return the given hidden states."""
         return BaseModelOutputWithPast(last_hidden_state=inputs_embeds)
 
 
 def transformer_source(model: SentenceTransformer) -> str:
-    """Return the place from which the transformer of a model was loaded; empty if it begins with none."""
+    """Return the folder or hub name from which a model's transformer was loaded; empty if it has none."""
     return str(getattr(getattr(model[0], "model", None), "name_or_path", ""))
 
 
@@ -133,8 +135,8 @@ def transformer_source(model: SentenceTransformer) -> str:
 def masked_lm_head(model: SentenceTransformer) -> nn.Module:
     """Return the masked-LM head of the checkpoint from which the model's transformer was loaded.
 
-    It has weights of its own: those of the output layer are no longer tied to the embeddings. ConfigError if the
-    checkpoint has no such head, or not all of its weights.
+    Its output layer is not tied to the model's embeddings. ConfigError if the checkpoint has no such head, or lacks
+    weights of it.
     """
     source = transformer_source(model)
     try:

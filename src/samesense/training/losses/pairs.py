@@ -1,4 +1,4 @@
-"""Losses of pairs of sentences; see :mod:`samesense.training.losses.base` for what they share."""
+"""Losses of pairs of sentences; for their base see :mod:`samesense.training.losses.base`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from samesense.training.losses.base import EmbeddingLoss
 
 
 class CosineLoss(EmbeddingLoss):
-    """A loss of one similarity a pair, the cosine; under DDP only scores and labels are gathered."""
+    """Base of losses of one similarity per pair, the cosine; under DDP only scores and labels are gathered."""
 
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return the similarity ``(pairs,)`` and the labels of this process's pairs."""
@@ -23,7 +23,7 @@ class CosineLoss(EmbeddingLoss):
 
 
 class CoSENT(CosineLoss):
-    """CoSENT: pairs with labels of any monotone scale; under DDP only scores and labels are gathered.
+    """CoSENT: pairs with labels on any ordinal scale; under DDP only scores and labels are gathered.
 
     Args:
         temperature: divides the similarities; 0.05 is the papers' scale of 20.
@@ -56,8 +56,8 @@ class CoSENT(CosineLoss):
 
     def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
         """Return :func:`samesense.losses.cosent` of the similarities."""
-        rest = {name: self.settings[name] for name in ("temperature", "margin")}
-        return cosent(tensors[0], labels, **rest)
+        options = {name: self.settings[name] for name in ("temperature", "margin")}
+        return cosent(tensors[0], labels, **options)
 
     @property
     def citation(self) -> str:
@@ -76,7 +76,7 @@ class Contrastive(CosineLoss):
 
     Args:
         threshold: negatives below this cosine cost nothing.
-        literal: the printed Eq. 2 of the CoSENT paper instead of the hinge.
+        literal: use Eq. 2 of the CoSENT paper as printed, instead of the hinge.
     """
 
     labels = "binary"
@@ -108,11 +108,11 @@ class MSE(CosineLoss):
 
 
 class Softmax(EmbeddingLoss):
-    """Classification of pairs over (u, v, |u - v|): integer classes; the head is trained and not kept.
+    """Classification of pairs by (u, v, |u - v|), with integer classes; the head is trained and not kept.
 
     Args:
         classes: number of classes.
-        dim: width of the embeddings; ``None`` takes the model's own.
+        dim: dimension of the embeddings; ``None`` for that of the model.
         product: add u * v to the features, as InferSent does.
     """
 

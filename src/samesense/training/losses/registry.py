@@ -1,7 +1,7 @@
-"""Every loss that a run can name: its module, the data it fits, its settings, and how its batches can be formed.
+"""The registry of losses: the module of each, the data it fits, its settings, and its kinds of batches.
 
-Flags, their help, checks, error messages and tests are derived from these tables, so a loss is added by one entry.
-Modules are named and not imported: settings and ``--help`` need no torch. A setting that several losses share is
+Flags, help, checks, error messages and tests are derived from these tables, so a loss is added by one entry. Modules
+are named and not imported, as settings and ``--help`` must not need torch. A setting that several losses share is
 declared once.
 """
 
@@ -24,56 +24,56 @@ from samesense.training.losses.spec import Losses, LossSpec
 
 
 class Temperature(BaseModel):
-    """Of the losses that compare cosines under a softmax."""
+    """Settings of losses with a softmax over cosines."""
 
     temperature: float = Field(0.05, gt=0, description="divides the cosines; the papers' scale of 20")
 
 
 class CrossCoSENTSettings(Temperature):
-    """Of CoSENT with either kind of encoder."""
+    """Settings of CoSENT for both kinds of encoder."""
 
     margin: float = Field(0.0, ge=0, description="labels must differ by more than this to be compared")
 
 
 class CoSENTSettings(CrossCoSENTSettings):
-    """Of CoSENT on embeddings."""
+    """Settings of CoSENT on embeddings."""
 
     similarity: Literal["cosine", "angle"] = Field("cosine", description="what is ranked; angle is AnglE's")
 
 
 class ContrastiveSettings(BaseModel):
-    """Of the contrastive loss."""
+    """Settings of the contrastive loss."""
 
     threshold: float = Field(0.0, ge=-1, lt=1, description="negatives below this cosine cost nothing")
     literal: bool = Field(False, description="Eq. 2 of the CoSENT paper as printed, instead of the hinge")
 
 
 class PositiveAbove(BaseModel):
-    """Of the losses that know positive pairs only."""
+    """Setting of losses that need positive pairs."""
 
     positive_above: float | None = Field(None, description="scores above this are positive [the middle of the scale]")
 
 
 class PositivesSettings(PositiveAbove):
-    """Of how positive pairs and their hard negatives are found."""
+    """Settings for the extraction of positive pairs and hard negatives."""
 
     hard_negatives: bool = Field(True, description="negative partners of an anchor compete for it")
 
 
 class SoftmaxSettings(BaseModel):
-    """Of the classification of pairs."""
+    """Settings of the classification of pairs."""
 
     product: bool = Field(False, description="add u * v to the features, as InferSent does")
 
 
 class BinsSettings(BaseModel):
-    """Of how scores become classes."""
+    """Setting for the binning of scores into classes."""
 
     bins: Bins = Field(None, description="of scores: number of bins of equal width, or edges, as in: 0,1.5,3,5")
 
 
 class TripletSettings(BaseModel):
-    """Of the losses of triplets."""
+    """Settings of triplet losses."""
 
     distance: Literal["cosine", "euclidean"] = Field("cosine", description="distance")
     triplet_margin: float | None = Field(
@@ -82,7 +82,7 @@ class TripletSettings(BaseModel):
 
 
 class AngleSettings(Temperature):
-    """Of AnglE's three terms."""
+    """Settings of AnglE's three terms."""
 
     angle_temperature: float = Field(1.0, gt=0, description="divides AnglE's similarities")
     cosine_weight: float = Field(1.0, ge=0, description="weight of CoSENT of the cosines")
@@ -90,7 +90,7 @@ class AngleSettings(Temperature):
     angle_weight: float = Field(1.0, ge=0, description="weight of CoSENT of AnglE's similarities")
 
 
-def _order_and_cut(data: PairData, *, positive_above: float | None = None) -> Targets:
+def _ordered_labels_with_threshold(data: PairData, *, positive_above: float | None = None) -> Targets:
     return replace(pairs.labels_in_order(data), settings={"positive_above": pairs.positive_cut(data, positive_above)})
 
 
@@ -147,7 +147,7 @@ PAIR_LOSSES = Losses(
         module="angle.AnglE",
         lesson=OF_ANGLE,
         settings=AngleSettings,
-        targets=_order_and_cut,
+        targets=_ordered_labels_with_threshold,
         target_settings=PositiveAbove,
         batches=("label-aware", "no-duplicates"),
     ),
@@ -173,7 +173,7 @@ PAIR_LOSSES = Losses(
 
 
 class Filter(BaseModel):
-    """Of the losses in which texts that are the same can be told from negatives."""
+    """Setting of losses that can filter false negatives."""
 
     false_negative_filter: Guard = Field(
         "same",
@@ -183,13 +183,13 @@ class Filter(BaseModel):
 
 
 class FilteredInfoNCESettings(Temperature, Filter):
-    """Of SupMPN's loss."""
+    """Settings of SupMPN's loss."""
 
 
 class DrawnSettings(BaseModel):
-    """How tuples are drawn and filled up, and equal texts encoded."""
+    """Settings for drawing and padding tuples, and for encoding equal texts."""
 
-    resample: Literal["epoch", "fixed"] = Field("epoch", description="draw tuples anew each epoch, or once")
+    resample: Literal["epoch", "fixed"] = Field("epoch", description="draw tuples again each epoch, or once")
     encode_once: bool = Field(True, description="encode equal sentences of a batch once; copies of an anchor apart")
     tuples: Literal["padded", "ragged"] = Field(
         "padded",
@@ -199,7 +199,7 @@ class DrawnSettings(BaseModel):
 
 
 class PlacesSettings(DrawnSettings):
-    """How tuples of several positives and negatives are made."""
+    """Settings of tuples with several positives and negatives."""
 
     positives: int = Field(5, ge=1, description="places for positives of an anchor")
     negatives: int = Field(5, ge=0, description="places for negatives of an anchor")
@@ -213,7 +213,7 @@ class PlacesSettings(DrawnSettings):
 
 
 class FilteredDrawnSettings(DrawnSettings, Filter):
-    """How tuples are made for the triplet loss, whose negatives are filtered when they are drawn."""
+    """Settings of tuples for the triplet loss, whose negatives are filtered when they are drawn."""
 
 
 TUPLE_LOSSES = Losses(
@@ -247,4 +247,4 @@ TUPLE_LOSSES = Losses(
 """The losses of anchors with positives and negatives: ``samesense train --method supmpn --loss``."""
 
 OTHER_MODULES = ("tuples.MultiPositive", "sentences.SupCon", "sentences.BatchTriplet", "sentences.RankCSE")
-"""Loss modules of fixed columns that no flag names; they are for trainers of one's own."""
+"""Loss modules with fixed columns that no flag names; they are for custom trainers."""

@@ -13,11 +13,11 @@ from samesense.losses.rank_distillation import Rank
 from samesense.training.losses.base import EmbeddingLoss, LabelKind
 
 Teacher = Callable[[Tensor], Tensor]
-"""Row numbers ``(batch,)`` in, embeddings ``(batch, dim)`` of the sentences in these rows out."""
+"""Function from row numbers ``(batch,)`` to the embeddings ``(batch, dim)`` of these sentences."""
 
 
 class SupCon(EmbeddingLoss):
-    """Supervised contrastive loss: sentences with class labels; those of one class are each other's positives.
+    """Supervised contrastive loss: sentences with class labels; those of the same class are positives.
 
     Args:
         temperature: divides the cosines.
@@ -37,12 +37,12 @@ class SupCon(EmbeddingLoss):
 
 
 class BatchTriplet(EmbeddingLoss):
-    """Triplets found in a batch of sentences with class labels: all that cost something, or the hardest an anchor.
+    """Triplets mined in a batch of sentences with class labels: all with a loss, or the hardest of each anchor.
 
     Args:
         mining: ``"all"`` or ``"hard"``.
         distance: ``"cosine"`` or ``"euclidean"``.
-        triplet_margin: how much nearer the positive must be; ``None`` takes the loss's own for the distance.
+        triplet_margin: how much nearer the positive must be; ``None`` is the default of the loss for the distance.
     """
 
     takes = "one text column"
@@ -70,25 +70,25 @@ class BatchTriplet(EmbeddingLoss):
 
 
 class RankCSE(EmbeddingLoss):
-    """RankCSE: sentences, with the number of its row as the label of each, by which the teachers are asked.
+    """RankCSE: sentences whose labels are their row numbers, by which the teachers' embeddings are looked up.
 
-    A batch goes through the model twice; InfoNCE, consistency and ranking are formed from the cosines of the two views,
-    see :func:`samesense.losses.rank_cse`. Under DDP each process asks for its own rows, and the sentences of all
-    processes are ranked together.
+    A batch is encoded twice; InfoNCE, consistency and ranking are computed from the cosines of the two views, see
+    :func:`samesense.losses.rank_cse`. Under DDP each process looks up its own rows, and the sentences of all processes
+    are ranked together.
 
     Args:
-        teachers: the ``rows`` of a :class:`~samesense.training.teachers.TeacherStore`, or any other function like it,
-            such as ``lambda rows: matrix[rows]``. None where ``gamma`` is 0; sentences then have no label.
-        weights: of the teachers; the same for all by default.
-        gamma: weight of the ranking term; 0 leaves the teachers alone.
+        teachers: the ``rows`` of a :class:`~samesense.training.teachers.TeacherStore`, or any similar function, such as
+            ``lambda rows: matrix[rows]``. Not used if ``gamma`` is 0; sentences then have no label.
+        weights: weights of the teachers; equal by default.
+        gamma: weight of the ranking term; with 0 the teachers are not used.
         rank: formula of the ranking term.
-        two_views: send a batch through the model twice, so that dropout makes two views of it. Otherwise the one view
-            is compared with itself: for models without dropout, whose ranking is all there is to learn.
-        head: module through which embeddings pass in training only; it is trained and not kept.
-        settings: further settings of :func:`~samesense.losses.rank_cse`.
+        two_views: encode a batch twice, so that dropout makes two views of it. Otherwise the single view is compared
+            with itself, for models without dropout, which learn from the ranking alone.
+        head: projection head, used in training only; it is trained and not kept.
+        settings: other settings of :func:`~samesense.losses.rank_cse`.
 
     Raises:
-        ValueError: if the ranking term has no teacher, or there is not one weight a teacher.
+        ValueError: if the ranking term has no teacher, or there is not one weight per teacher.
     """
 
     takes = "one text column"
@@ -131,11 +131,11 @@ class RankCSE(EmbeddingLoss):
         return columns * 2 if self.two_views and len(columns) == 1 else columns
 
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
-        """Return the views, and behind them what each teacher makes of the sentences.
+        """Return the views, followed by the embeddings of each teacher.
 
-        ValueError if the labels are not one row number a sentence.
+        ValueError if the labels are not one row number per sentence.
         """
-        return [*embeddings, *(self._asked(len(embeddings[0]), labels) if self.teachers else [])], None
+        return [*embeddings, *(self._teacher_embeddings(len(embeddings[0]), labels) if self.teachers else [])], None
 
     def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
         """Return the total of :func:`samesense.losses.rank_cse`."""
@@ -143,16 +143,16 @@ class RankCSE(EmbeddingLoss):
         views = tensors[:count] if self.head is None else [self.head(view) for view in tensors[:count]]
         return self.total(views, tensors[count:])
 
-    def total(self, views: list[Tensor], known: list[Tensor]) -> Tensor:
+    def total(self, views: list[Tensor], teacher_vectors: list[Tensor]) -> Tensor:
         """Return the loss of the sentences of all processes.
 
-        ``views`` are one or two ``(sentences, dim)`` embeddings of each sentence, ``known`` those of each teacher.
+        ``views`` are one or two tensors of embeddings ``(sentences, dim)``; ``teacher_vectors`` those of each teacher.
         """
-        teacher = teacher_scores(known, self.weights) if known else None
+        teacher = teacher_scores(teacher_vectors, self.weights) if teacher_vectors else None
         return rank_cse(cosine_matrix(views[0], views[-1]), teacher, **self.settings).total
 
-    def _asked(self, sentences: int, rows: Tensor | None) -> list[Tensor]:
-        """Return what each teacher makes of the sentences of this process."""
+    def _teacher_embeddings(self, sentences: int, rows: Tensor | None) -> list[Tensor]:
+        """Return the embeddings of this process's sentences by each teacher."""
         if rows is None or rows.is_floating_point() or rows.shape != (sentences,):
             received = "none" if rows is None else f"{rows.dtype} {tuple(rows.shape)}"
             raise ValueError(

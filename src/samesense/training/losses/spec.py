@@ -1,6 +1,6 @@
-"""What is known of a loss in one place, and what flags, checks and messages derive from it; without torch.
+"""The specification of a loss, from which flags, checks and messages are derived; without torch.
 
-The losses themselves stand in :mod:`samesense.training.losses.registry`.
+The losses are listed in :mod:`samesense.training.losses.registry`.
 """
 
 from __future__ import annotations
@@ -25,53 +25,50 @@ if TYPE_CHECKING:
 Settings = TypeVar("Settings", bound=BaseModel)
 
 Encoder = Literal["bi", "cross"]
-"""Two sentences embedded apart and compared by cosine, or read together and scored."""
+"""Bi-encoder, which embeds two texts separately, or cross-encoder, which scores them together."""
 
 
 class NoSettings(BaseModel):
-    """A loss without settings of its own."""
+    """Settings of a loss without any."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossSpec:
-    """One loss."""
+    """Specification of one loss."""
 
     name: str  # as in --loss
-    module: str  # class of the loss module below samesense.training.losses, as in pairs.CoSENT
-    settings: type[BaseModel] = NoSettings  # what the module takes by these names
-    # forms the columns and labels that the module takes out of the training data
+    module: str  # class of the loss module in samesense.training.losses, such as pairs.CoSENT
+    settings: type[BaseModel] = NoSettings  # arguments of the module
+    # makes the columns and labels for the module from the training data
     targets: Callable[..., Targets] | None = None
-    target_settings: type[BaseModel] = NoSettings  # what targets takes by these names
+    target_settings: type[BaseModel] = NoSettings  # arguments of targets
     kinds: tuple[Kind, ...] = ("scored", "binary", "nli", "triple")  # of the labels that it fits
-    takes: str = "labelled pairs"  # the labels that it fits, in words
-    batches: tuple[str, ...] = ()  # how its batches can be formed, besides at random
-    encoder: Encoder = "bi"  # the kind of encoder that it trains
-    lesson: Lesson = OF_PAIRS  # what a batch must have for it to be learnt from
+    takes: str = "labelled pairs"  # these kinds of labels, in words
+    batches: tuple[str, ...] = ()  # kinds of batches besides random ones
+    encoder: Encoder = "bi"  # kind of encoder that it trains
+    lesson: Lesson = OF_PAIRS  # what a batch needs for a non-zero gradient
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The settings that belong to the loss, by name."""
+        """The fields of the loss's settings, by name."""
         return {**self.settings.model_fields, **self.target_settings.model_fields}
 
     def build(self, model: nn.Module, settings: Any, targets: Targets) -> nn.Module:
-        """Return the loss module.
-
-        ``targets`` is what it is trained on, of which it may take the number of classes and the like.
-        """
-        own = {name: getattr(settings, name) for name in self.settings.model_fields}
+        """Return the loss module; ``targets``, which it is trained on, adds arguments such as the number of classes."""
+        options = {name: getattr(settings, name) for name in self.settings.model_fields}
         budget = settings.mini_batch_num_tokens
-        made: nn.Module = loss_class(self.module)(model, **own, **targets.settings, mini_batch_num_tokens=budget)
-        return made
+        loss: nn.Module = loss_class(self.module)(model, **options, **targets.settings, mini_batch_num_tokens=budget)
+        return loss
 
 
 def loss_class(module: str) -> Any:
-    """Return a class below ``samesense.training.losses``, named as in ``pairs.CoSENT``."""
+    """Return a loss class of ``samesense.training.losses`` by its name, such as ``pairs.CoSENT``."""
     file, _, name = module.rpartition(".")
     return getattr(import_module(f"samesense.training.losses.{file}"), name)
 
 
 class Losses:
-    """The losses of one kind of training data, in the order in which they are proposed."""
+    """The losses for one kind of training data, in the order in which messages list them."""
 
     def __init__(self, *specs: LossSpec) -> None:
         self.specs = specs
@@ -81,24 +78,24 @@ class Losses:
         return list(dict.fromkeys(spec.name for spec in self.specs if encoder in (None, spec.encoder)))
 
     def spec(self, name: str, encoder: Encoder = "bi") -> LossSpec:
-        """Return a loss; ConfigError if this kind of encoder has none of this name."""
+        """Return the specification of a loss; ConfigError if this kind of encoder has no loss of this name."""
         for spec in self.specs:
             if (spec.name, spec.encoder) == (name, encoder):
                 return spec
         raise ConfigError(f"The losses of encoder {encoder} are {', '.join(self.names(encoder))}; received {name}.")
 
     def owners(self, setting: str) -> list[str]:
-        """Return the losses to which a setting belongs; none if it belongs to all."""
+        """Return the losses to which a setting belongs; empty for a common setting."""
         return list(dict.fromkeys(spec.name for spec in self.specs if setting in spec.fields))
 
     def belongs(self, setting: str, name: str, encoder: Encoder = "bi") -> bool:
         """Return whether a setting has an effect with this loss."""
-        own = [spec.fields for spec in self.specs if (spec.name, spec.encoder) == (name, encoder)]
-        return not self.owners(setting) or any(setting in fields for fields in own)
+        fields_of_loss = [spec.fields for spec in self.specs if (spec.name, spec.encoder) == (name, encoder)]
+        return not self.owners(setting) or any(setting in fields for fields in fields_of_loss)
 
     def check(self, stated: Iterable[str], name: str, encoder: Encoder = "bi") -> None:
-        """Raise if a stated setting would have no effect, because it belongs to another loss."""
-        if self.names(encoder):  # an unknown encoder is left to the check of its own setting
+        """Raise ConfigError if a stated setting has no effect because it belongs to another loss."""
+        if self.names(encoder):  # an unknown encoder is refused elsewhere
             self.spec(name, encoder)
         for setting in stated:
             if not self.belongs(setting, name, encoder):
@@ -110,7 +107,7 @@ class Losses:
                 )
 
     def check_batches(self, batches: str, name: str, encoder: Encoder = "bi") -> None:
-        """Raise if batches cannot be formed in this way for a loss."""
+        """Raise ConfigError if a loss cannot use this kind of batches."""
         if batches != "random" and batches not in self.spec(name, encoder).batches:
             owners = dict.fromkeys(spec.name for spec in self.specs if batches in spec.batches)
             raise ConfigError(
@@ -118,7 +115,7 @@ class Losses:
             )
 
     def targets(self, data: PairData, name: str, encoder: Encoder = "bi", /, **settings: Any) -> Targets:
-        """Return what a loss is trained on."""
+        """Return the columns and labels on which a loss is trained; DataError if the labels do not fit."""
         spec = self.spec(name, encoder)
         if data.kind not in spec.kinds or spec.targets is None:
             raise DataError(
@@ -126,28 +123,28 @@ class Losses:
                 f"{self.fitting(data.kind, encoder)}."
             )
         defaults = spec.target_settings()
-        own = {key: settings.get(key, default) for key, default in defaults}
-        made = spec.targets(data, **own)
-        return Targets(made.columns, f"{name}: {made.summary}", made.settings)
+        options = {key: settings.get(key, default) for key, default in defaults}
+        formed = spec.targets(data, **options)
+        return Targets(formed.columns, f"{name}: {formed.summary}", formed.settings)
 
     def fitting(self, kind: Kind, encoder: Encoder = "bi") -> str:
-        """Return the losses that fit a kind of labels, in words."""
+        """Return the names of the losses that fit a kind of labels, in words."""
         *most, last = [spec.name for spec in self.specs if kind in spec.kinds and spec.encoder == encoder]
         return f"{', '.join(most)} and {last}" if most else last
 
     def add_settings(self, settings: type[Settings]) -> type[Settings]:
-        """Give a class of settings the choices of ``loss``, and the settings of all losses that it has not itself.
+        """Return a subclass of ``settings`` with the names of the losses and the settings that are missing in it.
 
-        Their descriptions begin with the losses to which they belong.
+        The description of each setting begins with the losses to which it belongs.
         """
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for spec in self.specs:
             for name in [name for name in spec.fields if name not in settings.model_fields]:
                 field = copy(spec.fields[name])
                 field.description = f"{', '.join(self.owners(name))}: {field.description}"
-                found[name] = (field.annotation, field)
-        found["loss"] = (Literal[tuple(self.names())], copy(settings.model_fields["loss"]))
-        made: Any = create_model(
-            settings.__name__, __base__=settings, __module__=settings.__module__, __doc__=settings.__doc__, **found
+                fields[name] = (field.annotation, field)
+        fields["loss"] = (Literal[tuple(self.names())], copy(settings.model_fields["loss"]))
+        extended: Any = create_model(
+            settings.__name__, __base__=settings, __module__=settings.__module__, __doc__=settings.__doc__, **fields
         )
-        return made  # type: ignore[no-any-return]
+        return extended  # type: ignore[no-any-return]

@@ -1,9 +1,9 @@
 """Losses over the tuples of :class:`~samesense.training.tuple_batches.TupleBatches`, ragged or not.
 
-SupMPN and what it is compared with see the same batches; each arranges the embeddings as its own loss takes them. The
-triplet loss needs tuples of one positive and one negative. For SupCon and BatchHard the anchor and its positives are a
-class, and each negative is one of its own, unless the batch has its text as an anchor or a positive: then it is of that
-class.
+SupMPN and the losses it is compared with use the same batches; each arranges the embeddings for its own formula. The
+triplet loss needs tuples of one positive and one negative. For SupCon and BatchHard the anchor and its positives form a
+class, and each negative is a class by itself, unless its text is also an anchor or a positive of the batch: then it
+belongs to that class.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ TAKES = "one text column, put together by TupleBatches out of anchors with their
 
 @dataclass(frozen=True)
 class UnfoldedBatch:
-    """A batch, unfolded."""
+    """The embeddings and keys of a batch of tuples."""
 
-    # embeddings of the anchors, of all positives, and of all negatives, in the order of their anchors
+    # embeddings of the anchors, all positives and all negatives, in the order of their anchors
     columns: list[Tensor]
-    counts: Tensor  # (anchors, 3) numbers of positives, of negatives, and of positives that may not be there
-    keys: Tensor  # one number a text, in the order of the embeddings; texts that count as the same share it
-    further: Tensor  # the numbers of positives that may not be there, in the order of their anchors
+    counts: Tensor  # (anchors, 3) numbers of positives, of negatives, and of positives that may not be drawn
+    keys: Tensor  # one number per text, in the order of the embeddings, equal for texts that count as the same
+    extra_keys: Tensor  # keys of positives that may not be drawn, in the order of their anchors
 
 
-def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> UnfoldedBatch:
-    """Return the tuples of a batch.
+def unfold(texts: Tensor, labels: Tensor | None, positives: int) -> UnfoldedBatch:
+    """Return the tuples of a batch from the embeddings of its texts ``(texts, dim)``, each once.
 
-    Texts are ``(texts, dim)`` embeddings, each once, labels ``(batch, 3, places)``; see
-    :class:`~samesense.training.tuple_batches.TupleBatches`.
+    Labels are ``(batch, 3, places)``; see :class:`~samesense.training.tuple_batches.TupleBatches`.
     """
     if labels is None or labels.ndim != 3 or labels.shape[1] != 3 or labels.shape[2] <= positives:
         received = "none" if labels is None else f"shape {tuple(labels.shape)}"
@@ -46,16 +45,20 @@ def unfolded(texts: Tensor, labels: Tensor | None, positives: int) -> UnfoldedBa
             f"Tuples need labels (batch, 3, places) with more than {positives} places; received {received}. Take "
             "TupleBatches as the trainer's data_collator."
         )
-    numbers, keys, further = labels.unbind(dim=1)
+    numbers, keys, extra_keys = labels.unbind(dim=1)
     if int(numbers.max()) >= len(texts):
         raise ValueError(f"The labels name text {int(numbers.max())}, and the batch has {len(texts)} texts.")
-    parts = [slice(0, 1), slice(1, 1 + positives), slice(1 + positives, None)]
-    stands = [numbers[:, part] != EMPTY for part in parts]
-    columns = [texts[numbers[:, part][there]] for part, there in zip(parts, stands, strict=True)]
-    more = further != EMPTY
-    counts = torch.stack([there.sum(dim=1) for there in (*stands[1:], more)], dim=1)
-    own = torch.cat([keys[:, part][there] for part, there in zip(parts, stands, strict=True)])
-    return UnfoldedBatch(columns, counts, own, further[more])
+    column_slices = [slice(0, 1), slice(1, 1 + positives), slice(1 + positives, None)]
+    filled = [numbers[:, columns_of_role] != EMPTY for columns_of_role in column_slices]
+    columns = [
+        texts[numbers[:, columns_of_role][mask]] for columns_of_role, mask in zip(column_slices, filled, strict=True)
+    ]
+    has_extra = extra_keys != EMPTY
+    counts = torch.stack([mask.sum(dim=1) for mask in (*filled[1:], has_extra)], dim=1)
+    text_keys = torch.cat(
+        [keys[:, columns_of_role][mask] for columns_of_role, mask in zip(column_slices, filled, strict=True)]
+    )
+    return UnfoldedBatch(columns, counts, text_keys, extra_keys[has_extra])
 
 
 class TupleMultiPositive(MultiPositive):
@@ -64,7 +67,7 @@ class TupleMultiPositive(MultiPositive):
     Args:
         positives: places for positives.
         false_negative_filter: unless ``"off"``, texts that count as the same as the anchor or one of its positives are
-            no negatives of it.
+            not used as its negatives.
         settings: further settings of :class:`MultiPositive`, and the model.
     """
 
@@ -78,13 +81,13 @@ class TupleMultiPositive(MultiPositive):
 
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return the tuples as :meth:`MultiPositive.loss` takes them."""
-        found = unfolded(embeddings[0], labels, self.settings["positives"])
-        keys = [*torch.split(found.keys, [len(column) for column in found.columns]), found.further]
-        return [*found.columns, *(keys if self.settings["false_negative_filter"] != "off" else ())], found.counts
+        batch = unfold(embeddings[0], labels, self.settings["positives"])
+        keys = [*torch.split(batch.keys, [len(column) for column in batch.columns]), batch.extra_keys]
+        return [*batch.columns, *(keys if self.settings["false_negative_filter"] != "off" else ())], batch.counts
 
 
-class _OnTuples(EmbeddingLoss):
-    """Tuples with the number of places for positives that ``positives`` says; the rest is the other base's."""
+class _TupleLoss(EmbeddingLoss):
+    """Base of losses over tuples with ``positives`` places for positives; the formula is that of the other base."""
 
     takes = TAKES
     columns = (1, 1)
@@ -96,41 +99,41 @@ class _OnTuples(EmbeddingLoss):
 
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return all texts in one column, and their classes."""
-        return classified(unfolded(embeddings[0], labels, self.positives))
+        return as_classes(unfold(embeddings[0], labels, self.positives))
 
 
-class TupleTriplet(_OnTuples, Triplet):
+class TupleTriplet(_TupleLoss, Triplet):
     """The triplet loss on tuples of one positive and one negative."""
 
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return anchors, positives and negatives."""
-        return unfolded(embeddings[0], labels, 1).columns, None
+        return unfold(embeddings[0], labels, 1).columns, None
 
 
-class TupleSupCon(_OnTuples, SupCon):
+class TupleSupCon(_TupleLoss, SupCon):
     """SupCon on tuples."""
 
 
-class TupleBatchTriplet(_OnTuples, BatchTriplet):
+class TupleBatchTriplet(_TupleLoss, BatchTriplet):
     """Triplets found among the texts of tuples."""
 
 
-def classified(found: UnfoldedBatch) -> tuple[list[Tensor], Tensor]:
-    """Return the embeddings of all texts in one column, and the class of each: a positive has that of its anchor.
+def as_classes(batch: UnfoldedBatch) -> tuple[list[Tensor], Tensor]:
+    """Return the embeddings of all texts in one column, and the class of each; a positive has that of its anchor.
 
-    Anchors that share a text, as anchor or positive in any process, are one class. A negative with such a text is of
-    its class, and any other of its own.
+    Anchors that share a text, as anchor or positive in any process, form one class. A negative with such a text belongs
+    to its class; any other negative is a class by itself.
     """
-    anchors, positives, _ = torch.split(found.keys, [len(column) for column in found.columns])
+    anchors, positives, _ = torch.split(batch.keys, [len(column) for column in batch.columns])
     texts = gather(torch.cat([anchors, positives]))
-    owners = gather(torch.cat([anchors, anchors.repeat_interleave(found.counts[:, 0])]))
-    numbers, places = torch.unique(torch.cat([texts, owners, found.keys]), return_inverse=True)
-    text, owner, each = torch.split(places, [len(texts), len(owners), len(found.keys)])
-    return [torch.cat(found.columns)], numbers[_lowest_linked(text, owner, len(numbers))[each]]
+    owners = gather(torch.cat([anchors, anchors.repeat_interleave(batch.counts[:, 0])]))
+    numbers, inverse = torch.unique(torch.cat([texts, owners, batch.keys]), return_inverse=True)
+    text, owner, each = torch.split(inverse, [len(texts), len(owners), len(batch.keys)])
+    return [torch.cat(batch.columns)], numbers[_component_labels(text, owner, len(numbers))[each]]
 
 
-def _lowest_linked(first: Tensor, second: Tensor, count: int) -> Tensor:
-    """Return for each of ``count`` numbers the lowest one that links, ``(links,)`` of either end, lead to from it."""
+def _component_labels(first: Tensor, second: Tensor, count: int) -> Tensor:
+    """Return the lowest node in the connected component of each node; edges link ``first`` and ``second``."""
     lowest = torch.arange(count, device=first.device)
     while True:
         least = torch.minimum(lowest[first], lowest[second])

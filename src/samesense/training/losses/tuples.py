@@ -1,4 +1,4 @@
-"""Losses of anchors, positives and negatives; see :mod:`samesense.training.losses.base` for what they share."""
+"""Losses of anchors, positives and negatives; for their base see :mod:`samesense.training.losses.base`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Triplet(EmbeddingLoss):
 
     Args:
         distance: ``"cosine"`` or ``"euclidean"``.
-        triplet_margin: how much nearer the positive must be; ``None`` takes the loss's own for the distance.
+        triplet_margin: how much nearer the positive must be; ``None`` is the default of the loss for the distance.
     """
 
     takes = "three text columns: anchor, positive, negative"
@@ -41,17 +41,17 @@ class Triplet(EmbeddingLoss):
 class InfoNCE(EmbeddingLoss):
     """InfoNCE with in-batch negatives: an anchor, its positive, and any number of hard negatives.
 
-    Also known as NT-Xent and multiple negatives ranking. One column alone is embedded twice, and the two dropout views
-    of a sentence are anchor and positive: unsupervised SimCSE. Under DDP the candidates of all processes compete.
-    Where only some anchors have a hard negative, labels say which.
+    Also known as NT-Xent and multiple negatives ranking. A single column is embedded twice, and the two dropout views
+    of a sentence are anchor and positive (unsupervised SimCSE). Under DDP the candidates of all processes are compared.
+    If only some anchors have a hard negative, labels tell which.
 
     Args:
-        head: module from ``(rows, dim)`` to ``(rows, other dim)`` through which embeddings pass in training only, see
-            :func:`projection`; it is trained and not kept.
+        head: projection head, a module from ``(rows, dim)`` to ``(rows, other dim)``, see :func:`projection`; it is
+            trained with the model and not kept.
         temperature: divides the cosines; 0.05 is a scale of 20.
         own_negative_weight: added to the logit of an anchor's own hard negative (SimCSE).
         symmetric: average with the opposite direction.
-        some_negatives: the batch has labels 0 and 1: the hard negative of a row with 0 only fills the column.
+        some_negatives: the batch has labels 0 and 1; the hard negative of a row with label 0 is a placeholder.
     """
 
     takes = "one text column or more: anchor, positive (or, without it, two views of the anchor), then hard negatives"
@@ -73,28 +73,29 @@ class InfoNCE(EmbeddingLoss):
         self.head = head
         if some_negatives:
             self.takes = "three text columns: anchor, positive, hard negative"
-            self.columns, self.labels = (3, 3), "binary"
+            self.columns = (3, 3)
+            self.labels = "binary"
 
     def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return a single column twice, so that dropout makes two views of it."""
         return columns * 2 if len(columns) == 1 else columns
 
     def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
-        """Return :func:`samesense.losses.info_nce`, of the negatives that count."""
+        """Return :func:`samesense.losses.info_nce`, without placeholder negatives."""
         anchors, positives, *negatives = tensors if self.head is None else [self.head(column) for column in tensors]
         if labels is not None:
-            # only now: every process has to send a column of the same kind, whichever of its rows count
+            # after gathering, as all processes must gather columns of the same shape
             negatives = [negatives[0][labels > 0]]
         return info_nce(anchors, positives, torch.cat(negatives) if negatives else None, **self.settings)
 
 
 class MultiPositive(EmbeddingLoss):
-    """SupMPN's loss: an anchor, several positives, and several negatives, as many of each anchor as of every other.
+    """SupMPN's loss: an anchor, several positives, and several negatives, in equal numbers for all anchors.
 
-    For numbers that vary see :class:`~samesense.training.losses.tuple_batches.TupleMultiPositive`.
+    For varying numbers see :class:`~samesense.training.losses.tuple_batches.TupleMultiPositive`.
 
     Args:
-        positives: how many of the columns after the anchor are positives; the rest are negatives.
+        positives: number of positive columns after the anchor; all later columns are negatives.
         temperature: divides the cosines.
     """
 
@@ -114,14 +115,14 @@ class MultiPositive(EmbeddingLoss):
         self.settings = {"positives": positives, "temperature": temperature}
 
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
-        """Return anchors, all positives and all negatives, and how many of both each anchor has."""
-        anchors, *others = embeddings
+        """Return anchors, all positives and all negatives, and the numbers of both for each anchor."""
+        anchors, *columns = embeddings
         number = self.settings["positives"]
         sides = [
             torch.stack(side, dim=1).flatten(0, 1) if side else anchors[:0]
-            for side in (others[:number], others[number:])
+            for side in (columns[:number], columns[number:])
         ]
-        counts = torch.tensor([[number, len(others) - number]], device=anchors.device)
+        counts = torch.tensor([[number, len(columns) - number]], device=anchors.device)
         return [anchors, *sides], counts.expand(len(anchors), 2)
 
     def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
@@ -129,9 +130,10 @@ class MultiPositive(EmbeddingLoss):
 
         Args:
             tensors: embeddings of the anchors, of all positives, and of all negatives, in the order of their anchors;
-                then, for each of the three, one whole number a text, if some count as the same, and those of further
-                positives: none of these counts against an anchor that it is the same as, or a positive of which it is.
-            labels: ``(anchors, 2)`` numbers of positives and negatives, ``(anchors, 3)`` with those of further ones.
+                then, if false negatives are filtered, the keys of the texts of each of the three, and the keys of
+                additional positives. A candidate with the key of an anchor, or of one of its positives, is not a
+                negative of that anchor.
+            labels: ``(anchors, 2)`` numbers of positives and negatives, ``(anchors, 3)`` with those of additional ones.
         """
         anchors, positives, negatives, *keys = tensors
         owners = torch.arange(len(anchors), device=anchors.device)
@@ -142,23 +144,22 @@ class MultiPositive(EmbeddingLoss):
             negatives,
             positive_owner=positive_owner,
             temperature=self.settings["temperature"],
-            exclude=_excluded(keys, positive_owner, owners.repeat_interleave(labels[:, 2])) if keys else None,
+            exclude=_exclusion_mask(keys, positive_owner, owners.repeat_interleave(labels[:, 2])) if keys else None,
         )
 
 
-def _excluded(keys: list[Tensor], positive_owner: Tensor, further_owner: Tensor) -> Tensor:
-    """Return ``(anchors, positives + negatives)``: candidates that count as the same as the anchor or a positive of it.
+def _exclusion_mask(keys: list[Tensor], positive_owner: Tensor, extra_owner: Tensor) -> Tensor:
+    """Return a mask ``(anchors, positives + negatives)`` of candidates with the key of the anchor or of its positives.
 
-    Texts of one key are numbered through, so that each anchor has a row of the few texts that it may not be pushed
-    from, however many positives it has.
+    Keys are renumbered first, so that the intermediate mask has one column per distinct key of the batch.
     """
     numbers = torch.unique(torch.cat(keys), return_inverse=True)[1]
-    own, near, far, further = torch.split(numbers, [len(column) for column in keys])
-    known = torch.zeros(len(own), int(numbers.max()) + 1, dtype=torch.bool, device=numbers.device)
-    known[torch.arange(len(own), device=numbers.device), own] = True
-    known[positive_owner, near] = True
-    known[further_owner, further] = True
-    return known[:, torch.cat([near, far])]
+    anchors, near, far, extra = torch.split(numbers, [len(column) for column in keys])
+    same = torch.zeros(len(anchors), int(numbers.max()) + 1, dtype=torch.bool, device=numbers.device)
+    same[torch.arange(len(anchors), device=numbers.device), anchors] = True
+    same[positive_owner, near] = True
+    same[extra_owner, extra] = True
+    return same[:, torch.cat([near, far])]
 
 
 def projection(dim: int) -> nn.Module:
