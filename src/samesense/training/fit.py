@@ -269,10 +269,10 @@ def _check_learnt(gradients: Gradients, trainer: Any) -> None:
                 f"step {gradients.broken}, at learning rate {rate:g}: {gradients.problem} The training ends there, and "
                 f"the checkpoint of step {state.best_global_step} is kept. A lower `learning_rate` may help"
             )
-        elif gradients.fraction_without_gradient() >= WARN_FROM:
+        elif (fraction := gradients.fraction_without_gradient()) >= WARN_FROM:
             logger.warning(
-                f"{gradients.fraction_without_gradient():.0%} of the steps changed nothing: their loss had no gradient, "
-                "as the batches had nothing to compare, or all of it was learnt"
+                f"{fraction:.0%} of the steps changed nothing: their loss had no gradient, as the batches had "
+                "nothing to compare, or all of it was learnt"
             )
         return
     if is_main():

@@ -24,7 +24,7 @@ LABELS = ("label", "labels", "score", "scores")
 
 KINDS: Mapping[LabelKind, str] = {
     "none": "no labels",
-    "order": "a number for each example, of which two differ",
+    "order": "a number for each example, not all equal",
     "binary": "labels 0 and 1",
     "number": "a number from -1 to 1 for each example",
     "class": "whole numbers from 0 as classes",

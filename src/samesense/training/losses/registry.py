@@ -131,7 +131,7 @@ PAIR_LOSSES = Losses(
         settings=TripletSettings,
         targets=pairs.formed_triplets,
         kinds=("binary", "nli", "triple"),
-        takes="NLI or binary labels, of which it forms triplets",
+        takes="NLI or binary labels, from which it forms triplets",
     ),
     LossSpec(
         name="info-nce",
