@@ -73,6 +73,7 @@ def info_nce(
                 f"own_negative_weight needs one negative for each of the {n} anchors; "
                 f"received {0 if negatives is None else len(negatives)}."
             )
+        # Columns 0 to n - 1 are positives, so the own negative of anchor i is column n + i.
         own_negatives = torch.eye(n, dtype=logits.dtype, device=logits.device)
         logits = logits + F.pad(own_negative_weight * own_negatives, (n, 0))
     loss = reduced(_diagonal_cross_entropy(logits), "mean")

@@ -90,6 +90,7 @@ def listmle(
 
     def unlikelihood(student: Tensor, teacher: Tensor) -> Tensor:
         logits = tempered(student, student_temperature, "student_temperature")
+        # Logits in the teacher's order, the best first.
         ranked = logits.gather(1, teacher.argsort(dim=1, descending=True, stable=True))
         remaining = ranked.flip(1).logcumsumexp(dim=1).flip(1)  # log sum over the candidates not yet ranked
         return (remaining - ranked).sum(dim=1)

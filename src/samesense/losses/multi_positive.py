@@ -75,6 +75,7 @@ def _rivals(anchors: Tensor, candidates: Tensor, positive_owner: Tensor, exclude
         raise ValueError(f"exclude must be bool of shape {shape}; received {exclude.dtype} {tuple(exclude.shape)}.")
 
     def block(anchors: Tensor, numbers: Tensor, *excluded: Tensor) -> Tensor:
+        # Own positives are no rivals; the padding covers the negatives, which are.
         out = F.pad(positive_owner == numbers, (0, len(candidates) - len(positive_owner)))
         for mask in excluded:
             out = out | mask

@@ -38,6 +38,7 @@ def sup_con(embeddings: Tensor, labels: Tensor, *, temperature: float = 0.1, red
     """
     check_labelled("sup_con", embeddings, labels)
     logits = without_diagonal(tempered(cosine_matrix(embeddings, embeddings), temperature))
+    # An anchor is neither its own candidate nor its own positive.
     positive = without_diagonal(labels[:, None] == labels)
     count = positive.sum(dim=1)
     total = -F.log_softmax(logits, dim=1).masked_fill(~positive, 0).sum(dim=1)

@@ -118,6 +118,7 @@ def batch_all(
     distances, positive, negative = _pairs("batch_all", embeddings, labels, distance)
     limits = distances + margin_of(distance, margin)  # a negative nearer than this costs the difference
     ordered = distances.masked_fill(~negative, torch.inf).sort(dim=1).values
+    # For each positive pair: how many negatives are nearer than its limit, and the sum of their distances.
     nearer = torch.searchsorted(ordered.detach(), limits.detach())
     sums = torch.cat([ordered.new_zeros(len(ordered), 1), ordered.cumsum(dim=1)], dim=1).gather(1, nearer)
     losses = (nearer * limits - sums)[positive]
@@ -152,7 +153,7 @@ def batch_hard(
     distances, positive, negative = _pairs("batch_hard", embeddings, labels, distance)
     if not len(embeddings):
         return distances.sum()
-    anchors = positive.any(dim=1) & negative.any(dim=1)
+    anchors = positive.any(dim=1) & negative.any(dim=1)  # others have no triplet
     furthest = distances.masked_fill(~positive, -torch.inf)[anchors].amax(dim=1)
     nearest = distances.masked_fill(~negative, torch.inf)[anchors].amin(dim=1)
     return reduced((furthest - nearest + margin_of(distance, margin)).clamp(min=0), "mean")

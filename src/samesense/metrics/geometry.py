@@ -67,6 +67,7 @@ def uniformity(x: Matrix, t: float = 2.0) -> float:
     total = 0.0
     for start in range(0, len(rows) - 1, block):
         cosines = rows[start : start + block] @ rows[start:].T
+        # Each unordered pair once: columns right of the row's own position.
         above = np.arange(cosines.shape[1])[None, :] > np.arange(len(cosines))[:, None]
         exponents = -2 * t * (1 - np.minimum(cosines[above], 1.0))
         peak = max(top, float(exponents.max()))
@@ -118,10 +119,10 @@ def effective_rank(x: Matrix) -> float:
         raise DataError(f"The effective rank needs at least 2 rows, got {len(rows)}.")
     if (rows == rows[0]).all():
         raise DataError(f"The effective rank is undefined because all {len(rows)} rows are the same.")
-    rows = rows / np.abs(rows).max()
+    rows = rows / np.abs(rows).max()  # the scale cancels, and squares cannot overflow
     values = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)
     shares = values / values.sum()
-    shares = shares[shares > 0]
+    shares = shares[shares > 0]  # x log x goes to 0 with x
     return float(np.exp(-np.dot(shares, np.log(shares))))
 
 

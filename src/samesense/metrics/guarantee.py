@@ -76,7 +76,7 @@ def distinct_pairs(scores: Numbers, right: Numbers, folds: Indices, sentences: I
     _, first, number, counts = np.unique(
         np.sort(sentences, axis=1), axis=0, return_index=True, return_inverse=True, return_counts=True
     )
-    number = number.reshape(-1)
+    number = number.reshape(-1)  # some versions of numpy return a column
     lowest = np.ones(len(first))
     np.minimum.at(lowest, number, labels)
     return ScoredPairs(np.bincount(number, weights=values) / counts, lowest, folds[first], sentences[first])
@@ -97,6 +97,7 @@ def share_lower_bound(hits: Numbers, trials: Numbers, level: float = 1 - CONFIDE
     from scipy.stats import beta
 
     successes, total = matching_vectors(hits, trials)
+    # The beta distribution needs a first parameter above 0; without a success the bound is 0 anyway.
     ends = beta.ppf(level, np.maximum(successes, 1e-9), total - successes + 1)
     return np.where(successes > 0, ends, 0.0)
 
@@ -160,12 +161,14 @@ class PromiseFinder:
         self.share = share
         self.sizes = _sizes(len(pairs.scores) if share == "precision" else int(pairs.right.sum()))
         if share == "recall":
+            # Sizes count the missed yes here, from none on; missing all of them is no candidate.
             self.sizes = np.append(0, self.sizes[:-1])
         self.thresholds = self._threshold(pairs.scores, pairs.right, self.sizes)
         self.hits, self.called = self._count_out_of_fold()
         positives = np.full(len(self.sizes), pairs.right.sum())
         self.precisions = np.divide(self.hits, self.called, out=np.ones(len(self.sizes)), where=self.called > 0)
         self.recalls = self.hits / positives
+        # The denominator of the promised share; dependent pairs count for fewer trials.
         trials = self.called if share == "precision" else positives
         self.trials = trials / self._cluster_effects()
 
@@ -180,6 +183,7 @@ class PromiseFinder:
 
     def highest(self, below: float) -> tuple[float, Promise] | None:
         """Return the highest whole percentage below ``below`` that can be promised, as a share, and its promise."""
+        # The small number keeps 100 * 0.07 = 7.000000000000001 from counting as above 7.
         for percent in range(math.ceil(100 * below - 1e-9) - 1, 0, -1):
             promise = self.find(percent / 100)
             if promise is not None:
@@ -210,7 +214,7 @@ class PromiseFinder:
         passing = []
         carried = 0.0
         for index, (weight, p_value) in enumerate(zip(self._weights(least), p_values, strict=True)):
-            level = carried + weight
+            level = carried + weight  # what the test before it passed on, if it passed, and its own
             carried = level if p_value <= level else 0.0
             if carried > 0:
                 passing.append(index)
@@ -229,6 +233,7 @@ class PromiseFinder:
             return weights
         if least >= 1:
             return weights
+        # The fewer candidates share the level, the smaller the first that can pass: take the least number that fits.
         for count in range(1, 64):
             smallest = SPARE * math.log(level / count) / math.log(least)
             least_trials = smallest * 2.0 ** np.arange(count + 1)
@@ -244,16 +249,19 @@ class PromiseFinder:
         Also raises (or for a recall lowers) ``thresholds`` to the strictest of the folds.
         """
         strictest = np.maximum if self.share == "precision" else np.minimum
-        scores, right, folds = self.pairs.scores, self.pairs.right, self.pairs.folds
+        scores = self.pairs.scores
+        right = self.pairs.right
+        folds = self.pairs.folds
         hits = np.zeros(len(self.sizes))
         called = np.zeros(len(self.sizes))
         for fold in np.unique(folds):
-            held = folds == fold
+            held = folds == fold  # the fold that is counted; the others choose the thresholds
             training = ~held
             weight = right if self.share == "recall" else np.ones(len(right))
             sizes = np.round(self.sizes * weight[training].sum() / weight.sum()).astype(np.intp)
             thresholds = self._threshold(scores[training], right[training], sizes)
             self.thresholds = strictest(self.thresholds, thresholds)
+            # Hits and calls of all thresholds at once, from the sorted scores of the fold.
             order = np.argsort(scores[held])
             below = np.searchsorted(scores[held][order], thresholds)
             misses = np.append(0, np.cumsum(right[held][order]))
@@ -273,13 +281,15 @@ class PromiseFinder:
             last = ordered[np.minimum(sizes, len(ordered) - 1)] if len(ordered) else np.full(len(sizes), np.inf)
         positions = np.searchsorted(values, last)
         previous = values[np.maximum(positions - 1, 0)]
+        # Halves are added, not the sum halved, so that large scores do not overflow.
         middle = np.where(np.isfinite(last), last / 2 + previous / 2, last)
         thresholds: Floats = np.where((previous < middle) & (middle <= last), middle, last)
         return thresholds
 
     def _cluster_effects(self) -> Floats:
         """Return the design effect of each candidate: how many of its pairs count as one independent pair."""
-        scores, right = self.pairs.scores, self.pairs.right
+        scores = self.pairs.scores
+        right = self.pairs.right
         if self.share == "recall":
             effect = _shared(self.pairs.sentences[right == 1]).sum() / right.sum()
             return np.full(len(self.sizes), 1 + self._error_correlation * effect)
@@ -294,14 +304,17 @@ class PromiseFinder:
         """Correlation of the errors of two pairs that share a sentence, plus one standard error, from 0 to 1."""
         from sklearn.isotonic import IsotonicRegression
 
-        scores, right, sentences = self.pairs.scores, self.pairs.right, self.pairs.sentences
+        scores = self.pairs.scores
+        right = self.pairs.right
+        # The error of a pair is its label minus the probability of a yes at its score.
         errors = right - IsotonicRegression(increasing=True).fit(scores, right).predict(scores)
         variance = float(np.mean(errors**2))
-        of_sentence, of_pair = _incidence(sentences)
+        of_sentence, of_pair = _incidence(self.pairs.sentences)
         counts = np.bincount(of_sentence)
         couples = float(np.sum(counts * (counts - 1.0)))
         if not couples:
             return 0.0
+        # The square of a sum minus the sum of squares is the sum of products over all couples that share a sentence.
         sums = np.bincount(of_sentence, weights=errors[of_pair])
         squares = np.bincount(of_sentence, weights=errors[of_pair] ** 2)
         covariance = float(np.sum(sums**2 - squares)) / couples

@@ -75,6 +75,7 @@ def _swapped(both: Floats, labels: Floats, statistic: Statistic, samples: int, s
     block = max(1, BLOCK_CELLS // n)
     labels_twice = np.concatenate([labels, labels])
     for start in range(0, samples, block):
+        # True keeps the scores of a pair with their models, False swaps them.
         in_place = generator.integers(0, 2, size=(min(block, samples - start), n)) == 1
         drawn, complement = (np.arange(n) + n * offset for offset in (~in_place, in_place))
         first, second = (

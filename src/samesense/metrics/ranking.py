@@ -26,6 +26,7 @@ def kendall(scores: Numbers, labels: Numbers) -> float:
     from scipy.stats import kendalltau
 
     left, right = check_correlates(scores, labels)
+    # Rounding may lead just outside [-1, 1].
     value = kendalltau(left, right).statistic
     return float(np.clip(value, -1.0, 1.0))
 

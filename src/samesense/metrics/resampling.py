@@ -50,6 +50,7 @@ def _ranks(side: Floats, drawn: Indices) -> Floats:
     groups: npt.NDArray[np.int64] = np.unique(side, return_inverse=True)[1]
     picked = groups[drawn]
     count = int(groups.max()) + 1
+    # One bincount over all resamples: each has its own block of counts.
     cells = picked + np.arange(len(drawn))[:, None] * count
     size = np.bincount(cells.ravel(), minlength=len(drawn) * count).reshape(-1, count)
     return np.take_along_axis(np.cumsum(size, axis=1) - (size - 1) / 2, picked, axis=1)

@@ -197,6 +197,7 @@ def holm(p_values: Numbers) -> list[float]:
     if outside.any():
         first = int(np.argmax(outside))
         raise DataError(f"p-values lie between 0 and 1, and p_values[{first}] is {values[first]:g}.")
+    # Step down from the smallest; the running maximum keeps the order of the p-values.
     order = np.argsort(values, kind="stable")
     adjusted = np.empty(len(values))
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)))

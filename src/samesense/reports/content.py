@@ -98,14 +98,16 @@ class Content:
         if not singles:
             return "No difference was tested."
         comparisons = "one comparison" if singles == 1 else f"{singles} comparisons"
-        family = f"Holm over the {comparisons} with {self.reference} in this table"
-        family += f", and over the {means} of means" if means else ""
+        adjustment = f"Holm over the {comparisons} with {self.reference} in this table"
+        if means:
+            adjustment += f", and over the {means} of means"
         bold = {model for model, by_column in grid.rows.items() if any(cell.best for cell in by_column)}
-        rivals = bool(bold - {self.reference})
+        if bold - {self.reference}:  # a bold row was also compared with rows other than the reference
+            adjustment += "; between two other rows times the number of pairs of rows"
         return (
             f"≈: not significantly different from {self.reference}. Bold: significantly different from every other row "
-            f"of the column. Tests over seeds and pairs together, level {LEVEL}, p-values adjusted by {family}"
-            f"{'; between two other rows times the number of pairs of rows' if rivals else ''}.{self._few_seeds()}"
+            f"of the column. Tests over seeds and pairs together, level {LEVEL}, p-values adjusted by {adjustment}."
+            f"{self._few_seeds()}"
         )
 
     def marks(self) -> str:
@@ -136,7 +138,7 @@ class Content:
 
     def _few_seeds(self) -> str:
         """Return the caveat for methods that were trained a few times only; empty if there are none."""
-        few = any(comparison.scope == "runs" for comparison in self.comparisons)
+        if all(comparison.scope != "runs" for comparison in self.comparisons):
+            return ""
         note = f" With fewer than {MIN_SEEDS} seeds a difference is one of these runs, not of their methods"
-        note += ", and nothing is bold." if self.shown_best == {} else "."
-        return note if few else ""
+        return f"{note}, and nothing is bold." if self.shown_best == {} else f"{note}."

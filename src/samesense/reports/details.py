@@ -182,7 +182,8 @@ def against_each_other(first: Evidence, second: Evidence, *, most: int = SHOWN) 
     """
     if list(first.examples) != list(second.examples):
         raise DataError(f"{first.model} and {second.model} were evaluated on different pairs of {first.dataset}.")
-    first_ranks, second_ranks = _ranks(first.values), _ranks(second.values)
+    first_ranks = _ranks(first.values)
+    second_ranks = _ranks(second.values)
     return _chosen([first, second], [first_ranks, second_ranks], np.abs(first_ranks - second_ranks), most)
 
 

@@ -151,6 +151,7 @@ def grids(
 
 
 def _cells(runs: Seeds) -> dict[str, Cell]:
+    """Return the cell of each model that has runs."""
     models = dict.fromkeys(model for model, _ in runs)
     return {model: Cell.of([row for (name, _), row in runs.items() if name == model]) for model in models}
 
@@ -165,11 +166,8 @@ def _annotate(
 ) -> None:
     """Add comparisons and failures to the cells of a column."""
     for comparison in comparisons:
-        if (comparison.task, comparison.dataset, comparison.metric) == (
-            suite,
-            dataset,
-            metric,
-        ) and comparison.model in cells:
+        of_column = (comparison.task, comparison.dataset, comparison.metric) == (suite, dataset, metric)
+        if of_column and comparison.model in cells:
             cells[comparison.model] = replace(cells[comparison.model], comparison=comparison)
     for failure in failures:
         if (failure.task, failure.dataset) == (suite, dataset):
@@ -185,9 +183,7 @@ def _add_waiting(cells: dict[str, Cell], dataset: str, waiting: Mapping[tuple[st
             cells[model] = replace(cells.get(model, Cell()), waiting=count)
 
 
-def _averages(
-    suite: str, metric: str, averages: dict[tuple[str, str, str], Seeds], figures: dict[tuple[str, str, str], Seeds]
-) -> list[tuple[Column, dict[str, Cell]]]:
+def _averages(suite: str, metric: str, averages: Mapping[Key, Seeds], figures: Mapping[Key, Seeds]) -> list[Filled]:
     """Return the average columns of a table, with their cells by model."""
     suite_averages = [(name, runs) for (task, name, kind), runs in averages.items() if (task, kind) == (suite, metric)]
     if suite_averages:

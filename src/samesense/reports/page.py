@@ -21,9 +21,10 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 def html_page(content: Content) -> str:
     """Lay out a report as one self-contained HTML page, the same for the same content."""
     grids = content.grids()
-    suites = list(dict.fromkeys(grid.suite for grid in grids))
-    sections = [("data", "The data", joined(map(_table, content.data)))] if content.data else []
-    for suite in suites:
+    sections: list[tuple[str, str, Html]] = []  # identifier, heading and body
+    if content.data:
+        sections.append(("data", "The data", joined(map(_table, content.data))))
+    for suite in dict.fromkeys(grid.suite for grid in grids):
         suite_tables = [joined([element("h3", grid.title), _grid(grid)]) for grid in grids if grid.suite == suite]
         sections.append((suite, suite, joined([*suite_tables, comparison_table(content, suite)])))
     if content.general:
@@ -39,10 +40,11 @@ def html_page(content: Content) -> str:
     sections.append(("left-out", "Not run", _left_out(content)))
     sections.append(("time", "Time and environment", joined([_times(content), _environment(content)])))
     links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
+    incomplete = element("p", content.incomplete, class_="lead") if content.incomplete else ""
     body = joined(
         [
             element("h1", content.title),
-            element("p", content.incomplete, class_="lead") if content.incomplete else "",
+            incomplete,
             _opening(content),
             element("nav", joined(links)),
             element("p", content.legend(), class_="note"),
@@ -90,23 +92,28 @@ def _opening(content: Content) -> Html:
     if content.ranking is None:
         return Html("")
     lines = content.verdict()
+    # A recommendation says in its second sentence what the model costs, which belongs to the answer.
     answers = 1 if content.recommendation is None else 2
     blocks = [element("p", " ".join(lines[:answers]), class_="answer")]
     blocks += [element("p", line, class_="lead") for line in lines[answers:]]
     notes = [*content.warnings, *verdict_notes(content.ranking)]
     blocks += [element("p", note, class_="note") for note in notes]
-    blocks += [by_screen(content.opening)] if content.opening else []
+    if content.opening:
+        blocks.append(by_screen(content.opening))
     header, rows = ranking_cells(content.ranking)
     blocks.append(table(header, rows, class_="numbers"))
     if content.recommendation is not None:
         blocks.append(element("p", RULE, class_="note"))
-        blocks += [element("p", COST_NOTE, class_="note")] if content.recommendation.measured else []
+        if content.recommendation.measured:
+            blocks.append(element("p", COST_NOTE, class_="note"))
     return element("section", joined(blocks), id="answer")
 
 
 def _table(titled: TitledTable) -> Html:
-    numbers = set(titled.numeric) >= set(titled.header[1:])
-    return joined([element("h3", titled.title), table(titled.header, titled.rows, class_="numbers" if numbers else "")])
+    """Return a table under its title."""
+    all_numeric = set(titled.numeric) >= set(titled.header[1:])
+    cells = table(titled.header, titled.rows, class_="numbers" if all_numeric else "")
+    return joined([element("h3", titled.title), cells])
 
 
 def _models(content: Content) -> Html:
@@ -118,6 +125,7 @@ def _models(content: Content) -> Html:
 
 
 def _grid(grid: Grid) -> Html:
+    """Return a main table, with its intervals folded below it."""
     header = ["model", *(column.label for column in grid.columns)]
     rows = [
         [model, *(_cell(cell, column) for cell, column in zip(cells, grid.columns, strict=True))]
@@ -135,9 +143,12 @@ def _grid(grid: Grid) -> Html:
 
 def _cell(cell: Cell, column: Column) -> Html:
     """Return a cell of a main table; its tooltip has the interval and the test."""
-    hints = [f"95 % interval {cell.interval_text(column.measure)}"] if cell.interval else []
-    if cell.comparison is not None:
-        comparison, measure = cell.comparison, column.measure
+    measure = column.measure
+    hints = []
+    if cell.interval:
+        hints.append(f"95 % interval {cell.interval_text(measure)}")
+    comparison = cell.comparison
+    if comparison is not None:
         hints.append(
             f"{direction(comparison.difference, measure)} {comparison.reference}, 95 % interval "
             f"{span(comparison.low, comparison.high, measure)}, adjusted p = {comparison.adjusted:.3g}"
@@ -147,7 +158,7 @@ def _cell(cell: Cell, column: Column) -> Html:
     kinds = {"best": cell.best, "average": column.average, "undefined": bool(cell.undefined)}
     mark = element("sup", "≈") if cell.as_good else ""
     classes = " ".join(name for name, holds in kinds.items() if holds)
-    return element("td", cell.text(column.measure), mark, class_=classes, title="; ".join(hints))
+    return element("td", cell.text(measure), mark, class_=classes, title="; ".join(hints))
 
 
 def _datasets(content: Content) -> Html:
@@ -166,10 +177,10 @@ def _datasets(content: Content) -> Html:
 
 
 def _left_out(content: Content) -> Html:
-    failures = [failure for failure in content.failures if failure.trained]  # a training that failed is among the notes
     lines = [
         element("li", f"{failure.task}, {failure.dataset}, {failure.model}: undefined. {failure.reason}")
-        for failure in failures
+        for failure in content.failures
+        if failure.trained  # the notes have the trainings that failed
     ]
     lines += [element("li", note) for note in content.notes]
     return element("ul", *lines) if lines else element("p", "Everything was run, and everything is defined.")
@@ -178,15 +189,19 @@ def _left_out(content: Content) -> Html:
 def _times(content: Content) -> Html:
     suites = list(dict.fromkeys(suite for model in content.models for suite in model.seconds))
     encoded = any(model.texts for model in content.models)
+    header = ["model"]
+    if encoded:
+        header += ["texts encoded", "encoding, s"]
+    header += [*(f"{suite}, s" for suite in suites), "together, s"]
     rows = []
     for model in content.models:
-        spent = [f"{model.seconds[suite]:.1f}" if suite in model.seconds else "" for suite in suites]
-        whole = f"{model.encoding + sum(model.seconds.values()):.1f}"
-        name = model.name if model.seed is None else f"{model.name} (seed {model.seed})"
-        encoding = [*_encoding(model)] if encoded else []
-        rows.append([name, *encoding, *spent, whole])
-    header = ["model", *(["texts encoded", "encoding, s"] if encoded else []), *(f"{suite}, s" for suite in suites)]
-    times_table = table([*header, "together, s"], rows, class_="numbers")
+        row = [model.name if model.seed is None else f"{model.name} (seed {model.seed})"]
+        if encoded:
+            row += _encoding(model)
+        row += [f"{model.seconds[suite]:.1f}" if suite in model.seconds else "" for suite in suites]
+        row.append(f"{model.encoding + sum(model.seconds.values()):.1f}")
+        rows.append(row)
+    times_table = table(header, rows, class_="numbers")
     return joined([times_table, element("p", content.times, class_="note")])
 
 

@@ -16,7 +16,7 @@ from samesense.evaluation.run import Failure
 from samesense.execution.speed import ROUNDS
 from samesense.reports.significance import LEVEL, Comparison, p_text
 from samesense.reports.standing import Ranking, Standing
-from samesense.reports.verdict import count_text, direction, losses, short, span
+from samesense.reports.verdict import bare_span, count_text, direction, losses, short, span
 from samesense.results import Measure
 
 MARGIN = 0.01
@@ -175,7 +175,7 @@ def _lead(ranking: Ranking) -> str:
     following = ranking.standings[1].model
     second = next(comparison for comparison in ranking.best_others if comparison.reference == following)
     lead = direction(second.difference, ranking.measure, 1)
-    ends = span(second.low, second.high, ranking.measure, 1).removesuffix(" above" if second.low >= 0 else "")
+    ends = bare_span(second.low, second.high, ranking.measure)
     remaining = len(ranking.standings) - 2
     lead_over_remaining = ""
     if remaining == 1:
@@ -197,8 +197,9 @@ def _not_apart(recommendation: Recommendation) -> str:
         f"{comparison.reference} ({_difference(comparison, recommendation.ranking.measure)})"
         for comparison in close[:NAMED]
     ]
-    unnamed = [f"{len(close) - NAMED} more"] if len(close) > NAMED else []
-    unsure = f"not shown to be better than {' or '.join([*named, *unnamed])}"
+    if len(close) > NAMED:
+        named.append(f"{len(close) - NAMED} more")
+    unsure = f"not shown to be better than {' or '.join(named)}"
     if not recommendation.measured:
         return unsure
     equals = [standing for standing in recommendation.ranking.standings if standing.model in recommendation.equals]
@@ -253,11 +254,17 @@ def _cost(recommendation: Recommendation) -> str:
 
 def cost_text(standing: Standing) -> str:
     """Return what a model costs: ``3.2 ms a text (3.1 to 3.4), 610 MB of memory and 90.9 MB on disk``."""
-    speed = "" if standing.speed is None else f"{milliseconds_text(standing)} ms a text"
-    memory = "" if standing.memory is None else f"{count_text(standing.memory)} MB of memory"
-    size = "" if standing.megabytes is None else f"{standing.megabytes:.1f} MB on disk"
-    costs = [cost for cost in (speed, memory, size) if cost]
-    return " and ".join(filter(None, [", ".join(costs[:-1]), *costs[-1:]])) or "an unknown cost"
+    costs = []
+    if standing.speed is not None:
+        costs.append(f"{milliseconds_text(standing)} ms a text")
+    if standing.memory is not None:
+        costs.append(f"{count_text(standing.memory)} MB of memory")
+    if standing.megabytes is not None:
+        costs.append(f"{standing.megabytes:.1f} MB on disk")
+    if not costs:
+        return "an unknown cost"
+    *first_costs, last_cost = costs
+    return f"{', '.join(first_costs)} and {last_cost}" if first_costs else last_cost
 
 
 def milliseconds_text(standing: Standing) -> str:

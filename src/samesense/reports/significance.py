@@ -138,7 +138,7 @@ def _compare_family(
                 tested.append(compare_runs(model_runs, family[key][reference], samples))
             except DataError as error:
                 problems.append(f"{key[1]}, {key[2]}: {model} against {reference} is undefined: {error}")
-    adjusted = holm([comparison.p_value for comparison in tested]) if tested else []
+    adjusted = holm([comparison.p_value for comparison in tested])
     comparisons = [replace(comparison, adjusted=p) for comparison, p in zip(tested, adjusted, strict=True)]
     return comparisons, problems
 

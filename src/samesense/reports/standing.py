@@ -226,7 +226,7 @@ def _standings(
 def _of_the_best(context: _Context, names: Sequence[str]) -> tuple[Comparison, ...]:
     """Compare the first model with each of the others, p-values adjusted by Holm over all pairs of models."""
     compared = [context.compare(model, rival) for model, rival in combinations(names, 2)]
-    adjusted = holm([comparison.p_value for comparison in compared]) if compared else []
+    adjusted = holm([comparison.p_value for comparison in compared])
     comparisons = [replace(comparison, adjusted=p) for comparison, p in zip(compared, adjusted, strict=True)]
     return tuple(comparison for comparison in comparisons if comparison.model == names[0])
 
@@ -376,7 +376,7 @@ def _against(context: _Context, names: Sequence[str], reference: str) -> dict[st
     if reference not in names:
         return {}
     comparisons = [context.compare(name, reference) for name in names if name != reference]
-    adjusted = holm([comparison.p_value for comparison in comparisons]) if comparisons else []
+    adjusted = holm([comparison.p_value for comparison in comparisons])
     return {
         comparison.model: replace(comparison, adjusted=p) for comparison, p in zip(comparisons, adjusted, strict=True)
     }

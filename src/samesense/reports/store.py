@@ -102,19 +102,24 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
     if not (home / "manifest.json").is_file():
         raise DataError(f"{folder} holds no training run (no manifest.json). Give the `output` folder of a training.")
     manifest = read_object(home / "manifest.json", ManifestRecord)
-    logs = _objects(home / "history.jsonl") if (home / "history.jsonl").is_file() else []
-    run_name = name or home.resolve().name
-    curve, losses = (_curve(run_name, logs, key) for key in (DEV, "loss"))
+    history = _json_lines(home / "history.jsonl") if (home / "history.jsonl").is_file() else []
     results = read_results(home / "results.jsonl") if (home / "results.jsonl").is_file() else []
-    return Run(run_name, manifest.get("settings", {}), curve, [row for row in results if row.seed is not None], losses)
+    run_name = name or home.resolve().name
+    return Run(
+        name=run_name,
+        settings=manifest.get("settings", {}),
+        curve=_curve(run_name, history, DEV),
+        results=[row for row in results if row.seed is not None],  # the start has no seed
+        losses=_curve(run_name, history, "loss"),
+    )
 
 
-def _curve(name: str, logs: Sequence[Any], key: str) -> Curve | None:
-    points = (entry for entry in logs if isinstance(entry, dict) and {key, "step"} <= entry.keys())
-    steps = {
-        entry["step"]: entry[key] for entry in points if entry[key] is not None
-    }  # null stands for an undefined figure
-    return Curve(name, tuple(steps), tuple(steps.values())) if steps else None
+def _curve(name: str, history: Sequence[Any], key: str) -> Curve | None:
+    """Return the values of ``key`` along the steps of a history; ``None`` if it has none."""
+    entries = [entry for entry in history if isinstance(entry, dict) and {key, "step"} <= entry.keys()]
+    # null stands for an undefined figure
+    values = {entry["step"]: entry[key] for entry in entries if entry[key] is not None}
+    return Curve(name, tuple(values), tuple(values.values())) if values else None
 
 
 def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, list[float]]]:
@@ -151,10 +156,9 @@ def _shown(key: str, value: Any) -> Any:
     return Path(value).name if key == "model" and isinstance(value, str) else value
 
 
-def _objects(path: Path) -> list[Any]:
-    """Return the objects of a file: the one of ``.json``, or one per line."""
+def _json_lines(path: Path) -> list[Any]:
+    """Return the JSON values of a file, one per line."""
     try:
-        text = path.read_text(encoding="utf-8")
-        return [parse_json(document) for document in ([text] if path.suffix == ".json" else text.splitlines())]
+        return [parse_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from samesense.reports.grid import ABSENT, Grid
 from samesense.reports.recommendation import milliseconds_text
 from samesense.reports.significance import p_text
-from samesense.reports.standing import Ranking
+from samesense.reports.standing import Ranking, Standing
 from samesense.reports.verdict import direction, short
 from samesense.results import TEXT, Rows, one_line, plain, result_tables
 from samesense.types import Result
@@ -86,7 +86,11 @@ def _markdown_grid(grid: Grid) -> str:
         row = [plain(model)]
         for cell, column in zip(cells, grid.columns, strict=True):
             text = cell.text(column.measure)
-            row.append((f"**{text}**" if cell.best else text) + (f" {AS_GOOD}" if cell.as_good else ""))
+            if cell.best:
+                text = f"**{text}**"
+            if cell.as_good:
+                text += f" {AS_GOOD}"
+            row.append(text)
         rows.append(row)
     return markdown(header, rows, numeric=header[1:], marked=True)
 
@@ -104,22 +108,33 @@ def ranking_cells(ranking: Ranking) -> tuple[list[str], Rows]:
     rows = []
     for standing in ranking.standings:
         interval = f"{short(standing.low, measure)} to {short(standing.high, measure)}"
-        speed = ABSENT if standing.speed is None else milliseconds_text(standing)
-        parameters = ABSENT if standing.parameters is None else f"{standing.parameters / 1e6:.1f}"
-        size = ABSENT if standing.megabytes is None else f"{standing.megabytes:.1f}"
-        memory = ABSENT if standing.memory is None else f"{standing.memory:,.0f}"
-        comparison = ranking.against_reference.get(standing.model)
-        lead = "the reference" if standing.model == ranking.reference else ABSENT
-        if comparison is not None:
-            lead = f"{direction(comparison.difference, measure, 1)}, {p_text(comparison.adjusted)}"
-        costs = [speed, memory, size, parameters, standing.computed]
-        rows.append([standing.model, short(standing.score, measure), interval, lead, *costs])
+        lead = _lead(ranking, standing)
+        rows.append([standing.model, short(standing.score, measure), interval, lead, *_costs(standing)])
     header = ["model", measure.label, "95 % interval", f"against {ranking.reference}", "ms a text (range)"]
     header += ["MB of memory", "MB on disk", "million parameters", COMPUTED]
     columns = [index for index in range(len(header)) if any(row[index] not in (ABSENT, "") for row in rows)]
     if len({row[-1] for row in rows} - {""}) == 1:
         columns = [index for index in columns if header[index] != COMPUTED]
     return [header[index] for index in columns], [[row[index] for index in columns] for row in rows]
+
+
+def _lead(ranking: Ranking, standing: Standing) -> str:
+    """Return the difference of a model from the reference with its p-value."""
+    comparison = ranking.against_reference.get(standing.model)
+    if comparison is not None:
+        return f"{direction(comparison.difference, ranking.measure, 1)}, {p_text(comparison.adjusted)}"
+    return "the reference" if standing.model == ranking.reference else ABSENT
+
+
+def _costs(standing: Standing) -> list[str]:
+    """Return time, memory, size on disk, parameters and arithmetic of a model."""
+    return [
+        milliseconds_text(standing) or ABSENT,
+        ABSENT if standing.memory is None else f"{standing.memory:,.0f}",
+        ABSENT if standing.megabytes is None else f"{standing.megabytes:.1f}",
+        ABSENT if standing.parameters is None else f"{standing.parameters / 1e6:.1f}",
+        standing.computed,
+    ]
 
 
 def markdown_opening(ranking: Ranking, lines: Sequence[str]) -> str:
@@ -153,10 +168,13 @@ def _latex_grid(grid: Grid, caption: str, note: str) -> str:
         row = [escape(model)]
         for cell, column in zip(cells, grid.columns, strict=True):
             text = escape(cell.text(column.measure))
-            if cell.values and text.startswith("-"):
+            if cell.values and text.startswith("-"):  # a hyphen is not a minus sign
                 text = f"$-${text[1:]}"
-            text = rf"\textbf{{{text}}}" if cell.best else text
-            row.append(text + (r"$^{\approx}$" if cell.as_good else ""))
+            if cell.best:
+                text = rf"\textbf{{{text}}}"
+            if cell.as_good:
+                text += r"$^{\approx}$"
+            row.append(text)
         lines.append(" & ".join(row) + r" \\")
     below = [rf"\par\smallskip\emph{{{escape(note)}}}"] if note else []
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *below, r"\end{table}"])

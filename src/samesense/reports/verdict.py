@@ -16,12 +16,13 @@ NAMED = 2
 def verdict(ranking: Ranking) -> list[str]:
     """Return two or three sentences: the best model, its lead over the reference and the second, speed and size."""
     comparisons = compared_best(ranking)
-    lead = [_lead(comparisons, ranking.measure)] if comparisons else []
     best = ranking.standings[0].model
-    sure = all(comparison.significant for comparison in comparisons) and not any(
-        map(is_worse, ranking.elsewhere.get(best, ()))
-    )
-    return [_first(ranking, sure=sure), *lead, *losses(ranking, best), *_costs(ranking)]
+    all_significant = all(comparison.significant for comparison in comparisons)
+    worse_elsewhere = any(map(is_worse, ranking.elsewhere.get(best, ())))
+    sentences = [_first(ranking, sure=all_significant and not worse_elsewhere)]
+    if comparisons:
+        sentences.append(_lead(comparisons, ranking.measure))
+    return [*sentences, *losses(ranking, best), *_costs(ranking)]
 
 
 def is_worse(elsewhere: Elsewhere) -> bool:
@@ -36,9 +37,7 @@ def losses(ranking: Ranking, model: str) -> list[str]:
         measure = measure_of(higher.metric)
         comparison = higher.comparison
         lead = direction(-comparison.difference, measure, 1)
-        ends = span(-comparison.high, -comparison.low, measure, 1).removesuffix(
-            " above" if comparison.high <= 0 else ""
-        )
+        ends = bare_span(-comparison.high, -comparison.low, measure)
         uncertainty = "" if is_worse(higher) else ", not told apart"
         clauses.append(
             f"on {higher.suite} ({higher.on}) {comparison.reference} is {lead} {model} (95 % interval {ends}, "
@@ -83,32 +82,39 @@ def _first(ranking: Ranking, *, sure: bool) -> str:
     score = f"{measure.label} {short(best.score, measure)}"
     runs = f", mean of {best.seeds} seeds" if best.seeds > 1 else ""
     interval = f"95 % interval {short(best.low, measure)} to {short(best.high, measure)}"
+    data = f"on {ranking.on}"
     one_of_several = len(ranking.counted) == 1 < len(ranking.suites)
-    of_suite = f" ({ranking.suite})" if one_of_several and ranking.suite not in ranking.on else ""
-    on = f"on {ranking.on}{of_suite}, {ranking.n:,} examples"
+    if one_of_several and ranking.suite not in ranking.on:
+        data += f" ({ranking.suite})"  # the name of a data set alone does not say which suite counts
+    data += f", {ranking.n:,} examples"
     if len(ranking.standings) == 1:
-        return f"{best.model} has {score} ({interval}{runs}) {on}."
+        return f"{best.model} has {score} ({interval}{runs}) {data}."
     claim = "is the best" if sure else "has the highest score"
-    return f"{best.model} {claim} of {len(ranking.standings)} models: {score} ({interval}{runs}) {on}."
+    return f"{best.model} {claim} of {len(ranking.standings)} models: {score} ({interval}{runs}) {data}."
 
 
 def _lead(comparisons: Sequence[Comparison], measure: Measure) -> str:
     """Return how far the best is above the models that it is compared with."""
-    sure = [f"{_above(comparison, measure)}" for comparison in comparisons if comparison.significant]
+    sure = [_above(comparison, measure) for comparison in comparisons if comparison.significant]
     close = sorted(
         (comparison for comparison in comparisons if not comparison.significant),
         key=lambda comparison: comparison.difference,
     )
     unsure = [f"{comparison.reference} ({_above(comparison, measure, short=True)})" for comparison in close[:NAMED]]
-    unsure += [f"{len(close) - NAMED} more"] if len(close) > NAMED else []
-    clauses = [f"is {' and '.join(sure)}"] if sure else []
-    clauses += [f"cannot be told apart from {' or '.join(unsure)}"] if unsure else []
+    if len(close) > NAMED:
+        unsure.append(f"{len(close) - NAMED} more")
+    clauses = []
+    if sure:
+        clauses.append(f"is {' and '.join(sure)}")
+    if unsure:
+        clauses.append(f"cannot be told apart from {' or '.join(unsure)}")
     return f"It {' and '.join(clauses)}."
 
 
 def _above(comparison: Comparison, measure: Measure, *, short: bool = False) -> str:
+    """Return the lead over another model with its interval and p-value; ``short`` leaves out the model's name."""
     lead = direction(comparison.difference, measure, 1)
-    ends = span(comparison.low, comparison.high, measure, 1).removesuffix(" above" if comparison.low >= 0 else "")
+    ends = bare_span(comparison.low, comparison.high, measure)
     sure = f"95 % interval {ends}, {p_text(comparison.adjusted)}"
     return f"{lead}, {sure}" if short else f"{lead} {comparison.reference} ({sure})"
 
@@ -116,21 +122,21 @@ def _above(comparison: Comparison, measure: Measure, *, short: bool = False) -> 
 def _costs(ranking: Ranking) -> list[str]:
     """Return a sentence about the speed and size of the best model and of the reference, or else of the second."""
     best, *rivals = ranking.standings
-    rival = next(
-        (standing for standing in rivals if standing.model == ranking.reference), rivals[0] if rivals else None
-    )
-    costs = [(standing, _cost(standing)) for standing in (best, rival) if standing is not None and _cost(standing)]
-    if not costs:
+    references = [standing for standing in rivals if standing.model == ranking.reference]
+    compared = [standing for standing in (best, *(references or rivals)[:1]) if _cost(standing)]
+    if not compared:
         return []
-    arithmetics = {standing.computed for standing, _ in costs if standing.speed is not None}
-    # An arithmetic that all share is named once, in front.
+    arithmetics = {standing.computed for standing in compared if standing.speed is not None}
+    # An arithmetic that all share is named once, in front; others are named with each model.
     shared = len(arithmetics) == 1
     opening = f"Measured here {arithmetics.pop()}: " if shared else ""
-    clauses = [
-        f"{standing.model} {cost}{'' if shared or standing.speed is None else f' {standing.computed}'}"
-        for standing, cost in costs
-    ]
-    return [f"{opening}{'; '.join(clauses)}{_neither_faster([standing for standing, _ in costs])}."]
+    clauses = []
+    for standing in compared:
+        clause = f"{standing.model} {_cost(standing)}"
+        if standing.speed is not None and not shared:
+            clause += f" {standing.computed}"
+        clauses.append(clause)
+    return [f"{opening}{'; '.join(clauses)}{_neither_faster(compared)}."]
 
 
 def _neither_faster(standings: Sequence[Standing]) -> str:
@@ -142,6 +148,7 @@ def _neither_faster(standings: Sequence[Standing]) -> str:
 
 
 def _cost(standing: Standing) -> str:
+    """Return speed and size of a model as the end of a sentence; empty if neither is known."""
     speed = "" if standing.speed is None else f"reads {speed_text(standing.speed)} sentences a second"
     size = ", ".join(filter(None, [parameters_text(standing.parameters), megabytes_text(standing.megabytes)]))
     return f"{speed} ({size})" if speed and size else speed or size
@@ -176,6 +183,12 @@ def span(low: float, high: float, measure: Measure, digits: int | None = None) -
     if high <= 0:
         return f"{ends[1]} to {ends[0]} below"
     return f"{ends[0]} below to {ends[1]} above"
+
+
+def bare_span(low: float, high: float, measure: Measure) -> str:
+    """Return an interval for a sentence that already says "above": with one decimal, ``15.3 to 20.6``."""
+    interval = span(low, high, measure, 1)
+    return interval.removesuffix(" above") if low >= 0 else interval
 
 
 def count_text(number: float) -> str:

@@ -25,11 +25,20 @@ RATIO = 15
 """The axis is logarithmic if the largest setting is at least this many times the smallest."""
 
 
-WIDTH, HEIGHT, ENTRY = 7.6, 4.0, 0.2
-"""Width and height of a figure, and the height of an entry of its legend, in inches."""
+WIDTH = 7.6
+"""Width of a figure in inches."""
 
-WIDEST_ENTRY, SAMPLE = 100, 0.6
-"""Letters per line of a legend entry, and the width in inches of the sample line beside it."""
+HEIGHT = 4.0
+"""Height of a figure in inches, without its legend."""
+
+ENTRY = 0.2
+"""Height of a line of the legend in inches."""
+
+WIDEST_ENTRY = 100
+"""Letters per line of a legend entry."""
+
+SAMPLE = 0.6
+"""Width in inches of the line sample beside a legend entry."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,7 @@ def _draw(
         label: entry(f"{label} ({seeds[label]} seeds)" if seeds[label] > 1 else label, WIDEST_ENTRY) for label in series
     }
     longest = max(letters(line) for text in entries.values() for line in text.split("\n"))
+    # As many columns as the widest entry leaves room for.
     columns = min(len(entries), max(1, int(WIDTH / (longest * LETTER / 72 + SAMPLE))))
     lines = sum(text.count("\n") + 1 for text in entries.values())
     figure = new_figure(WIDTH, HEIGHT + ENTRY * -(-lines // columns))

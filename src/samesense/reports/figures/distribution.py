@@ -27,8 +27,11 @@ FEWEST = 8
 PANELS = 4
 """Most panels side by side."""
 
-PANEL, NARROW = 2.8, 2.3
-"""Widths of a panel in inches; two narrow ones side by side are legible on a phone."""
+PANEL = 2.8
+"""Width of a panel in inches."""
+
+NARROW = 2.3
+"""Width of a narrow panel in inches; two side by side are legible on a phone."""
 
 Groups = list[tuple[str, npt.NDArray[np.intp]]]
 

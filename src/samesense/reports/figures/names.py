@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 SIZE = 9.5
 """Font size in points."""
 
-MARK, LINE, LETTER = 5.5, 13.0, 5.7
-"""Half the width of a mark, the height of a line, and the width of a letter, in points."""
+MARK = 5.5
+"""Half the width of a mark, in points."""
+
+LINE = 13.0
+"""Height of a line, in points."""
+
+LETTER = 5.7
+"""Width of a letter, in points."""
 
 LONGEST_NAME = 42
 """Longest name that figures show in full, in letters."""
@@ -61,30 +67,40 @@ def write_names(
     right = axes.bbox.x1 * scale
     for text, text_points in points_by_text.items():
         x, y = in_points(text_points).mean(axis=0)
-        width = LETTER * letters(text)
-        boxes = [
-            (start, y + shift - LINE / 2, start + width, y + shift + LINE / 2)
-            for shift in sorted(np.arange(-14, 15) * LINE, key=abs)
-            for start in (x + 2 * MARK, x - 2 * MARK - width)
-        ]
-        inside = [box for box in boxes if box[0] >= left and box[2] <= right] or boxes
-        box = min(
-            inside, key=lambda candidate: sum(_overlap(candidate, taken_box) for taken_box in taken)
-        )  # the nearest of equal ones
+        box = _free_box(text, x, y, taken, (left, right))
         taken.append(box)
         leftwards = box[0] < x
         shift = (box[1] + box[3]) / 2 - y
         middle = axes.transData.inverted().transform((x / scale, y / scale))
+        pull = -2 * MARK if leftwards else 2 * MARK
+        arrow = None
+        if abs(shift) > LINE:  # a name away from its point is joined to it by a line
+            arrow = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.6}
         axes.annotate(  # left out of the layout, which would make room for it and move every point
             text,
             (float(middle[0]), float(middle[1])),
-            (-2 * MARK if leftwards else 2 * MARK, shift),
+            (pull, shift),
             textcoords="offset points",
             va="center",
             ha="right" if leftwards else "left",
             fontsize=SIZE,
-            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.6} if abs(shift) > LINE else None,
+            arrowprops=arrow,
         ).set_in_layout(False)
+
+
+def _free_box(text: str, x: float, y: float, taken: Sequence[Box], limits: tuple[float, float]) -> Box:
+    """Return the box of a text beside a point that overlaps the fewest boxes, the nearest of equally good ones.
+
+    Candidates lie right or left of the point, and up to 14 lines above or below it.
+    """
+    width = LETTER * letters(text)
+    boxes = [
+        (start, y + shift - LINE / 2, start + width, y + shift + LINE / 2)
+        for shift in sorted(np.arange(-14, 15) * LINE, key=abs)
+        for start in (x + 2 * MARK, x - 2 * MARK - width)
+    ]
+    inside = [box for box in boxes if box[0] >= limits[0] and box[2] <= limits[1]]
+    return min(inside or boxes, key=lambda box: sum(_overlap(box, other_box) for other_box in taken))
 
 
 def shown_name(name: str) -> str:

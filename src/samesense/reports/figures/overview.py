@@ -26,8 +26,11 @@ class ModelScore:
     speeds: tuple[float, float] | None = None  # the slowest and the fastest round
 
 
-WIDE, NARROW = (8.4, 4.6), (3.7, 3.9)
-"""Sizes in inches, for a desk and for a phone."""
+WIDE = (8.4, 4.6)
+"""Size for a desk, in inches."""
+
+NARROW = (3.7, 3.9)
+"""Size for a phone, in inches."""
 
 
 LISTED = 38

@@ -21,8 +21,11 @@ WIDTH = 4.4
 
 BINS = 60
 
-START, END = style_of(6), style_of(0)
-"""Styles of the untouched start and the trained model in every figure of a run."""
+START = style_of(6)
+"""Style of the untouched start in every figure of a run."""
+
+END = style_of(0)
+"""Style of the trained model in every figure of a run."""
 
 
 def dev_curve(dev: Curve, pairs: str = "on dev") -> Plot:
