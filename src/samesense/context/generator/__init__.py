@@ -1,1 +1,1 @@
-"""Language models that give the probability of a text given another: our own, and pretrained ones."""
+"""Language models that compute the probability of a text given another: trained from scratch, or pretrained."""

@@ -1,4 +1,4 @@
-"""How probable is a text, given the other two parts of its surroundings? What every generator answers."""
+"""The interface of generators: the probability of a sentence, or of the text beside it, given the other two."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from samesense.errors import ModelError
 from samesense.types import Floats, Indices
 
 Kind = Literal["sentence", "left", "right", "continuation"]
-"""What is generated from the other two: the sentence, the text before it, or the text after it.
+"""The generated text: the sentence, the text before it, or the text after it, each given the other two.
 
 A continuation is the text after the sentence, generated from the sentence alone.
 """
 
 KINDS: tuple[Kind, ...] = ("sentence", "left", "right")
-"""Those of the paper."""
+"""The kinds of the paper."""
 
 RightGiven = Literal["both", "sentence"]
-"""What the right side's probability is given: the left side and the sentence, or the sentence alone."""
+"""Condition of the right side's probability: the left side and the sentence, or the sentence alone."""
 
 
 def kinds_of(right_given: RightGiven) -> tuple[Kind, ...]:
-    """Return what is generated for the three generative terms of Eq. 3, in its order."""
+    """Return the kinds of the three generative terms of Eq. 3, in its order."""
     return KINDS if right_given == "both" else ("sentence", "left", "continuation")
 
 
 Size = Literal["tiny", "small", "base", "large"]
-"""Size of a generator that is trained here."""
+"""Size of a generator that is trained from scratch."""
 
 Reading = Literal["apart", "together"]
-"""Whether its encoder reads each sentence by itself, or all that is read as one row."""
+"""Whether its encoder reads each sentence by itself, or the whole source as one row."""
 
 
 @dataclass(frozen=True)
 class Cells:
     """Which sentence is scored in which context; cell *k* is ``sentences[rows[k]]`` in ``windows[columns[k]]``."""
 
-    sentences: Sequence[str]  # the sentences that take the place of the centre
-    windows: Sequence[Window]  # the contexts; their own centres play no part
+    sentences: Sequence[str]  # scored as the centre of a window
+    windows: Sequence[Window]  # the contexts; their own centres are ignored
     rows: Indices  # index of a sentence, (n,)
     columns: Indices  # index of a window, (n,)
 
@@ -64,14 +64,14 @@ class Cells:
 
 @dataclass(frozen=True)
 class LogProbs:
-    """What a generator says of some cells."""
+    """Log probabilities of some cells by a generator."""
 
     totals: Floats  # log probability of the generated text in nats, (kinds, n)
-    tokens: Indices  # how many tokens that text has for this generator, (kinds, n); at least 1
+    tokens: Indices  # number of its tokens for this generator, (kinds, n); at least 1
 
     @property
     def per_token(self) -> Floats:
-        """The log probability a token, ``(kinds, n)``: Eq. 3's 1/|.| log p(.)."""
+        """The log probability per token, ``(kinds, n)``: Eq. 3's 1/|.| log p(.)."""
         return self.totals / self.tokens
 
 
@@ -82,26 +82,26 @@ class Generator(ABC):
     Differs: p(right | s) is not in the paper.
     """
 
-    identity: str  # everything that decides a probability besides the texts
+    identity: str  # everything besides the texts that a probability depends on
     protocol: str  # the same in words, for results
-    longest: int | None = None  # tokens that are read of a sentence; None for all
+    longest: int | None = None  # maximum tokens of a sentence; None for no limit
 
     def beyond(self, sentences: Sequence[str]) -> list[str]:
-        """Return those of the sentences that are longer than what is read of one."""
+        """Return the sentences that are longer than the generator reads."""
         return []
 
     @abstractmethod
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
-        """Return the log probabilities of all cells, for each of ``kinds`` a row.
+        """Return the log probabilities of all cells, one row for each of ``kinds``.
 
         Raises:
-            DataError: if a window lacks the side that is to be generated.
+            DataError: if a window lacks the side to be generated.
             ModelError: if a number is not finite, or the model was not trained for one of ``kinds``.
         """
 
 
 class NoGenerator(Generator):
-    """Stands where no term of a generator counts: none is trained, nor opened."""
+    """A placeholder where all generative terms have weight 0, so that no generator is trained or loaded."""
 
     identity = "none"
     protocol = "no generator"
@@ -114,7 +114,7 @@ class NoGenerator(Generator):
 
 
 def checked(measured: LogProbs, cells: Cells, kinds: Sequence[Kind]) -> LogProbs:
-    """Return what was measured, if it is finite; ModelError otherwise, naming the first cell concerned."""
+    """Return the log probabilities if all are finite; ModelError otherwise, naming the first cell."""
     broken = np.argwhere(~np.isfinite(measured.totals))
     if len(broken):
         kind, cell = broken[0]
@@ -127,7 +127,7 @@ def checked(measured: LogProbs, cells: Cells, kinds: Sequence[Kind]) -> LogProbs
 
 
 def groups_of(keys: Indices) -> list[Indices]:
-    """Return the members of each group of equal keys, groups in ascending order of key, members in theirs."""
+    """Return the members of each group of equal keys, groups by ascending key, members in ascending order."""
     if not len(keys):
         return []
     order = np.argsort(keys, kind="stable")
@@ -136,7 +136,7 @@ def groups_of(keys: Indices) -> list[Indices]:
 
 
 def batches_of(lengths: Sequence[int] | Indices, budget: int) -> Iterator[Indices]:
-    """Yield the members of each batch: sorted by length, so that padded to its longest it keeps within ``budget``."""
+    """Yield batches of members, the longest first, whose padded size stays within ``budget``."""
     order = np.argsort(np.asarray(lengths), kind="stable")[::-1]
     start = 0
     while start < len(order):

@@ -1,4 +1,4 @@
-"""The generator that is trained from scratch, at work: encoder states shared, targets scored in batches."""
+"""Inference of the generator that is trained from scratch: encoder states are shared, targets scored in batches."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from samesense.context.generator.tokens import (
     encode_packs,
     gather,
     on_device,
-    parts,
     shifted,
     source_of,
+    split_window,
 )
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.errors import ModelError
@@ -50,13 +50,13 @@ CELLS = {"apart": 16384, "together": 1024}
 """Cells for which encoder states are held at once."""
 
 WORTH_SHARING = 8
-"""Sentences in one context from which on they share its memory in one forward."""
+"""Number of sentences in one context from which on they share its memory in one forward."""
 
 CPU_TOKENS = 2048
 """Target tokens of one forward on a CPU, padding included."""
 
 CPU_ROWS = 256
-"""Tokens whose scores of the whole vocabulary are held at once on a CPU; 2048 took 1.7 to 2.8 times as long."""
+"""Tokens whose logits over the vocabulary are held at once on a CPU; 2048 took 1.7 to 2.8 times as long."""
 
 ACCELERATOR_TOKENS = 65536
 """The same on an accelerator; not measured."""
@@ -67,9 +67,9 @@ class Seq2SeqGenerator(Generator):
 
     Source: Sun et al. 2022 (TACL), sections 3.2.2 and 4.1.
     Differs: with ``reading="apart"`` the encoder reads each sentence by itself and the decoder attends to all of them,
-        so that the states of a sentence are formed once for every cell in which it is read; ``"together"`` is the
-        paper's. The end mark of each generated sentence is a token of it, in the probability and in the length.
-        p(right | s) is not in the paper; a model gives it that was trained for it.
+        so that the states of a sentence are computed once for all cells that read it; ``"together"`` is the paper's.
+        The end mark of each generated sentence counts as a token, in the probability and in the length. p(right | s)
+        is not in the paper; a model must be trained for it.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Seq2SeqGenerator(Generator):
         )
 
     def beyond(self, sentences: Sequence[str]) -> list[str]:
-        """Return those of the sentences that are longer than what is read of one."""
+        """Return the sentences that are longer than the model reads."""
         return self.tokens.beyond(sentences)
 
     def measure(self, cells: Cells, kinds: Sequence[Kind] = KINDS) -> LogProbs:
@@ -108,23 +108,24 @@ class Seq2SeqGenerator(Generator):
             members = order[start : start + CELLS[self.reading]]
             block = cells.take(members)
             self.tokens.learn(_texts(block))
-            for at, kind in enumerate(kinds):
-                totals[at, members], tokens[at, members] = self._kind(kind, block)
+            for index, kind in enumerate(kinds):
+                totals[index, members], tokens[index, members] = self._kind(kind, block)
         return checked(LogProbs(totals, tokens), cells, kinds)
 
     def _check_trained(self, kinds: Sequence[Kind]) -> None:
-        strange = next((kind for kind in kinds if kind not in self.models), None)
-        if strange is not None:
+        untrained = next((kind for kind in kinds if kind not in self.models), None)
+        if untrained is not None:
             raise ModelError(
-                f"This generator was trained for {', '.join(self.models)}; it was asked for the {strange}. What the "
-                "right side is given (right_given) is decided when an Origin is made: make it anew."
+                f"This generator was trained for {', '.join(self.models)}; it was asked for the {untrained}. What the "
+                "right side is given (right_given) is decided when an Origin is made: make it again."
             )
 
     def _kind(self, kind: Kind, cells: Cells) -> tuple[np.ndarray, Indices]:
         """Return totals and tokens of the cells of one block, ``(n,)`` each."""
         pairs = zip(cells.rows, cells.columns, strict=True)
-        both = [parts(kind, cells.sentences[row], cells.windows[column]) for row, column in pairs]
-        sources, targets = [source_of(read, self.reading) for read, _ in both], [target for _, target in both]
+        both = [split_window(kind, cells.sentences[row], cells.windows[column]) for row, column in pairs]
+        sources = [source_of(read, self.reading) for read, _ in both]
+        targets = [target for _, target in both]
         lengths = np.array([self.tokens.length(target) for target in targets], dtype=np.int64)
         model = self.models[kind]
         device = next(model.parameters()).device
@@ -135,9 +136,9 @@ class Seq2SeqGenerator(Generator):
             layout = Layout(self.tokens, sources, budget)
             states = encode_packs(model, [on_device(pack, device) for pack in layout.packs])
             for members, shared in _plan(kind, cells.columns, lengths, budget):
-                read = layout.places([sources[at] for at in (members[:1] if shared else members)])
+                read = layout.state_indices([sources[cell] for cell in (members[:1] if shared else members)])
                 memory, absent = gather(states, torch.from_numpy(read).to(device))
-                target = self.tokens.pack([targets[at] for at in members])
+                target = self.tokens.pack([targets[cell] for cell in members])
                 costs, real = token_costs(
                     model, on_device(shifted(target), device), on_device(target, device)[0], memory, absent
                 )
@@ -147,7 +148,7 @@ class Seq2SeqGenerator(Generator):
         return totals, lengths
 
     def save(self, folder: Path) -> None:
-        """Write the models, each once, the tokenizer and ``generator.json``; the last file makes it whole."""
+        """Write the models, each once, the tokenizer and last ``generator.json``, which marks the folder complete."""
         from safetensors.torch import save_file
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +165,7 @@ class Seq2SeqGenerator(Generator):
 
 
 class GeneratorRecord(Record):
-    """What ``generator.json`` holds: a file and its architecture of each kind."""
+    """Content of ``generator.json``: a weights file and its architecture for each kind."""
 
     reading: Literal["apart", "together"]
     models: dict[str, tuple[str, dict[str, Any]]]
@@ -173,47 +174,50 @@ class GeneratorRecord(Record):
 def open_seq2seq(
     folder: Path, *, precision: Literal["float32", "bfloat16"] = "float32", device: str = "cpu"
 ) -> Seq2SeqGenerator:
-    """Open what :meth:`Seq2SeqGenerator.save` wrote."""
+    """Load a generator that :meth:`Seq2SeqGenerator.save` wrote."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
     from tokenizers import Tokenizer
 
     content = read_object(folder / "generator.json", GeneratorRecord)
-    opened: dict[str, Seq2Seq] = {}
+    loaded: dict[str, Seq2Seq] = {}
     check_inside(folder, *(file for file, _ in content["models"].values()))
     for file, shape in content["models"].values():
-        if file not in opened:
+        if file not in loaded:
             model = Seq2Seq(Architecture(**shape))
             try:
                 model.load_state_dict(load_file(folder / file))
             except (OSError, RuntimeError, SafetensorError) as error:
-                raise ModelError(f"{folder / file} cannot be read: {error}. Train the generator anew.") from error
-            opened[file] = model.to(device)
-    models: dict[Kind, Seq2Seq] = {kind: opened[file] for kind, (file, _) in content["models"].items()}
+                raise ModelError(f"{folder / file} cannot be read: {error}. Train the generator again.") from error
+            loaded[file] = model.to(device)
+    models: dict[Kind, Seq2Seq] = {kind: loaded[file] for kind, (file, _) in content["models"].items()}
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     return Seq2SeqGenerator(models, tokenizer, content["reading"], precision=precision)
 
 
 def token_costs(
-    model: Seq2Seq, inputs: Sequence[Tensor], wanted: Tensor, memory: Tensor, absent: Tensor
+    model: Seq2Seq, inputs: Sequence[Tensor], targets: Tensor, memory: Tensor, absent: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return what each token of the targets costs, in nats, and where these tokens stand in ``wanted``.
+    """Return the cross-entropy of each target token, in nats, and the mask of these tokens in the targets.
 
-    Costs are those of the tokens that are not padding, end marks included, in float32 ``(tokens,)``.
+    Padding is left out, end marks are included; the costs are float32 ``(tokens,)``.
     """
-    real = wanted != PAD
+    real = targets != PAD
     states = model.decode(inputs[0], inputs[1], inputs[2], memory, absent)
-    chosen, ids = states[real], wanted[real]
-    rows = CPU_ROWS if wanted.device.type == "cpu" else len(ids)
+    chosen = states[real]
+    ids = targets[real]
+    rows = CPU_ROWS if targets.device.type == "cpu" else len(ids)
     costs = [
-        nn.functional.cross_entropy(model.logits(chosen[at : at + rows]).float(), ids[at : at + rows], reduction="none")
-        for at in range(0, len(ids), rows)
+        nn.functional.cross_entropy(
+            model.logits(chosen[start : start + rows]).float(), ids[start : start + rows], reduction="none"
+        )
+        for start in range(0, len(ids), rows)
     ]
     return torch.cat(costs), real
 
 
 def _plan(kind: Kind, columns: Indices, lengths: Indices, budget: int) -> list[tuple[Indices, bool]]:
-    """Return the cells of each forward, and whether they share one memory: sentences in one context can."""
+    """Return the cells of each forward, and whether they share one memory, as sentences in one context can."""
     plan: list[tuple[Indices, bool]] = []
     alone = [np.arange(len(columns))]
     if kind == "sentence":
@@ -222,8 +226,8 @@ def _plan(kind: Kind, columns: Indices, lengths: Indices, budget: int) -> list[t
         for members in groups:
             if len(members) >= WORTH_SHARING:
                 plan += [(members[batch], True) for batch in batches_of(lengths[members], budget)]
-    rest = np.concatenate(alone) if alone else np.empty(0, dtype=np.int64)
-    plan += [(rest[batch], False) for batch in batches_of(lengths[rest], budget)]
+    remaining = np.concatenate(alone) if alone else np.empty(0, dtype=np.int64)
+    plan += [(remaining[batch], False) for batch in batches_of(lengths[remaining], budget)]
     return plan
 
 
@@ -235,7 +239,7 @@ def _texts(cells: Cells) -> list[str]:
 
 
 def _identity(generator: Seq2SeqGenerator) -> str:
-    """Return a hash over weights and tokenizer, with reading and precision in plain words."""
+    """Return a hash over weights and tokenizer, with reading and precision in clear text."""
     return json.dumps(["seq2seq", generator.reading, generator.precision, content_hash(_content(generator))])
 
 

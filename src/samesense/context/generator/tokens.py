@@ -1,4 +1,4 @@
-"""Windows as rows of tokens: what is read, what is generated, and where each sentence stands."""
+"""Windows as rows of tokens: the source, the target, and the position of each sentence."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ PAD, START, END = 0, 1, 2
 SPECIAL = ("<pad>", "<s>", "</s>")
 
 
-class Part(NamedTuple):
-    """A sentence and its place in the window: 0 for the centre, -1 for the sentence before, 1 for the one after."""
+class WindowSentence(NamedTuple):
+    """A sentence and its offset in the window: 0 for the centre, -1 for the sentence before, 1 for the one after."""
 
     text: str
-    place: int
+    offset: int
 
 
-Row = tuple[Part, ...]
+Row = tuple[WindowSentence, ...]
 """Sentences that are encoded together."""
 
 
 class Packed(NamedTuple):
-    """Rows of tokens, padded to one length: tokens, their places in their sentences, and the sentences' places."""
+    """Rows padded to one length: tokens, their positions in their sentences, and the offsets of the sentences."""
 
     tokens: Indices
-    places: Indices
-    sentences: Indices
+    positions: Indices
+    offsets: Indices
 
 
-def parts(kind: Kind, sentence: str, window: Window) -> tuple[Row, Row]:
-    """Return what is read and what is generated when ``sentence`` stands in ``window``."""
-    left = tuple(Part(text, at - len(window.left)) for at, text in enumerate(window.left))
-    right = tuple(Part(text, at + 1) for at, text in enumerate(window.right))
-    centre = (Part(sentence, 0),)
+def split_window(kind: Kind, sentence: str, window: Window) -> tuple[Row, Row]:
+    """Return the sentences to read and those to generate, with ``sentence`` as the centre of ``window``."""
+    left = tuple(WindowSentence(text, index - len(window.left)) for index, text in enumerate(window.left))
+    right = tuple(WindowSentence(text, index + 1) for index, text in enumerate(window.right))
+    centre = (WindowSentence(sentence, 0),)
     source, target = {
         "sentence": (left + right, centre),
         "left": (centre + right, left),
@@ -64,58 +64,58 @@ def parts(kind: Kind, sentence: str, window: Window) -> tuple[Row, Row]:
 
 
 class Tokens:
-    """Turns sentences into tokens, each ending in the end mark; a sentence too long is cut, the mark kept."""
+    """Turns sentences into tokens that end in the end mark; a long sentence is truncated before its mark."""
 
     def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
-        self._known: dict[str, Indices] = {}
+        self._ids: dict[str, Indices] = {}
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Tokenise texts together, in place of those that were known before."""
-        wanted = list(dict.fromkeys(texts))
-        self._known = {text: self._known[text] for text in wanted if text in self._known}
-        new = [text for text in wanted if text not in self._known]
-        for text, found in zip(new, self.tokenizer.encode_batch(new, add_special_tokens=False), strict=True):
-            self._known[text] = np.array([*found.ids[: self.max_tokens - 1], END], dtype=np.int64)
+        """Tokenize a batch of texts, and forget earlier texts that are not in it."""
+        distinct = list(dict.fromkeys(texts))
+        self._ids = {text: self._ids[text] for text in distinct if text in self._ids}
+        new = [text for text in distinct if text not in self._ids]
+        for text, encoding in zip(new, self.tokenizer.encode_batch(new, add_special_tokens=False), strict=True):
+            self._ids[text] = np.array([*encoding.ids[: self.max_tokens - 1], END], dtype=np.int64)
 
     def beyond(self, texts: Sequence[str]) -> list[str]:
-        """Return those of the texts that are cut."""
-        found = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        return [text for text, one in zip(texts, found, strict=True) if len(one.ids) >= self.max_tokens]
+        """Return the texts that are truncated."""
+        encodings = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [text for text, encoding in zip(texts, encodings, strict=True) if len(encoding.ids) >= self.max_tokens]
 
     def ids(self, text: str) -> Indices:
-        """Return the tokens of a text that was learnt."""
-        return self._known[text]
+        """Return the tokens of a text that was passed to :meth:`learn`."""
+        return self._ids[text]
 
     def length(self, row: Row) -> int:
-        """Return the tokens of a row, end marks included."""
-        return sum(len(self._known[part.text]) for part in row)
+        """Return the number of tokens of a row, end marks included."""
+        return sum(len(self._ids[sentence.text]) for sentence in row)
 
     def pack(self, rows: Sequence[Row]) -> Packed:
         """Return the rows, ``(rows, length)`` each, padded at the right."""
         shape = (len(rows), max(self.length(row) for row in rows))
         packed = Packed(*(np.zeros(shape, dtype=np.int64) for _ in Packed._fields))
-        for at, row in enumerate(rows):
+        for index, row in enumerate(rows):
             start = 0
-            for part in row:
-                ids = self._known[part.text]
+            for sentence in row:
+                ids = self._ids[sentence.text]
                 span = slice(start, start + len(ids))
-                packed.tokens[at, span] = ids
-                packed.places[at, span] = np.arange(len(ids))
-                packed.sentences[at, span] = part.place
+                packed.tokens[index, span] = ids
+                packed.positions[index, span] = np.arange(len(ids))
+                packed.offsets[index, span] = sentence.offset
                 start += len(ids)
         return packed
 
 
 def shifted(target: Packed) -> Packed:
-    """Return the decoder inputs for a target: its tokens one step late, with the places of what is predicted."""
+    """Return the decoder inputs of a target: its tokens shifted right, with the positions of the predicted tokens."""
     tokens = np.concatenate([np.full((len(target.tokens), 1), START), target.tokens[:, :-1]], axis=1)
     return target._replace(tokens=tokens)
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
-    """Train a byte-level BPE tokenizer: it reads every language, and knows every text."""
+    """Train a byte-level BPE tokenizer, which has no unknown tokens in any language."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     ahead = iter(texts)
@@ -136,16 +136,16 @@ def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
 
 
 Source = tuple[Row, ...]
-"""The rows that one target attends to."""
+"""Rows that one target attends to."""
 
 
 def source_of(read: Row, reading: Reading) -> Source:
-    """Return what is read, cut into the rows that are encoded."""
-    return tuple((part,) for part in read) if reading == "apart" else (read,)
+    """Return the rows to encode: each sentence by itself, or all of them in one row."""
+    return tuple((sentence,) for sentence in read) if reading == "apart" else (read,)
 
 
 class Layout:
-    """Where the states of each row will be; ``packs`` are the rows in that order, those of like length together."""
+    """Plans where the states of each row will be; ``packs`` are the rows in that order, batched by length."""
 
     def __init__(self, tokens: Tokens, sources: Sequence[Source], budget: int) -> None:
         rows = list(dict.fromkeys(row for source in sources for row in source))
@@ -154,24 +154,24 @@ class Layout:
         self._spans: dict[Row, Indices] = {}
         end = 0
         for batch in batches_of(lengths, budget):
-            members = [rows[at] for at in batch]
+            members = [rows[index] for index in batch]
             self.packs.append(tokens.pack(members))
-            for at, row in zip(batch, members, strict=True):
-                self._spans[row] = np.arange(end, end + lengths[at], dtype=np.int64)
-                end += lengths[at]
+            for index, row in zip(batch, members, strict=True):
+                self._spans[row] = np.arange(end, end + lengths[index], dtype=np.int64)
+                end += lengths[index]
 
-    def places(self, sources: Sequence[Source]) -> Indices:
-        """Return where the states of each source are, ``(sources, length)``, -1 for padding."""
+    def state_indices(self, sources: Sequence[Source]) -> Indices:
+        """Return the indices of the states of each source, ``(sources, length)``, -1 for padding."""
         spans = [np.concatenate([self._spans[row] for row in source]) for source in sources]
-        places = np.full((len(spans), max(map(len, spans))), -1, dtype=np.int64)
-        for at, span in enumerate(spans):
-            places[at, : len(span)] = span
-        return places
+        indices = np.full((len(spans), max(map(len, spans))), -1, dtype=np.int64)
+        for row, span in enumerate(spans):
+            indices[row, : len(span)] = span
+        return indices
 
 
 def on_device(packed: Packed, device: torch.device | str = "cpu") -> list[Tensor]:
-    """Return the three matrices as tensors."""
-    return [torch.from_numpy(part).to(device) for part in packed]
+    """Return the three matrices as tensors on a device."""
+    return [torch.from_numpy(matrix).to(device) for matrix in packed]
 
 
 def encode_packs(model: Seq2Seq, packs: Sequence[Sequence[Tensor]]) -> Tensor:
@@ -179,6 +179,6 @@ def encode_packs(model: Seq2Seq, packs: Sequence[Sequence[Tensor]]) -> Tensor:
     return torch.cat([model.encode(*pack)[pack[0] != PAD] for pack in packs])
 
 
-def gather(states: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the states at these places, ``(sources, length, width)``, and where they are padding."""
-    return states[places.clamp(min=0)], places < 0
+def gather(states: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the states at these indices, ``(sources, length, width)``, and a mask of the padding."""
+    return states[indices.clamp(min=0)], indices < 0

@@ -23,9 +23,9 @@ from samesense.context.generator.tokens import (
     encode_packs,
     gather,
     on_device,
-    parts,
     shifted,
     source_of,
+    split_window,
 )
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.execution.trainer import run_trainer, training_arguments
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 PACK_TOKENS = 4096
-"""Most tokens encoded together in training, padding included: rows of like length go together."""
+"""Most tokens encoded together in training, padding included; rows of similar length are batched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class GeneratorTraining(WindowTraining):
     max_tokens: int = 64  # longest sentence
     dropout: float = 0.1  # share of values dropped
     epochs: float = 3.0  # passes over all windows, each once for every direction that the model learns
-    max_steps: int | None = None  # stop there, whatever the epochs; None for no bound
+    max_steps: int | None = None  # takes precedence over epochs; None for no limit
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ def train_generator(
     resume_from: Path | None = None,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> TrainedGenerator:
-    """Train one model for some of the directions.
+    """Train one model for all of ``kinds``.
 
-    Which of ``kinds`` it is asked for, the model sees from the places of the sentence that it writes.
+    The offsets of the target sentences tell the model which kind it generates.
 
     Raises:
         ConfigError: if more windows are held out than half of all.
@@ -104,20 +104,22 @@ def train_generator(
 
 
 class _Targets(Dataset[tuple[Kind, Window]]):
-    """Every window with every direction."""
+    """Every window with every kind."""
 
     def __init__(self, corpus: Corpus, windows: Indices, kinds: Sequence[Kind]) -> None:
-        self.corpus, self.windows, self.kinds = corpus, windows, kinds
+        self.corpus = corpus
+        self.windows = windows
+        self.kinds = kinds
 
     def __len__(self) -> int:
         return len(self.windows) * len(self.kinds)
 
-    def __getitem__(self, at: int) -> tuple[Kind, Window]:
-        window, kind = divmod(at, len(self.kinds))
+    def __getitem__(self, index: int) -> tuple[Kind, Window]:
+        window, kind = divmod(index, len(self.kinds))
         return self.kinds[kind], self.corpus.window(int(self.windows[window]))
 
     def lengths(self) -> list[int]:
-        """Return the characters of each target."""
+        """Return the length of each target in characters."""
         ends = np.cumsum([0, *(len(sentence) for sentence in self.corpus)])
         first, last = self.corpus.window_bounds(self.windows)
         bounds = {
@@ -131,22 +133,23 @@ class _Targets(Dataset[tuple[Kind, Window]]):
 
 
 class _Collate:
-    """Makes a batch of targets with all that they attend to."""
+    """Collates targets with the sources that they attend to."""
 
     def __init__(self, tokens: Tokens, reading: Reading) -> None:
-        self.tokens, self.reading = tokens, reading
+        self.tokens = tokens
+        self.reading = reading
 
     def __call__(self, examples: Sequence[tuple[Kind, Window]]) -> dict[str, Any]:
-        both = [parts(kind, window.centre, window) for kind, window in examples]
-        self.tokens.learn(part.text for read, target in both for part in (*read, *target))
+        both = [split_window(kind, window.centre, window) for kind, window in examples]
+        self.tokens.learn(sentence.text for read, target in both for sentence in (*read, *target))
         sources = [source_of(read, self.reading) for read, _ in both]
         layout = Layout(self.tokens, sources, PACK_TOKENS)
         target = self.tokens.pack([target for _, target in both])
         return {
             "packs": [on_device(pack) for pack in layout.packs],
-            "places": torch.from_numpy(layout.places(sources)),
+            "state_indices": torch.from_numpy(layout.state_indices(sources)),
             "inputs": on_device(shifted(target)),
-            "wanted": torch.from_numpy(target.tokens),
+            "targets": torch.from_numpy(target.tokens),
         }
 
 
@@ -158,32 +161,35 @@ class _Cost(nn.Module):
         self.model = model
 
     def forward(
-        self, packs: list[list[Tensor]], places: Tensor, inputs: list[Tensor], wanted: Tensor
+        self, packs: list[list[Tensor]], state_indices: Tensor, inputs: list[Tensor], targets: Tensor
     ) -> dict[str, Tensor]:
         """Return the loss."""
-        memory, absent = gather(encode_packs(self.model, packs), places)
-        costs, _ = token_costs(self.model, inputs, wanted, memory, absent)
+        memory, absent = gather(encode_packs(self.model, packs), state_indices)
+        costs, _ = token_costs(self.model, inputs, targets, memory, absent)
         return {"loss": costs.mean()}
 
 
 class _Trainer(Trainer):
-    """Batches of targets of like length, so that little is padded."""
+    """Batches targets of similar length, to save padding."""
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:
         targets: Any = self.train_dataset
         size = self.args.train_batch_size
-        an_epoch = -(-len(targets) // size)
-        return _ByLength(targets.lengths(), size, self.args.seed, lambda: self.state.global_step // an_epoch)
+        steps_per_epoch = -(-len(targets) // size)
+        return _ByLength(targets.lengths(), size, self.args.seed, lambda: self.state.global_step // steps_per_epoch)
 
 
 class _ByLength(Sampler[int]):
-    """An order for each epoch, decided by seed and epoch alone, so that a resumed run sees what is left of its own.
+    """Orders each epoch by seed and epoch alone, so that a resumed run continues with its own order.
 
-    The trainer's own way draws the first order again after any resumption.
+    The trainer's own sampler repeats the first order after a resumption.
     """
 
     def __init__(self, lengths: list[int], batch_size: int, seed: int, epoch: Callable[[], int]) -> None:
-        self._lengths, self._batch_size, self._seed, self._epoch = lengths, batch_size, seed, epoch
+        self._lengths = lengths
+        self._batch_size = batch_size
+        self._seed = seed
+        self._epoch = epoch
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -191,7 +197,7 @@ class _ByLength(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         generator = torch.Generator()
         generator.manual_seed(self._seed)
-        for _ in range(self._epoch()):  # the orders of the epochs before
+        for _ in range(self._epoch()):  # skip the orders of earlier epochs
             torch.randperm(len(self._lengths), generator=generator)
         return iter(LengthGroupedSampler(self._batch_size, lengths=self._lengths, generator=generator))
 
@@ -210,7 +216,7 @@ def _arguments(training: GeneratorTraining, targets: int, checkpoints: Path) -> 
         per_device_train_batch_size=training.batch_size,
         per_device_eval_batch_size=training.batch_size,
         adam_beta2=0.98,
-        label_names=["wanted"],
+        label_names=["targets"],
         prediction_loss_only=True,
         remove_unused_columns=False,
         dataloader_pin_memory=False,

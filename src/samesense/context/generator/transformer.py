@@ -1,4 +1,4 @@
-"""A sequence-to-sequence transformer that knows where in a window each sentence stands."""
+"""A sequence-to-sequence transformer with embeddings of each sentence's offset in its window."""
 
 from __future__ import annotations
 
@@ -31,9 +31,14 @@ class Architecture:
         """Return the architecture of a named size; ``base`` and ``large`` are those of Vaswani et al. 2017, Table 3."""
         width, heads, layers, feedforward = SIZES[size]
         return cls(
-            vocabulary=vocabulary, width=width, heads=heads, layers=layers, feedforward=feedforward,
-            max_tokens=max_tokens, dropout=dropout,
-        )  # fmt: skip
+            vocabulary=vocabulary,
+            width=width,
+            heads=heads,
+            layers=layers,
+            feedforward=feedforward,
+            max_tokens=max_tokens,
+            dropout=dropout,
+        )
 
 
 SIZES: dict[Size, tuple[int, int, int, int]] = {
@@ -48,12 +53,12 @@ SIZES: dict[Size, tuple[int, int, int, int]] = {
 class Seq2Seq(nn.Module):
     """Encodes rows of tokens, and decodes targets that attend to them.
 
-    A token is embedded as the sum of its word, its place in its sentence, and the place of its sentence in the window:
-    0 for the centre, -1 for the sentence before, 1 for the one after. A decoder input carries the places of the token
-    that is to be *predicted*, so that the model is told which sentence it writes.
+    A token is embedded as the sum of its word, its position in its sentence, and the offset of its sentence in the
+    window: 0 for the centre, -1 for the sentence before, 1 for the one after. A decoder input has the position and
+    offset of the token to be *predicted*, which tells the model which sentence it writes.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need"; Sun et al. 2022 (TACL), section 4.1, for the sums.
-    Differs: layer norms come before each part (pre-norm), which trains without care for the warm-up; the embeddings are
+    Differs: layer norms precede each sublayer (pre-norm), which is less sensitive to the warm-up; the embeddings are
         learned and shared by encoder, decoder and output.
     """
 
@@ -61,6 +66,7 @@ class Seq2Seq(nn.Module):
         super().__init__()
         self.shape = shape
         self.words = nn.Embedding(shape.vocabulary, shape.width)
+        # the names of these two tables are keys of saved weights
         self.places = nn.Embedding(shape.max_tokens, shape.width)
         self.sentences = nn.Embedding(2 * shape.reach + 1, shape.width)
         self.dropout = nn.Dropout(shape.dropout)
@@ -74,46 +80,46 @@ class Seq2Seq(nn.Module):
         for embedding in (self.places, self.sentences):
             nn.init.normal_(embedding.weight, std=0.5)
 
-    def embed(self, tokens: Tensor, places: Tensor, sentences: Tensor) -> Tensor:
+    def embed(self, tokens: Tensor, positions: Tensor, offsets: Tensor) -> Tensor:
         """Return the embeddings of tokens ``(rows, length)`` as ``(rows, length, width)``."""
         reach = self.shape.reach
         summed = (
             math.sqrt(self.shape.width) * self.words(tokens)
-            + self.places(places)
-            + self.sentences(sentences.clamp(-reach, reach) + reach)
+            + self.places(positions)
+            + self.sentences(offsets.clamp(-reach, reach) + reach)
         )
         embedded: Tensor = self.dropout(summed)
         return embedded
 
-    def encode(self, tokens: Tensor, places: Tensor, sentences: Tensor) -> Tensor:
+    def encode(self, tokens: Tensor, positions: Tensor, offsets: Tensor) -> Tensor:
         """Return the states of rows of tokens, ``(rows, length, width)``; token 0 is padding."""
-        inputs = self.embed(tokens, places, sentences)
+        inputs = self.embed(tokens, positions, offsets)
         states: Tensor = self.encoder(inputs, src_key_padding_mask=tokens == 0)
         return states
 
-    def decode(self, tokens: Tensor, places: Tensor, sentences: Tensor, memory: Tensor, absent: Tensor) -> Tensor:
+    def decode(self, tokens: Tensor, positions: Tensor, offsets: Tensor, memory: Tensor, absent: Tensor) -> Tensor:
         """Return the states from which targets are predicted, ``(targets, length, width)``.
 
-        ``tokens``, ``places`` and ``sentences`` are ``(targets, length)``: the start mark, then the target without its
-        last token, with the places of the token to be predicted. ``memory`` is ``(groups, source, width)``, each group
-        serving ``targets / groups`` targets in turn; ``absent`` ``(groups, source)`` is True where it is padding.
+        ``tokens``, ``positions`` and ``offsets`` are ``(targets, length)``: the start mark, then the target without its
+        last token, with position and offset of the token to be predicted. ``memory`` is ``(groups, source, width)``;
+        each group serves the next ``targets / groups`` targets. ``absent`` ``(groups, source)`` is True for padding.
         """
-        states = self.embed(tokens, places, sentences)
+        states = self.embed(tokens, positions, offsets)
         for layer in self.decoder:
             states = layer(states, memory, absent)
         normed: Tensor = self.norm(states)
         return normed
 
     def logits(self, states: Tensor) -> Tensor:
-        """Return the scores of every token of the vocabulary, ``(..., vocabulary)``."""
+        """Return the logits over the vocabulary, ``(..., vocabulary)``."""
         return nn.functional.linear(states, self.words.weight)
 
 
 class _DecoderLayer(nn.Module):
     """A pre-norm decoder layer in which several targets can share one memory.
 
-    The targets of a group are laid end to end as queries of the cross attention, so that keys and values of the memory
-    are formed once a group, not once a target.
+    The targets of a group are concatenated as queries of the cross-attention, so that keys and values of the memory are
+    computed once per group, not once per target.
     """
 
     def __init__(self, shape: Architecture) -> None:
@@ -137,27 +143,30 @@ class _DecoderLayer(nn.Module):
 
 
 class _Attention(nn.Module):
-    """Attention by torch's own kernel, which ``nn.MultiheadAttention`` leaves aside in evaluation on a CPU."""
+    """Attention by torch's fused kernel, which ``nn.MultiheadAttention`` does not use in evaluation on a CPU."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
-        self.heads, self.rate = shape.heads, shape.dropout
+        self.heads = shape.heads
+        self.rate = shape.dropout
         self.query = nn.Linear(shape.width, shape.width)
         self.key_value = nn.Linear(shape.width, 2 * shape.width)
         self.out = nn.Linear(shape.width, shape.width)
 
     def forward(self, queries: Tensor, memory: Tensor, absent: Tensor | None) -> Tensor:
-        """Return what each query finds, ``(rows, length, width)``; in itself it sees nothing after it.
+        """Return the output for each query, ``(rows, length, width)``; self-attention is causal.
 
-        ``absent`` ``(rows, source)`` is True where the memory is padding, ``None`` to look into itself.
+        ``absent`` ``(rows, source)`` is True where the memory is padding; ``None`` for self-attention.
         """
-        parts = (self.query(queries), *self.key_value(memory).chunk(2, dim=-1))
-        query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
-        found = nn.functional.scaled_dot_product_attention(
-            query, key, value,
+        projections = (self.query(queries), *self.key_value(memory).chunk(2, dim=-1))
+        query, key, value = (states.unflatten(-1, (self.heads, -1)).transpose(1, 2) for states in projections)
+        attended = nn.functional.scaled_dot_product_attention(
+            query,
+            key,
+            value,
             attn_mask=None if absent is None else ~absent[:, None, None, :],
             dropout_p=self.rate if self.training else 0.0,
             is_causal=absent is None,
-        )  # fmt: skip
-        mixed: Tensor = self.out(found.transpose(1, 2).flatten(2))
+        )
+        mixed: Tensor = self.out(attended.transpose(1, 2).flatten(2))
         return mixed

@@ -1,1 +1,1 @@
-"""Which pairs of a corpus are scored, and how they are scored together."""
+"""Chooses the pairs of a corpus that are scored for a harvest, and scores them."""

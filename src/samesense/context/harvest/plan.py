@@ -1,4 +1,4 @@
-"""Which pairs a harvest scores: shard by shard, each a function of the corpus, the settings and its number alone."""
+"""Chooses the pairs of a harvest by shards; each depends on the corpus, the settings and its number alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PairKind = Literal["random", "neighbours", "section"]
 
 
 class Mixture(Settings):
-    """What a harvest is made of; ConfigError if numbers contradict each other."""
+    """Numbers and kinds of a harvest's pairs; ConfigError if the settings contradict each other."""
 
     pairs: int = Field(10_000, ge=1, description="pairs in all")
     random: float = Field(0.4, ge=0, description="share of any two sentences; shares are weights, 0 for none")
@@ -54,7 +54,7 @@ class Mixture(Settings):
 
 @dataclass(frozen=True)
 class Planned:
-    """The pairs of one shard, in order."""
+    """The pairs of one shard, in order; ``wanted`` are the counts by kind that the settings ask for."""
 
     first: Indices
     second: Indices
@@ -62,7 +62,7 @@ class Planned:
     wanted: dict[PairKind, int]
 
     def take(self, rows: Indices) -> Planned:
-        """Return some of the pairs, of as many wanted."""
+        """Return some of the pairs, with the same ``wanted``."""
         return Planned(self.first[rows], self.second[rows], [self.kinds[int(row)] for row in rows], self.wanted)
 
     def texts(self, corpus: Corpus) -> list[Pair]:
@@ -72,40 +72,41 @@ class Planned:
 
 @dataclass(frozen=True)
 class _Stream:
-    """One source of pairs: its units, and which of a unit's pairs are its own."""
+    """A source of pairs: its units, and which pairs of a unit belong to it."""
 
     kind: PairKind
-    share: float
+    weight: float
     units: int
     members: Callable[[int], Indices]
     owns: Callable[[int, int, int], bool]
 
 
 class Plan:
-    """All pairs of a harvest, none of them held.
+    """All pairs of a harvest, generated shard by shard.
 
-    A pair has one kind: section if both sentences are in one section; otherwise neighbours if they are that; otherwise
-    random. Within a kind, no pair is in two units, and shard k takes units k, k + shards, k + 2 shards and so on until
-    it has its number of pairs, so that no pair comes twice. Kinds with a share of 0 do not exist.
+    A pair has one kind: section if both sentences are in one section; otherwise neighbours if they are neighbours;
+    otherwise random. Within a kind, no pair is in two units, and shard k takes units k, k + shards, k + 2 shards and so
+    on until it has its number of pairs, so that no pair occurs twice. Kinds with a share of 0 are left out.
 
     Source: Sun et al. 2022 (TACL), section 3.4, which does not say how pairs were chosen.
     """
 
     def __init__(self, corpus: Corpus, tfidf: Tfidf, mixture: Mixture) -> None:
-        self.corpus, self.mixture = corpus, mixture
+        self.corpus = corpus
+        self.mixture = mixture
         self.shards = -(-mixture.pairs // mixture.shard_size)
         self.population = Population(corpus, mixture.seed, mixture.min_words, mixture.max_words)
         self._neighbours = Neighbours(self.population, tfidf, mixture.spacings)
         self._sections = SectionUnits(self.population, mixture.unit, mixture.seed)
-        self._streams = [stream for stream in self._every() if stream.share > 0]
-        shares = list(accumulate(stream.share for stream in self._streams))
-        self._edges = [0.0, *(share / shares[-1] for share in shares[:-1]), 1.0]
+        self._streams = [stream for stream in self._all_streams() if stream.weight > 0]
+        sums = list(accumulate(stream.weight for stream in self._streams))
+        self._edges = [0.0, *(total / sums[-1] for total in sums[:-1]), 1.0]
 
     def describe(self) -> list[str]:
-        """Return in words what is wanted, and what of it cannot be had for certain."""
+        """Return a description of the plan, and of requests that certainly cannot be met."""
         total = self._wanted(0, self.mixture.pairs)
-        parts = ", ".join(f"{kind} {count}" for kind, count in total.items())
-        lines = [f"{self.mixture.pairs} pairs in {self.shards} shards: {parts}"]
+        counts = ", ".join(f"{kind} {count}" for kind, count in total.items())
+        lines = [f"{self.mixture.pairs} pairs in {self.shards} shards: {counts}"]
         lines += [f"{len(self.population)} different sentences of {len(self.corpus)}"]
         if "neighbours" in total:
             left_out = [str(D) for D in self.mixture.spacings if D not in self._neighbours.spacings]
@@ -118,81 +119,88 @@ class Plan:
         return lines
 
     def size(self, shard: int) -> int:
-        """Return how many pairs a shard should have."""
+        """Return the number of pairs that a shard should have."""
         start = shard * self.mixture.shard_size
         return min(self.mixture.pairs, start + self.mixture.shard_size) - start
 
     def shard(self, shard: int) -> Planned:
         """Return the pairs of a shard; fewer than wanted where its units are exhausted."""
         start = shard * self.mixture.shard_size
-        wanted = self._counts(start, start + self.size(shard))
+        counts = self._counts(start, start + self.size(shard))
         drawn: list[tuple[int, int]] = []
         kinds: list[PairKind] = []
-        for stream, count in zip(self._streams, wanted, strict=True):
-            own = list(self._draw(stream, shard, count))
-            drawn += own
-            kinds += [stream.kind] * len(own)
-        places = np.array(drawn, dtype=np.int64).reshape(-1, 2)
-        first, second = self.population.ids[places].T
+        for stream, count in zip(self._streams, counts, strict=True):
+            pairs = list(self._draw(stream, shard, count))
+            drawn += pairs
+            kinds += [stream.kind] * len(pairs)
+        positions = np.array(drawn, dtype=np.int64).reshape(-1, 2)
+        first, second = self.population.ids[positions].T
         return Planned(first, second, kinds, self._wanted(start, start + self.size(shard)))
 
     def _draw(self, stream: _Stream, shard: int, count: int) -> Iterator[tuple[int, int]]:
-        """Yield pairs of positions, those among the first sentences of a unit before those with further ones."""
+        """Yield pairs of positions; within a unit, each sentence is paired with those before it."""
         if count == 0:
             return
         for unit in range(shard, stream.units, self.shards):
             members = stream.members(unit)
-            for at in range(1, len(members)):
-                for before in range(at):
-                    one, other = int(members[before]), int(members[at])
-                    if stream.owns(unit, one, other):
-                        yield one, other
+            for later in range(1, len(members)):
+                for earlier in range(later):
+                    first = int(members[earlier])
+                    second = int(members[later])
+                    if stream.owns(unit, first, second):
+                        yield first, second
                         count -= 1
                         if count == 0:
                             return
 
     def _counts(self, start: int, end: int) -> list[int]:
-        """Return how many of the pairs ``start`` to ``end`` each stream gives; parts of a whole sum to the whole."""
-        starts, ends = ([math.floor(at * edge) for edge in self._edges] for at in (start, end))
-        upto = [b - a for a, b in zip(starts, ends, strict=True)]
-        return [b - a for a, b in pairwise(upto)]
+        """Return how many of the pairs ``start`` to ``end`` each stream gives; the counts of ranges add up."""
+        starts = [math.floor(start * edge) for edge in self._edges]
+        ends = [math.floor(end * edge) for edge in self._edges]
+        cumulative = [b - a for a, b in zip(starts, ends, strict=True)]
+        return [b - a for a, b in pairwise(cumulative)]
 
     def _wanted(self, start: int, end: int) -> dict[PairKind, int]:
-        wanted: Counter[PairKind] = Counter()
+        counts: Counter[PairKind] = Counter()
         for stream, count in zip(self._streams, self._counts(start, end), strict=True):
-            wanted[stream.kind] += count
-        return dict(wanted)
+            counts[stream.kind] += count
+        return dict(counts)
 
-    def _every(self) -> Iterator[_Stream]:
-        mixture, unit = self.mixture, self.mixture.unit
-        others = not self._only_section()  # or all units would be searched for what none has
+    def _all_streams(self) -> Iterator[_Stream]:
+        mixture = self.mixture
+        unit = mixture.unit
+        # with one section no pair is of another kind: no units, or all of them would be searched in vain
+        has_other_kinds = not self._only_section()
         spread = RandomUnits(self.population, unit)
-        yield _Stream("random", mixture.random, len(spread) * others, spread.members, self._is_random)
-        share = mixture.neighbours / len(self._neighbours.spacings)
+        yield _Stream("random", mixture.random, len(spread) * has_other_kinds, spread.members, self._is_random)
+        weight = mixture.neighbours / len(self._neighbours.spacings)
         for spacing in self._neighbours.spacings:
             near = NeighbourUnits(self.population, self._neighbours, spacing, unit)
-            yield _Stream("neighbours", share, len(near) * others, near.members, self._neighbour_rule(near))
+            units = len(near) * has_other_kinds
+            yield _Stream("neighbours", weight, units, near.members, self._neighbour_rule(near))
         sections = self._sections
         yield _Stream("section", mixture.section, len(sections), sections.members, lambda *_: True)
 
     def _neighbour_rule(self, units: NeighbourUnits) -> Callable[[int, int, int], bool]:
-        def owns(unit: int, one: int, other: int) -> bool:
-            return not self._in_section(one, other) and self._neighbours.first_round(one, other) == units.round(unit)
+        def owns(unit: int, first: int, second: int) -> bool:
+            if self._in_section(first, second):
+                return False
+            return self._neighbours.first_round(first, second) == units.round(unit)
 
         return owns
 
-    def _is_random(self, unit: int, one: int, other: int) -> bool:
-        if self._in_section(one, other):
+    def _is_random(self, unit: int, first: int, second: int) -> bool:
+        if self._in_section(first, second):
             return False
-        return not self.mixture.neighbours or self._neighbours.first_round(one, other) < 0
+        return not self.mixture.neighbours or self._neighbours.first_round(first, second) < 0
 
     def _only_section(self) -> bool:
         """Return whether every pair is of the kind section."""
         return self._sections.single and self.mixture.section > 0
 
-    def _in_section(self, one: int, other: int) -> bool:
-        """Return whether a pair is of the kind section, if there is that kind."""
+    def _in_section(self, first: int, second: int) -> bool:
+        """Return whether a pair is of the kind section, if that kind is requested."""
         if not self.mixture.section:
             return False
-        first, second = self.population.sections(np.array([one, other]))
-        return bool(first == second)
+        sections = self.population.sections(np.array([first, second]))
+        return bool(sections[0] == sections[1])

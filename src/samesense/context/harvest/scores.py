@@ -1,4 +1,4 @@
-"""Scores of a shard by Origin, each shard computed by itself; pairs without a score are told apart from faults."""
+"""Scores the pairs of a shard by an Origin, each shard by itself; pairs without a defined score are counted."""
 
 from __future__ import annotations
 
@@ -24,39 +24,45 @@ NO_COSINE = "all fits of a sentence are alike"
 
 @dataclass(frozen=True)
 class Scored:
-    """What became of some pairs."""
+    """Scores of some pairs, and the reasons of those without one."""
 
-    rows: Indices  # which have a score, (n,), ascending
-    scores: Floats  # theirs, (n,)
-    undefined: dict[str, int]  # of the others, how many for each reason
-    cells: int  # terms of a generator that were computed
+    rows: Indices  # the pairs with a score, (n,), ascending
+    scores: Floats  # their scores, (n,)
+    undefined: dict[str, int]  # number of other pairs by reason
+    cells: int  # generator terms that were computed
 
 
 class OriginScorer:
-    """Origin with nothing kept from one shard to the next.
+    """Scores each shard with a new Origin, whose cache starts empty.
 
-    A cell's last bits depend on the cells computed beside it. So that a shard is the same whoever makes it and after
-    whatever else, all its cells are computed for it alone; nor does memory grow. Torch and numpy's linear algebra
-    compute on one thread, since sums are ordered otherwise on several.
+    A cell's last bits depend on the cells in its batch. Shards ignore each other's cache so that their bytes are
+    reproducible, and memory does not grow. Torch and numpy's linear algebra compute on one thread, because several
+    threads sum in another order.
     """
 
     def __init__(self, origin: Origin) -> None:
-        self.corpus, self.tfidf, self._parts = origin.corpus, origin.sets.tfidf, origin
+        self.corpus = origin.corpus
+        self.tfidf = origin.sets.tfidf
+        self._origin = origin
         self.identity = _identity(origin)
 
     def score(self, pairs: Sequence[Pair]) -> Scored:
-        """Score pairs, those of equal sentences sharing what they need."""
+        """Score pairs; pairs that share a sentence share its terms."""
         from threadpoolctl import threadpool_limits
 
         with torch_threads(1), threadpool_limits(1, user_api="blas"):
             return score_pairs(self._fresh(), pairs)
 
     def _fresh(self) -> Origin:
-        parts = self._parts
+        origin = self._origin
         return Origin(
-            self.corpus, self.tfidf, parts.terms.discriminator, parts.generator, parts.scheme,
-            reference=parts.reference,
-        )  # fmt: skip
+            self.corpus,
+            self.tfidf,
+            origin.terms.discriminator,
+            origin.generator,
+            origin.scheme,
+            reference=origin.reference,
+        )
 
 
 def open_scorer(folder: Path, device: str) -> OriginScorer:
@@ -65,20 +71,20 @@ def open_scorer(folder: Path, device: str) -> OriginScorer:
 
 
 def score_pairs(origin: Origin, pairs: Sequence[Pair]) -> Scored:
-    """Return the score of each pair that has one; what was computed is kept as the Origin keeps it."""
+    """Return the scores of the pairs that have one; computed terms stay in the Origin's cache."""
     undefined: Counter[str] = Counter()
     origin.terms.note_unread([text for pair in pairs for text in pair])
     sets = _sets(origin, pairs)
     rows, scores = [], []
     for start in range(0, len(pairs), BLOCK_PAIRS):
         numbers = range(start, min(len(pairs), start + BLOCK_PAIRS))
-        block = [at for at in numbers if all(text in sets for text in pairs[at])]
+        block = [row for row in numbers if all(text in sets for text in pairs[row])]
         undefined[NO_CONTEXT] += len(numbers) - len(block)
-        for at, score in _block(origin, pairs, block, sets):
+        for row, score in _block(origin, pairs, block, sets):
             if isinstance(score, str):
                 undefined[score] += 1
             else:
-                rows.append(at)
+                rows.append(row)
                 scores.append(score)
     return Scored(np.array(rows, dtype=np.int64), np.array(scores), dict(+undefined), origin.terms.computed)
 
@@ -89,44 +95,45 @@ def _sets(origin: Origin, pairs: Sequence[Pair]) -> dict[str, Indices]:
     try:
         return origin.sets.of(texts)
     except NoContextError:
-        found: dict[str, Indices] = {}
+        sets: dict[str, Indices] = {}
     for text in texts:
         with contextlib.suppress(NoContextError):
-            found |= origin.sets.of([text])
-    return found
+            sets |= origin.sets.of([text])
+    return sets
 
 
 def _block(
     origin: Origin, pairs: Sequence[Pair], block: Sequence[int], sets: dict[str, Indices]
 ) -> list[tuple[int, float | str]]:
-    """Return the score of each pair, or why it has none."""
+    """Return the score of each pair, or the reason why it has none."""
     varying = _varying(origin, pairs, block, sets)
-    outcomes: list[tuple[int, float | str]] = [(at, NOTHING_VARIES) for at in block if at not in varying]
+    outcomes: list[tuple[int, float | str]] = [(row, NOTHING_VARIES) for row in block if row not in varying]
     if not varying:
         return outcomes
     view = PairVectors(
-        origin.corpus, origin.terms, origin.reference, origin.scheme, [pairs[at] for at in sorted(varying)], sets
+        origin.corpus, origin.terms, origin.reference, origin.scheme, [pairs[row] for row in sorted(varying)], sets
     )
-    for at in sorted(varying):
-        _, first, second = view.vectors(pairs[at])
-        outcomes.append((at, cosine(first, second, pairs[at]) if first.any() and second.any() else NO_COSINE))
+    for row in sorted(varying):
+        _, first, second = view.vectors(pairs[row])
+        outcomes.append((row, cosine(first, second, pairs[row]) if first.any() and second.any() else NO_COSINE))
     return outcomes
 
 
 def _varying(origin: Origin, pairs: Sequence[Pair], block: Sequence[int], sets: dict[str, Indices]) -> set[int]:
-    """Return the pairs that have a context in which every term that counts varies over the reference."""
+    """Return the pairs with a context in which every weighted term varies over the reference."""
     if origin.scheme.normalisation not in ("standardised", "both") or not block:
         return set(block)
-    ids = np.unique(np.concatenate([sets[text] for at in block for text in pairs[at]]))
+    ids = np.unique(np.concatenate([sets[text] for row in block for text in pairs[row]]))
     usual = origin.terms.statistics(origin.corpus.windows_at(ids), origin.reference)
     defined = ids[usual.defined(origin.scheme.weights)]
-    has = {text: bool(np.isin(sets[text], defined).any()) for text in {t for at in block for t in pairs[at]}}
-    return {at for at in block if has[pairs[at][0]] or has[pairs[at][1]]}
+    texts = {text for row in block for text in pairs[row]}
+    varies = {text: bool(np.isin(sets[text], defined).any()) for text in texts}
+    return {row for row in block if varies[pairs[row][0]] or varies[pairs[row][1]]}
 
 
 def _identity(origin: Origin) -> dict[str, str]:
     tfidf = origin.sets.tfidf
-    parts = {
+    components = {
         "corpus": origin.corpus.sha256,
         "windows": asdict(origin.corpus.shape),
         "screening": tfidf.folder.name,
@@ -135,4 +142,4 @@ def _identity(origin: Origin) -> dict[str, str]:
         "scheme": asdict(origin.scheme),
         "reference": origin.reference,
     }
-    return {name: json_hash(part) for name, part in parts.items()}
+    return {name: json_hash(component) for name, component in components.items()}
