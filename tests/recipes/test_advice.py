@@ -6,7 +6,7 @@ import pytest
 
 from samesense.data import PairData
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.recipes.outcome.advice import Seen, advice
+from samesense.recipes.outcome.advice import Observations, advice
 from samesense.reports.figures.curves import Curve
 from samesense.reports.run_verdict import Finding, Verdict
 
@@ -22,7 +22,7 @@ PAIRS = PairData(
 
 def seen(*dev, steps=100, **more):
     curve = Curve("run", tuple(steps * at / (len(dev) - 1) for at in range(len(dev))), dev) if dev else None
-    return Seen(CosentSettings(learning_rate=2e-3, epochs=3), PAIRS, steps, curve, **more)
+    return Observations(CosentSettings(learning_rate=2e-3, epochs=3), PAIRS, steps, curve, **more)
 
 
 def test_nothing_is_advised_where_nothing_got_worse():

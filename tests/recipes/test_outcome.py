@@ -52,7 +52,7 @@ def test_a_part_of_dev_is_set_apart_and_shares_no_sentence(many):
     for test in (None, many):
         found = sets_of(large, test).selecting
         assert len(found) == 1000 and set(found.pairs()) <= set(large.pairs())
-    assert len(sets_of(large, many, cut=False).selecting) == len(large)
+    assert len(sets_of(large, many, split_dev=False).selecting) == len(large)
 
 
 @pytest.mark.parametrize(("batch", "every", "most"), [(16, 10, 200), (16, 40, 256), (16, 144, 922), (64, 144, 1000)])
@@ -74,7 +74,7 @@ def test_no_verdict_is_invented(many, files):
     assert "neither test nor dev" in sets_of(None, None).reason
     whole = sets_of(many, files["test"])
     assert whole.selecting is many and whole.verdict.role == "test"
-    assert sets_of(many, None, cut=False).selecting is many
+    assert sets_of(many, None, split_dev=False).selecting is many
     one_label = replace(many, labels=[0.0] * (len(many) - 1) + [1.0])
     assert "cannot be cut" in sets_of(one_label, None, cross_fit=False).reason
 

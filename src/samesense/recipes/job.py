@@ -56,7 +56,7 @@ class Job(Generic[Data, Settings]):
             dev=self.dev,
             test=self.test,
             guards=self.guards,
-            cut=self.concludes,
+            split_dev=self.concludes,
             cross_validation=self.cross_validation,
         )
 

@@ -133,8 +133,8 @@ class TrainingPlan:
     def sets(self) -> Sets:
         """What selects, and on what the trained model is compared with its start."""
         if self.method.pipeline:
-            return sets_of(self.dev, self.test, self.guards, cut=False)
-        return sets_of_run(self.settings, self.train, cut=True, **self._pairs())
+            return sets_of(self.dev, self.test, self.guards, split_dev=False)
+        return sets_of_run(self.settings, self.train, split_dev=True, **self._pairs())
 
     def _selecting(self) -> int:
         return 0 if self.sets.selecting is None else len(self.sets.selecting)

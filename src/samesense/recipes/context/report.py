@@ -26,7 +26,7 @@ from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.job import Job
 from samesense.recipes.origin.recipe import documents_of
 from samesense.recipes.origin.settings import OriginSettings
-from samesense.recipes.outcome.advice import Seen, advice
+from samesense.recipes.outcome.advice import Observations, advice
 from samesense.recipes.outcome.conclude import write_page
 from samesense.recipes.outcome.measure import NO_START
 from samesense.recipes.run_folder import RESULTS
@@ -111,8 +111,8 @@ def _conclude(
     reason = NO_START if job.settings.encoder == "cross" else f"neither test pairs nor {FEWEST_TRIPLETS} triplets"
     verdict = Verdict(task=first, guards=guards, reason="" if first else reason, problems=tuple(problems))
     run, record = read_run(output / SURROGATE), manifest.read(output / SURROGATE)
-    seen = Seen(job.settings, job.data, record["outcome"]["steps"], run.curve)
-    verdict = replace(verdict, advice=advice(verdict, seen))
+    observations = Observations(job.settings, job.data, record["outcome"]["steps"], run.curve)
+    verdict = replace(verdict, advice=advice(verdict, observations))
     write_json(output / VERDICT, verdict.to_dict())
     if job.settings.report:
         before, after = ([e for e in found.evidence if e.model == one] for one in (START, SURROGATE))

@@ -1,1 +1,1 @@
-"""What came of a run: the trained model beside its start, what lies between them, and what more labels would give."""
+"""The outcome of a run: comparison of the trained model with its start, merging, and the learning curve."""

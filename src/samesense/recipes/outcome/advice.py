@@ -1,4 +1,4 @@
-"""What to do where a run has made its model worse, by what was seen in it."""
+"""Advice where a run has made its model worse, based on observations of the run."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from samesense.reports.figures.curves import Curve
 from samesense.reports.run_verdict import Verdict
 
 COLLAPSED = 0.2
-"""Rise of the mean cosine of random pairs from which on texts are said to have moved together. On STS-B it rose by 0.04
-in a run that helped, 0.17 in one that made no difference, and 0.96 in one that ruined the model."""
+"""Rise of the mean cosine of random pairs above which the embeddings have collapsed. On STS-B it rose by 0.04 in a run
+that helped, 0.17 in one that made no difference, and 0.96 in one that ruined the model."""
 
 LOWER = 10
 """A learning rate that ruins a model at once is too high by about this factor."""
 
 EARLY = 1 / 3
-"""Share of the steps before which the best state is early."""
+"""Share of the steps up to which a best checkpoint counts as early."""
 
 
 OUT_OF_FOLD_PAIRS = "Spearman out of fold"
-"""What the curve of a cross-validated run shows."""
+"""Name of the curve of a cross-validated run."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What was seen of a run."""
+class Observations:
+    """Settings, data and measurements of a run."""
 
     settings: EncoderSettings
     data: Examples
@@ -39,18 +39,23 @@ class Seen:
     selecting: str = "dev"  # the pairs of the curve, in words
 
 
-def advice(verdict: Verdict, seen: Seen) -> tuple[str, ...]:
-    """Return what to do, the likeliest first; nothing where nothing got worse."""
+def advice(verdict: Verdict, run: Observations) -> tuple[str, ...]:
+    """Return suggestions, the likeliest first; none if nothing got worse."""
     failed = any("has no figure" in message for message in (verdict.reason, *verdict.problems))
     if not verdict.harmed and not failed:
         return ()
     task_worse = failed or (verdict.task is not None and verdict.task.word == "worse")
-    suggestions = [*(_of_training(seen) if task_worse else []), *_of_both(verdict, seen)]
-    return (*suggestions, *(_of_data(seen) if task_worse else []))
+    suggestions: list[str] = []
+    if task_worse:
+        suggestions += _of_training(run)
+    suggestions += _of_both(verdict, run)
+    if task_worse:
+        suggestions += _of_data(run)
+    return tuple(suggestions)
 
 
-def _of_training(run: Seen) -> Iterator[str]:
-    """Yield what the curve on dev and the cone say of the training."""
+def _of_training(run: Observations) -> Iterator[str]:
+    """Yield suggestions on the training, from the dev curve and the cone."""
     rate = run.settings.learning_rate
     lower = f"a lower learning rate: `learning_rate` {rate / LOWER:.2g} in place of {rate:.2g}"
     before, after = run.cones or (0.0, 0.0)
@@ -76,7 +81,7 @@ def _of_training(run: Seen) -> Iterator[str]:
             f"take fewer `epochs` than {run.settings.epochs:g}: {run.selecting} was best at step {dev.step:.0f} of "
             f"{run.steps}"
         )
-    elif run.selecting != OUT_OF_FOLD_PAIRS:  # which are those of the verdict
+    elif run.selecting != OUT_OF_FOLD_PAIRS:  # the pairs of the verdict themselves
         yield (
             f"look at dev: it rose from {100 * dev.start:.1f} to {100 * dev.best:.1f} while the verdict's pairs lost, "
             "so it is of another kind; take dev pairs like those that the model is for"
@@ -84,7 +89,7 @@ def _of_training(run: Seen) -> Iterator[str]:
 
 
 class _Course(NamedTuple):
-    """Dev at the start, at the first evaluation after it, and at best with its step."""
+    """The dev curve: at the start, at the first evaluation after it, and at its best with the step."""
 
     start: float
     first: float
@@ -99,8 +104,8 @@ def _course(curve: Curve | None) -> _Course | None:
     return _Course(curve.values[0], curve.values[1], best, step)
 
 
-def _of_both(verdict: Verdict, run: Seen) -> Iterator[str]:
-    """Yield what keeps more of the start."""
+def _of_both(verdict: Verdict, run: Observations) -> Iterator[str]:
+    """Yield suggestions that preserve more of the start."""
     hurt = [guard.dataset for guard in verdict.guards if guard.word == "worse"]
     explanation = f", which keeps more of what the start did on {' and '.join(hurt)}" if hurt else ""
     if verdict.merge is None and run.curve is not None:
@@ -109,7 +114,7 @@ def _of_both(verdict: Verdict, run: Seen) -> Iterator[str]:
         yield f"train on pairs like {' and '.join(hurt)} too, or take a lower `learning_rate` or fewer `epochs`"
 
 
-def _of_data(run: Seen) -> Iterator[str]:
-    """Yield what the doctor has to say of the training data."""
+def _of_data(run: Observations) -> Iterator[str]:
+    """Yield the doctor's warnings on the training data."""
     if isinstance(run.data, PairData):
         yield from (f"see to the data: {warning}" for warning in examine(run.data).warnings)

@@ -1,11 +1,11 @@
-"""How many steps a training should take, chosen for each fold of pairs by the labels of the other folds.
+"""Chooses the number of training steps, for each fold of pairs by the labels of the other folds.
 
-So no pair's score is chosen by its own label, and figures on the scores are not optimistic.
+So no pair's score is chosen by its own label, and metrics on the scores are not optimistic.
 
-Source: Varma and Simon (2006), "Bias in error estimation when using cross-validation for model selection": what is
-    chosen is chosen within each fold's own complement. Tibshirani and Tibshirani (2009), "A bias correction for the
-    minimum error rate in cross-validation", on the optimism that this avoids.
-Differs: only the number of steps is chosen, so that no further model has to be trained.
+Source: Varma and Simon (2006), "Bias in error estimation when using cross-validation for model selection": the choice
+    is made within each fold's own complement. Tibshirani and Tibshirani (2009), "A bias correction for the minimum
+    error rate in cross-validation", on the optimism that this avoids.
+Differs: only the number of steps is chosen, so that no further models need training.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from samesense.types import Floats, Scores
 Rows = npt.NDArray[np.intp]
 
 UNDEFINED = -2.0
-"""Figure of an evaluation without a correlation: below every other."""
+"""Value of an evaluation without a correlation: below every other."""
 
 
 @dataclass(frozen=True)
 class ScoredFold:
-    """The pairs of a fold, scored along the steps of a training that did not see them.
+    """The pairs of a fold, scored along the steps of a training without them.
 
     Attributes:
         rows: positions of the pairs ``(pairs,)``.
-        labels: of the pairs ``(pairs,)``.
-        shares: of the steps of the training, at each evaluation, ascending and above 0 ``(evaluations,)``.
-        scores: of the pairs ``(evaluations, pairs)``.
+        labels: labels of the pairs ``(pairs,)``.
+        shares: share of the training steps at each evaluation, ascending and above 0 ``(evaluations,)``.
+        scores: scores of the pairs ``(evaluations, pairs)``.
     """
 
     rows: Rows
@@ -42,9 +42,9 @@ class ScoredFold:
     shares: Floats
     scores: Floats
 
-    def at_share(self, share: float) -> Scores:
+    def at_share(self, step_share: float) -> Scores:
         """Return the scores at the evaluation nearest to a share of the steps ``(pairs,)``."""
-        nearest = int(np.abs(self.shares - share).argmin())
+        nearest = int(np.abs(self.shares - step_share).argmin())
         scores: Scores = self.scores[nearest]
         return scores
 
@@ -52,12 +52,12 @@ class ScoredFold:
 def step_curve(folds: Sequence[ScoredFold], shares: Floats) -> Floats:
     """Return Spearman over the pairs of all folds together, at each share of the steps ``(shares,)``."""
     labels = np.concatenate([fold.labels for fold in folds])
-    figures = [_figure(np.concatenate([fold.at_share(share) for fold in folds]), labels) for share in shares]
+    figures = [_figure(np.concatenate([fold.at_share(step_share) for fold in folds]), labels) for step_share in shares]
     return np.array(figures)
 
 
 def choose_share(folds: Sequence[ScoredFold], shares: Floats) -> float:
-    """Return the share of the steps with the highest Spearman over all folds; the earliest of equal ones."""
+    """Return the share of the steps with the highest Spearman over all folds; ties go to the earliest."""
     return float(shares[int(step_curve(folds, shares).argmax())])
 
 
@@ -65,13 +65,13 @@ def choose_scores(folds: Sequence[ScoredFold]) -> Scores:
     """Return the score of every pair at the share of the steps that the other folds chose ``(pairs,)``."""
     chosen = np.full(sum(len(fold.rows) for fold in folds), np.nan)
     for fold in folds:
-        others = [other for other in folds if other is not fold]
-        chosen[fold.rows] = fold.at_share(choose_share(others, fold.shares))
+        complement = [candidate for candidate in folds if candidate is not fold]
+        chosen[fold.rows] = fold.at_share(choose_share(complement, fold.shares))
     return chosen
 
 
 def _figure(scores: Floats, labels: Floats) -> float:
     try:
         return spearman(scores, labels)
-    except DataError:  # one label, or one score, or scores that are no numbers
+    except DataError:  # constant labels or scores, or scores that are not finite
         return UNDEFINED

@@ -1,4 +1,4 @@
-"""The end of a run: its verdict, what follows from it, and its page."""
+"""The end of a run: its verdict, the advice and decisions from it, and its report page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from samesense.inference.explain import marked
 from samesense.inference.models.model import Model
 from samesense.recipes.job import Job
 from samesense.recipes.model_adapters import has_new_head
-from samesense.recipes.outcome.advice import OUT_OF_FOLD_PAIRS, Seen, advice
+from samesense.recipes.outcome.advice import OUT_OF_FOLD_PAIRS, Observations, advice
 from samesense.recipes.outcome.learning_curve import Train, check_learning_curve, measure_curve
 from samesense.recipes.outcome.measure import CONE, Measured, compared
 from samesense.recipes.outcome.merge import check_merge
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 MOST_WORDS = 80
-"""Words of a pair that are left out one by one, where tokens do not explain it: each costs a score of the model."""
+"""Most words of a pair that occlusion leaves out, one by one; each costs a score of the model."""
 
 
 def check_outcome(job: Job[Any, Any], sets: Sets) -> None:
@@ -47,7 +47,7 @@ def check_outcome(job: Job[Any, Any], sets: Sets) -> None:
 
 
 def some_texts(sets: Sets, of_training: Callable[[int], Sequence[str]]) -> list[str]:
-    """Return texts by which the cone is measured: those of the verdict's set, or else of the training data."""
+    """Return texts to measure the cone on: those of the verdict's set, or else of the training data."""
     first = sets.verdict
     texts = of_training(CONE) if first is None else first.texts()
     distinct = list(dict.fromkeys(texts))
@@ -76,15 +76,15 @@ def conclude(
     if out_of_fold is not None:
         run = replace(run, curve=out_of_fold)
     selecting = "dev" if out_of_fold is None else OUT_OF_FOLD_PAIRS
-    observed = Seen(job.settings, job.data, trained.steps, run.curve, cones, selecting)
-    verdict = replace(verdict, advice=advice(verdict, observed))
+    observations = Observations(job.settings, job.data, trained.steps, run.curve, cones, selecting)
+    verdict = replace(verdict, advice=advice(verdict, observations))
     verdict = replace(verdict, kept=reason_to_keep(job, verdict, cones))
     first = sets.verdict
     if job.settings.learning_curve and isinstance(first, ComparedSet) and first.name in end.by_set:
         scores = end.by_set[first.name].evidence[0].values
         try:
             points = measure_curve(job.data, job.output, first, scores, train)
-        except SamesenseError as error:  # of a small part; the run's own model is there
+        except SamesenseError as error:  # a training on a small part failed; the run's own model is saved
             verdict = replace(verdict, problems=(*verdict.problems, f"learning curve: none, {error}"))
         else:
             if points is None:
@@ -108,8 +108,8 @@ def conclude(
 def reason_to_keep(job: Job[Any, Any], verdict: Verdict, cones: tuple[float, float] | None) -> str:
     """Return why the start is kept in place of the trained model; empty where it is not.
 
-    A start that was never tuned for sentences, by the mean cosine of its random pairs, is kept only if training did
-    harm: training was shown to help such models with meaning, which sections of documents do not measure.
+    A start that was never tuned for sentences, judged by the mean cosine of random pairs, is kept only if training did
+    harm: training was shown to improve such models on meaning, which sections of documents do not measure.
     """
     if not getattr(job.settings, "keep_start", False) or verdict.word == "better":
         return ""
@@ -134,13 +134,13 @@ def _cones(start: Measured, end: Measured) -> tuple[float, float] | None:
 
 
 def write_page(page: RunPage, trained: Model, output: Path) -> None:
-    """Write the page of a run; ``trained`` says which words made its scores.
+    """Write the report page of a run; ``trained`` explains its scores by words.
 
-    If it cannot be drawn, the cause is said, and the run is as good as with it.
+    If the page cannot be drawn, the cause is logged, and the run does not fail.
     """
     try:
         with stage("drawing the report"):
             pairs = {case.texts for cases in cases_of(page.before, page.after).values() for case in cases}
             write_text(output / REPORT, run_page(replace(page, marked=marked(trained, pairs, most_words=MOST_WORDS))))
-    except Exception as error:  # the model is there: nothing that is drawn may lose it
+    except Exception as error:  # the model is saved: a failure of the page must not lose it
         logger.warning(f"no {REPORT}: {type(error).__name__}: {error}")

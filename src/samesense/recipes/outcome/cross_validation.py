@@ -1,7 +1,7 @@
 """Cross-validation of a training: every pair is scored by a model that was trained without it.
 
-Each fold's model is scored along its steps; how many steps count is chosen by the other folds. The model of the run is
-then trained on all pairs, with the same schedule, and stops at the share of the steps that all folds choose together.
+Each fold's model is scored along its steps; the other folds choose the number of steps. The model of the run is then
+trained on all pairs, with the same schedule, and stops at the share of the steps that all folds together choose.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from samesense.types import Floats, Scores
 logger = logging.getLogger(__name__)
 
 SPLIT_SEED = 0
-"""Seed of the split into folds, whatever the seed of the models: their figures are of the same folds."""
+"""Seed of the split into folds, independent of the models' seed, so that all have the same folds."""
 
 FOLDS = 5
-"""Folds, unless another number is asked for."""
+"""Default number of folds."""
 
 FOLDS_FOLDER = "folds"
-"""Folder in that of the run: one folder a fold."""
+"""Subfolder of the run, with a folder for each fold."""
 
 FOLD_FILE = "scores.json"
 """Scores of the pairs of a fold along the steps, in its folder."""
@@ -43,14 +43,14 @@ FOLD_FILE = "scores.json"
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """How pairs are dealt into folds, and what is chosen by them.
+    """The split of pairs into folds, and its use.
 
     Attributes:
-        name: as it was asked for, such as ``"5"``, ``"10-mixed"`` or ``"by-topic"``.
+        name: the option as given, such as ``"5"``, ``"10-mixed"`` or ``"by-topic"``.
         folds: rows to train on and rows held out, of each fold.
         apart: what folds do not share, in words.
-        selects: whether the number of steps is chosen; else the last state counts.
-        task: what else is computed from the scores, where folds were asked for.
+        selects: whether the folds choose the number of steps; else the last state counts.
+        task: evaluation over the folds, where folds were requested.
     """
 
     name: str
@@ -73,10 +73,10 @@ class CrossValidation:
 
 
 def deal_pairs(data: PairData, folds: str, *, selects: bool = True) -> CrossValidation:
-    """Deal pairs into folds as they were asked for, or for ``"auto"`` into five.
+    """Split pairs into the requested folds, or for ``"auto"`` into five.
 
-    Of ``"auto"``, folds share no sentence, or no pair where most pairs hang together by their sentences, with a
-    warning. ConfigError or DataError where what was asked for cannot be.
+    With ``"auto"`` folds share no sentence; or only no pair, with a warning, where most pairs are connected by shared
+    sentences. ConfigError or DataError if the requested folds are impossible.
     """
     if folds != "auto":
         task = read_folds(data, folds)
@@ -92,12 +92,14 @@ def deal_pairs(data: PairData, folds: str, *, selects: bool = True) -> CrossVali
     rows = np.arange(len(data))
     held = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
     return CrossValidation(
-        str(FOLDS), [(np.setdiff1d(rows, part), part) for part in held], f"which share no {kind.removesuffix('s')}"
+        str(FOLDS),
+        [(np.setdiff1d(rows, held_rows), held_rows) for held_rows in held],
+        f"which share no {kind.removesuffix('s')}",
     )
 
 
 def read_folds(data: PairData, folds: str) -> ArgumentTask:
-    """Return the folds that a text asks for, such as ``"10"``, ``"10-mixed"`` or ``"by-topic"``."""
+    """Return the folds of an option such as ``"10"``, ``"10-mixed"`` or ``"by-topic"``."""
     if folds == "by-topic":
         return ArgumentTask(data, mode="by-topic", seed=SPLIT_SEED)
     count, dash, mode = folds.partition("-")
@@ -110,7 +112,7 @@ def read_folds(data: PairData, folds: str) -> ArgumentTask:
 
 
 def warn_of_leaks(task: ArgumentTask) -> None:
-    """Warn where sentences stand on both sides, or where a fold is much larger than others."""
+    """Warn if training and held-out pairs share sentences, or if a fold is much larger than others."""
     if task.shared:
         logger.warning(
             f"{task.shared} of {len(task.data)} pairs share a sentence with pairs that their model is trained on, so "
@@ -129,7 +131,7 @@ class FoldScores:
     """Scores of the pairs of a fold along the steps of its training.
 
     Attributes:
-        steps: at which the pairs were scored, ascending and above 0 ``(evaluations,)``.
+        steps: steps of the evaluations, ascending and above 0 ``(evaluations,)``.
         total: steps of the whole training.
         scores: ``(evaluations, pairs)``.
         protocol: how they were made, in words.
@@ -142,7 +144,7 @@ class FoldScores:
 
 
 class FoldRecord(Record):
-    """What is kept of a fold."""
+    """Content of the file of a fold."""
 
     steps: list[int]
     total: int
@@ -156,10 +158,10 @@ TrainFold = Callable[[PairData, PairData, Path], FoldScores | None]
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
-    """What a cross-validation found.
+    """Result of a cross-validation.
 
     Attributes:
-        scores: of every pair, by a model that was trained without it ``(pairs,)``.
+        scores: score of every pair, by a model that was trained without it ``(pairs,)``.
         scored: the folds with their scores along the steps.
         protocol: how the scores were made, in words.
         selects: whether the folds chose the number of steps.
@@ -171,7 +173,7 @@ class OutOfFold:
     selects: bool
 
     def stop_step(self, steps: int, every: int) -> int:
-        """Return the step at which a training of so many steps ends, evaluated ``every`` so many steps."""
+        """Return the step at which to stop a training of ``steps`` that is evaluated every ``every`` steps."""
         if not self.selects:
             return steps
         candidates = np.unique(np.append(np.arange(every, steps + 1, every), steps))
@@ -186,12 +188,12 @@ class OutOfFold:
         return Curve(name, tuple(step for step, _ in points), tuple(figure for _, figure in points))
 
     def held_out(self, data: PairData, dealt: CrossValidation) -> HeldOutScores:
-        """Return what is kept for the calibration."""
+        """Return the scores to store for the calibration."""
         return HeldOutScores(data, self.scores, dealt.numbers(), self.protocol)
 
 
 def cross_validate(data: PairData, dealt: CrossValidation, output: Path, train: TrainFold) -> OutOfFold | None:
-    """Train and score the folds that are not there yet; ``None`` if that was interrupted.
+    """Train and score the missing folds; ``None`` if that was interrupted.
 
     Each fold has a folder in ``output``; one that was scored is not trained again.
     """
@@ -204,10 +206,10 @@ def cross_validate(data: PairData, dealt: CrossValidation, output: Path, train: 
             path = folder / FOLD_FILE
             if not path.is_file():
                 logger.info(f"fold {number} of {len(dealt.folds)}: {len(teaching)} pairs train, {len(held)} test")
-                made = train(data.take(teaching), data.take(held), folder)
-                if made is None:
+                fold_scores = train(data.take(teaching), data.take(held), folder)
+                if fold_scores is None:
                     return None
-                write_json(path, vars(made))
+                write_json(path, vars(fold_scores))
             shutil.rmtree(folder / "checkpoints", ignore_errors=True)
             content = read_object(path, FoldRecord)
             scores = np.asarray(content["scores"], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Scores of pairs that did not train the model that gave them, kept in the run folder for the calibration.
+"""Scores of pairs by models that were not trained on them, stored in the run folder for the calibration.
 
 Source: ``CalibratedClassifierCV(ensemble=False)`` of scikit-learn: a calibration is fitted on scores out of fold, and
     applied to the model that was trained on all of the data.
@@ -29,8 +29,8 @@ class HeldOutScores:
 
     Attributes:
         data: the pairs.
-        scores: of the pairs ``(pairs,)``.
-        folds: number of the fold of each pair ``(pairs,)``; -1 where it was in none.
+        scores: score of each pair ``(pairs,)``.
+        folds: number of the fold of each pair ``(pairs,)``; -1 if it was in none.
         protocol: how the scores were made, in words.
     """
 
@@ -41,7 +41,7 @@ class HeldOutScores:
 
 
 class _File(Record):
-    """Form of the file."""
+    """Content of the file."""
 
     source: str
     kind: Kind
@@ -76,7 +76,7 @@ def write_held_out(folder: Path, held_out: HeldOutScores) -> None:
 
 
 def read_held_out(folder: Path) -> HeldOutScores | None:
-    """Return what a run has kept; ``None`` if it kept nothing, DataError if the file is damaged."""
+    """Return the stored scores of a run; ``None`` if there are none, DataError if the file is damaged."""
     path = folder / HELD_OUT_SCORES
     if not path.is_file():
         return None

@@ -1,8 +1,8 @@
-"""What more labels would give: models trained on parts of the data, and a power law through their figures.
+"""Learning curve: models trained on parts of the data, and a power law through their scores, to predict more labels.
 
-A half and smaller parts are trained with the settings of the run: an eighth four times, a quarter twice, a half once,
-each on other rows, which takes one and a half times as long as the run itself; small parts differ most, and cost least.
-Every model is selected on the same dev pairs and evaluated on the set of the verdict.
+Parts are trained with the settings of the run: an eighth four times, a quarter twice, a half once, each on other rows.
+This takes one and a half times as long as the run itself; small parts vary most, and cost least. Every model is
+selected on the same dev pairs and evaluated on the set of the verdict.
 
 Source: see :func:`samesense.metrics.power_law.fit_learning_curve`.
 """
@@ -36,23 +36,23 @@ from samesense.types import Floats, Scores
 logger = logging.getLogger(__name__)
 
 PARTS = ((8, 4), (4, 2), (2, 1))
-"""An eighth four times, a quarter twice, a half once: denominators, and how many such parts are trained on."""
+"""An eighth four times, a quarter twice, a half once: denominators, and the number of parts."""
 
-COST = sum(times / share for share, times in PARTS)
-"""How many times as long as the run itself all of them take."""
+COST = sum(times / denominator for denominator, times in PARTS)
+"""Cost of all parts together, in runs on all data."""
 
 FEWEST = 32
-"""Rows of the smallest part, at least: two batches of the usual size."""
+"""Fewest rows of the smallest part: two batches of the usual size."""
 
 AHEAD = 4
-"""How far the curve is drawn beyond the data; nothing is said of more than twice."""
+"""How far the curve is drawn beyond the data, as a factor; predictions in words stop at twice the data."""
 
 Train = Callable[..., TrainingRun]
 """Trains on a part of the data into a folder: ``train(part, folder, resume=..., overwrite=...)``."""
 
 
 def check_learning_curve(data: Examples, sets: Sets) -> None:
-    """Raise ConfigError if there is nothing to evaluate on, or too few rows to be cut."""
+    """Raise ConfigError if there are no pairs to evaluate on, or too few rows to split."""
     if world_size() > 1:
         raise ConfigError("`learning_curve` trains one model after the other, in one process. Leave torchrun out.")
     if not isinstance(sets.verdict, ComparedSet):
@@ -64,25 +64,26 @@ def check_learning_curve(data: Examples, sets: Sets) -> None:
             f"`learning_curve` trains on an eighth of the data, {FEWEST} rows at least; received {len(data)} rows. "
             "Give more data, or leave it out."
         )
-    data.take(range(smallest))  # data of several kinds say here that they are not cut
+    data.take(range(smallest))  # raises for data of several kinds, which cannot be split
 
 
-def settings_of_part(settings: EncoderSettings, share: float) -> EncoderSettings:
-    """Return the settings for a part of the data; counted steps are cut too, so that epochs stay."""
+def settings_of_part(settings: EncoderSettings, fraction: float) -> EncoderSettings:
+    """Return the settings for a part of the data; numbers of steps are scaled, so that the epochs stay the same."""
     if settings.max_steps is None:
         return settings
-    steps = max(1, round(settings.max_steps * share))
+    steps = max(1, round(settings.max_steps * fraction))
     every = None if settings.eval_steps is None else min(settings.eval_steps, steps)
     return settings.model_copy(update={"max_steps": steps, "eval_steps": every})
 
 
 def measure_curve(data: Examples, output: Path, on: ComparedSet, whole: Scores, train: Train) -> Curve | None:
-    """Train on the parts that are not there yet, and fit the curve; ``None`` if that was interrupted.
+    """Train on the missing parts, and fit the curve; ``None`` if that was interrupted.
 
     ``whole`` are the scores of the run's own model on the set. A model is deleted once it has scored the pairs.
     """
     folder = output / CURVE
-    rows, scores = [len(data)], [whole]
+    rows = [len(data)]
+    scores = [whole]
     subsets = [(denominator, index) for denominator, times in PARTS for index in range(times)]
     order = np.random.default_rng(0).permutation(len(data))
     with progress_bar("learning curve", "part", len(subsets)) as bar:
@@ -99,13 +100,13 @@ def measure_curve(data: Examples, output: Path, on: ComparedSet, whole: Scores, 
 
 
 class CurveScores(Record):
-    """What is kept of a model that was trained on a part: its scores."""
+    """Scores of a model that was trained on a part, as they are stored."""
 
     scores: list[float]
 
 
 def _scores_of(subset: Examples, folder: Path, on: ComparedSet, train: Train) -> Scores | None:
-    """Return the scores of a model that is trained on a part, or was; ``None`` if it was interrupted."""
+    """Return the scores of a model trained on a part, stored or new; ``None`` if it was interrupted."""
     path = folder / "scores.json"
     if not path.is_file():
         logger.info(f"learning curve: {len(subset):,} rows, {folder.name}")
@@ -117,15 +118,12 @@ def _scores_of(subset: Examples, folder: Path, on: ComparedSet, train: Train) ->
 
 
 def fitted(rows: Any, scores: Floats, labels: Floats, dataset: str) -> Curve:
-    """Return the curve through the figures of all models."""
+    """Return the curve through the scores of all models."""
     law = fit_learning_curve(rows, scores, labels)
     most = int(max(rows))
     twice = law.at(2 * most, less=most)
     grid = np.geomspace(min(rows), AHEAD * most, 40)
-    band = [
-        (float(size_ahead), estimate.value, estimate.low, estimate.high)
-        for size_ahead in grid
-        if (estimate := law.at(size_ahead))
-    ]
+    estimates = [(float(size), law.at(size)) for size in grid]
+    band = [(size, estimate.value, estimate.low, estimate.high) for size, estimate in estimates if estimate]
     points = [(int(size), float(figure)) for size, figure in zip(rows, law.figures, strict=True)]
     return Curve(rows=most, points=points, gain=twice.value, low=twice.low, high=twice.high, band=band, dataset=dataset)

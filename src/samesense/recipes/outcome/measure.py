@@ -1,4 +1,4 @@
-"""The figures of a model on the sets of a run, and how narrow the cone is in which its vectors lie."""
+"""The results of a model on the sets of a run, and the narrowness of the cone that its vectors lie in."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from samesense.results import measure_of
 from samesense.types import Floats, Result, Scores, TaskResult
 
 CONE = 500
-"""Texts whose cosines with each other say how narrow a cone is; their mean is then exact to about 0.01."""
+"""Texts whose pairwise cosines measure the cone; their mean is then exact to about 0.01."""
 
 SHOWN_PAIRS = 20_000
-"""Cosines of them that are kept at most."""
+"""Most cosines to keep for the report."""
 
 
 NO_START = "the start has no score of its own, as its head is new"
@@ -33,18 +33,18 @@ NO_START = "the start has no score of its own, as its head is new"
 class Measured:
     """A model on the sets of a run."""
 
-    by_set: dict[str, TaskResult]  # by the name of the set; without those on which it has no figure
-    failures: dict[str, str]  # why it has none, by the name of the set
+    by_set: dict[str, TaskResult]  # results by the name of the set, where there are any
+    failures: dict[str, str]  # the reason why there is no result, by the name of the set
     model: Model
-    cosines: Floats | None = None  # of random pairs of different texts (pairs,); None where nothing is embedded
+    cosines: Floats | None = None  # of random pairs of different texts (pairs,); None for models without embeddings
 
 
 @dataclass(frozen=True, eq=False)
 class UnbiasedScores:
-    """Scores of the pairs of a set that stand for the trained model, which has seen these pairs or was chosen by them.
+    """Scores that replace those of the trained model on pairs that it was trained on or selected by.
 
     Attributes:
-        scores: by models, or states of the model, in which the pair had no say ``(pairs,)``.
+        scores: by models or checkpoints that are independent of the pair ``(pairs,)``.
         protocol: how they were made, in words.
     """
 
@@ -58,10 +58,10 @@ def measure(
     texts: Sequence[str] = (),
     unbiased: Mapping[str, UnbiasedScores] | None = None,
 ) -> Measured:
-    """Evaluate a model on every set; ``texts`` are those by which its cone is measured, if it embeds.
+    """Evaluate a model on every set, and measure its cone on ``texts``, if it has embeddings.
 
-    On a set that is named in ``unbiased``, these scores are evaluated. Where scores give no figure, as they are all the
-    same or no numbers, the set is among the failures.
+    On the sets in ``unbiased``, those scores are evaluated instead. A set whose scores are constant or not finite is
+    among the failures.
     """
     by_set: dict[str, TaskResult] = {}
     failures: dict[str, str] = {}
@@ -89,7 +89,7 @@ def _cosines(model: Model, texts: Sequence[str]) -> Floats | None:
 
 
 def rows_of(measured: Measured, sets: Sequence[ComparedSet | SectionSet]) -> list[Result]:
-    """Return the results of a model set by set; those of guards have a task of their own."""
+    """Return the results of a model set by set; those of guards have the task ``guard``."""
     return [
         replace(row, task="guard") if compared_set.role == "guard" else row
         for compared_set in sets
@@ -99,7 +99,7 @@ def rows_of(measured: Measured, sets: Sequence[ComparedSet | SectionSet]) -> lis
 
 
 def _without_start(compared_set: ComparedSet | SectionSet, end: Measured) -> str:
-    """Return why a set is not compared, and the figure of the trained model on it, if it has one."""
+    """Return why a set is not compared, and the result of the trained model on it, if there is one."""
     if compared_set.name not in end.by_set:
         return f"{NO_START}; on {compared_set.name} the trained model has no figure: {end.failures[compared_set.name]}"
     row = end.by_set[compared_set.name].results[0]
@@ -112,9 +112,9 @@ def _without_start(compared_set: ComparedSet | SectionSet, end: Measured) -> str
 
 
 def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples) -> Verdict:
-    """Compare the end with the start, set by set; without a start, a cross-encoder with a new head, nothing is.
+    """Compare the end with the start, set by set; without a start, as for a cross-encoder with a new head, nothing.
 
-    Of the set of the verdict it is counted how much was trained on.
+    The verdict counts how many of its pairs were trained on.
     """
     findings: dict[ComparedSet | SectionSet, Finding] = {}
     problems: dict[ComparedSet | SectionSet, str] = {}

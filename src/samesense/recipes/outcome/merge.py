@@ -1,9 +1,9 @@
-"""Weights between start and end, chosen on dev: what is gained in the task may cost less elsewhere.
+"""Interpolates the weights between start and end, chosen on dev, to gain on the task at less cost elsewhere.
 
 Source: Wortsman et al. (2022), "Robust fine-tuning of zero-shot models" (WiSE-FT), with a grid of tenths; Xiao et al.
     (2023), "LM-Cocktail: resilient tuning of language models via model merging", of one model and its base.
-Differs: the share is chosen by Spearman on dev, where WiSE-FT shows all and recommends a half. A share of 0, the start
-    itself, is not tried: a run keeps what it has trained.
+Differs: the mixing weight is chosen by Spearman on dev, where WiSE-FT reports all and recommends a half. A weight of 0,
+    the start itself, is not tried: a run keeps its training.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from samesense.recipes.outcome.sets import ComparedSet, Sets
 from samesense.reports.run_verdict import Merged, compare
 from samesense.types import TaskResult
 
-SHARES = tuple(tenth / 10 for tenth in range(1, 11))
-"""Shares of the way from the start to the end that are tried."""
+WEIGHTS = tuple(tenth / 10 for tenth in range(1, 11))
+"""Mixing weights to try: 1 is the end, 0 would be the start."""
 
 
 def check_merge(sets: Sets, *, new_head: bool) -> None:
-    """Raise ConfigError if there is nothing to choose by, or no start to go back to."""
+    """Raise ConfigError if there are no dev pairs to choose by, or no usable start."""
     if sets.selecting is None:
         raise ConfigError("`merge` chooses between start and end on dev, and there is none. Give dev, or leave it out.")
     if new_head:
@@ -44,22 +44,22 @@ def merge(
     dev_score: Callable[[Any], float],
     first: ComparedSet | SectionSet | None,
 ) -> Merged:
-    """Give a trained model the weights between ``start`` and its own that are the best on dev.
+    """Set a trained model to the interpolation between ``start`` and its own weights that is best on dev.
 
-    Of shares that are equal on dev the largest is taken. On the ``first`` set, where there is one, the merged model is
-    compared with the end.
+    Ties go to the largest mixing weight. On the ``first`` set, if there is one, the merged model is compared with the
+    end.
     """
     end = weights_of(model)
     dev: dict[float, float] = {}
-    with progress_bar("merge", "share", len(SHARES), leave=False) as bar:
-        for share in reversed(SHARES):
-            interpolate(model, start, end, share)
-            dev[share] = _score(dev_score, model)
+    with progress_bar("merge", "share", len(WEIGHTS), leave=False) as bar:
+        for weight in reversed(WEIGHTS):
+            interpolate(model, start, end, weight)
+            dev[weight] = _score(dev_score, model)
             bar.update()
-    best = max(dev, key=lambda share: (dev[share], share))
+    best = max(dev, key=lambda weight: (dev[weight], weight))
     beside = None
     if best < 1 and first is not None:
-        with suppress(DataError, ModelError):  # no figure, nothing to compare
+        with suppress(DataError, ModelError):  # without a figure there is nothing to compare
             interpolate(model, start, end, 1.0)
             end_result = _evaluated(first, model, "the end")
             interpolate(model, start, end, best)
@@ -67,11 +67,11 @@ def merge(
                 first.role, end_result, _evaluated(first, model, "merged"), description=first.how, against="the end"
             )
     interpolate(model, start, end, best)
-    return Merged(share=best, dev={str(share): dev[share] for share in sorted(dev)}, beside_end=beside)
+    return Merged(share=best, dev={str(weight): dev[weight] for weight in sorted(dev)}, beside_end=beside)
 
 
 def _score(dev_score: Callable[[Any], float], model: Any) -> float:
-    """Return the dev score; that of a model without one is the lowest."""
+    """Return the dev score; the lowest possible for a model without one."""
     try:
         return dev_score(model)
     except (DataError, ModelError):

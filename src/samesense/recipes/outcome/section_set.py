@@ -1,4 +1,4 @@
-"""The set of a verdict without labels: sections of documents that were held out."""
+"""The comparison set of a verdict without labels: sections of held-out documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME: Final = "held-out sections"
 
 @dataclass(frozen=True, eq=False)
 class SectionSet:
-    """Triplets of held-out documents on which start and end are compared; stands where labelled pairs would."""
+    """Triplets of held-out documents on which start and end are compared, in place of labelled pairs."""
 
     held_out: HeldOutSections
     role: Role = NAME
@@ -25,9 +25,11 @@ class SectionSet:
 
     @property
     def how(self) -> str:
-        """What the examples are, in words, and what they do not show."""
-        triplets, unit = f"{len(self.held_out.triplets):,} triplets", self.held_out.unit
-        return f"that are documents held out, {triplets} by {unit}: this is about topics, not about meaning"
+        """Description of the examples, and of what they do not measure."""
+        triplets = f"{len(self.held_out.triplets):,} triplets"
+        return (
+            f"that are documents held out, {triplets} by {self.held_out.unit}: this is about topics, not about meaning"
+        )
 
     @property
     def task(self) -> SectionTask:
@@ -36,7 +38,7 @@ class SectionSet:
 
     def pairs(self) -> Sequence[Pair]:
         """Return the pairs that a model scores: each anchor with its positive and with its negative."""
-        return [(anchor, other) for anchor, *others in self.held_out.triplets for other in others]
+        return [(anchor, text) for anchor, *texts in self.held_out.triplets for text in texts]
 
     def texts(self) -> Sequence[str]:
         """Return the sentences of the triplets."""

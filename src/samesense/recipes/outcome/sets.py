@@ -1,4 +1,4 @@
-"""On which pairs the trained model is compared with its start, and which select."""
+"""Chooses the pairs on which the trained model is compared with its start, and those that select the checkpoint."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from samesense.training.settings import TrainerSettings
 from samesense.types import Pair
 
 FEWEST = 100
-"""Half of the pairs that select at least, where there are so many. On STS-B the 95 % interval of a gain reaches 2
-points to each side with 100 pairs after a run that changed little, 10 after one that changed much; with 50 pairs 4 and
-15, with 400 pairs 1 and 5."""
+"""Half of the fewest pairs that select, where there are enough. On STS-B the 95 % interval of a gain reaches 2 points
+to each side with 100 pairs after a run that changed little, 10 after one that changed much; with 50 pairs 4 and 15,
+with 400 pairs 1 and 5."""
 
 LEAST = 20
-"""Pairs that a verdict needs: resamples of fewer are too alike for an interval that holds what it says."""
+"""Fewest pairs of a verdict: resamples of fewer are too alike for a valid interval."""
 
 MOST = 1000
-"""Pairs that it has at most, and of those that are left, pairs that select at most."""
+"""Most pairs of a verdict, and most of the remaining pairs that select."""
 
 SHARE = 0.4
-"""Pairs that select, as a part of the examples trained between two evaluations: these then take about a tenth of the
-time of training. A pair took 8.8 ms in training and 2.0 ms in evaluation, both in bfloat16 (two cores, six layers)."""
+"""Pairs that select, as a share of the examples trained between two evaluations: evaluation then takes about a tenth of
+the training time. A pair took 8.8 ms in training and 2.0 ms in evaluation, both in bfloat16 (two cores, six layers)."""
 
 SEED = 0
-"""Of the cut, whatever the seed of the run: seeds of one method are compared on the same pairs. Where dev is held
-out of the training data, the seed decides that."""
+"""Seed of the split of dev, independent of the run's seed, so that seeds of one method are compared on the same pairs.
+The run's seed only decides which training pairs are held out as dev."""
 
 
 NOTHING_TO_COMPARE_ON = "there are neither test nor dev pairs. Give `test` FILE"
-"""Why a run without labelled pairs beside those it is trained on has no verdict."""
+"""Why a run without labelled pairs besides the training pairs has no verdict."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class ComparedSet:
     role: Role
     data: PairData
     name: str  # of the set, in results
-    how: str = ""  # how it was cut, or its scores were made, in words
+    how: str = ""  # how it was split off, or its scores were made, in words
 
     @property
     def task(self) -> StsTask:
@@ -70,7 +70,7 @@ class ComparedSet:
 
 @dataclass(frozen=True)
 class Sets:
-    """What selects, and what is compared on."""
+    """The pairs that select, and the sets to compare on."""
 
     selecting: PairData | None
     compared: tuple[ComparedSet | SectionSet, ...]  # the set of the verdict first, if there is one; then guards
@@ -82,7 +82,7 @@ class Sets:
         return next((compared_set for compared_set in self.compared if compared_set.role != "guard"), None)
 
     def on_sections_of(self, train: Examples) -> Sets:
-        """Return the sets with the documents that were held out of the training data, where there is no other set."""
+        """Return the sets with the documents held out of the training data, if there is no other set for a verdict."""
         held_out: HeldOutSections | None = getattr(train, "held_out", None)
         if held_out is None or self.verdict is not None:
             return self
@@ -92,7 +92,7 @@ class Sets:
 
 
 def most_selecting(settings: TrainerSettings, examples: int) -> int:
-    """Return how many pairs select at most in a run over ``examples`` training examples."""
+    """Return the largest number of selecting pairs in a run over ``examples`` training examples."""
     between = settings.steps_between_evaluations(examples) * settings.batch_size
     return min(MOST, max(2 * FEWEST, round(SHARE * between)))
 
@@ -104,16 +104,16 @@ def sets_of_run(
     dev: PairData | None,
     test: PairData | None,
     guards: Sequence[PairData],
-    cut: bool,
+    split_dev: bool,
     cross_validation: CrossValidation | None = None,
 ) -> Sets:
-    """Return what selects in a run, and on what the trained model is compared with its start; raises as ``sets_of``."""
+    """Return the selecting pairs of a run, and the sets to compare start and end on; raises as ``sets_of``."""
     if cross_validation is not None:
         return out_of_fold_sets(train, cross_validation, guards)
-    # what is chosen further on dev, or trained for it, needs pairs that chose nothing
+    # merging and the learning curve choose on dev too, so the verdict needs pairs that chose nothing
     cross_fit = not (settings.merge or settings.learning_curve)
     most = most_selecting(settings, len(train))
-    return sets_of(dev, test, guards, cut=cut, most=most, cross_fit=cross_fit).on_sections_of(train)
+    return sets_of(dev, test, guards, split_dev=split_dev, most=most, cross_fit=cross_fit).on_sections_of(train)
 
 
 def sets_of(
@@ -121,29 +121,30 @@ def sets_of(
     test: PairData | None,
     guards: Sequence[PairData] = (),
     *,
-    cut: bool = True,
+    split_dev: bool = True,
     most: int = MOST,
     cross_fit: bool = True,
 ) -> Sets:
-    """Return the set of the verdict and the guards, and the pairs that are left to select.
+    """Return the set of the verdict and the guards, and the remaining pairs that select.
 
-    The verdict is on test, or else on dev. Where no more than ``most`` pairs of dev are there, all of them select, and
-    each is scored for the verdict at the step that pairs of other folds choose. Of more, half is set apart, at most
-    1000 pairs, which then selects nothing: no sentence stands in both parts, or, where nearly all pairs hang together
-    by their sentences, no pair. Of what is left, ``most`` pairs drawn at random select. Without ``cross_fit`` a part is
-    set apart however few they are. Without ``cut`` all of dev selects, and there is no verdict on it.
+    The verdict is on test, or else on dev. If dev has at most ``most`` pairs, all of them select, and each is scored
+    for the verdict at the step that pairs of other folds choose. A larger dev is split: half of it, at most 1000 pairs,
+    is for the verdict and selects nothing. The halves share no sentence; or only no pair, where nearly all pairs are
+    connected by shared sentences. Of the other half, ``most`` random pairs select. Without ``cross_fit`` dev is split
+    regardless of its size. Without ``split_dev`` all of dev selects, and there is no verdict on it.
 
     Raises:
         ConfigError: if two sets have one name.
         DataError: if no score could correlate with the labels of a set.
     """
-    selecting, reason = dev, ""
+    selecting = dev
+    reason = ""
     first: tuple[ComparedSet, ...] = ()
     if test is not None:
         first = (ComparedSet("test", test, test.name),)
-    elif cut:
+    elif split_dev:
         selecting, first, reason = _verdict_on_dev(dev, most, cross_fit=cross_fit)
-    if cut and selecting is not None and len(selecting) > most:
+    if split_dev and selecting is not None and len(selecting) > most:
         selecting = selecting.take(drawn_from(len(selecting), most, SEED))
     return _checked(Sets(selecting, (*first, *_guarded(guards)), reason))
 
@@ -182,24 +183,24 @@ def _checked(sets: Sets) -> Sets:
 def _verdict_on_dev(
     dev: PairData | None, most: int, *, cross_fit: bool
 ) -> tuple[PairData | None, tuple[ComparedSet, ...], str]:
-    """Return the pairs of dev that select, the set of the verdict, and why there is none."""
+    """Return the pairs of dev that select, the set of the verdict, and the reason if there is none."""
     if dev is None:
         return None, (), NOTHING_TO_COMPARE_ON
     if len(dev) < LEAST:
-        why = (
+        reason = (
             f"it takes {LEAST} labelled pairs that were not trained on, and dev has {len(dev)}. Give `test` FILE, or "
             'hold out a part of the training pairs, as in `test` "hold 0.2"'
         )
-        return dev, (), why
+        return dev, (), reason
     if cross_fit and len(dev) <= most and not one_label(dev.labels):
         apart = folds_of_dev(dev)[1]
         description = f"of dev, each scored at the step that others chose, which share no {apart} with it"
         return dev, (ComparedSet(CROSS_FITTED, dev, dev.name, description),), ""
-    return _cut(dev)
+    return _split(dev)
 
 
-def _cut(dev: PairData) -> tuple[PairData | None, tuple[ComparedSet, ...], str]:
-    """Return the part of dev that selects, the one for the verdict, and why there is none."""
+def _split(dev: PairData) -> tuple[PairData | None, tuple[ComparedSet, ...], str]:
+    """Return the half of dev that selects, the half for the verdict, and the reason if there is none."""
     fraction = min(0.5, MOST / len(dev))
     fewest = min(FEWEST, len(dev) // 2 - len(dev) // 20)
     for apart in ("sentences", "pairs"):

@@ -1,4 +1,4 @@
-"""The scores of a verdict where its pairs trained the model or chose its state, and what is kept of them."""
+"""Unbiased scores for a verdict whose pairs trained the model or chose its checkpoint, and their file."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from samesense.training.step_scores import STEP_SCORES, read_step_scores
 from samesense.types import Result
 
 SELECTING = "selecting pairs"
-"""Name of the scores of dev pairs that chose the state, where the verdict is on others."""
+"""Name of the scores of dev pairs that chose the checkpoint, where the verdict is on other pairs."""
 
 
 def unbiased_scores(job: Job[Any, Any], sets: Sets, out_of_fold: OutOfFold | None) -> dict[str, UnbiasedScores]:
-    """Return the scores that stand for the trained model, by the name of the set.
+    """Return scores that replace those of the trained model, by the name of the set.
 
-    Those of the training pairs are out of fold. Those of dev pairs are of the step that pairs of other folds chose;
-    where the verdict is on other pairs, they are under :data:`SELECTING`, for the calibration.
+    Training pairs have out-of-fold scores. Dev pairs have the scores of the step that pairs of other folds chose; if
+    the verdict is on other pairs, these are under :data:`SELECTING`, for the calibration.
     """
     first = sets.verdict
     if out_of_fold is not None and first is not None:
@@ -44,7 +44,7 @@ def unbiased_scores(job: Job[Any, Any], sets: Sets, out_of_fold: OutOfFold | Non
 
 
 def _cross_fitted(job: Job[Any, Any], selecting: PairData) -> UnbiasedScores | None:
-    """Return the score of each selecting pair at the step that the other folds chose; ``None`` if none are kept."""
+    """Return the score of each selecting pair at the step that the other folds chose; ``None`` if none are stored."""
     by_step = read_step_scores(job.output / STEP_SCORES)
     steps = [step for step, scores in sorted(by_step.items()) if step > 0 and len(scores) == len(selecting)]
     if not steps:
@@ -55,12 +55,12 @@ def _cross_fitted(job: Job[Any, Any], selecting: PairData) -> UnbiasedScores | N
     shares = np.array(steps) / steps[-1]
     groups = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
     folds = [ScoredFold(rows, labels[rows], shares, matrix[:, rows]) for rows in groups]
-    how = f"each pair scored at the step that others chose, which share no {apart} with it"
-    return UnbiasedScores(choose_scores(folds), how)
+    protocol = f"each pair scored at the step that others chose, which share no {apart} with it"
+    return UnbiasedScores(choose_scores(folds), protocol)
 
 
 def results_by_fold(job: Job[Any, Any], model: Model, unbiased: Mapping[str, UnbiasedScores]) -> list[Result]:
-    """Return the figures over folds that were asked for: those of argument similarity, and topic by topic."""
+    """Return the results over requested folds: those of argument similarity, overall and by topic."""
     dealt = job.cross_validation
     if dealt is None or dealt.task is None:
         return []
@@ -70,9 +70,9 @@ def results_by_fold(job: Job[Any, Any], model: Model, unbiased: Mapping[str, Unb
 
 
 def keep_held_out(job: Job[Any, Any], sets: Sets, end: Measured, unbiased: Mapping[str, UnbiasedScores]) -> int:
-    """Keep the scores of pairs in which the model had no part, and return how many a calibration can be made of.
+    """Write the scores of pairs that the model is independent of; return how many of them a calibration can use.
 
-    A test of the user's is none of them.
+    The user's test pairs are not among them.
     """
     held_out = _held_out(job, sets, end, unbiased)
     if held_out is None:
@@ -92,15 +92,16 @@ def _held_out(
     if first is not None and first.role == OUT_OF_FOLD and job.cross_validation is not None:
         scored = unbiased[first.name]
         return HeldOutScores(job.data, scored.scores, job.cross_validation.numbers(), scored.protocol)
-    parts: list[tuple[PairData, UnbiasedScores]] = []
+    scored_sets: list[tuple[PairData, UnbiasedScores]] = []
     for name in (SELECTING, "" if first is None else first.name):
         if name in unbiased and sets.selecting is not None:
-            parts.append((sets.selecting, unbiased[name]))
+            scored_sets.append((sets.selecting, unbiased[name]))
     if isinstance(first, ComparedSet) and first.role == "dev" and first.name in end.by_set:
         scores = end.by_set[first.name].evidence[0].values
-        parts.append((first.data, UnbiasedScores(scores, "pairs that neither trained nor selected")))
-    if not parts:
+        scored_sets.append((first.data, UnbiasedScores(scores, "pairs that neither trained nor selected")))
+    if not scored_sets:
         return None
-    data = concat([pairs for pairs, _ in parts])
-    protocol = "; ".join(dict.fromkeys(scored.protocol for _, scored in parts))
-    return HeldOutScores(data, np.concatenate([scored.scores for _, scored in parts]), [-1] * len(data), protocol)
+    data = concat([pairs for pairs, _ in scored_sets])
+    protocol = "; ".join(dict.fromkeys(scored.protocol for _, scored in scored_sets))
+    scores = np.concatenate([scored.scores for _, scored in scored_sets])
+    return HeldOutScores(data, scores, [-1] * len(data), protocol)

@@ -1,1 +1,1 @@
-"""An encoder that learns the scores of a harvest."""
+"""Trains an encoder on the scores of a harvest."""

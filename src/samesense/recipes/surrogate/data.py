@@ -1,8 +1,8 @@
-"""A harvest as training data: what teaches, the pairs that select, and those that test.
+"""A harvest as training data: the training set, the dev pairs that select, and the test pairs.
 
-Pairs teach, or the sentences of a harvest by a bank with their vectors. A pair, or a sentence, goes where a hash of it
-says, whichever sentence comes first and whatever the case of their letters. So nothing stands in two parts, and a
-longer harvest keeps what a shorter one has where it was.
+The training set is pairs with scores, or the sentences of a harvest by a bank with their vectors. A hash of a pair, or
+of a sentence, decides its split, regardless of the order of the sentences and of case. So the splits do not overlap,
+and a longer harvest keeps the splits of a shorter one.
 """
 
 from __future__ import annotations
@@ -35,45 +35,48 @@ from samesense.schemas import Record, read_object
 if TYPE_CHECKING:
     import pyarrow as pa
 
+TRAIN, DEV, TEST = 0, 1, 2
+"""Splits of a harvest's pairs."""
+
 ROUNDING = 1e-6
-"""By how much a cosine may lie outside -1 to 1."""
+"""Tolerance by which a cosine may exceed -1 to 1."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Harvested:
-    """What an Origin has scored. What teaches stays in Arrow, since there may be a hundred million pairs."""
+    """Pairs scored by an Origin. The training set stays in Arrow, since it may have a hundred million pairs."""
 
-    table: pa.Table  # what teaches: sentence1, sentence2 and label, Origin's score; or text and embedding
-    dev: PairData  # what selects
-    held: PairData  # what tests in the end
-    kinds: dict[str, int]  # pairs by how they were chosen, all parts together
+    table: pa.Table  # training set: sentence1, sentence2 and label, Origin's score; or text and embedding
+    dev: PairData  # selects the checkpoint
+    held: PairData  # tests at the end
+    kinds: dict[str, int]  # number of pairs by kind, in all splits together
     source: str  # the folders as the user gave them
-    name: str  # short name for people
-    sha256: str  # fingerprint of what teaches, in order
+    name: str  # short name for messages
+    sha256: str  # fingerprint of the training set, in order
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def take(self, indices: Iterable[int]) -> Harvested:
-        """Return what teaches cut to these rows, in the order given."""
+        """Return the harvest with only these rows of the training set, in this order."""
         table = self.table.take([int(index) for index in indices])
         return replace(self, table=table, sha256=_digest_of(table))
 
     @property
     def by_sentences(self) -> bool:
-        """Whether sentences teach by their vectors, and not pairs by their scores."""
+        """Whether the training set is sentences with vectors rather than pairs with scores."""
         return "embedding" in self.table.column_names
 
     def labels(self) -> npt.NDArray[np.float64]:
-        """Return Origin's scores of the pairs that teach, ``(rows,)``."""
+        """Return Origin's scores of the training pairs, ``(rows,)``."""
         return np.asarray(self.table["label"].to_numpy(), dtype=np.float64)
 
     @property
     def summary(self) -> str:
-        """One line for people."""
+        """Description of the splits in one line."""
         if self.by_sentences:
-            teaches = f"{len(self):,} sentences of {self.name} with their vectors"
-            return f"{teaches}; of pairs of others {len(self.dev):,} select, {len(self.held):,} test"
+            training = f"{len(self):,} sentences of {self.name} with their vectors"
+            return f"{training}; of pairs of others {len(self.dev):,} select, {len(self.held):,} test"
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.kinds.items()))
         low, *_, high = np.percentile(self.labels(), [0, 25, 50, 75, 100])
         return (
@@ -85,33 +88,36 @@ class Harvested:
 def read_harvest(sources: Sequence[str], settings: SurrogateSettings) -> Harvested:
     """Read one harvest, or several as one.
 
-    The settings decide what teaches: ``learn_from``, ``held_out_share`` and ``most_pairs``.
+    The settings ``learn_from``, ``held_out_share`` and ``most_pairs`` decide the training set.
     """
     import pyarrow as pa
 
     table = pa.concat_tables([_shards(source) for source in sources])
     name = JOINT.join(Path(source).name for source in sources)
     if _by_sentences(sources, settings):
-        teaches, parts = _sentences(sources, table, settings)
+        training, splits = _sentences(sources, table, settings)
     else:
-        teaches, parts = _pairs(table, settings)
-    found = Harvested(
-        table=teaches,
-        dev=_held_out(table, np.flatnonzero(parts == 1), f"{name}.dev", settings),
-        held=_held_out(table, np.flatnonzero(parts == 2), f"{name}.held", settings),
+        training, splits = _pairs(table, settings)
+    harvested = Harvested(
+        table=training,
+        dev=_held_out(table, np.flatnonzero(splits == DEV), f"{name}.dev", settings),
+        held=_held_out(table, np.flatnonzero(splits == TEST), f"{name}.held", settings),
         kinds={row["values"]: row["counts"] for row in table["kind"].value_counts().to_pylist()},
         source=JOINT.join(map(str, sources)),
         name=name,
-        sha256=_digest_of(teaches),
+        sha256=_digest_of(training),
     )
-    if len(found) < 2 if found.by_sentences else len(np.unique(found.labels())) < 2:
-        left = f"{len(found)} sentences are" if found.by_sentences else f"{len(found)} pairs of one score are"
+    different = len(harvested) if harvested.by_sentences else len(np.unique(harvested.labels()))
+    if different < 2:
+        left = (
+            f"{len(harvested)} sentences are" if harvested.by_sentences else f"{len(harvested)} pairs of one score are"
+        )
         raise DataError(f"{name}: {left} left to learn from. Harvest more, or hold out a smaller share.")
-    return found
+    return harvested
 
 
 def _by_sentences(sources: Sequence[str], settings: SurrogateSettings) -> bool:
-    """Return whether sentences teach; ConfigError if they are asked for and harvests have no vectors in one space."""
+    """Return whether to train on sentences; ConfigError if requested for harvests without vectors in one space."""
     without = [source for source in sources if not (Path(source).expanduser() / VECTORS).is_dir()]
     if settings.learn_from == "sentences" and without:
         raise ConfigError(
@@ -130,39 +136,40 @@ def _by_sentences(sources: Sequence[str], settings: SurrogateSettings) -> bool:
 
 
 def _pairs(table: pa.Table, settings: SurrogateSettings) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """Return the pairs that teach, and the part of each pair: 1 selects, 2 tests."""
-    places = np.fromiter((_place(first, second) for first, second, *_ in _rows(table)), np.float64, table.num_rows)
-    parts = np.select([places < settings.held_out_share, places < 2 * settings.held_out_share], [2, 1], 0)
-    rows = np.flatnonzero(parts == 0)
+    """Return the training pairs, and the split of each pair: :data:`TRAIN`, :data:`DEV` or :data:`TEST`."""
+    hashes = np.fromiter((_unit_hash(first, second) for first, second, *_ in _rows(table)), np.float64, table.num_rows)
+    splits = np.select([hashes < settings.held_out_share, hashes < 2 * settings.held_out_share], [TEST, DEV], TRAIN)
+    rows = np.flatnonzero(splits == TRAIN)
     if settings.most_pairs is not None:
-        rows = np.sort(rows[np.argsort(places[rows], kind="stable")[: settings.most_pairs]])
-    kept = table.take(rows).select(["sentence1", "sentence2", "score"])
-    return kept.rename_columns(["sentence1", "sentence2", "label"]), parts
+        rows = np.sort(rows[np.argsort(hashes[rows], kind="stable")[: settings.most_pairs]])
+    training = table.take(rows).select(["sentence1", "sentence2", "score"])
+    return training.rename_columns(["sentence1", "sentence2", "label"]), splits
 
 
 def _sentences(
     sources: Sequence[str], pairs: pa.Table, settings: SurrogateSettings
 ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """Return the sentences that teach, and the part of each pair: 1 selects, 2 tests, both of other sentences.
+    """Return the training sentences, and the split of each pair; dev and test are pairs of other sentences.
 
-    As many pairs are held out as where pairs teach: both sentences of a pair are in a share of s with a probability of
-    s squared.
+    As many pairs are held out as in training on pairs: both sentences of a pair are in a share s with probability s
+    squared.
     """
     import pyarrow as pa
 
     folders = [Path(source).expanduser() / VECTORS for source in sources]
     table = pa.concat_tables([_whole_table(file) for folder in folders for file in _whole(folder)])
-    share = math.sqrt(2 * settings.held_out_share)
-    rows_by_text: dict[str, int] = {}  # a sentence of several harvests teaches once
+    held_share = math.sqrt(2 * settings.held_out_share)
+    rows_by_text: dict[str, int] = {}  # a sentence of several harvests is used once
     for row, text in enumerate(table["text"].to_pylist()):
         rows_by_text.setdefault(text, row)
-    held = {text for text in rows_by_text if _place(text, text) < share}
-    places = [
-        _place(first, second) if first in held and second in held else math.inf for first, second, *_ in _rows(pairs)
+    held = {text for text in rows_by_text if _unit_hash(text, text) < held_share}
+    hashes = [
+        _unit_hash(first, second) if first in held and second in held else math.inf
+        for first, second, *_ in _rows(pairs)
     ]
-    parts = np.select([np.array(places) < 0.5, np.isfinite(places)], [2, 1], 0)
+    splits = np.select([np.array(hashes) < 0.5, np.isfinite(hashes)], [TEST, DEV], TRAIN)
     rows = [row for text, row in rows_by_text.items() if text not in held]
-    return table.take(pa.array(rows, pa.int64())), parts
+    return table.take(pa.array(rows, pa.int64())), splits
 
 
 def _shards(source: str) -> pa.Table:
@@ -170,7 +177,7 @@ def _shards(source: str) -> pa.Table:
     import pyarrow as pa
 
     files = _whole(Path(source).expanduser())
-    text = pa.large_string()  # the shards of a large harvest, joined, are more than an array of strings may hold
+    text = pa.large_string()  # the shards of a large harvest together exceed the limit of a string array
     wide = pa.schema([("sentence1", text), ("sentence2", text), ("score", pa.float64()), ("kind", pa.string())])
     return pa.concat_tables([_shard(file).cast(wide) for file in files])
 
@@ -191,10 +198,11 @@ class HarvestRecord(Record):
 
 
 def _whole(folder: Path) -> list[Path]:
-    """Return the shards in a folder of a harvest; DataError if it is none, or not whole."""
-    files, at = sorted((folder / SHARDS).glob("*.parquet")), folder / MANIFEST
-    check_inside(folder, at, *files)
-    record = read_object(at, HarvestRecord) if files or at.is_file() else {}
+    """Return the shards in a folder of a harvest; DataError if it is none, or incomplete."""
+    files = sorted((folder / SHARDS).glob("*.parquet"))
+    manifest = folder / MANIFEST
+    check_inside(folder, manifest, *files)
+    record = read_object(manifest, HarvestRecord) if files or manifest.is_file() else {}
     if not files and record.get("method") != "harvest":
         raise DataError(
             f"{folder} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "
@@ -219,12 +227,12 @@ def _shard(file: Path) -> pa.Table:
 
 
 def _whole_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return a shard, its memory bounded by its size: a hash in the same folder does not say who made it."""
+    """Return a shard with memory bounded by its file size, as a hash in the same folder does not make it trusted."""
     try:
         return read_table(file, columns)
     except DataError as error:
-        said = str(error).removesuffix(FIX).rstrip()
-        raise DataError(f"{said} Delete the shard, and give the command that made it again.") from error
+        problem = str(error).removesuffix(FIX).rstrip()
+        raise DataError(f"{problem} Delete the shard, and give the command that made it again.") from error
 
 
 def _check(table: pa.Table, file: Path) -> None:
@@ -240,29 +248,35 @@ def _check(table: pa.Table, file: Path) -> None:
                 raise DataError(f"{file}, row {row + 1}: {name} must be a text that is not blank; received {text!r}.")
 
 
-def _place(first: str, second: str) -> float:
-    """Return where a pair stands between 0 and 1, by its content alone."""
+def _unit_hash(first: str, second: str) -> float:
+    """Return a hash of a pair's content as a number from 0 to 1."""
     digest = hashlib.blake2b(json.dumps(pair_key(first, second)).encode(), digest_size=8).digest()
     return int.from_bytes(digest) / 2**64
 
 
 def _held_out(table: pa.Table, rows: npt.NDArray[np.intp], name: str, settings: SurrogateSettings) -> PairData:
-    """Return a held-out part as labelled pairs."""
-    own = table.take(rows)
-    first, second, scores = (own[column].to_pylist() for column in COLUMNS[:3])
+    """Return a held-out split as labelled pairs."""
+    split = table.take(rows)
+    first, second, scores = (split[column].to_pylist() for column in COLUMNS[:3])
     if len(set(scores)) < 2:
         raise DataError(
             f"{name}: a share of {settings.held_out_share:g} of {table.num_rows} pairs holds {len(rows)} out, with "
             f"{len(set(scores))} different scores, and 2 are needed. Harvest more, or give a larger held_out_share."
         )
     return PairData(
-        sentences1=first, sentences2=second, labels=scores, subsets=None, kind="scored", scale=(-1.0, 1.0),
-        source=name, label_column="score",
-    )  # fmt: skip
+        sentences1=first,
+        sentences2=second,
+        labels=scores,
+        subsets=None,
+        kind="scored",
+        scale=(-1.0, 1.0),
+        source=name,
+        label_column="score",
+    )
 
 
 def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows, few of them in Python at a time."""
+    """Yield the rows, converted to Python in batches to save memory."""
     for batch in table.to_batches(max_chunksize=10_000):
         yield from zip(*batch.to_pydict().values(), strict=True)
 
@@ -272,7 +286,7 @@ def _digest_of(table: pa.Table) -> str:
 
 
 def targets_of(scores: Any, low: float, high: float) -> npt.NDArray[np.float64]:
-    """Return scores with ``low`` moved to 0 and ``high`` to 1, the others between in proportion."""
+    """Return scores mapped linearly from ``low`` to ``high`` onto 0 to 1."""
     if not high > low:
         raise DataError(f"Scores are spread from the lowest to the highest, and all are {number_text(low)}.")
     return (np.asarray(scores, dtype=np.float64) - low) / (high - low)

@@ -1,17 +1,17 @@
-"""Surrogate: a fast encoder that learns the scores of an Origin from harvested pairs.
+"""Surrogate: a fast encoder trained on an Origin's scores of harvested pairs.
 
     samesense harvest --origin origins/mine --pairs 100000 --output harvests/mine
     samesense train harvests/mine --method surrogate --model FOLDER --output runs/surrogate
 
-The cosine of two sentences, each embedded apart and mean-pooled, is regressed on Origin's score; with ``--encoder
-cross`` the one logit of a model that reads both sentences together. Of the pairs, 98 % train, 1 % select, and 1 %
-test how much of Origin is kept. A harvest by a bank has a vector of each sentence: there the model learns these, and
-how they rank the sentences of each batch, as a student does (:mod:`samesense.recipes.distil.recipe`).
+The cosine of two separately embedded, mean-pooled sentences is regressed on Origin's score; with ``--encoder cross``
+the logit of a model that reads both sentences together. 98 % of the pairs train, 1 % select, and 1 % test how well the
+model matches Origin. A harvest by a bank has a vector for each sentence: there the model learns the vectors, and their
+ranking of the sentences of each batch, as in distillation (:mod:`samesense.recipes.distil.recipe`).
 
 Source: Sun et al. 2022 (TACL), sections 3.4, 4.1 and 5.6; settings in ``configs/surrogate.toml``.
-Differs: AdamW without decay, which is Adam; warm-up, schedule, batch size and epochs are not stated. The state that
-    ranks the second part best is kept, where the paper does not say which. Targets may be spread over 0 to 1.
-    Vectors, where there are any: the paper's Origin has none, and its scores of single pairs teach far less.
+Differs: AdamW without decay, which is Adam; warm-up, schedule, batch size and epochs are not stated. The checkpoint
+    with the best ranking on dev is kept; the paper does not say which. Targets may be spread over 0 to 1. Training on
+    vectors, where there are any: the paper's Origin has none, and scores of single pairs teach far less.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 KEPT = "kept"
-"""Where the manifest says how much of Origin was kept."""
+"""Key of the manifest for the agreement with Origin."""
 
 TASK = "surrogate"
-"""Task of the results on what is held out: its labels are Origin's scores, and no person's."""
+"""Task of the results on held-out pairs, whose labels are Origin's scores, not human ones."""
 
 LITTLE = 0.02
-"""Deviation of the scores below which a squared error hardly tells pairs apart."""
+"""Deviation of the scores below which a squared error hardly distinguishes pairs."""
 
 
 RANKING: dict[str, Any] = {"rank": "listnet", "tau3": 0.05, "contrast": 0.0, "beta": 0.0, "two_views": False}
-"""Of the loss where sentences teach: that of distillation."""
+"""Settings of the distillation loss, for training on sentences."""
 
 
 def prepare(model: SentenceTransformer | CrossEncoder, job: Job[Harvested, SurrogateSettings]) -> TrainingInputs:
-    """Return what a model is trained on: Origin's scores; afterwards it is measured how much of Origin was kept."""
+    """Return data and loss for training on Origin's scores, followed by a test of the agreement with Origin."""
     if job.data.by_sentences:
         return _by_sentences(model, job)
     scale = scale_of(job.data, job.settings)
     if isinstance(model, CrossEncoder):
-        model.activation_fn = torch.nn.Identity()  # its score is its logit, for it learns numbers on a cosine's scale
+        model.activation_fn = torch.nn.Identity()  # the score is the logit, as the targets are on a cosine's scale
     return TrainingInputs(
         dataset=_dataset(job.data, scale),
         loss=lambda: loss_of(model, job.settings),
@@ -73,14 +73,14 @@ def prepare(model: SentenceTransformer | CrossEncoder, job: Job[Harvested, Surro
 
 
 def _by_sentences(model: SentenceTransformer, job: Job[Harvested, SurrogateSettings]) -> TrainingInputs:
-    """Return what a model is trained on where sentences have vectors: the sentences, each with its row in these."""
+    """Return data and loss for training on sentences with vectors; the label is the row of the vector."""
     table = job.data.table
-    vectors = torch.tensor(rows_of(table["embedding"]))  # a copy: those of Arrow cannot be written to
+    vectors = torch.tensor(rows_of(table["embedding"]))  # a copy: Arrow's memory is read-only
     dim = model.get_embedding_dimension()
     if dim is None:
         raise ModelError("A Surrogate needs the width of the model's embeddings, and this model does not say it.")
 
-    def loss() -> nn.Module:  # the weights of its map are drawn here
+    def loss() -> nn.Module:  # initializes the weights of its map
         teacher = {"teachers": [lambda rows: vectors[rows.cpu()]], "widths": [vectors.shape[1]], "dim": dim}
         tokens = job.settings.mini_batch_num_tokens
         return Distillation(model, **teacher, **RANKING, mini_batch_num_tokens=tokens).to(model.device)
@@ -94,19 +94,21 @@ def _by_sentences(model: SentenceTransformer, job: Job[Harvested, SurrogateSetti
 
 
 def loss_of(model: SentenceTransformer | CrossEncoder, settings: SurrogateSettings) -> nn.Module:
-    """Return the squared error of the cosine, or of the logit."""
+    """Return the squared-error loss of the cosine, or of the logit of a cross-encoder."""
     kind = CrossMSE if settings.encoder == "cross" else MSE
     return kind(model, mini_batch_num_tokens=settings.mini_batch_num_tokens)
 
 
 def scale_of(train: Harvested, settings: SurrogateSettings) -> tuple[float, float]:
-    """Return the scores that become 0 and 1."""
+    """Return the scores that are mapped to 0 and 1."""
+    if settings.targets == "score":
+        return (0.0, 1.0)
     scores = train.labels()
-    return (0.0, 1.0) if settings.targets == "score" else (float(scores.min()), float(scores.max()))
+    return (float(scores.min()), float(scores.max()))
 
 
 def _dataset(train: Harvested, scale: tuple[float, float]) -> Dataset:
-    """Return what the trainer takes, without a copy of the texts."""
+    """Return the dataset for the trainer, without copying the texts."""
     import pyarrow as pa
 
     datasets = imported("datasets", "train")
@@ -115,43 +117,46 @@ def _dataset(train: Harvested, scale: tuple[float, float]) -> Dataset:
 
 
 def summarize(train: Harvested, settings: SurrogateSettings, scale: tuple[float, float]) -> list[str]:
-    """Return, for people, what is learnt from and how scores become targets; a warning if it is hardly anything."""
+    """Return a description of the data and the targets, with a warning if the scores hardly vary."""
     low, high = scale
-    how = "as they are" if settings.targets == "score" else f"from {low:.4f} to {high:.4f} spread over 0 to 1"
-    said = [train.summary, f"{'logits' if settings.encoder == 'cross' else 'cosines'} learn Origin's scores, {how}"]
+    mapping = "as they are" if settings.targets == "score" else f"from {low:.4f} to {high:.4f} spread over 0 to 1"
+    lines = [
+        train.summary,
+        f"{'logits' if settings.encoder == 'cross' else 'cosines'} learn Origin's scores, {mapping}",
+    ]
     deviation = float(train.labels().std())
     if settings.targets == "score" and deviation < LITTLE:
-        said.append(
+        lines.append(
             f"warning: the scores deviate by {deviation:.4f} only, so that a squared error teaches little: spread them "
             "with targets spread, or make the Origin with normalisation standardised"
         )
-    return said
+    return lines
 
 
 def measure_kept(
     job: Job[Harvested, SurrogateSettings], scale: tuple[float, float]
 ) -> tuple[list[Result], dict[str, Any]]:
-    """Evaluate the saved model against Origin's scores on what is held out, and write that into its card.
+    """Evaluate the saved model against Origin's scores of the held-out pairs.
 
-    Returned are ``spearman``, ``pearson`` and ``mse``, the mean squared distance from the targets (the paper's L2), as
-    results and for the manifest, which has the variance of the targets too: a constant has this distance from them.
+    Returns ``spearman``, ``pearson`` and ``mse``, the mean squared error (the paper's L2), as results, and the entries
+    for the manifest and the card. These have the variance of the targets too, which is the error of a constant.
     """
-    held, output = job.data.held, job.output
-    model = load(output, precision="float32", seed=job.settings.seed, cache=True)
-    found = [replace(one, task=TASK) for one in evaluate_pairs(model, held)]
+    held = job.data.held
+    model = load(job.output, precision="float32", seed=job.settings.seed, cache=True)
+    results = [replace(result, task=TASK) for result in evaluate_pairs(model, held)]
     targets = targets_of(held.labels, *scale)
-    distance = np.square(model.scores(held.pairs()) - targets).mean()
-    found.append(replace(found[0], metric="mse", value=float(distance), low=None, high=None))
-    kept = {"pairs": len(held), **{one.metric: one.value for one in found if one.subset == "all"}}
-    kept["variance"] = float(np.var(targets))
-    return found, {KEPT: kept, SECTIONS: {"Surrogate": describe_kept(kept)}}
+    error = np.square(model.scores(held.pairs()) - targets).mean()
+    results.append(replace(results[0], metric="mse", value=float(error), low=None, high=None))
+    agreement = {"pairs": len(held), **{result.metric: result.value for result in results if result.subset == "all"}}
+    agreement["variance"] = float(np.var(targets))
+    return results, {KEPT: agreement, SECTIONS: {"Surrogate": describe_kept(agreement)}}
 
 
-def describe_kept(kept: Mapping[str, float]) -> str:
-    """Return in words what was kept, from what the manifest says of it."""
-    scale = "" if kept["mse"] < kept["variance"] else " Its cosines are not on the scale of these scores."
+def describe_kept(agreement: Mapping[str, float]) -> str:
+    """Return the agreement with Origin in words, from its entry in the manifest."""
+    scale = "" if agreement["mse"] < agreement["variance"] else " Its cosines are not on the scale of these scores."
     return (
-        f"Against Origin's own scores on {kept['pairs']:,} held-out pairs: Spearman {100 * kept['spearman']:.2f}, "
-        f"Pearson {100 * kept['pearson']:.2f}, mean squared distance {kept['mse']:.2g}, where the scores "
-        f"have a variance of {kept['variance']:.2g}.{scale}"
+        f"Against Origin's own scores on {agreement['pairs']:,} held-out pairs: Spearman "
+        f"{100 * agreement['spearman']:.2f}, Pearson {100 * agreement['pearson']:.2f}, mean squared distance "
+        f"{agreement['mse']:.2g}, where the scores have a variance of {agreement['variance']:.2g}.{scale}"
     )

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 EPOCHS_OF_SENTENCES = 4.0
-"""Measured: on 2,700 sentences the scores of others still rise after three."""
+"""Epochs of training on sentences. Measured: with 2,700 sentences, held-out scores still rise after three."""
 
 
 class SurrogateSettings(EncoderSettings):
-    """Settings of a model that learns the scores of an Origin; the defaults are the paper's, where it states them."""
+    """Settings of training on an Origin's scores; the defaults are the paper's, where it states them."""
 
     encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
     learn_from: Literal["auto", "sentences", "pairs"] = Field(
@@ -39,24 +39,25 @@ class SurrogateSettings(EncoderSettings):
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
 
     def sentences_fit(self) -> bool:
-        """Return whether sentences may teach: an encoder, targets as they are, and no number of pairs."""
+        """Return whether the settings allow training on sentences: an encoder, unscaled targets, no limit of pairs."""
         return self.learn_from != "pairs" and not self._of_pairs()
 
     def for_data(self, train: Harvested) -> Self:
-        """Return the settings with more epochs where sentences teach: they are few, and each batch compares all."""
-        given = "epochs" in self.model_fields_set or not train.by_sentences
-        return self if given else self.model_copy(update={"epochs": EPOCHS_OF_SENTENCES})
+        """Return the settings with more epochs for training on sentences, which are fewer than pairs."""
+        if "epochs" in self.model_fields_set or not train.by_sentences:
+            return self
+        return self.model_copy(update={"epochs": EPOCHS_OF_SENTENCES})
 
     def _of_pairs(self) -> list[str]:
-        """Return what is set that only pairs can be taught with."""
-        of_pairs = {"encoder": "bi", "targets": "score", "most_pairs": None}
-        return [f"{name} {getattr(self, name)}" for name, alone in of_pairs.items() if getattr(self, name) != alone]
+        """Return the settings that require training on pairs."""
+        defaults = {"encoder": "bi", "targets": "score", "most_pairs": None}
+        return [f"{name} {getattr(self, name)}" for name, value in defaults.items() if getattr(self, name) != value]
 
     @model_validator(mode="after")
     def _belongs(self) -> SurrogateSettings:
-        given = [name for name in BI_ONLY if getattr(self, name) != type(self).model_fields[name].default]
-        if self.encoder == "cross" and given:
-            received = ", ".join(f"{name} {getattr(self, name)}" for name in given)
+        changed = [name for name in BI_ONLY if getattr(self, name) != type(self).model_fields[name].default]
+        if self.encoder == "cross" and changed:
+            received = ", ".join(f"{name} {getattr(self, name)}" for name in changed)
             raise ConfigError(
                 f"{', '.join(BI_ONLY)} belong to encoder bi; a cross-encoder reads both sentences together and forms "
                 f"no vector of either. Received {received}. Leave them out."
