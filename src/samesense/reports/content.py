@@ -1,4 +1,4 @@
-"""Everything that a report shows, gathered before any of it is laid out."""
+"""The content of a report, gathered before it is laid out as HTML, Markdown or LaTeX."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ def milliseconds_text(standing: Standing) -> str:
 
 
 def _digits(value: float) -> str:
-    """Return a positive number with two figures, or whole from 100 on."""
+    """Return a positive number with two significant digits, or as a whole number if it has more."""
     if value >= 10:
         return f"{value:,.0f}"
     return f"{value:.{1 - floor(log10(value))}f}"

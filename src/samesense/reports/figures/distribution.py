@@ -54,7 +54,7 @@ def rating_groups(labels: Scores) -> Groups:
 
 
 def distribution(evidence: Sequence[Evidence], *, styles: Mapping[str, Style], name: str, panel: float = PANEL) -> Plot:
-    """Draw the scores of each rating group, one panel a model, ``panel`` inches wide.
+    """Draw the scores of each rating group, one panel per model, ``panel`` inches wide.
 
     Source: figures of this kind are Fig. 5 of Liu et al. 2023 (RankCSE) and Fig. 5 of Huang et al. 2024 (CoSENT).
     """

@@ -20,12 +20,12 @@ ROW = 0.42
 def seed_figures(
     values: Mapping[str, Sequence[float]], *, styles: Mapping[str, Style], score: str, name: str, caption: str
 ) -> Plot:
-    """Draw the figure of every seed as a dot, a row a variant; a bar is the mean, a line one standard deviation.
+    """Draw the figure of every seed as a dot, a row per variant; a bar is the mean, a line one standard deviation.
 
-    ``values`` has for each variant one figure a seed, as they are shown; ``score`` says what they are.
+    ``values`` has one figure per seed for each variant, in shown units; ``score`` says what they are.
 
     Raises:
-        DataError: if a variant has no figure, or there is none.
+        DataError: if there is no variant, or one has no figure.
     """
     if not values or not all(values.values()):
         raise DataError("A figure of seeds needs a variant or more, each with a figure.")
