@@ -1,4 +1,4 @@
-"""Argument facet similarity: do two arguments on one topic make the same point? By cross-validation."""
+"""Argument facet similarity with cross-validation: do two arguments on one topic make the same point?"""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from samesense.evaluation.task import in_words, timed_scores
 from samesense.types import Scorer, TaskResult
 
 Mode = Literal["apart", "mixed", "by-topic"]
-"""Folds that share no sentence, folds of random pairs as published ones are, or each topic a fold."""
+"""Folds that share no sentence, random folds as in publications, or one fold for each topic."""
 
 MODES: dict[Mode, str] = {
     "apart": "{count} folds of {sizes} pairs, seed {seed}",
     "mixed": "{count} random folds, seed {seed}",
     "by-topic": "each topic a fold",
 }
-"""How folds were dealt, in words."""
+"""Descriptions of the folds."""
 
 Rows = npt.NDArray[np.intp]
 Fold = tuple[Rows, Rows]
@@ -35,10 +35,10 @@ Fold = tuple[Rows, Rows]
 class ArgumentTask(StsTask):
     """Pearson and Spearman on each held-out fold and averaged, and over all pairs at once.
 
-    ``"mixed"`` deals the pairs at random, as in the ten folds of the literature, so sentences held out may also occur
-    in training pairs; ``"apart"`` deals them so that none does; ``"by-topic"`` holds out a topic at a time. A model
-    that was not trained on this data has the same scores in every mode, and the protocol counts the sentences shared
-    for one that was.
+    ``"mixed"`` assigns pairs to folds at random, as in the ten folds of the literature, so that held-out sentences may
+    also occur in training pairs; ``"apart"`` prevents that; ``"by-topic"`` holds out one topic at a time. A model that
+    was not trained on these data has the same scores in every mode; for one that was, the protocol counts the held-out
+    pairs with a sentence in training.
 
     Source: Misra, Ecker and Walker (2016), the data and 10 folds; Reimers and Gurevych (2019) for held-out topics.
     """
@@ -48,9 +48,9 @@ class ArgumentTask(StsTask):
     def __init__(
         self, data: PairData, *, folds: int = 10, mode: Mode = "mixed", seed: int = 0, dataset: str = "", note: str = ""
     ) -> None:
-        """Deal scored pairs, whose subsets are their topics, into folds: ``folds`` of them unless it is by topic.
+        """Split scored pairs, whose subsets are their topics, into ``folds`` folds, or into topics.
 
-        DataError if labels cannot be correlated with, there are too few pairs, or topics are missing.
+        DataError if the labels allow no correlation, there are too few pairs, or topics are missing.
         """
         super().__init__(data, dataset=dataset)
         self.mode = mode
@@ -65,15 +65,18 @@ class ArgumentTask(StsTask):
         """Return ``spearman`` and ``pearson``: ``"all"``, ``"mean"`` over folds and, by topic, each topic."""
         pairs = self.data.pairs()
         scores, seconds = timed_scores(candidate, pairs)
-        build, labels = self.builder(candidate, seconds), np.asarray(self.data.labels, dtype=np.float64)
+        build = self.builder(candidate, seconds)
+        labels = np.asarray(self.data.labels, dtype=np.float64)
         rows = correlation_results(build, scores, labels, self._fold_names())
-        kept = {"all", "mean", *((self.data.subsets or ()) if self.mode == "by-topic" else ())}
+        reported = {"all", "mean"}
+        if self.mode == "by-topic":
+            reported.update(self.data.subsets or ())
         return TaskResult(
-            [row for row in rows if row.subset in kept], [build.evidence("spearman", scores, pairs, labels)]
+            [row for row in rows if row.subset in reported], [build.evidence("spearman", scores, pairs, labels)]
         )
 
     def _fold_names(self) -> list[str]:
-        """Return for each pair the name of the fold that holds it out."""
+        """Return the name of the fold that holds out each pair."""
         if self.mode == "by-topic":
             return list(self.data.subsets or ())
         names = [""] * len(self.data)
@@ -84,27 +87,28 @@ class ArgumentTask(StsTask):
 
 
 def cross_validation(data: PairData, k: int = 10, mode: Mode = "mixed", seed: int = 0) -> list[Fold]:
-    """Return the rows to train on and the rows held out, fold by fold; each row is held out once.
+    """Return the rows to train on and the held-out rows of each fold; each row is held out once.
 
-    ``"apart"`` makes ``k`` folds, 2 to 30, that share no sentence, of like size and with like labels. Random folds,
-    ``"mixed"``, put sentences on both sides, as the published ones do, and that flatters a model fine-tuned on them:
-    :func:`shared_sentences` counts the pairs concerned. Their sizes differ by one at most. ``"by-topic"`` holds out
-    each topic once. DataError if there are too few pairs, or they hang together by their sentences.
+    ``"apart"`` makes ``k`` folds, 2 to 30, that share no sentence and have similar sizes and labels. Random folds,
+    ``"mixed"``, have sentences on both sides, as the published ones do, so that the figures of a model fine-tuned on
+    them are too high: :func:`shared_sentences` counts these pairs. Their sizes differ by one at most. ``"by-topic"``
+    holds out each topic once. DataError if there are too few pairs, or too many of them are connected by shared
+    sentences.
     """
     if mode not in MODES:
         raise ConfigError(f"Folds are 'apart', 'mixed' or 'by-topic', got {mode!r}.")
     held = _topics(data) if mode == "by-topic" else _folds(data, k, mode, seed)
     rows = np.arange(len(data))
-    return [(np.setdiff1d(rows, part), part) for part in held]
+    return [(np.setdiff1d(rows, held_rows), held_rows) for held_rows in held]
 
 
 def shared_sentences(data: PairData, folds: list[Fold]) -> int:
-    """Return how many held-out pairs have a sentence that also occurs in a training pair of their fold."""
+    """Return the number of held-out pairs with a sentence that also occurs in a training pair of their fold."""
     first, second = plain_keys(data.sentences1), plain_keys(data.sentences2)
     count = 0
     for train, held in folds:
-        seen = np.concatenate([first[train], second[train]])
-        count += int((np.isin(first[held], seen) | np.isin(second[held], seen)).sum())
+        trained = np.concatenate([first[train], second[train]])
+        count += int((np.isin(first[held], trained) | np.isin(second[held], trained)).sum())
     return count
 
 
@@ -117,9 +121,10 @@ def _folds(data: PairData, k: int, mode: Mode, seed: int) -> list[Rows]:
         raise DataError(f"{data.source}: {k} folds need at least {2 * k} pairs, got {len(data)}. Ask for fewer folds.")
     if mode == "mixed":
         dealt = np.random.default_rng(seed).permutation(len(data))
-        return [np.sort(part) for part in np.array_split(dealt, k)]
+        return [np.sort(fold) for fold in np.array_split(dealt, k)]
     groups = grouped(data.sentences1, data.sentences2, "sentences")
-    largest, count = int(np.bincount(groups).max()), int(groups.max()) + 1
+    largest = int(np.bincount(groups).max())
+    count = int(groups.max()) + 1
     if 2 * largest > len(data) or count < k:
         why = f"{largest} of {len(data)} hang together by their sentences"
         if count < k and 2 * largest <= len(data):

@@ -1,4 +1,4 @@
-"""Binary tasks: paraphrase or not, duplicate or not, told apart by one score."""
+"""Binary classification of pairs by one score: paraphrase or not, duplicate or not."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ from samesense.types import Scorer, TaskResult
 
 
 class BinaryTask(Task):
-    """Average precision of the test pairs; accuracy and F1 with thresholds fitted on other pairs.
+    """Average precision of the test pairs; accuracy and F1 with thresholds fitted on dev pairs.
 
-    A threshold fitted on the test pairs themselves flatters a model, so without dev pairs there is average precision
-    only. Accuracy and F1 have a threshold each.
+    A threshold fitted on the test pairs would give figures that are too high, so without dev pairs there is only
+    average precision. Accuracy and F1 have separate thresholds.
     """
 
     suite = "binary"
 
     def __init__(self, test: PairData, dev: PairData | None = None, *, dataset: str = "", note: str = "") -> None:
-        """Check the labels, 0 and 1 with both present; thresholds are fitted on ``dev``.
+        """Check that labels are 0 and 1 and both occur; thresholds are fitted on ``dev``.
 
-        DataError if they are others, or dev and test are the same.
+        DataError for other labels, or if dev has all of the test pairs.
         """
         for data in (test, dev):
             if data is not None:
                 _check(data)
-        self.test, self.dev = test, dev
+        self.test = test
+        self.dev = dev
         self.dataset = dataset or test.name
         self.note = in_words(note, f"{int(sum(test.labels))} of {len(test)} positive")
         self._shared = 0
         if dev is not None:
-            seen = {pair_key(*pair) for pair in dev.pairs()}
-            self._shared = sum(pair_key(*pair) in seen for pair in test.pairs())
+            dev_pairs = {pair_key(*pair) for pair in dev.pairs()}
+            self._shared = sum(pair_key(*pair) in dev_pairs for pair in test.pairs())
             if self._shared == len(test):
                 raise DataError(
                     f"{test.source}: thresholds must be fitted on other pairs than the test pairs, and {dev.source} "
@@ -61,26 +62,26 @@ class BinaryTask(Task):
         scores = both[: len(pairs)]
         labels = np.asarray(self.test.labels, dtype=np.float64)
         build = self.builder(candidate, seconds)
-        how = "no threshold is needed" if self.dev else "no threshold was fitted, for there are no dev pairs"
-        found = TaskResult([build.resampled("average_precision", scores, labels, how)])
-        found.evidence.append(build.evidence("average_precision", scores, pairs, labels, "average_precision"))
+        description = "no threshold is needed" if self.dev else "no threshold was fitted, for there are no dev pairs"
+        outcome = TaskResult([build.resampled("average_precision", scores, labels, description)])
+        outcome.evidence.append(build.evidence("average_precision", scores, pairs, labels, "average_precision"))
         if self.dev is not None:
             dev = both[len(pairs) :]
             fitted = f"fitted for it on {len(dev)} pairs of {self.dev.name}"
             if self._shared:
                 fitted += f", which hold {self._shared} of the test pairs"
-            cut = best_threshold(dev, self.dev.labels, "accuracy")
-            outcomes = ((scores >= cut) == (labels == 1)).astype(np.float64)
-            how = f"threshold {cut:.4g} {fitted}"
-            interval = mean_interval(outcomes)
-            found.results.append(build.result("accuracy", float(outcomes.mean()), len(pairs), how, interval))
-            found.evidence.append(build.evidence("accuracy", outcomes, pairs))
-            cut = best_threshold(dev, self.dev.labels, "f1")
-            decisions = (scores >= cut).astype(np.float64)
-            how = f"threshold {cut:.4g} {fitted}"
-            found.results.append(build.resampled("f1", decisions, labels, how))
-            found.evidence.append(build.evidence("f1", decisions, pairs, labels, "f1"))
-        return found
+            threshold = best_threshold(dev, self.dev.labels, "accuracy")
+            correct = ((scores >= threshold) == (labels == 1)).astype(np.float64)
+            description = f"threshold {threshold:.4g} {fitted}"
+            interval = mean_interval(correct)
+            outcome.results.append(build.result("accuracy", float(correct.mean()), len(pairs), description, interval))
+            outcome.evidence.append(build.evidence("accuracy", correct, pairs))
+            threshold = best_threshold(dev, self.dev.labels, "f1")
+            decisions = (scores >= threshold).astype(np.float64)
+            description = f"threshold {threshold:.4g} {fitted}"
+            outcome.results.append(build.resampled("f1", decisions, labels, description))
+            outcome.evidence.append(build.evidence("f1", decisions, pairs, labels, "f1"))
+        return outcome
 
 
 def _check(data: PairData) -> None:
@@ -95,7 +96,8 @@ def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> BinaryTask
     if test is None:
         return None
     fitted_on = "dev" if "dev" in benchmark.rows else "train"
-    dev, note = splits.pairs(benchmark, fitted_on), splits.note(benchmark, "test", fitted_on)
+    dev = splits.pairs(benchmark, fitted_on)
+    note = splits.note(benchmark, "test", fitted_on)
     return BinaryTask(test, dev, dataset=part_name(benchmark.name, "test"), note=note)
 
 

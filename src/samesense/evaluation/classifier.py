@@ -1,4 +1,4 @@
-"""The classifier of the transfer suite, which is SentEval's: its folds, its training, and the predictions."""
+"""SentEval's classifier for the transfer suite: folds, training and predictions."""
 
 from __future__ import annotations
 
@@ -23,17 +23,23 @@ TENACITY = 5
 """Evaluations without improvement that are tolerated, counted over the whole run."""
 
 MOST_PASSES = 200
-RATE, FIRST_DECAY, SECOND_DECAY, SMALL = 1e-3, 0.9, 0.999, 1e-8
+
+# Adam: learning rate, decay of the first and second moments, epsilon
+RATE = 1e-3
+FIRST_DECAY = 0.9
+SECOND_DECAY = 0.999
+SMALL = 1e-8
+
 BLOCK_ROWS = 4096
 
 GRID = (1e-5, 1e-4, 1e-3, 1e-2)
-"""Strengths of the penalty, as SentEval's classifier tries them."""
+"""Strengths of the L2 penalty that SentEval's classifier tries."""
 
 STOPPING = 0.05
-"""Share of the training rows that stops the final classifier early where there is no dev."""
+"""Share of the training rows that is held out to stop the final classifier early, if there is no dev."""
 
 SEED = 1111
-"""Of the order of training and of every shuffle into folds, as in SentEval."""
+"""Seed of the training order and of every shuffle into folds, as in SentEval."""
 
 
 def descend(
@@ -41,16 +47,17 @@ def descend(
 ) -> Floats:
     """Train one linear layer for each set of rows and each weight decay, and keep its best state on held-out rows.
 
-    Adam with coupled weight decay follows the cross-entropy of batches of about 64 rows. After every four passes the
-    held-out accuracy is computed, and at the sixth evaluation in total without improvement a problem ends. All problems
-    go through the rows in one order, each learning from those that are its own, so that a step is two products of
-    matrices for all of them. Features are ``(n, dim)``, without a column for the bias, classes ``(n,)``, counted from
-    0, ``training`` and ``held`` ``(problems, n)`` with a row or more each. Weights are ``(len(grid), problems, dim + 1,
-    logits)``, the bias last; two classes have one logit.
+    Adam with coupled weight decay minimizes the cross-entropy of batches of about 64 rows. The held-out accuracy is
+    computed after every four passes, and a problem ends at its sixth evaluation without improvement. All problems see
+    the rows in the same order and learn only from their own, so that a step is two matrix products for all of them.
+
+    Features are ``(n, dim)`` without a column for the bias, classes ``(n,)`` counted from 0, and ``training`` and
+    ``held`` ``(problems, n)`` with at least one row for each problem. The returned weights are ``(len(grid), problems,
+    dim + 1, logits)`` with the bias last; two classes have one logit.
 
     Source: Conneau and Kiela (2018), "SentEval", classifier without hidden layer in its test mode.
-    Differs: there each problem has batches of its own, of exactly 64 rows. Of two classes, one has the weights of the
-    other negated, as Adam keeps them when they start so; there both start at random.
+    Differs: SentEval has separate batches of exactly 64 rows for each problem. With two classes, one class has the
+        negated weights of the other, which Adam preserves; in SentEval both start at random.
     """
     x = np.ones((len(features), features.shape[1] + 1), dtype=np.float32)
     x[:, :-1] = features
@@ -58,13 +65,16 @@ def descend(
     logits = many if many > 2 else 1
     source = np.random.default_rng(SEED)
     count = len(grid) * len(training)
-    bound = 1 / np.sqrt(features.shape[1] * (2 if logits == 1 else 1))  # the margin of two classes varies as there
+    # With one logit, the initial margin of two classes then has the same variance as with two logits.
+    bound = 1 / np.sqrt(features.shape[1] * (2 if logits == 1 else 1))
     start = source.uniform(-bound, bound, (x.shape[1], 1, logits)).astype(np.float32)
     layers = _Layers(np.repeat(start, count, axis=1), np.repeat(np.array(grid, dtype=np.float32), len(training)))
     mine = np.tile(training.T.astype(np.float32), len(grid))
     watched = np.tile(held.T, len(grid))
-    best, best_accuracy = layers.weights.copy(), np.full(count, -1.0)
-    running, misses = np.arange(count), np.zeros(count, dtype=int)
+    best = layers.weights.copy()
+    best_accuracy = np.full(count, -1.0)
+    running = np.arange(count)  # problems that have not ended
+    misses = np.zeros(count, dtype=int)
     size = max(1, round(BATCH / float(training.mean())))
     passes = 0
     while len(running) and passes <= MOST_PASSES:
@@ -80,7 +90,9 @@ def descend(
         best_accuracy[running[better]] = accuracy[better]
         misses[running[~better]] += 1
         going = misses[running] <= TENACITY
-        running, mine, watched = running[going], mine[:, going], watched[:, going]
+        running = running[going]
+        mine = mine[:, going]
+        watched = watched[:, going]
         layers.keep(going)
     by_penalty = best.reshape(x.shape[1], len(grid), len(training), logits).transpose(1, 2, 0, 3)
     return by_penalty.astype(np.float64)
@@ -89,7 +101,7 @@ def descend(
 def predict(features: npt.NDArray[np.floating], weights: Floats) -> Classes:
     """Return the most probable class of each row ``(n,)``; of equally probable ones the first.
 
-    Features are ``(n, dim)``, as they were fitted, weights ``(dim + 1, logits)``.
+    Features are ``(n, dim)`` as in training, weights ``(dim + 1, logits)``.
     """
     scores = features.astype(np.float64) @ weights[:-1] + weights[-1]
     chosen: Classes = scores.argmax(axis=1) if weights.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)
@@ -97,15 +109,17 @@ def predict(features: npt.NDArray[np.floating], weights: Floats) -> Classes:
 
 
 class _Layers:
-    """Weights ``(dim + 1, problems, logits)`` under Adam, with the weight decay ``(problems,)`` of each problem."""
+    """Weights ``(dim + 1, problems, logits)`` with their Adam state and the weight decay ``(problems,)``."""
 
     def __init__(self, weights: Narrow, decay: Narrow) -> None:
-        self.weights, self.decay = weights, decay[:, None]
-        self.first, self.second = np.zeros_like(weights), np.zeros_like(weights)
+        self.weights = weights
+        self.decay = decay[:, None]
+        self.first = np.zeros_like(weights)
+        self.second = np.zeros_like(weights)
         self.steps = 0
 
     def step(self, gradient: Narrow) -> None:
-        """Move all weights by one step of Adam; ``gradient`` is overwritten."""
+        """Update all weights by one step of Adam; ``gradient`` is overwritten."""
         self.steps += 1
         gradient += self.decay * self.weights
         self.first += (1 - FIRST_DECAY) * (gradient - self.first)
@@ -119,7 +133,7 @@ class _Layers:
         self.weights -= RATE / (1 - FIRST_DECAY**self.steps) * self.first / size
 
     def keep(self, going: Marks) -> None:
-        """Leave out the problems that have ended."""
+        """Keep only the problems that go on."""
         if not going.all():
             self.decay = self.decay[going]
             self.weights, self.first, self.second = (
@@ -128,7 +142,7 @@ class _Layers:
 
 
 def _gradient(x: Narrow, classes: Classes, mine: Narrow, weights: Narrow) -> Narrow:
-    """Return the gradient of each problem's mean cross-entropy over its rows of a batch, in the shape of weights."""
+    """Return the gradient of each problem's mean cross-entropy over its rows of a batch, shaped like the weights."""
     margins = (x @ weights.reshape(len(weights), -1)).reshape(len(x), *weights.shape[1:])
     if weights.shape[2] == 1:
         slope = 0.5 + 0.5 * np.tanh(margins)  # the other class has the negated margin
@@ -156,15 +170,15 @@ def _accuracies(x: Narrow, classes: Classes, watched: Marks, weights: Narrow) ->
 
 @dataclass(frozen=True)
 class Fold:
-    """One final classifier."""
+    """Rows of one final classifier, and of the trials that choose its penalty."""
 
     train: Rows
     test: Rows
-    trials: Sequence[tuple[Rows, Rows]]  # how its penalty is chosen: rows to train on, and others to evaluate on
+    trials: Sequence[tuple[Rows, Rows]]  # for each trial, rows to train on and rows to evaluate on
 
 
 def nested_folds(classes: Classes, folds: int) -> list[Fold]:
-    """Return outer folds, each with as many inner ones over its training rows.
+    """Return ``folds`` outer folds, each with the same number of inner folds over its training rows.
 
     Classes are those of all rows ``(n,)``.
     """
@@ -172,9 +186,9 @@ def nested_folds(classes: Classes, folds: int) -> list[Fold]:
 
 
 def split_folds(classes: Classes, sizes: tuple[int, int, int], folds: int) -> list[Fold]:
-    """Return the one fold of data that has a test part.
+    """Return the single fold of data with a test split.
 
-    Classes ``(n,)`` are those of train first, then of dev, then of test; without dev the penalty is chosen by folds of
+    Classes ``(n,)`` are those of train, dev and test, in this order; without dev the penalty is chosen by folds of
     train.
     """
     train, dev, test = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:2])
@@ -186,14 +200,17 @@ def cross_predict(
 ) -> tuple[Classes, list[float]]:
     """Predict the test rows of every fold with the penalty that does best in its trials.
 
-    Best is the highest mean of the trials' accuracies, and of equal ones the first penalty. All classifiers of all
-    folds are trained together. That of a trial is stopped early by the rows that the trial is evaluated on; the final
-    one by dev, or without dev by 5 % of the training rows, which it is then not trained on. Features are ``(n, dim)``,
-    classes ``(n,)``, counted from 0. Returned are the predicted class of each row ``(n,)``, -1 for rows that no fold
-    tests, and each fold's chosen penalty.
+    The best penalty has the highest mean accuracy over the trials; of equal ones the first. All classifiers of all
+    folds are trained together. Early stopping of a trial uses the rows that the trial is evaluated on; that of the
+    final classifier uses dev, or without dev 5 % of the training rows, which are then not trained on.
+
+    Features are ``(n, dim)``, classes ``(n,)``, counted from 0. Returns the predicted class of each row ``(n,)``, -1
+    for rows that no fold tests, and the chosen penalty of each fold.
     """
-    parts = [part for fold in folds for part in (_stopped(fold), *fold.trials)]
-    training, held = _marks(len(classes), [a for a, _ in parts]), _marks(len(classes), [b for _, b in parts])
+    # For each fold first the final classifier, then its trials.
+    problems = [rows for fold in folds for rows in (_stopped(fold), *fold.trials)]
+    training = _marks(len(classes), [train for train, _ in problems])
+    held = _marks(len(classes), [held_out for _, held_out in problems])
     used = (training | held).any(axis=0)
     weights = descend(features[used], classes[used], training[:, used], held[:, used], GRID)
     predicted: Classes = np.full(len(classes), -1, dtype=np.intp)
@@ -202,7 +219,9 @@ def cross_predict(
     for fold in folds:
         accuracy = np.zeros(len(GRID))
         for trial, (_, tested) in enumerate(fold.trials, start=problem + 1):
-            accuracy += [np.mean(predict(features[tested], one[trial]) == classes[tested]) for one in weights]
+            accuracy += [
+                np.mean(predict(features[tested], penalized[trial]) == classes[tested]) for penalized in weights
+            ]
         best = int(np.argmax(accuracy))
         predicted[fold.test] = predict(features[fold.test], weights[best, problem])
         chosen.append(GRID[best])
@@ -210,25 +229,25 @@ def cross_predict(
     return predicted, chosen
 
 
-def _marks(rows: int, parts: Sequence[Rows]) -> npt.NDArray[np.bool_]:
-    """Return which of all rows each part holds ``(parts, rows)``."""
-    marks = np.zeros((len(parts), rows), dtype=bool)
-    for mark, part in zip(marks, parts, strict=True):
-        mark[part] = True
+def _marks(rows: int, members: Sequence[Rows]) -> npt.NDArray[np.bool_]:
+    """Return a boolean mask over all rows for each list of rows, ``(len(members), rows)``."""
+    marks = np.zeros((len(members), rows), dtype=bool)
+    for mark, member_rows in zip(marks, members, strict=True):
+        mark[member_rows] = True
     return marks
 
 
 def _stopped(fold: Fold) -> tuple[Rows, Rows]:
-    """Return the rows that the final classifier is trained on, and those that stop it."""
+    """Return the rows that the final classifier is trained on, and those for its early stopping."""
     if len(fold.trials) == 1:
         return fold.trials[0][0], fold.trials[0][1]
     shuffled = np.random.default_rng(SEED).permutation(fold.train)
-    cut = max(1, int(STOPPING * len(shuffled)))
-    return shuffled[cut:], shuffled[:cut]
+    count = max(1, int(STOPPING * len(shuffled)))
+    return shuffled[count:], shuffled[:count]
 
 
 def _trials(classes: Classes, rows: Rows, folds: int) -> list[tuple[Rows, Rows]]:
-    """Return the inner folds of some rows, as rows of the whole."""
+    """Return the inner folds of these rows, as positions in the whole data."""
     return [(rows[train], rows[held]) for train, held in _stratified(classes[rows], folds)]
 
 

@@ -1,4 +1,4 @@
-"""Geometry: how a model's embeddings lie on the unit sphere."""
+"""Geometry: how a model's embeddings are distributed on the unit sphere."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ POSITIVE_ABOVE = 4.0
 """Pairs with a label above this, on the published scale, are positives."""
 
 PUBLISHED_SCALE = 5.0
-"""Top of the 0 to 5 scale in whose terms the cut of positives is given."""
+"""Upper end of the scale of :data:`POSITIVE_ABOVE`, which starts at 0."""
 
 
 class GeometryTask(Task):
     """Alignment of positive pairs; uniformity, anisotropy and effective rank of all distinct sentences.
 
-    Every embedding is scaled to unit length first, which is the usual mistake to forget. Positives are the pairs
-    labelled above 4 on the scale of 0 to 5. On another scale the cut is at the same share of it: above 4/5, so that of
-    labels 0 and 1 the 1 is positive. Published figures are on STS-B dev (RankCSE) or on all of STS-B (SimCSE).
+    Every embedding is first scaled to unit length, a step that is often forgotten. Positives are the pairs with a label
+    above 4 on the scale of 0 to 5. On another scale the threshold is at the same fraction, 4/5, so that of labels 0
+    and 1 the 1 is positive. Published figures are on STS-B dev (RankCSE) or on all of STS-B (SimCSE).
 
     Source: Gao et al. (2021), SimCSE, section 7; Wang and Isola (2020) for the two measures.
-    Differs: a sentence that occurs more than once counts once; papers leave this unsaid.
+    Differs: a repeated sentence counts once; the papers do not say what they do.
     """
 
     suite = "geometry"
     embeds = True
 
     def __init__(self, data: PairData, *, dataset: str = "", note: str = "") -> None:
-        """Choose positives and population.
+        """Choose the positive pairs, and the sentences of the other measures.
 
         DataError if the scale of the labels is unknown, or there is no positive.
         """
@@ -48,26 +48,26 @@ class GeometryTask(Task):
                 "Give it when reading: label_range=(0, 5)."
             )
         low, high = data.scale
-        cut = low + POSITIVE_ABOVE * (high - low) / PUBLISHED_SCALE
+        threshold = low + POSITIVE_ABOVE * (high - low) / PUBLISHED_SCALE
         self.dataset = dataset or data.name
         distinct = dict.fromkeys(text for pair in data.pairs() for text in pair)
-        self._place = {text: row for row, text in enumerate(distinct)}
+        self._row_of = {text: row for row, text in enumerate(distinct)}
         self._positives = [
-            (self._place[first], self._place[second])
+            (self._row_of[first], self._row_of[second])
             for (first, second), label in zip(data.pairs(), data.labels, strict=True)
-            if label > cut
+            if label > threshold
         ]
         if not self._positives:
             raise DataError(
-                f"{data.source}: alignment needs positive pairs, and no label of {len(data)} is above {cut:g} on the "
-                f"scale of {low:g} to {high:g}. Give data with such pairs."
+                f"{data.source}: alignment needs positive pairs, and no label of {len(data)} is above {threshold:g} on "
+                f"the scale of {low:g} to {high:g}. Give data with such pairs."
             )
-        taken = f"{len(self._positives)} positives: label above {cut:g} on {low:g}-{high:g}"
+        taken = f"{len(self._positives)} positives: label above {threshold:g} on {low:g}-{high:g}"
         self.note = in_words(note, "unit length", taken)
 
     def texts(self) -> Iterable[str]:
-        """Return the distinct sentences, by first appearance."""
-        return self._place.keys()
+        """Return the distinct sentences, in order of first appearance."""
+        return self._row_of.keys()
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``alignment``, ``uniformity``, ``anisotropy`` and ``effective_rank``; there is no evidence."""
@@ -75,14 +75,15 @@ class GeometryTask(Task):
             raise ModelError(
                 f"Geometry is about embeddings, and {candidate.name} only scores pairs. Leave it out here."
             )
-        texts = list(self._place)
+        texts = list(self._row_of)
         started = time.perf_counter()
         encoded = encodes_all(candidate, texts)
         rows = unit_rows(nonzero_rows(checked_rows(np.asarray(candidate.encode(texts)), texts), texts))
         seconds = time.perf_counter() - started
         build = self.builder(candidate, seconds if encoded else None)
         left, right = np.array(self._positives).T
-        n, spread = len(texts), f"population: all {len(texts)} distinct sentences"
+        n = len(texts)
+        spread = f"population: all {n} distinct sentences"
         return TaskResult(
             [
                 build.result("alignment", alignment(rows[left], rows[right]), len(left), "mean squared distance"),

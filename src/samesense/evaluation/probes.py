@@ -1,8 +1,8 @@
-"""Probes: is a sentence closer to one that says the same than to one in its own words that says something else?
+"""Probes: is a sentence closer to a paraphrase than to a sentence with the same words and another meaning?
 
-Rank correlations hardly show whether a model reads a negation, a number, or who does what to whom: few pairs of test
-sets depend on it. Each probe is an English sentence, one that means the same in other words or another construction,
-and one that shares most of its words and means something else.
+Rank correlations hardly show whether a model understands negation, numbers, or who does what to whom, because few pairs
+of test sets depend on it. Each probe is an English sentence, a paraphrase in other words or another construction, and a
+sentence that shares most of its words and means something else.
 
 Source: the sentences were written for this package, by hand and from templates; the idea is that of Naik et al. 2018
     (stress tests for inference) and Ribeiro et al. 2020 (CheckList).
@@ -22,7 +22,7 @@ FILE = Path(__file__).with_name("probes.tsv")
 
 
 class ProbeTask(SectionTask):
-    """Share of probes whose sentence is scored higher with the one of the same meaning; a tie is an error."""
+    """Share of probes whose sentence scores higher with its paraphrase; a tie is an error."""
 
     suite = "probes"
 

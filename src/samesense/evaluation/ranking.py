@@ -17,38 +17,38 @@ from samesense.metrics.inputs import is_constant
 from samesense.types import Pair, Result, Scorer, Scores, TaskResult
 
 FEWEST_PAIRS = 4
-"""A sentence that occurs in fewer is no query."""
+"""Fewest pairs of a sentence to be a query."""
 
 QUERIES = "queries: sentences in either position with more than 3 pairs, subsets pooled, equal pairs averaged"
 
 
 @dataclass(frozen=True)
 class RankedList:
-    """One query."""
+    """A query with its partners and their labels."""
 
     query: str
-    partners: list[str]  # the sentences it is paired with, each once (k,)
-    labels: Scores  # their similarity to the query, averaged where a pair occurs more than once (k,)
+    partners: list[str]  # the sentences that it is paired with, each once (k,)
+    labels: Scores  # their similarity to the query, averaged if a pair occurs more than once (k,)
 
 
 class RankingTask(Task):
     """Kendall's correlation (KCC) and NDCG of the partners of each query, averaged over queries.
 
-    A query is a sentence that occurs, spelled exactly the same, in more than 3 pairs, first or second. A pair that
-    occurs more than once is one partner with the mean label. A KCC is undefined where all labels of a list are equal
-    (so for a single partner), or all scores are; such a list has no part in the mean, and the protocol counts either
-    kind. NDCG is undefined for a single partner and where all labels are 0. Intervals take the queries as independent,
+    A query is a sentence that occurs, with exactly the same spelling, in more than 3 pairs, in either position. A pair
+    that occurs more than once is one partner with the mean label. KCC is undefined if all labels of a list are equal
+    (as for a single partner), or all scores are; such lists are left out of the mean, and the protocol counts both
+    kinds. NDCG is undefined for a single partner and if all labels are 0. Intervals treat the queries as independent,
     although two of them may share a pair.
 
     Source: RankCSE (Liu et al. 2023), Appendix G.
-    Differs: the paper leaves unsaid what is done with equal pairs and undefined lists, and which gain is used; linear
-        gain fits its figures.
+    Differs: the paper does not say how it treats equal pairs and undefined lists, nor which gain it uses; linear gain
+        fits its figures.
     """
 
     suite = "ranking"
 
     def __init__(self, data: PairData, *, dataset: str = "", note: str = "") -> None:
-        """Find the queries; DataError if a label is negative, or no query has labels that differ."""
+        """Find the queries; DataError if a label is negative, or no query has different labels."""
         self.dataset = dataset or data.name
         self.note = in_words(note, QUERIES)
         self.lists = ranked_lists(data)
@@ -70,8 +70,8 @@ class RankingTask(Task):
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``kcc`` and ``ndcg``, and the value of each query as evidence.
 
-        The evidence of ``kcc`` is left out if the candidate gives one score to all partners of some query, because
-        it would not be about the same queries as that of other models.
+        ``kcc`` has no evidence if the candidate gives the same score to all partners of some query, because the
+        evidence would not cover the same queries as that of other models.
         """
         pairs: list[Pair] = [(item.query, partner) for item in self.graded for partner in item.partners]
         scores, seconds = timed_scores(candidate, pairs)
@@ -97,33 +97,33 @@ class RankingTask(Task):
         return TaskResult(results, evidence)
 
     def _mean(self, build: ResultBuilder, metric: str, values: Scores, measure: str, undefined: str) -> Result:
-        """Return the row of a mean over queries that says how many have no part in it."""
-        kept = self.ranked if metric == "kcc" else self.graded
-        how = (
+        """Return the mean over queries as a result, whose protocol counts the queries that were left out."""
+        included = self.ranked if metric == "kcc" else self.graded
+        description = (
             f"{measure}, mean over {len(values)} of {len(self.lists)} queries; undefined: "
-            f"{len(self.lists) - len(kept)} with {undefined}"
+            f"{len(self.lists) - len(included)} with {undefined}"
         )
         interval = mean_interval(values) if len(values) > 1 else None
-        return build.result(metric, float(values.mean()), len(values), how, interval)
+        return build.result(metric, float(values.mean()), len(values), description, interval)
 
 
 def ranked_lists(data: PairData) -> list[RankedList]:
-    """Return every query of the data with its partners, by first appearance; empty if there is none."""
-    found: dict[str, dict[str, list[float]]] = {}
+    """Return every query of the data with its partners, in order of first appearance."""
+    labels_of: dict[str, dict[str, list[float]]] = {}
     for row, (pair, label) in enumerate(zip(data.pairs(), data.labels, strict=True)):
         if label < 0:
             raise DataError(f"{data.source}: a ranking needs labels of 0 or larger; that of pair {row} is {label:g}.")
         for query, partner in dict.fromkeys((pair, pair[::-1])):
-            found.setdefault(query, {}).setdefault(partner, []).append(label)
+            labels_of.setdefault(query, {}).setdefault(partner, []).append(label)
     return [
         RankedList(query, list(partners), np.array([_average(labels) for labels in partners.values()]))
-        for query, partners in found.items()
+        for query, partners in labels_of.items()
         if sum(map(len, partners.values())) >= FEWEST_PAIRS
     ]
 
 
 def _average(labels: Iterable[float]) -> float:
-    """Return the mean, exactly the label itself if all are equal."""
+    """Return the mean of the labels, without rounding errors if all are equal."""
     distinct = set(labels)
     return distinct.pop() if len(distinct) == 1 else fmean(labels)
 

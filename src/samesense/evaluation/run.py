@@ -1,4 +1,4 @@
-"""Evaluate models on tasks, each distinct text encoded once a model."""
+"""Evaluates models on tasks; each model encodes every distinct text once."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a model costs where it was measured."""
+    """The measured cost of a model."""
 
-    computed: str  # by what, in which arithmetic and on how many threads, in words
-    speed: Speed | None = None  # sentences a second, of the evaluated ones; of a pair each counts
-    disturbed: str = ""  # why the machine was not quiet when the speed was measured, in words
-    parameters: int | None = None  # numbers in its weights, where they are known
-    megabytes: float | None = None  # its weights on disk (10^6 bytes), where they are
-    memory: float | None = None  # peak of a process of its own (10^6 bytes), where it was measured
+    computed: str  # device, precision and number of threads, in words
+    speed: Speed | None = None  # evaluated sentences per second; both sentences of a pair count
+    disturbed: str = ""  # why the machine was busy when the speed was measured, in words
+    parameters: int | None = None  # number of weights, if known
+    megabytes: float | None = None  # size of the weights on disk (10^6 bytes), if they are on disk
+    memory: float | None = None  # peak memory of a separate process (10^6 bytes), if measured
 
 
 MeasureCosts = Callable[[Sequence[tuple[str, Scorer]], Sequence[str]], Sequence[Cost]]
-"""What the user gave with the models it names, and the evaluated texts in; the cost of each model out."""
+"""Maps models, each with the user's name for it, and the evaluated texts to the cost of each model."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatedModel:
     """A model, and the time that its evaluation took."""
 
-    name: str  # what the results call it
-    spec: str  # what the user gave
-    protocol: str  # everything about it that changes a figure
-    seed: int | None = None  # of the training run, where known
-    texts: int = 0  # distinct texts whose vectors were needed
-    remembered: int = 0  # of these, how many were encoded before
-    encoding: float = 0.0  # seconds that the others took; later steps use the same vectors
+    name: str  # its name in the results
+    spec: str  # the model as the user named it
+    protocol: str  # everything about it that affects figures
+    seed: int | None = None  # seed of the training run, if known
+    texts: int = 0  # number of distinct texts whose vectors were needed
+    remembered: int = 0  # number of these texts that were encoded before
+    encoding: float = 0.0  # seconds to encode the other texts; later steps use the same vectors
     seconds: dict[str, float] = field(default_factory=dict)  # wall time of each suite
-    cost: Cost | None = None  # where it was measured
+    cost: Cost | None = None  # its cost, if measured
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A data set on which a model could not be evaluated, or for which there is no model, and why."""
+    """A data set on which a model could not be evaluated, or for which training failed, and why."""
 
     model: str
     task: str
     dataset: str
     reason: str
-    seed: int | None = None  # of the training run, where known
-    trained: bool = True  # whether there is a model; else its training failed
+    seed: int | None = None  # seed of the training run, if known
+    trained: bool = True  # whether there is a model; otherwise its training failed
 
 
 @dataclass
@@ -66,43 +66,44 @@ class Evaluations:
 
     models: list[EvaluatedModel] = field(default_factory=list)  # in the order given
     results: Results = field(default_factory=Results)  # of every model, task by task
-    evidence: list[Evidence] = field(default_factory=list)  # what lies behind them
+    evidence: list[Evidence] = field(default_factory=list)  # the values that the results summarize
     failures: list[Failure] = field(default_factory=list)  # tasks on which a model failed
     notes: list[str] = field(default_factory=list)  # tasks that were not run with a model, and why
-    # for each model that embeds, the similarity of every ordered pair of the chosen sentences
+    # by model with embeddings, the similarity of every ordered pair of the chosen sentences
     sentences: dict[str, Scores] = field(default_factory=dict)
 
 
 def evaluate_candidates(
-    opened: list[tuple[str, Scorer]],
+    candidates: list[tuple[str, Scorer]],
     tasks: Sequence[Task],
     *,
     sentences: Sequence[str] = (),
     costs: MeasureCosts | None = None,
     then: Callable[[Scorer, Sequence[Result], Sequence[Evidence]], None] | None = None,
 ) -> Evaluations:
-    """Evaluate every model on every task that it can do.
+    """Evaluate every model on every task that it supports.
 
-    A task that a model fails (a NaN, constant scores) is recorded with its reason and has no figure. A model is dropped
-    once it is evaluated, so that its memory is free for the next. ``opened`` holds what the user gave and the model it
-    names, and is emptied. ``costs`` are measured first, while all models are there, as speeds are compared in turns.
-    ``then`` is called with a model, its results and its evidence before it is dropped.
+    If a model fails on a task (NaN or constant scores), the reason is recorded and there is no figure. A model is
+    dropped after its evaluation, so that its memory is free for the next. ``candidates`` are the models, each with the
+    user's name for it; the list is emptied. ``costs`` are measured first, while all models are loaded, because their
+    speeds are measured in turns. ``then`` is called with a model, its results and its evidence before it is dropped.
     """
-    found = Evaluations()
+    evaluations = Evaluations()
     pairs = [(first, second) for first in sentences for second in sentences]
-    count = len(opened)
+    count = len(candidates)
     measured: list[Cost | None] = [None] * count
     if costs is not None:
         with stage("measuring speeds in turns"):
-            measured = [*costs(opened, list(dict.fromkeys(_texts(tasks, pairs))))]
-    while opened:
-        spec, candidate = opened.pop(0)
-        logger.info(f"model {count - len(opened)} of {count}: {candidate.name}")
-        before = len(found.results), len(found.evidence)
-        _evaluate_model(spec, candidate, tasks, pairs, found, measured.pop(0))
+            measured = [*costs(candidates, list(dict.fromkeys(_texts(tasks, pairs))))]
+    while candidates:
+        spec, candidate = candidates.pop(0)
+        logger.info(f"model {count - len(candidates)} of {count}: {candidate.name}")
+        results_before = len(evaluations.results)
+        evidence_before = len(evaluations.evidence)
+        _evaluate_model(spec, candidate, tasks, pairs, evaluations, measured.pop(0))
         if then is not None:
-            then(candidate, found.results[before[0] :], found.evidence[before[1] :])
-    return found
+            then(candidate, evaluations.results[results_before:], evaluations.evidence[evidence_before:])
+    return evaluations
 
 
 def _evaluate_model(
@@ -110,12 +111,12 @@ def _evaluate_model(
     candidate: Scorer,
     tasks: Sequence[Task],
     pairs: Sequence[Pair],
-    found: Evaluations,
+    evaluations: Evaluations,
     cost: Cost | None,
 ) -> None:
     fitting = [task for task in tasks if candidate.embeds or not task.embeds]
     for suite in dict.fromkeys(task.suite for task in tasks if task not in fitting):
-        found.notes.append(f"{suite}: not run with {candidate.name}, which scores pairs and gives no embeddings.")
+        evaluations.notes.append(f"{suite}: not run with {candidate.name}, which scores pairs and gives no embeddings.")
     started = time.perf_counter()
     texts, encoded = _encode_together(candidate, _texts(fitting, pairs))
     encoding = time.perf_counter() - started
@@ -126,20 +127,25 @@ def _evaluate_model(
             with stage(f"{candidate.name} on {task.suite} {task.dataset}"):
                 outcome = task.evaluate(candidate)
         except (DataError, ModelError) as error:
-            reason, seed = str(error), candidate.seed
-            found.failures.append(
-                Failure(model=candidate.name, task=task.suite, dataset=task.dataset, reason=reason, seed=seed)
+            evaluations.failures.append(
+                Failure(
+                    model=candidate.name,
+                    task=task.suite,
+                    dataset=task.dataset,
+                    reason=str(error),
+                    seed=candidate.seed,
+                )
             )
         else:
-            found.results += outcome.results
-            found.evidence += outcome.evidence
+            evaluations.results += outcome.results
+            evaluations.evidence += outcome.evidence
         seconds[task.suite] = seconds.get(task.suite, 0.0) + time.perf_counter() - started
-    if pairs and candidate.embeds and candidate.name not in found.sentences:
+    if pairs and candidate.embeds and candidate.name not in evaluations.sentences:
         try:
-            found.sentences[candidate.name] = candidate.scores(pairs)
+            evaluations.sentences[candidate.name] = candidate.scores(pairs)
         except (DataError, ModelError) as error:
-            found.notes.append(f"heatmap: without {candidate.name}. {error}")
-    found.models.append(
+            evaluations.notes.append(f"heatmap: without {candidate.name}. {error}")
+    evaluations.models.append(
         EvaluatedModel(
             name=candidate.name,
             spec=spec,
@@ -162,10 +168,10 @@ def _texts(tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[str]:
 
 
 def _encode_together(candidate: Scorer, texts: Iterator[str]) -> tuple[int, int]:
-    """Encode all texts together, if the candidate caches them.
+    """Encode all texts together, if the candidate caches embeddings.
 
-    Returned are how many distinct ones there are, and how many of them were not encoded before. What cannot be encoded
-    is left for the tasks that need it, which say why.
+    Returns the number of distinct texts, and of those that were not cached before. If encoding fails, the tasks that
+    need the embeddings report the error.
     """
     if not candidate.embeds:
         return 0, 0

@@ -16,11 +16,11 @@ from samesense.types import Scorer, TaskResult
 
 
 class SectionTask(Task):
-    """Share of triplets whose anchor is scored higher with its positive than with its negative.
+    """Share of triplets whose anchor scores higher with its positive than with its negative.
 
-    Strictly higher: a tie is an error, and the protocol counts ties. Chance is one half.
+    A tie is an error, and the protocol counts ties. Chance is one half.
 
-    Source: Ein Dor et al. (2018), as :func:`~samesense.data.documents.section_triplets`.
+    Source: Ein Dor et al. (2018), as for :func:`~samesense.data.documents.section_triplets`.
     """
 
     suite = "sections"
@@ -28,10 +28,10 @@ class SectionTask(Task):
     def __init__(
         self, triplets: Sequence[Triplet], dataset: str, *, documents: Sequence[int] | None = None, note: str = ""
     ) -> None:
-        """Check the triplets; DataError if there are fewer than 2, or positive and negative of one are the same.
+        """Check the triplets; DataError if there are fewer than 2, or the positive of one equals its negative.
 
-        ``documents`` is the number of the document of each triplet: then an example is a document, its outcome the
-        share of its triplets, and the interval is over documents, of which several triplets are no more than one.
+        ``documents`` is the document number of each triplet. With it, an example is a document, its outcome is the
+        share of its triplets, and the interval is over documents, because triplets of a document are not independent.
         """
         if len(triplets) < 2:
             raise DataError(f"{dataset}: at least 2 triplets are needed, got {len(triplets)}.")
@@ -54,8 +54,8 @@ class SectionTask(Task):
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``accuracy``, with the outcome of every triplet as evidence.
 
-        An example of the evidence is the triplet, its sentences joined by line breaks; or the first triplet of each
-        document, where documents are the examples.
+        An example of the evidence is a triplet, with its sentences joined by line breaks; if documents are the
+        examples, the first triplet of each.
         """
         positives = [(anchor, positive) for anchor, positive, _ in self.triplets]
         negatives = [(anchor, negative) for anchor, _, negative in self.triplets]
@@ -64,20 +64,23 @@ class SectionTask(Task):
         outcomes = (close > far).astype(np.float64)
         examples = ["\n".join(triplet) for triplet in self.triplets]
         if self._documents is not None:
-            _, first, place = np.unique(self._documents, return_index=True, return_inverse=True)
-            outcomes = np.bincount(place, weights=outcomes) / np.bincount(place)
+            _, first, group = np.unique(self._documents, return_index=True, return_inverse=True)
+            outcomes = np.bincount(group, weights=outcomes) / np.bincount(group)
             examples = [examples[row] for row in first]
         build = self.builder(candidate, seconds)
-        how = f"positive scored above negative; {int((close == far).sum())} ties count as errors"
+        description = f"positive scored above negative; {int((close == far).sum())} ties count as errors"
         value = float(outcomes.mean())
         return TaskResult(
-            [build.result("accuracy", value, len(outcomes), how, mean_interval(outcomes))],
+            [build.result("accuracy", value, len(outcomes), description, mean_interval(outcomes))],
             [build.evidence("accuracy", outcomes, examples)],
         )
 
 
-PER_DOCUMENT, TRIPLET_SEED = 10, 0
-"""Triplets drawn from a document, and the seed of the draws."""
+PER_DOCUMENT = 10
+"""Most triplets drawn from a document."""
+
+TRIPLET_SEED = 0
+"""Seed of the draws."""
 
 
 def _from_documents(source: Path, dataset: str) -> SectionTask:

@@ -18,26 +18,27 @@ from samesense.results import WHOLE_SUBSETS, Results
 from samesense.types import Pair, Result, Scorer, Scores, TaskResult
 
 MOST_SUBSETS = 30
-"""With more, the subset column is taken for something else, such as an identifier."""
+"""Most subsets; a column with more values is not one of subsets but, say, of identifiers."""
 
 
 class StsTask(Task):
     """Spearman and Pearson over all pairs, by subset, and averaged over subsets.
 
-    Subset ``"all"`` is one correlation over everything. With two subsets or more there is also one row for each, in
-    their order, ``"mean"`` (each subset counts the same) and ``"wmean"`` (each pair counts the same). These three
-    differ, so compare like with like. A subset whose correlation is undefined has no row and no part in the means, and
-    the protocol of the means says over how many subsets they were taken. Subsets are ignored if there are more than 30;
-    a pair with an empty subset name counts in ``"all"`` only. ``intervals`` adds 95 % intervals to ``"all"`` and to
-    each subset.
+    Subset ``"all"`` is one correlation over all pairs. With two subsets or more there is also one row for each, in
+    their order, ``"mean"`` (each subset counts the same) and ``"wmean"`` (each pair counts the same). The three differ,
+    so compare only figures of the same kind. A subset with an undefined correlation has no row and is left out of the
+    means, whose protocol gives the number of subsets. Subsets are ignored if there are more than 30; a pair with an
+    empty subset name counts in ``"all"`` only. ``intervals`` adds 95 % intervals to ``"all"`` and to each subset.
     """
 
     suite = "sts"
 
     def __init__(self, data: PairData, *, dataset: str = "", note: str = "", intervals: bool = True) -> None:
-        """Check the labels; DataError if no score could correlate with them. Any kind and scale will do."""
+        """Check the labels, of any kind and scale; DataError if no scores can correlate with them."""
         check_inputs(data.pairs(), data.labels, data.subsets)
-        self.data, self.note, self.intervals = data, note, intervals
+        self.data = data
+        self.note = note
+        self.intervals = intervals
         self.dataset = dataset or data.name
 
     def texts(self) -> Iterator[str]:
@@ -46,68 +47,72 @@ class StsTask(Task):
         yield from self.data.sentences2
 
     def remark(self) -> str:
-        """Return how high Spearman can be with yes/no labels; see :func:`best_spearman`."""
+        """Return the highest possible Spearman for yes/no labels; see :func:`best_spearman`."""
         if self.data.kind != "binary":
             return ""
-        best, yes = best_spearman(self.data.labels), int(sum(self.data.labels))
+        best = best_spearman(self.data.labels)
+        yes = int(sum(self.data.labels))
         return f"yes/no labels: Spearman is at most {100 * best:.1f} here ({yes} of {len(self.data)} are yes)"
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return ``spearman`` and ``pearson``, and scores and labels behind Spearman of ``"all"``."""
+        """Return ``spearman`` and ``pearson``, and as evidence scores and labels of Spearman over ``"all"``."""
         pairs = self.data.pairs()
         scores, seconds = timed_scores(candidate, pairs)
-        build, labels = self.builder(candidate, seconds), np.asarray(self.data.labels, dtype=np.float64)
+        build = self.builder(candidate, seconds)
+        labels = np.asarray(self.data.labels, dtype=np.float64)
         results = correlation_results(build, scores, labels, self.data.subsets)
         return TaskResult(results, [build.evidence("spearman", scores, pairs, labels)])
 
 
 def evaluate_pairs(model: Scorer, data: PairData, *, intervals: bool = True) -> Results:
-    """Return Spearman and Pearson of a model's scores with the labels, whole and by subset.
+    """Return Spearman and Pearson of a model's scores with the labels, over all pairs and by subset.
 
-    DataError if no score could correlate with the labels, or all scores are the same; ModelError if there is not one
-    finite score a pair.
+    DataError if no scores can correlate with the labels, or all scores are equal; ModelError if there is not one finite
+    score for each pair.
     """
     return Results(StsTask(data, intervals=intervals).evaluate(model).results)
 
 
 def best_spearman(labels: Sequence[float]) -> float:
-    """Return Spearman of a perfect order with labels ``(n,)``: below 1 where labels are equal, as scores are not.
+    """Return Spearman of a perfect ranking without ties with labels ``(n,)``; ties among the labels keep it below 1.
 
-    Only scores that are as often equal as the labels could reach more.
+    Only scores with the same ties as the labels could reach more.
     """
     return spearman(np.arange(len(labels)), np.sort(labels))
 
 
 def correlation_results(build: ResultBuilder, scores: Scores, labels: Scores, subsets: Sequence[str] | None) -> Results:
     """Return the rows that :class:`StsTask` describes; scores and labels are ``(n,)``."""
-    parts = subset_members(subsets)
+    members_of = subset_members(subsets)
     results = Results()
     for metric in CORRELATIONS:
         results.append(_correlation(build, metric, "all", scores, labels))
         defined: list[Result] = []
-        for name, members in parts.items():
+        for name, members in members_of.items():
             try:
                 defined.append(_correlation(build, metric, name, scores[members], labels[members]))
             except DataError:
-                continue  # undefined here: absent, and the protocol of the means says so
+                continue  # undefined, so it has no row; the protocol of the means has the number of subsets
         results += defined
         if defined:
-            values, sizes = [row.value for row in defined], [row.n for row in defined]
-            taken = f"over {len(defined)} of {len(parts)} subsets"
-            mean, weighted = float(np.mean(values)), float(np.average(values, weights=sizes))
+            values = [row.value for row in defined]
+            sizes = [row.n for row in defined]
+            taken = f"over {len(defined)} of {len(members_of)} subsets"
+            mean = float(np.mean(values))
+            weighted = float(np.average(values, weights=sizes))
             results.append(build.result(metric, mean, sum(sizes), f"mean {taken}", subset="mean"))
             results.append(build.result(metric, weighted, sum(sizes), f"mean weighted by size {taken}", subset="wmean"))
     return results
 
 
 def _correlation(build: ResultBuilder, metric: Statistic, subset: str, scores: Scores, labels: Scores) -> Result:
-    """Return one correlation, with its interval where that exists."""
-    how = "all pairs" if subset == "all" else "pairs of the subset"
-    return build.resampled(metric, scores, labels, how, subset)
+    """Return one correlation, with its interval if that exists."""
+    description = "all pairs" if subset == "all" else "pairs of the subset"
+    return build.resampled(metric, scores, labels, description, subset)
 
 
 def check_inputs(pairs: Sequence[Pair], labels: Sequence[float], subsets: Sequence[str] | None) -> None:
-    """Raise before any model runs, if no score could give a correlation with these labels."""
+    """Raise DataError before any model runs, if no scores can correlate with these labels."""
     if len(labels) != len(pairs):
         raise DataError(f"There must be one label for each pair, got {len(labels)} labels and {len(pairs)} pairs.")
     if subsets is not None and len(subsets) != len(pairs):
@@ -117,9 +122,9 @@ def check_inputs(pairs: Sequence[Pair], labels: Sequence[float], subsets: Sequen
 
 
 def subset_members(subsets: Sequence[str] | None) -> dict[str, npt.NDArray[np.intp]]:
-    """Return the members of each subset, or nothing if there are not 2 to 30 subsets.
+    """Return the positions of the pairs of each subset; nothing if there are not 2 to 30 subsets.
 
-    Subsets come by first appearance, indices ascend; a pair with an empty name is in none.
+    Subsets are in order of first appearance, positions ascend; a pair with an empty name is in no subset.
     """
     members: dict[str, list[int]] = {}
     for index, name in enumerate(subsets or ()):

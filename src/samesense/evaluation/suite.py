@@ -1,4 +1,4 @@
-"""What a suite is: its task, the data it takes, and the figures that stand for it in a report."""
+"""The description of a suite: its task, its data, and its main figures in a report."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from samesense.evaluation.task import Task
 
 @dataclass(frozen=True)
 class Average:
-    """An average over data sets that papers print."""
+    """An average over data sets, as in the tables of papers."""
 
-    name: str  # what its result is called
-    metric: str  # the metric of its members
+    name: str  # name of its result
+    metric: str  # metric of its members
     members: tuple[str, ...]  # the data sets, in the order of the papers' columns
 
 
 @dataclass
 class BenchmarkSplits:
-    """The splits of benchmarks that were found, each read once, and the settings of their tasks."""
+    """The splits of benchmarks that were found, each read at most once, and the settings of their tasks."""
 
-    parts: dict[str, Part]  # the splits by name
-    fast: bool = False  # fewer folds in the transfer suite
-    loaded: dict[str, Loaded] = field(default_factory=dict)  # what was read of them so far
+    splits: dict[str, Part]  # the splits by name
+    fast: bool = False  # whether to use fewer folds in the transfer suite
+    loaded: dict[str, Loaded] = field(default_factory=dict)  # the data of the splits that were read so far
 
     def load(self, benchmark: Benchmark, split: str) -> Loaded | None:
         """Return one split, or ``None`` if it was not found."""
         name = part_name(benchmark.name, split)
-        if name not in self.loaded and name in self.parts:
-            self.loaded[name] = self.parts[name].load()
+        if name not in self.loaded and name in self.splits:
+            self.loaded[name] = self.splits[name].load()
         return self.loaded.get(name)
 
     def pairs(self, benchmark: Benchmark, split: str) -> PairData | None:
@@ -50,12 +50,12 @@ class BenchmarkSplits:
         return data if isinstance(data, LabelledSentences) else None
 
     def note(self, benchmark: Benchmark, *splits: str, changed: Iterable[str] = ()) -> str:
-        """Return what a protocol says of these splits.
+        """Return the facts about splits for a protocol, and why the figure is not comparable with published ones.
 
-        ``splits`` are those behind the figure; ``changed``: other reasons why it cannot be compared with published
-        ones.
+        ``splits`` are those that the figure depends on; ``changed`` are further reasons.
         """
-        facts, differing = [], [*changed]
+        facts = []
+        differing = [*changed]
         for split in splits:
             data = self.load(benchmark, split)
             if data is not None:
@@ -70,20 +70,20 @@ class BenchmarkSplits:
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """One way of evaluating models."""
+    """A kind of evaluation, with the data that it runs on."""
 
     task: type[Any]  # class of its tasks, which has the suite's name
-    data: str  # what it evaluates on, for the documentation
-    figures: str  # what it gives, for the documentation
-    metrics: tuple[str, ...]  # those that the main tables of a report show
-    one_table: bool = False  # whether these metrics stand side by side in one table
-    averages: tuple[Average, ...] = ()  # formed over its data sets
-    takes_pairs: bool = False  # whether labelled pairs of any origin can take part
-    split: str = "test"  # of a benchmark, the split that it evaluates on
-    # makes the task of a benchmark where one split of pairs is not all it needs
+    data: str  # its data, for the documentation
+    figures: str  # its figures, for the documentation
+    metrics: tuple[str, ...]  # metrics in the main tables of a report
+    one_table: bool = False  # whether these metrics are columns of one table
+    averages: tuple[Average, ...] = ()  # averages over its data sets
+    takes_pairs: bool = False  # whether it accepts any labelled pairs
+    split: str = "test"  # the split of a benchmark that it evaluates on
+    # makes the task on a benchmark, if it needs more than one split of pairs
     from_benchmark: Callable[[BenchmarkSplits, Benchmark], Task | None] | None = None
-    from_documents: Callable[[Path, str], Task] | None = None  # makes the task of a file of documents, and names it
-    own_tasks: Callable[[], list[Task]] | None = None  # makes its tasks where it needs no data
+    from_documents: Callable[[Path, str], Task] | None = None  # makes the task on a file of documents, with its name
+    own_tasks: Callable[[], list[Task]] | None = None  # makes its tasks, if it brings its own data
 
     @property
     def name(self) -> str:

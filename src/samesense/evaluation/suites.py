@@ -1,4 +1,4 @@
-"""Every suite, and the way from folders, files and names to its tasks and results."""
+"""The registry of suites, and the tasks of suites on the data in folders, files and benchmarks by name."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ SUITES: dict[str, Suite] = {
 """Every suite by name."""
 
 SAVED_BY_DATASETS = ("dataset_info.json", "dataset_dict.json")
-"""Files of which one marks a folder written by ``save_to_disk``."""
+"""Files that mark a folder written by ``save_to_disk``; one of them is enough."""
 
 logger = logging.getLogger(__name__)
 
 
-class Found(NamedTuple):
-    """What was found.
+class FoundTasks(NamedTuple):
+    """The tasks of the requested suites, and the data that are missing or do not fit.
 
     Attributes:
-        tasks: suite by suite as they were asked for, in the order of the catalogue.
-        missing: what a suite also has and was not found, in a language of which something was: ``"sts16"``.
-        unfit: a line for each source or set that was given and has no part in a suite, with the reason.
+        tasks: the tasks, suite by suite in the requested order, in each suite in the order of the catalogue.
+        missing: benchmarks of the suites that were not found, such as ``"sts16"``, in the languages of those found.
+        unfit: a line for each given source or benchmark that a suite cannot use, with the reason.
     """
 
     tasks: list[Task]
@@ -51,81 +51,83 @@ def find_tasks(
     *,
     fast: bool = False,
     reading: Mapping[str, Any] = MappingProxyType({}),
-) -> Found:
-    """Make the tasks of the suites out of the data that is there.
+) -> FoundTasks:
+    """Return the tasks of the suites on the given data.
 
-    ``sources`` is one or several of: a folder with benchmarks in any layout that ``find_parts`` knows; labelled pairs
-    in a file, in a folder saved by ``datasets``, in memory (see :data:`~samesense.data.formats.memory.Source`), or read
-    already; documents with sections in JSON lines; the name of a benchmark (``"sts12"``), which is then loaded from the
-    hub; ``owner/name:split`` on the hub. Where two hold the same split, the first counts. ``fast`` takes fewer folds in
-    the transfer suite, whose figures are then not those of papers. ``reading`` says how labelled pairs of one's own are
-    read; see :func:`~samesense.data.read_pairs`. With any of it set, a file is one's own whatever its name.
+    ``sources`` is one or several of: a folder with benchmarks in any layout that ``find_parts`` supports; labelled
+    pairs in a file, in a folder saved by ``datasets``, in memory (see
+    :data:`~samesense.data.formats.memory.Source`), or read already; documents with sections in JSON lines; the name of
+    a benchmark (``"sts12"``), which is loaded from the hub; ``owner/name:split`` on the hub. If two have the same
+    split, the first counts. ``fast`` uses fewer folds in the transfer suite, so that its figures are not comparable
+    with papers. ``reading`` are options for labelled pairs of the user, see :func:`~samesense.data.read_pairs`; with
+    any of them set, a file is read as the user's even if its name is that of a benchmark.
 
-    Every protocol names text variant and row counts, and says ``not comparable with published figures`` with the reason
-    where that is so. What does not fit a suite is named with the reason. ConfigError if there is no such suite, or
-    nothing that was given has a part in any suite asked for; DataError if a source cannot be read, or no suite has
-    data.
+    Every protocol names the text variant and the row counts, and says ``not comparable with published figures`` with
+    the reason where that is so. ConfigError if there is no such suite, or no requested suite can use any of the data;
+    DataError if a source cannot be read, or no suite has data.
     """
-    given = _several(sources)
-    wanted = _known_suites(suites)
+    source_list = _source_list(sources)
+    requested = _known_suites(suites)
     parts: dict[str, Part] = {}
-    own: list[PairData] = []
+    user_pairs: list[PairData] = []
     documents: list[Path] = []
     unfit: list[str] = []
-    for source in given:
-        found = _open(source, reading)
-        unfit += _unused(source, found, wanted)
-        if isinstance(found, PairData):
-            own.append(found)
-        elif isinstance(found, Path):
-            documents.append(found)
+    for source in source_list:
+        data = _open(source, reading)
+        unfit += _unused(source, data, requested)
+        if isinstance(data, PairData):
+            user_pairs.append(data)
+        elif isinstance(data, Path):
+            documents.append(data)
         else:
-            parts = {**found, **parts}
-    if given and len(unfit) == len(given):
+            parts = {**data, **parts}  # the first source with a split counts
+    if source_list and len(unfit) == len(source_list):
         raise ConfigError(f"{' '.join(unfit)} Ask for such a suite, or give other data.")
     splits = BenchmarkSplits(parts, fast)
     tasks: list[Task] = []
     missing: list[str] = []
-    for suite in wanted:
-        made, absent, refused = _suite_tasks(suite, splits, own, documents)
-        tasks += made
+    for suite in requested:
+        suite_tasks, absent, refused = _suite_tasks(suite, splits, user_pairs, documents)
+        tasks += suite_tasks
         missing += absent
-        unfit += refused if made else [_nothing(suite, given, refused)]
+        unfit += refused if suite_tasks else [_nothing(suite, source_list, refused)]
     if not tasks:
         raise DataError(" ".join(unfit))
-    return Found(tasks, list(dict.fromkeys(missing)), unfit)
+    return FoundTasks(tasks, list(dict.fromkeys(missing)), unfit)
 
 
 def _suite_tasks(
-    suite: Suite, splits: BenchmarkSplits, own: Sequence[PairData], documents: Sequence[Path]
+    suite: Suite, splits: BenchmarkSplits, user_pairs: Sequence[PairData], documents: Sequence[Path]
 ) -> tuple[list[Task], list[str], list[str]]:
-    """Return the tasks of a suite, names of benchmarks that are absent, and why what is there does not fit."""
+    """Return the tasks of a suite, the names of missing benchmarks, and why some data do not fit."""
     if suite.own_tasks is not None:
         return suite.own_tasks(), [], []
-    made, absent, refused = _benchmark_tasks(suite, splits)
-    added, more = _pair_tasks(suite, own)
-    named = zip(documents, _names_of([path.name for path in documents], list(map(str, documents))), strict=True)
-    of_documents = [suite.from_documents(path, name) for path, name in named] if suite.from_documents else []
-    return [*made, *of_documents, *added], absent, [*refused, *more]
+    benchmark_tasks, absent, refused_benchmarks = _benchmark_tasks(suite, splits)
+    pair_tasks, refused_pairs = _pair_tasks(suite, user_pairs)
+    document_tasks: list[Task] = []
+    if suite.from_documents:
+        names = _names_of([path.name for path in documents], list(map(str, documents)))
+        document_tasks = [suite.from_documents(path, name) for path, name in zip(documents, names, strict=True)]
+    return [*benchmark_tasks, *document_tasks, *pair_tasks], absent, [*refused_benchmarks, *refused_pairs]
 
 
-def _several(sources: Source) -> list[Source]:
-    """Return one source or several as a list; of strings each is a name, never a text."""
-    if isinstance(sources, list | tuple) and all(isinstance(one, str | Path | PairData) for one in sources):
+def _source_list(sources: Source) -> list[Source]:
+    """Return one source or several as a list; a string is always a name, never a text."""
+    if isinstance(sources, list | tuple) and all(isinstance(source, str | Path | PairData) for source in sources):
         return list(sources)
     return as_sources(sources)
 
 
 def _known_suites(names: Sequence[str]) -> list[Suite]:
-    wanted = list(dict.fromkeys(names))
-    unknown = [name for name in wanted if name not in SUITES]
-    if unknown or not wanted:
+    distinct = list(dict.fromkeys(names))
+    unknown = [name for name in distinct if name not in SUITES]
+    if unknown or not distinct:
         raise ConfigError(f"The suites are {', '.join(SUITES)}; received {', '.join(unknown) or 'none'}.")
-    return [SUITES[name] for name in wanted]
+    return [SUITES[name] for name in distinct]
 
 
 def _open(source: Source, reading: Mapping[str, Any]) -> dict[str, Part] | PairData | Path:
-    """Return the known splits behind a source, the pairs of a source that is none of them, or a file of documents."""
+    """Return the benchmark splits of a source, or else its labelled pairs, or the path of a file of documents."""
     if in_memory(source):
         return source if isinstance(source, PairData) else _pairs(source, reading)
     path = Path(source).expanduser()
@@ -154,27 +156,31 @@ def _pairs(source: Source, reading: Mapping[str, Any]) -> PairData:
     return pairs
 
 
-def _unused(source: Source, found: dict[str, Part] | PairData | Path, wanted: Sequence[Suite]) -> list[str]:
-    """Return a line if something that was named has no part in what was asked for."""
-    if isinstance(found, PairData):
+def _unused(source: Source, data: dict[str, Part] | PairData | Path, requested: Sequence[Suite]) -> list[str]:
+    """Return a line if no requested suite can use a source."""
+    if isinstance(data, PairData):
         fitting = [suite.name for suite in SUITES.values() if suite.takes_pairs]
-    elif isinstance(found, Path):
+    elif isinstance(data, Path):
         fitting = [suite.name for suite in SUITES.values() if suite.from_documents]
     elif Path(str(source)).expanduser().is_dir():
-        return []  # it may hold more than is asked for; a suite without any set is named later
+        return []  # a folder may have more than is needed; a suite without any data is reported later
     else:
-        fitting = list(dict.fromkeys(suite for part in found.values() for suite in part.benchmark.suites))
-    names = [suite.name for suite in wanted]
+        fitting = list(dict.fromkeys(suite for split in data.values() for suite in split.benchmark.suites))
+    names = [suite.name for suite in requested]
     if set(fitting) & set(names):
         return []
     return [f"{_name(source)}: this belongs to {', '.join(fitting)}, and the suites asked for are {', '.join(names)}."]
 
 
 def _benchmark_tasks(suite: Suite, splits: BenchmarkSplits) -> tuple[list[Task], list[str], list[str]]:
-    """Return the tasks of a suite, its benchmarks that are absent in the languages at hand, and why some do not fit."""
-    languages = {part.benchmark.language for part in splits.parts.values()}
+    """Return the tasks of a suite on benchmarks, the missing benchmarks, and why some do not fit.
+
+    Only benchmarks in the languages of those found count as missing.
+    """
+    languages = {split.benchmark.language for split in splits.splits.values()}
     tasks: list[Task] = []
-    missing, refused = [], []
+    missing = []
+    refused = []
     for benchmark in BENCHMARKS.values():
         if suite.name not in benchmark.suites or benchmark.language not in languages:
             continue
@@ -191,16 +197,18 @@ def _benchmark_tasks(suite: Suite, splits: BenchmarkSplits) -> tuple[list[Task],
 
 
 def _names_of(short_names: Sequence[str], sources: Sequence[str]) -> list[str]:
-    """Return names that differ, also of sources that occur twice."""
+    """Return unique names, even for sources that occur twice."""
     return numbered(distinct_names(short_names, sources))
 
 
-def _pair_tasks(suite: Suite, own: Sequence[PairData]) -> tuple[list[Task], list[str]]:
-    """Return the tasks of a suite on a user's own pairs, and why other own pairs do not fit it."""
-    names = _names_of([data.name for data in own], [data.source for data in own])
+def _pair_tasks(suite: Suite, user_pairs: Sequence[PairData]) -> tuple[list[Task], list[str]]:
+    """Return the tasks of a suite on a user's pairs, and why some of them do not fit."""
+    if not suite.takes_pairs:
+        return [], []
+    names = _names_of([data.name for data in user_pairs], [data.source for data in user_pairs])
     tasks: list[Task] = []
     refused = []
-    for data, name in zip(own, names, strict=True) if suite.takes_pairs else ():
+    for data, name in zip(user_pairs, names, strict=True):
         note = f"{text_variant(data.sentences1)}, {len(data)} rows"
         try:
             tasks.append(suite.task(data, dataset=name, note=note))
@@ -209,11 +217,11 @@ def _pair_tasks(suite: Suite, own: Sequence[PairData]) -> tuple[list[Task], list
     return tasks, refused
 
 
-def _nothing(suite: Suite, given: Sequence[Source], refused: Sequence[str]) -> str:
-    """Return why a suite has no task."""
-    if not given:
+def _nothing(suite: Suite, sources: Sequence[Source], refused: Sequence[str]) -> str:
+    """Return a message that says why a suite has no task."""
+    if not sources:
         return f"Suite {suite.name!r} needs `data`: files, folders of benchmarks, or names of benchmarks."
-    received = ", ".join(map(_name, given))
+    received = ", ".join(map(_name, sources))
     if suite.from_documents:
         return (
             f"Suite {suite.name!r} needs documents: a file of JSON lines, each an object with sections and their "
@@ -225,7 +233,7 @@ def _nothing(suite: Suite, given: Sequence[Source], refused: Sequence[str]) -> s
     return (
         f"Suite {suite.name!r} has no data: none of {', '.join(names)} was found whole in {received}. A folder "
         "holds files such as sts12.test.tsv, SentEval's folders, or ATEC/ATEC.test.data and the like; itself or in "
-        f"{', '.join(place for place in INSIDE if place)}."
+        f"{', '.join(folder for folder in INSIDE if folder)}."
     )
 
 

@@ -1,4 +1,4 @@
-"""What all tasks share: the fields of a result that do not change within one evaluation, stated once."""
+"""The base class of tasks, and helpers to build their results and to check and time scores."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from samesense.metrics.statistics import STATISTICS
 from samesense.types import Evidence, EvidenceStatistic, Pair, Result, Scorer, Scores, TaskResult
 
 SPLITS = ("train", "dev", "valid", "validation", "test")
-"""Parts of a name, between dots, that name a split."""
+"""Names of splits in the name of a data set, such as ``"stsb.test"``."""
 
 SAMPLES = 1000
-"""Resamples behind an interval."""
+"""Number of bootstrap resamples of an interval."""
 
 
 class Task(ABC):
-    """One data set with one way of evaluating on it."""
+    """One data set with one way of evaluating models on it."""
 
     suite: str  # name of the suite, such as "sts"
-    embeds: bool = False  # True if the candidate must have encode; else a score of pairs is enough
+    embeds: bool = False  # whether the candidate must have encode; otherwise scores of pairs are enough
     dataset: str  # name of the data, such as "stsb.test"
-    note: str = ""  # what the protocol of every result says of the data
+    note: str = ""  # remarks on the data in the protocol of every result
     intervals: bool = True  # whether results have 95 % intervals
 
     @abstractmethod
     def texts(self) -> Iterable[str]:
-        """Return every text that will be encoded, so that those of several tasks can be encoded together."""
+        """Return every text that will be encoded, so that the texts of several tasks can be encoded together."""
 
     def remark(self) -> str:
-        """Return what a reader of the figures should know of the labels; nothing if there is nothing."""
+        """Return a remark on the labels for readers of the figures; an empty string if there is none."""
         return ""
 
     @abstractmethod
     def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return results and evidence; ModelError if scores or embeddings are not finite, or not one for each text."""
+        """Return results and evidence; ModelError if scores or embeddings are not finite, or their number is wrong."""
 
     def builder(self, candidate: Scorer, seconds: float | None) -> ResultBuilder:
-        """Return what makes the results of a candidate that took ``seconds`` to score or encode, if it was measured."""
+        """Return a builder of results for a candidate; ``seconds`` is the time to score or encode, if measured."""
         return ResultBuilder(
             task=self.suite,
             dataset=self.dataset,
@@ -58,7 +58,7 @@ class Task(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ResultBuilder:
-    """One candidate on one data set; see :class:`~samesense.types.Result` for the fields."""
+    """Builds the results of one candidate on one data set; see :class:`~samesense.types.Result` for the fields."""
 
     task: str
     dataset: str
@@ -74,18 +74,21 @@ class ResultBuilder:
         metric: str,
         value: float,
         n: int,
-        how: str,
+        description: str,
         interval: tuple[float, float] | None = None,
         subset: str = "all",
     ) -> Result:
-        """Return one result; ``how`` ends its protocol."""
+        """Return one result; its protocol ends with ``description``."""
         low, high = (interval if self.intervals else None) or (None, None)
-        protocol = in_words(self.protocol, how, f"95 % bootstrap, {SAMPLES} samples" if low is not None else "")
-        own = {name: value for name, value in vars(self).items() if name != "intervals"} | {"protocol": protocol}
-        return Result(**own, subset=subset, metric=metric, value=value, n=n, low=low, high=high)
+        bootstrap = f"95 % bootstrap, {SAMPLES} samples" if low is not None else ""
+        protocol = in_words(self.protocol, description, bootstrap)
+        fields = {name: value for name, value in vars(self).items() if name != "intervals"} | {"protocol": protocol}
+        return Result(**fields, subset=subset, metric=metric, value=value, n=n, low=low, high=high)
 
-    def resampled(self, metric: PairStatistic, values: Scores, labels: Scores, how: str, subset: str = "all") -> Result:
-        """Return a figure of values and labels with its bootstrap interval, where that exists.
+    def resampled(
+        self, metric: PairStatistic, values: Scores, labels: Scores, description: str, subset: str = "all"
+    ) -> Result:
+        """Return a statistic of values and labels with its bootstrap interval, if that exists.
 
         DataError if the figure is undefined.
         """
@@ -95,11 +98,11 @@ class ResultBuilder:
             try:
                 interval = bootstrap_interval(values, labels, metric, samples=SAMPLES)
             except DataError:
-                how += "; too few pairs for an interval"
+                description += "; too few pairs for an interval"
         if interval is not None and interval[0] == interval[1]:
             interval = None
-            how += "; no interval, as all resamples give the same"
-        return self.result(metric, value, len(labels), how, interval, subset)
+            description += "; no interval, as all resamples give the same"
+        return self.result(metric, value, len(labels), description, interval, subset)
 
     def evidence(
         self,
@@ -109,7 +112,7 @@ class ResultBuilder:
         labels: Scores | None = None,
         statistic: EvidenceStatistic = "spearman",
     ) -> Evidence:
-        """Return what lies behind a result: a statistic of values and labels if there are labels, else a mean."""
+        """Return the evidence of a result: values and labels for a statistic, or without labels values for a mean."""
         return Evidence(
             task=self.task,
             dataset=self.dataset,
@@ -123,20 +126,20 @@ class ResultBuilder:
         )
 
 
-def in_words(*parts: str) -> str:
-    """Return the parts of a protocol that are not empty, as one text."""
-    return "; ".join(part for part in parts if part)
+def in_words(*clauses: str) -> str:
+    """Return the non-empty clauses of a protocol as one text."""
+    return "; ".join(clause for clause in clauses if clause)
 
 
 def split_of(name: str) -> str:
-    """Return the split that the name of a data set contains, or an empty text."""
-    return next((part for part in name.split(".") if part in SPLITS), "")
+    """Return the split in the name of a data set, or an empty string."""
+    return next((piece for piece in name.split(".") if piece in SPLITS), "")
 
 
 def timed_scores(candidate: Scorer, pairs: Sequence[Pair]) -> tuple[Scores, float | None]:
     """Return the candidate's checked scores ``(n,)`` of the pairs ``(n,)``, and the seconds they took.
 
-    Seconds are ``None`` where embeddings of some of the texts were remembered: what is left says nothing of the cost.
+    Seconds are ``None`` if some of the embeddings were cached, because the time is then not the cost of the model.
     """
     started = time.perf_counter()
     encoded = encodes_all(candidate, (text for pair in pairs for text in pair))
@@ -146,7 +149,7 @@ def timed_scores(candidate: Scorer, pairs: Sequence[Pair]) -> tuple[Scores, floa
 
 
 def encodes_all(candidate: Scorer, texts: Iterable[str]) -> bool:
-    """Encode texts where embeddings are remembered; return whether none of them was remembered before."""
+    """Encode texts into the cache of a candidate with embeddings; return whether none of them was cached before."""
     if not candidate.embeds:
         return True
     distinct = list(dict.fromkeys(texts))
@@ -154,7 +157,7 @@ def encodes_all(candidate: Scorer, texts: Iterable[str]) -> bool:
 
 
 def checked_scores(scores: Scores, pairs: Sequence[Pair]) -> Scores:
-    """Return the scores that a model gave for ``pairs`` ``(n,)`` as float64 ``(n,)``."""
+    """Return a model's scores of ``pairs`` ``(n,)`` as float64 ``(n,)``; ModelError if they are not finite."""
     vector = np.asarray(scores, dtype=np.float64)
     if vector.shape != (len(pairs),):
         raise ModelError(

@@ -1,4 +1,4 @@
-"""Transfer: can a linear classifier read the label of a sentence, or of a pair, from its embedding?"""
+"""Transfer: can a linear classifier predict the label of a sentence, or of a pair, from its embedding?"""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ FAST_FOLDS = 5
 
 
 class TransferTask(Task):
-    """SentEval's transfer protocol on one data set: embeddings stay as they are, a linear classifier learns on top.
+    """SentEval's transfer protocol on one data set: a linear classifier is trained on frozen embeddings.
 
-    The classifier is SentEval's own, Adam with early stopping, so that figures compare with published ones. With a
-    few hundred rows it hardly moves before it stops.
+    The classifier is that of SentEval, Adam with early stopping, so that figures are comparable with published ones.
+    With a few hundred rows it hardly learns before it stops.
 
     Source: Conneau and Kiela (2018), "SentEval: an evaluation toolkit for universal sentence representations".
-    Differs: accuracies are averaged as they are, where SentEval first rounds that of each fold to two decimals; what
-    differs in the classifier is with :func:`~samesense.evaluation.classifier.descend`.
+    Differs: accuracies are averaged unrounded, whereas SentEval first rounds that of each fold to two decimals. For
+        differences of the classifier see :func:`~samesense.evaluation.classifier.descend`.
     """
 
     suite = "transfer"
@@ -53,11 +53,11 @@ class TransferTask(Task):
         fast: bool = False,
         note: str = "",
     ) -> None:
-        """Take rows as they are; :meth:`nested`, :meth:`split` and :meth:`pairs` are the usual ways in.
+        """Take rows as they are; :meth:`nested`, :meth:`split` and :meth:`pairs` are the usual constructors.
 
-        The examples ``(n,)`` are texts, which may be empty ones, or ``paired`` texts with labels 0 and 1. ``sizes`` are
-        the rows of train, dev and test, which come in this order; ``None`` is for nested folds over all rows. DataError
-        if a label is missing or of a class that train lacks, or a class has too few rows for the folds.
+        The examples ``(n,)`` are texts, which may be empty, or ``paired`` texts with labels 0 and 1. ``sizes`` are the
+        numbers of rows of train, dev and test, in this order; ``None`` means nested folds over all rows. DataError if a
+        label is missing or of a class that train lacks, or a class has too few rows for the folds.
         """
         self.dataset = dataset
         self.note = note
@@ -72,43 +72,45 @@ class TransferTask(Task):
         cls, dataset: str, texts: Sequence[str], labels: Labels, fast: bool = False, note: str = ""
     ) -> TransferTask:
         """Return the task of one labelled set: nested folds, as for MR, CR, SUBJ and MPQA."""
-        _part_size(dataset, "the data", (texts, labels))
+        _row_count(dataset, "the data", (texts, labels))
         return cls(dataset, texts, labels, fast=fast, note=note)
 
     @classmethod
     def split(
         cls, dataset: str, train: Labelled, dev: Labelled | None, test: Labelled, fast: bool = False, note: str = ""
     ) -> TransferTask:
-        """Return the task of (texts, labels) in parts, as for SST-2, or without dev as for TREC."""
-        train_rows, test_rows = _part_size(dataset, "train", train), _part_size(dataset, "test", test)
-        sizes = (train_rows, _part_size(dataset, "dev", dev) if dev is not None else 0, test_rows)
-        parts = [train, dev, test] if dev is not None else [train, test]
-        texts = [text for part, _ in parts for text in part]
-        labels = [label for _, part in parts for label in part]
-        return cls(dataset, texts, labels, sizes=sizes, fast=fast, note=note)
+        """Return the task of (texts, labels) in splits, as for SST-2, or without dev as for TREC."""
+        train_rows = _row_count(dataset, "train", train)
+        test_rows = _row_count(dataset, "test", test)
+        dev_rows = _row_count(dataset, "dev", dev) if dev is not None else 0
+        splits = [train, dev, test] if dev is not None else [train, test]
+        texts = [text for split_texts, _ in splits for text in split_texts]
+        labels = [label for _, split_labels in splits for label in split_labels]
+        return cls(dataset, texts, labels, sizes=(train_rows, dev_rows, test_rows), fast=fast, note=note)
 
     @classmethod
     def pairs(
         cls, dataset: str, train: LabelledPairs, test: LabelledPairs, fast: bool = False, note: str = ""
     ) -> TransferTask:
-        """Return the task of (pairs, labels), labels 0 and 1, as for MRPC: features |u - v| and u * v, also F1."""
-        sizes = (_part_size(dataset, "train", train), 0, _part_size(dataset, "test", test))
+        """Return the task of (pairs, labels) with labels 0 and 1, as for MRPC: features |u - v| and u * v, also F1."""
+        sizes = (_row_count(dataset, "train", train), 0, _row_count(dataset, "test", test))
         for name, (_, labels) in (("train", train), ("test", test)):
             if set(labels) != {0, 1}:
                 raise DataError(
                     f"{dataset}: the labels of {name} pairs must be 0 and 1, both of them, for F1; got "
                     f"{', '.join(sorted({repr(label) for label in labels})[:5])}. Recode them."
                 )
-        rows, labels = [*train[0], *test[0]], [*train[1], *test[1]]
-        return cls(dataset, rows, labels, sizes=sizes, paired=True, fast=fast, note=note)
+        rows = [*train[0], *test[0]]
+        all_labels = [*train[1], *test[1]]
+        return cls(dataset, rows, all_labels, sizes=sizes, paired=True, fast=fast, note=note)
 
     def texts(self) -> Iterable[str]:
-        """Yield every text, those of a pair one after the other."""
+        """Yield every text; the two texts of a pair follow each other."""
         for example in self._examples:
             yield from (example,) if isinstance(example, str) else example
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
-        """Return the accuracy, for pairs also F1, and for each tested row, in order, whether it was right."""
+        """Return the accuracy, for pairs also F1, and as evidence whether each tested row was right, in order."""
         if not candidate.embeds:
             raise ModelError(
                 f"The transfer suite needs embeddings, and {candidate.name} only scores pairs. Leave it out here."
@@ -119,21 +121,23 @@ class TransferTask(Task):
         predicted, chosen = cross_predict(self._features(candidate.encode), self._classes, folds)
         seconds = time.perf_counter() - started
         build = self.builder(candidate, seconds if encoded else None)
-        how = self._protocol(chosen)
+        description = self._protocol(chosen)
         right = predicted == self._classes
         tested = np.sort(np.concatenate([fold.test for fold in folds]))
         accuracy = float(np.mean([right[fold.test].mean() for fold in folds]))
         outcomes = right[tested].astype(np.float64)
-        results = [build.result("accuracy", accuracy, len(tested), how, mean_interval(outcomes))]
+        results = [build.result("accuracy", accuracy, len(tested), description, mean_interval(outcomes))]
         if self._paired:
-            found, real = predicted[tested] == 1, self._classes[tested] == 1
-            f1 = float(2 * (found & real).sum() / (found.sum() + real.sum()))
-            results.append(build.result("f1", f1, len(tested), f"{how}; F1 of class 1"))
+            predicted_positive = predicted[tested] == 1
+            positive = self._classes[tested] == 1
+            true_positives = (predicted_positive & positive).sum()
+            f1 = float(2 * true_positives / (predicted_positive.sum() + positive.sum()))
+            results.append(build.result("f1", f1, len(tested), f"{description}; F1 of class 1"))
         examples = [self._examples[row] for row in tested]
         return TaskResult(results, [build.evidence("accuracy", outcomes, examples)])
 
     def _needs(self) -> tuple[int, str]:
-        """Return how many training rows of each class there must be, and what for."""
+        """Return the number of training rows that each class needs, and the reason."""
         k = self._folds
         if self._sizes is None:
             return k + 2, f"for {k} outer folds with {k} inner ones each"
@@ -145,10 +149,11 @@ class TransferTask(Task):
         return split_folds(self._classes, self._sizes, self._folds)
 
     def _features(self, encode: Encode) -> npt.NDArray[np.floating]:
-        """Return one row of features an example."""
-        place: dict[str, int] = {}
-        rows = [place.setdefault(text, len(place)) for text in self.texts()]
-        embeddings = checked_rows(np.asarray(encode(list(place))), list(place))
+        """Return the features of the examples, one row each."""
+        row_of: dict[str, int] = {}
+        rows = [row_of.setdefault(text, len(row_of)) for text in self.texts()]
+        distinct = list(row_of)
+        embeddings = checked_rows(np.asarray(encode(distinct)), distinct)
         if not self._paired:
             return embeddings[rows]
         wide = embeddings.astype(np.float64)
@@ -156,13 +161,14 @@ class TransferTask(Task):
         return np.concatenate([np.abs(first - second), first * second], axis=1)
 
     def _protocol(self, chosen: Sequence[float]) -> str:
-        """Return how the number came about, in words."""
+        """Return how the figure was computed, in words."""
         if self._sizes is None:
             choice = f"{self._folds} inner folds"
             score = f"mean of {self._folds} outer folds' accuracies, not rounded"
         else:
-            choice, score = "dev" if self._sizes[1] else f"{self._folds} folds of train", "accuracy on test"
-        parts = [
+            choice = "dev" if self._sizes[1] else f"{self._folds} folds of train"
+            score = "accuracy on test"
+        clauses = [
             "|u - v| and u * v of embeddings as they are" if self._paired else "embeddings as they are",
             CLASSIFIER,
             f"L2 of {', '.join(f'{l2:g}' for l2 in GRID)}, bias included, chosen on {choice}",
@@ -170,12 +176,12 @@ class TransferTask(Task):
             f"folds stratified, shuffled with seed {SEED}",
             "chosen L2: " + ", ".join(f"{l2:g} x {count}" for l2, count in sorted(Counter(chosen).items())),
         ]
-        return "; ".join(part for part in parts if "folds" in choice or not part.startswith("folds"))
+        return "; ".join(clause for clause in clauses if "folds" in choice or not clause.startswith("folds"))
 
 
-def _part_size(dataset: str, name: str, part: tuple[Sequence[Any], Labels]) -> int:
-    """Return the number of rows of a part; DataError if there are none, or not one label for each example."""
-    examples, labels = part
+def _row_count(dataset: str, name: str, split: tuple[Sequence[Any], Labels]) -> int:
+    """Return the number of rows of a split; DataError if there are none, or not one label for each example."""
+    examples, labels = split
     if len(examples) != len(labels):
         raise DataError(
             f"{dataset}: there must be one label for each example of {name}, "
@@ -189,7 +195,7 @@ def _part_size(dataset: str, name: str, part: tuple[Sequence[Any], Labels]) -> i
 def _class_numbers(dataset: str, labels: Labels, train: int, fewest: int, why: str) -> npt.NDArray[np.intp]:
     """Return each label as the number of its class ``(n,)``, in ascending order of the labels.
 
-    Labels ``(n,)`` are those of train first; each class must have ``fewest`` rows in train.
+    Labels ``(n,)`` begin with those of train; each class must have at least ``fewest`` rows in train.
     """
     counts = Counter(labels[:train])
     if len(counts) < 2:
@@ -207,13 +213,14 @@ def _class_numbers(dataset: str, labels: Labels, train: int, fewest: int, why: s
         if label not in numbers:
             raise DataError(
                 f"{dataset}: every class must be in train; label {label!r} of row {row - train} after train is not. "
-                f"Train has {', '.join(repr(known) for known in list(numbers)[:10])}."
+                f"Train has {', '.join(repr(name) for name in list(numbers)[:10])}."
             )
     return np.array([numbers[label] for label in labels], dtype=np.intp)
 
 
 def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> TransferTask | None:
-    name, fast = benchmark.name, splits.fast
+    name = benchmark.name
+    fast = splits.fast
     note = splits.note(benchmark, *benchmark.rows, changed=["5 folds instead of 10"] if fast else [])
     if WHOLE in benchmark.rows:
         whole = splits.sentences(benchmark, WHOLE)
@@ -224,10 +231,13 @@ def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> TransferTa
             return None
         tuned = None if dev is None else (dev.texts, dev.labels)
         return TransferTask.split(name, (train.texts, train.labels), tuned, (test.texts, test.labels), fast, note)
-    first, second = splits.pairs(benchmark, "train"), splits.pairs(benchmark, "test")
-    if first is None or second is None:
+    train_pairs = splits.pairs(benchmark, "train")
+    test_pairs = splits.pairs(benchmark, "test")
+    if train_pairs is None or test_pairs is None:
         return None
-    return TransferTask.pairs(name, (first.pairs(), first.labels), (second.pairs(), second.labels), fast, note)
+    return TransferTask.pairs(
+        name, (train_pairs.pairs(), train_pairs.labels), (test_pairs.pairs(), test_pairs.labels), fast, note
+    )
 
 
 SUITE = Suite(
