@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from samesense.data import BENCHMARKS, PairData, find_parts, hub_parts
+from samesense.data import BENCHMARKS, PairData, find_splits, hub_splits
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks, why_not_comparable
-from samesense.data.benchmarks.find import file_part, known_split
+from samesense.data.benchmarks.find import known_split, split_of_file
 from samesense.errors import DataError, MissingExtraError
 from tests.data.made import pair_data
 
@@ -34,7 +34,7 @@ def test_tsv_files_are_found_by_name_packed_or_not(tmp_path):
     (tmp_path / "en" / "sts12.test.tsv.gz").write_bytes(gzip.compress(ENGLISH.encode()))
     (tmp_path / "mr.tsv").write_text("label\tsentence\n1\tgood .\n0\t\n", encoding="utf-8")
     (tmp_path / "notes.tsv").write_text(ENGLISH, encoding="utf-8")
-    parts = find_parts(tmp_path)
+    parts = find_splits(tmp_path)
     assert list(parts) == ["sts12.test", "mr"]
     assert parts["sts12.test"].load().scale == (0, 5)
     assert parts["mr"].load().texts == ["good .", ""]
@@ -45,39 +45,39 @@ def test_stsb_is_english_or_chinese_by_its_text(tmp_path):
     for folder, text in (("en", ENGLISH), ("zh", CHINESE)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "stsb.test.tsv").write_text(text, encoding="utf-8")
-    parts = find_parts(tmp_path)
+    parts = find_splits(tmp_path)
     assert list(parts) == ["stsb.test", "stsb-zh.test"]
     assert parts["stsb.test"].load().sentences1[0] == "A man eats."
     assert parts["stsb-zh.test"].load().sentences1[0] == "一个人在吃饭。"
-    assert list(find_parts(tmp_path / "zh")) == ["stsb-zh.test"]
+    assert list(find_splits(tmp_path / "zh")) == ["stsb-zh.test"]
 
 
 def test_the_library_s_own_layout_comes_before_others(tmp_path):
     (tmp_path / "SST/binary").mkdir(parents=True)
     (tmp_path / "SST/binary/sentiment-dev").write_text("of senteval\t1\nb\t0\n", encoding="utf-8")
     (tmp_path / "sst2.dev.tsv").write_text("label\tsentence\n1\tof tsv\n0\tb\n", encoding="utf-8")
-    assert find_parts(tmp_path)["sst2.dev"].load().texts == ["of tsv", "b"]
+    assert find_splits(tmp_path)["sst2.dev"].load().texts == ["of tsv", "b"]
 
 
 def test_a_file_is_known_by_its_name(tmp_path):
     path = tmp_path / "stsb.dev.tsv"
     path.write_text(CHINESE, encoding="utf-8")
-    assert file_part(path).name == "stsb-zh.dev"
+    assert split_of_file(path).name == "stsb-zh.dev"
     other = tmp_path / "mine.tsv"
     other.write_text(ENGLISH, encoding="utf-8")
-    assert file_part(other) is None
-    assert file_part(tmp_path / "sts12.test.tsv") is None
+    assert split_of_file(other) is None
+    assert split_of_file(tmp_path / "sts12.test.tsv") is None
 
 
 def test_a_label_off_the_published_scale_is_refused(tmp_path):
     (tmp_path / "pawsx.test.tsv").write_text(CHINESE, encoding="utf-8")
     with pytest.raises(DataError, match="label 5 is outside the range 0-1"):
-        find_parts(tmp_path)["pawsx.test"].load()
+        find_splits(tmp_path)["pawsx.test"].load()
 
 
 def test_no_such_folder(tmp_path):
     with pytest.raises(DataError, match="there is no such folder"):
-        find_parts(tmp_path / "nowhere")
+        find_splits(tmp_path / "nowhere")
 
 
 def test_chinese_lines_without_three_fields_are_left_out_and_counted(tmp_path):
@@ -85,7 +85,7 @@ def test_chinese_lines_without_three_fields_are_left_out_and_counted(tmp_path):
     folder.mkdir(parents=True)
     lines = "天气好吗\t天气怎么样\t1\n坏行\n多\t一\t列\t0\n你是谁\t几点了\t0\n"
     (folder / "LCQMC.valid.data").write_text(lines, encoding="utf-8")
-    data = find_parts(tmp_path)["lcqmc.dev"].load()
+    data = find_splits(tmp_path)["lcqmc.dev"].load()
     assert data.pairs() == [("天气好吗", "天气怎么样"), ("你是谁", "几点了")]
     assert (data.labels, data.kind, data.dropped) == ([1.0, 0.0], "binary", 2)
     facts, differing = remarks(BENCHMARKS["lcqmc"], "dev", data)
@@ -93,7 +93,7 @@ def test_chinese_lines_without_three_fields_are_left_out_and_counted(tmp_path):
     assert differing == ["lcqmc.dev has 2 rows instead of 8802"]
     (folder / "LCQMC.valid.data").write_text("天气好吗\t天气怎么样\t2\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"LCQMC.valid.data, row 1: a label is a number from 0 to 1; received '2'"):
-        find_parts(tmp_path)["lcqmc.dev"].load()
+        find_splits(tmp_path)["lcqmc.dev"].load()
 
 
 def argument_row(score, first, second):
@@ -107,7 +107,7 @@ def test_argument_pairs_are_latin_1_with_line_breaks_inside_quotes(tmp_path):
     rows = [argument_row("4.5", "Guns kill,\nna\xefvely put", 'so ""they"" say'), argument_row("0", "No  one", "All")]
     (folder / "ArgPairs_GC.csv").write_bytes("\r\n".join([head, *rows, ""]).encode("latin-1"))
     (folder / "ArgPairs_DP.csv").write_bytes(f"{head}\n{argument_row('2', 'It ends', 'It is done')}\n".encode())
-    data = find_parts(tmp_path)["afs"].load()
+    data = find_splits(tmp_path)["afs"].load()
     assert data.pairs() == [
         ("It ends", "It is done"),
         ("Guns kill, naïvely put", 'so "they" say'),
@@ -130,7 +130,7 @@ def test_bad_argument_rows_are_named(tmp_path, row, message):
     first = argument_row("1", "two\nlines", "b")
     (tmp_path / "ArgPairs_GM.csv").write_text(f"{head}\n{first}\n{row}\n", encoding="latin-1")
     with pytest.raises(DataError, match=message):
-        find_parts(tmp_path)["afs"].load()
+        find_splits(tmp_path)["afs"].load()
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def hub(monkeypatch):
 
 
 def test_a_hub_set_is_loaded_when_read(hub):
-    part = hub_parts("sts14")["sts14.test"]
+    part = hub_splits("sts14")["sts14.test"]
     assert hub == []
     data = part.load()
     assert hub == [("mteb/sts14-sts", None, "test")]
@@ -166,11 +166,11 @@ def test_a_hub_set_is_loaded_when_read(hub):
 
 
 def test_hub_splits_are_joined_as_the_published_set_is(hub):
-    pairs = hub_parts("mrpc")["mrpc.train"].load()
+    pairs = hub_splits("mrpc")["mrpc.train"].load()
     assert hub == [("nyu-mll/glue", "mrpc", "train"), ("nyu-mll/glue", "mrpc", "validation")]
     assert isinstance(pairs, PairData)
     assert (pairs.sentences1, pairs.labels) == (["train a", "b", "validation a", "b"], [1, 0, 1, 0])
-    sentences = hub_parts("mr")["mr"].load()
+    sentences = hub_splits("mr")["mr"].load()
     assert sentences.texts == ["train fine", "dull", "validation fine", "dull", "test fine", "dull"]
     assert sentences.labels == ["pos", "neg"] * 3
 
@@ -187,15 +187,15 @@ def test_every_hub_name_has_the_form_that_load_rows_takes(hub):
 
 def test_names_that_the_hub_has_not():
     with pytest.raises(DataError, match=r"No benchmark is called 'sts99'\. Known: sts12, "):
-        hub_parts("sts99")
+        hub_splits("sts99")
     with pytest.raises(DataError, match=r"mpqa: no usable copy on the hub is known\. Name a folder"):
-        hub_parts("mpqa")
+        hub_splits("mpqa")
 
 
 def test_the_hub_needs_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"samesense\[train\]"):
-        hub_parts("sts12")["sts12.test"].load()
+        hub_splits("sts12")["sts12.test"].load()
 
 
 def test_more_rows_than_published_are_not_comparable_either():

@@ -6,7 +6,7 @@ import samesense
 from samesense.data import read_pairs
 from samesense.data.formats.columns import TEXT_PAIRS, Columns, resolve_columns
 from samesense.data.formats.text_columns import text_column
-from samesense.data.kinds import tell
+from samesense.data.kinds import detect_kind
 from samesense.errors import ConfigError, DataError
 
 
@@ -99,10 +99,10 @@ def test_labels_in_words_are_proposed_as_labels_and_three_texts_in_both_forms(tm
         "left,right,verdict\n" + "".join(f"a {at},b {at},{'nein' if at % 2 else 'ja'}\n" for at in range(6))
     )
     with pytest.raises(DataError, match=r"Name two texts and the label: `columns` left,right,verdict$"):
-        tell(path)
+        detect_kind(path)
     path.write_text("query,good,bad\na b,c d,e f\n")
     with pytest.raises(DataError, match=r": `columns` query,good; or, if the third .*: `columns` query,good,bad$"):
-        tell(path)
+        detect_kind(path)
 
 
 def test_the_column_of_the_longer_texts_is_proposed():

@@ -9,7 +9,7 @@ import pytest
 
 from samesense.data import load_rows, read_pairs
 from samesense.data.formats.columns import quoted
-from samesense.data.kinds import tell
+from samesense.data.kinds import detect_kind
 from samesense.data.sentences import all_texts
 from samesense.errors import DataError
 
@@ -28,7 +28,7 @@ def refusal(source, **options):
 
 def refusal_of_tell(source):
     with pytest.raises(DataError) as caught:
-        tell(source)
+        detect_kind(source)
     return str(caught.value)
 
 
@@ -377,4 +377,4 @@ def test_a_name_that_ends_like_a_text_is_none_beside_other_names(tmp_path, heade
 @pytest.mark.parametrize("line", ["A man eats.,food", "A man eats all of it,food", "A man eats.,A man eats?"])
 def test_a_table_of_two_columns_without_a_header_line_is_refused(tmp_path, line):
     with pytest.raises(DataError, match=r"seems to be a text\. Add a header line\. If it is .* `columns` \"A man eats"):
-        tell(put(tmp_path / "a.csv", f"{line}\nA dog runs.,sport\nA cat sleeps.,sleep\n"))
+        detect_kind(put(tmp_path / "a.csv", f"{line}\nA dog runs.,sport\nA cat sleeps.,sleep\n"))

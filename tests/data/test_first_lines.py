@@ -6,7 +6,7 @@ import samesense
 from samesense.data import load_rows
 from samesense.data.formats.blocks import blocks, rows_at
 from samesense.data.formats.options import TableOptions, table_options
-from samesense.data.kinds import tell
+from samesense.data.kinds import detect_kind
 from samesense.data.sentences import all_texts
 from samesense.errors import ConfigError, DataError
 
@@ -36,7 +36,7 @@ def test_a_first_line_that_looks_like_its_cells_is_refused_with_both_ways_out(tm
     assert rows == [line.split("\t") for line in content.splitlines()]
     with table_options(TableOptions(header="yes")):
         assert len(list(load_rows(path))) == len(rows) - 1
-        assert tell(path)
+        assert detect_kind(path)
     if "\t" not in content:
         name = content.splitlines()[0]
         assert len(samesense.read(path, columns=name)) == len(rows) - 1

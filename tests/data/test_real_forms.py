@@ -8,7 +8,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 
 import samesense
-from samesense.data.kinds import tell
+from samesense.data.kinds import detect_kind
 from samesense.data.pairs.read import read_pairs
 from samesense.errors import ConfigError, DataError
 
@@ -47,7 +47,7 @@ def table(tmp_path, header, rows, name="data.csv"):
 )
 def test_a_table_is_what_its_names_and_cells_say(tmp_path, header, columns, kind):
     rows = [[row[cell] if isinstance(cell, int) else cell for cell in columns] for row in TEXTS]
-    assert tell(table(tmp_path, header, rows)).kind == kind
+    assert detect_kind(table(tmp_path, header, rows)).kind == kind
 
 
 def test_a_semicolon_in_quotes_is_one_of_the_text(tmp_path):
@@ -57,7 +57,7 @@ def test_a_semicolon_in_quotes_is_one_of_the_text(tmp_path):
 
 def test_columns_that_are_not_read_are_named_and_that_is_a_guess(tmp_path):
     path = table(tmp_path, "text,summary,keywords", [(one, two, three) for one, two, three in TEXTS])
-    told = tell(path)
+    told = detect_kind(path)
     assert (told.kind, told.sure, told.columns) == ("texts", False, "text")
     assert "the column text, without summary and keywords" in told.line
 
@@ -69,13 +69,13 @@ def test_anchors_with_positives_are_read_with_their_negatives(tmp_path):
 
 def test_intents_of_many_classes_are_classes(tmp_path):
     rows = [(f"Sentence number {at} of many, all of them different", f"intent {at % 77}") for at in range(400)]
-    assert tell(table(tmp_path, "text,intent", rows)).kind == "classes"
+    assert detect_kind(table(tmp_path, "text,intent", rows)).kind == "classes"
 
 
 def test_a_table_of_pairs_without_a_header_line_is_refused(tmp_path):
     path = table(tmp_path, '"A man eats food.","Someone has a meal."', [row[:2] for row in TEXTS])
     with pytest.raises(DataError, match=r"first line of a table names its columns, and 'A man eats food\.' seems"):
-        tell(path)
+        detect_kind(path)
 
 
 def test_a_long_name_of_long_texts_is_a_name(tmp_path):
@@ -116,7 +116,7 @@ def test_a_table_by_the_name_of_a_text_is_refused(tmp_path, content, said):
     path = tmp_path / "pairs.txt"
     path.write_text(content)
     with pytest.raises(DataError) as caught:
-        tell(path)
+        detect_kind(path)
     assert said in str(caught.value)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from samesense.data import BENCHMARKS, find_parts
+from samesense.data import BENCHMARKS, find_splits
 from samesense.data.benchmarks.comparability import remarks
 from samesense.errors import DataError
 
@@ -15,7 +15,7 @@ def put(folder, name, text, encoding="utf-8"):
 
 
 def load(folder, name):
-    return find_parts(folder)[name].load()
+    return find_splits(folder)[name].load()
 
 
 def put_semeval(folder, year, subset, pairs, gold):
@@ -104,7 +104,7 @@ def test_sick_and_mrpc_have_a_header(tmp_path):
     put(tmp_path, "MRPC/msr_paraphrase_test.txt", f"{head}1\t12\t13\tHe came .\tHe arrived .\n0\t1\t2\tNo .\tYes .\n")
     data = load(tmp_path, "mrpc.test")
     assert (data.pairs()[0], data.labels, data.kind) == (("He came .", "He arrived ."), [1.0, 0.0], "binary")
-    assert "mrpc.train" not in find_parts(tmp_path)
+    assert "mrpc.train" not in find_splits(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -150,4 +150,4 @@ def test_trec_takes_the_coarse_class_in_latin_1(tmp_path):
 @pytest.mark.parametrize("place", [".", "downstream", "data/downstream"])
 def test_the_folder_above_will_do(tmp_path, place):
     put(tmp_path / place, "SST/binary/sentiment-test", "a\t1\nb\t0\n")
-    assert list(find_parts(tmp_path)) == ["sst2.test"]
+    assert list(find_splits(tmp_path)) == ["sst2.test"]

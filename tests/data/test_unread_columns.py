@@ -9,7 +9,7 @@ import samesense
 from samesense.data import read_pairs
 from samesense.data.benchmarks.sentences import read_sentences
 from samesense.data.documents import running_documents
-from samesense.data.kinds import kind_of, tell
+from samesense.data.kinds import detect_kind, kind_of
 from samesense.data.sentences import unlabelled_texts
 from samesense.data.tuples.read import read_tuples
 
@@ -130,7 +130,7 @@ def test_other_columns_are_named_once(tmp_path, caplog):
     for _ in range(2):
         read_pairs(path)
     assert [record.getMessage() for record in caplog.records] == [f"{path}: not read: id, topic, date"]
-    assert tell(path).sure
+    assert detect_kind(path).sure
 
 
 def test_columns_of_parquet_that_are_not_read_are_named_by_their_types_alone(tmp_path, caplog):

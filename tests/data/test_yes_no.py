@@ -9,7 +9,7 @@ import pytest
 import samesense
 from samesense.data import read_pairs
 from samesense.data.formats.yes_no import LANGUAGES, are_answers, folded, in_english
-from samesense.data.kinds import tell
+from samesense.data.kinds import detect_kind
 from samesense.errors import DataError
 from tests.command import run_command
 
@@ -129,14 +129,14 @@ def test_words_without_their_opposite_are_no_labels():
 def test_a_column_of_answers_is_no_column_of_texts(tmp_path):
     path = tmp_path / "Prüfung neu.csv"
     path.write_text("Frage A;Frage B;label\nein Haus;das Gebäude;ja\nHund;Katze;nein\n", encoding="utf-8-sig")
-    assert tell(path).kind == "pairs"
+    assert detect_kind(path).kind == "pairs"
     assert samesense.read(path).labels == [1.0, 0.0]
 
 
 def test_positives_beside_a_judgement_in_words_are_refused():
     rows = [{"anchor": f"a {row}", "positive": f"b {row}", "relevant": "ja" if row % 2 else "nein"} for row in range(6)]
     with pytest.raises(DataError, match="seems to say how well the texts of a row belong together"):
-        tell(rows)
+        detect_kind(rows)
 
 
 def test_commands_read_them(capsys, tmp_path):

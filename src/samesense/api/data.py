@@ -12,7 +12,7 @@ from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered, rereadable, short_name
 from samesense.data.formats.naming import distinct_names
 from samesense.data.formats.options import Header, Quoting, reads_tables
-from samesense.data.kinds import MEANINGS, Told, tell
+from samesense.data.kinds import KIND_INFO, DetectedKind, detect_kind
 from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import says_unread
 
@@ -80,7 +80,7 @@ def read(
 
     check_columns(columns)
     sources = [rereadable(item) for item in as_sources(source)]
-    detected = [tell(item, columns) for item in sources]
+    detected = [detect_kind(item, columns) for item in sources]
     for kind in detected:
         if not kind.sure:
             logger.info(kind.line)
@@ -102,13 +102,13 @@ def read(
     if label_range or (label_order and kinds != {"tuples"}) or (drop_bad_rows and kinds == {"texts"}):
         raise ConfigError(
             f"label_order, label_range and drop_bad_rows are for labelled data; {name_of(source)} is read as "
-            f"{MEANINGS[detected[0].kind].what}. Leave them out."
+            f"{KIND_INFO[detected[0].kind].what}. Leave them out."
         )
     return _unlabelled(sources, detected[0], label_order, drop_bad_rows)
 
 
 def _unlabelled(
-    sources: list[Source], detected: Told, label_order: str | None, drop_bad_rows: bool
+    sources: list[Source], detected: DetectedKind, label_order: str | None, drop_bad_rows: bool
 ) -> TupleData | LabelledSentences | Sentences:
     """Read data of a detected kind other than labelled pairs."""
     from samesense.data.benchmarks.sentences import read_sentences
@@ -285,7 +285,7 @@ def _anchors(data: Source, **options: Any) -> TupleData:
     if isinstance(data, PairData):
         return tuples_of_pairs(data)
     sources = [rereadable(source) for source in as_sources(data)]
-    detected = [tell(source, options["columns"]) for source in sources]
+    detected = [detect_kind(source, options["columns"]) for source in sources]
     kinds = {kind.kind for kind in detected}
     if kinds == {"pairs"}:
         pairs = [
@@ -297,7 +297,7 @@ def _anchors(data: Source, **options: Any) -> TupleData:
         unfit = next(kind for kind in detected if kind.kind != "tuples")
         raise DataError(
             f"Negatives are mined for anchors with positives; {name_of(sources[detected.index(unfit)])} holds "
-            f"{MEANINGS[unfit.kind].what}, by {unfit.by}. Give pairs labelled 0 and 1, or columns anchor and positive."
+            f"{KIND_INFO[unfit.kind].what}, by {unfit.by}. Give pairs labelled 0 and 1, or columns anchor and positive."
         )
     return read_tuples(sources, **{**options, "columns": detected[0].columns})
 

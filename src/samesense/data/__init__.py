@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from samesense.data.benchmarks.catalogue import BENCHMARKS
-from samesense.data.benchmarks.find import find_parts, hub_parts
+from samesense.data.benchmarks.find import find_splits, hub_splits
 from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
 from samesense.data.formats.sources import load_rows
 from samesense.data.pairs.data import PairData, concat
@@ -21,8 +21,8 @@ __all__ = [
     "PairData",
     "concat",
     "examine",
-    "find_parts",
-    "hub_parts",
+    "find_splits",
+    "hub_splits",
     "load_rows",
     "read_pairs",
     "read_sentences",

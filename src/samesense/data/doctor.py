@@ -11,7 +11,7 @@ from samesense.data.benchmarks.sentences import LabelledSentences, read_sentence
 from samesense.data.documents import running_documents
 from samesense.data.examples import Conflict, conflict_lines
 from samesense.data.formats.memory import Source, name_of, rereadable, short_name
-from samesense.data.kinds import DataKind, tell
+from samesense.data.kinds import DataKind, detect_kind
 from samesense.data.others import pairs_in, pairs_of, plain_texts
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
@@ -99,7 +99,7 @@ def report_on(
     """
     columns = reading_options.get("columns")
     source = rereadable(source)
-    detected = tell(source, columns)
+    detected = detect_kind(source, columns)
     reading_options = {**reading_options, "columns": detected.columns}
     report = _examined(source, detected.kind, against, columns, limit_reported, reading_options)
     return replace(report, read_as=detected.line, sure=detected.sure)

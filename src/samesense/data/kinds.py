@@ -68,7 +68,7 @@ DataKind = Literal["pairs", "tuples", "classes", "texts", "documents"]
 """Labelled pairs or triplets; anchors with positives and negatives; sentences with a class each; texts; documents."""
 
 
-class Meaning(NamedTuple):
+class KindInfo(NamedTuple):
     """Name of a kind of data, the method that trains on it by default, and how that method uses it."""
 
     what: str
@@ -76,12 +76,12 @@ class Meaning(NamedTuple):
     usage: str
 
 
-MEANINGS: dict[DataKind, Meaning] = {
-    "pairs": Meaning("labelled pairs", "cosent", "ranks them by their labels"),
-    "tuples": Meaning("anchors with positives", "supmpn", "has the texts of other anchors as negatives"),
-    "classes": Meaning("sentences with classes", "supmpn", "has sentences of one class as positives of each other"),
-    "texts": Meaning("unlabelled sentences", "simcse", "has two views of a sentence as anchor and positive"),
-    "documents": Meaning(
+KIND_INFO: dict[DataKind, KindInfo] = {
+    "pairs": KindInfo("labelled pairs", "cosent", "ranks them by their labels"),
+    "tuples": KindInfo("anchors with positives", "supmpn", "has the texts of other anchors as negatives"),
+    "classes": KindInfo("sentences with classes", "supmpn", "has sentences of one class as positives of each other"),
+    "texts": KindInfo("unlabelled sentences", "simcse", "has two views of a sentence as anchor and positive"),
+    "documents": KindInfo(
         "running documents",
         "simcse",
         "has two views of each sentence as anchor and positive; it helps a language model",
@@ -90,7 +90,7 @@ MEANINGS: dict[DataKind, Meaning] = {
 
 
 @dataclass(frozen=True)
-class Told:
+class DetectedKind:
     """The kind that was detected for a source, and why.
 
     Attributes:
@@ -108,17 +108,17 @@ class Told:
     @property
     def line(self) -> str:
         """The kind as a line of text: what the source was read as, why, and what the default method does with it."""
-        meaning = MEANINGS[self.kind]
+        meaning = KIND_INFO[self.kind]
         guess = "" if self.sure else f" (a guess: if it is wrong, give other `columns` than {self.columns})"
         return f"read as {meaning.what}, by {self.by}{guess}; method {meaning.method} {meaning.usage}"
 
 
 def kind_of(source: Source, columns: str | None = None) -> DataKind:
-    """Return the kind of a source; see :func:`tell`."""
-    return tell(source, columns).kind
+    """Return the kind of a source; see :func:`detect_kind`."""
+    return detect_kind(source, columns).kind
 
 
-def tell(source: Source, columns: str | None = None) -> Told:
+def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
     """Detect the kind of a source from its first rows; DataError if it cannot be determined.
 
     One name in ``columns`` means texts. Two mean an anchor and a positive, or sentences with classes if the second
@@ -126,19 +126,19 @@ def tell(source: Source, columns: str | None = None) -> Told:
     """
     for data_type, kind in _READ.items():
         if isinstance(source, data_type):
-            return Told(kind, "what was read", columns=columns)
+            return DetectedKind(kind, "what was read", columns=columns)
     if holds_documents_of_text(source):
         is_folder = leads_to(str(source), Path.is_dir)
-        return Told("documents", "a folder of documents" if is_folder else "the ending of a document")
+        return DetectedKind("documents", "a folder of documents" if is_folder else "the ending of a document")
     if not in_memory(source) and leads_to(source, Path.is_dir) and holds_arguments(source):
-        return Told("pairs", "the form of a published set")
+        return DetectedKind("pairs", "the form of a published set")
     if holds_lines(source):
         _refuse_table(source)
-        return Told("texts", "one text a line", columns=columns)
+        return DetectedKind("texts", "one text a line", columns=columns)
     rows = list_rows(source, SNIFFED_ROWS)
     if columns is not None:
-        return Told(_kind_of_named(rows, columns, name_of(source)), f"the columns {columns}", columns=columns)
-    return _told_by_rows(rows, name_of(source))
+        return DetectedKind(_kind_of_named(rows, columns, name_of(source)), f"the columns {columns}", columns=columns)
+    return _detect_from_rows(rows, name_of(source))
 
 
 _READ: dict[type, DataKind] = {
@@ -215,14 +215,14 @@ def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
     return "tuples" if texts and plain(last) not in NEGATIVE_NAMES else "pairs"
 
 
-def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
+def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
     names = names_in(rows)
     spelled = spelled_names(names)
     list_columns = [name for name in ("sections", "sentences") if holds_lists(rows, name)]
     if list_columns:
-        return Told("documents", f"the lists in column {list_columns[0]}")
+        return DetectedKind("documents", f"the lists in column {list_columns[0]}")
     layout = _layout_of_texts(rows, source)
-    anchors = layout and Told("tuples", f"the columns {_and([layout.anchor, *layout.names])}")
+    anchors = layout and DetectedKind("tuples", f"the columns {_and([layout.anchor, *layout.names])}")
     if layout is not None:
         _refuse_numbers(rows, layout, source)
     if anchors and (hold_lists(rows, source) or _several(layout)):
@@ -236,18 +236,18 @@ def _told_by_rows(rows: Sequence[Row], source: str) -> Told:
         if triplet is not None and plain(triplet[0]) not in ANCHOR_NAMES:
             if label is not None:
                 raise label_beside_negative(triplet[:2], label, triplet[2], source) from None
-            return Told("pairs", f"the columns {_and(triplet)}", columns=",".join(triplet))
+            return DetectedKind("pairs", f"the columns {_and(triplet)}", columns=",".join(triplet))
         if anchors and label is None:
             _refuse_judgements(rows, layout, source)
             return anchors
-        guessed = _told_by_cells(rows, source)
+        guessed = _detect_from_cells(rows, source)
         if guessed is None:
             raise _unknown_columns(rows, names, source) from None
         return guessed
     third = resolved.label or resolved.negative
     unread = unread_labels(names, resolved)
     beside = f", and not by {_and(unread)}" if unread else ""
-    return Told("pairs", f"the columns {_and([resolved.text1, resolved.text2, str(third)])}{beside}")
+    return DetectedKind("pairs", f"the columns {_and([resolved.text1, resolved.text2, str(third)])}{beside}")
 
 
 _JUDGEMENTS = frozenset(
@@ -305,7 +305,7 @@ def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> 
     return DataError(f"{source}: no columns of texts could be found.{alternative}")
 
 
-def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
+def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     """Guess the kind of a table from its cells, where its names are not those of pairs; ``None`` if nothing fits."""
     names = names_in(rows)
     texts = holding_texts(rows)
@@ -313,7 +313,7 @@ def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
     single = first_of(SINGLE_NAMES, spelled)
     label = first_of(LABEL_NAMES, spelled)
     if single and label and len(texts) < 2:
-        return Told("classes", f"the columns {single} and {label}")
+        return DetectedKind("classes", f"the columns {single} and {label}")
     titled = titled_text(rows)
     if titled is not None:
         title, text, label = titled
@@ -322,7 +322,7 @@ def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
     other_columns = saying(names, texts)
     pairs = guessed_pairs(rows)
     if pairs is not None:
-        return Told("pairs", f"two columns of texts and {pairs.split(',')[-1]}", sure=False, columns=pairs)
+        return DetectedKind("pairs", f"two columns of texts and {pairs.split(',')[-1]}", sure=False, columns=pairs)
     if len(texts) == 2 and not other_columns and not {"premise", "hypothesis"} <= spelled.keys():
         return _guess_of_two(rows, texts, source)
     if len(texts) == 1 and label and other_columns == [label]:
@@ -330,11 +330,13 @@ def _told_by_cells(rows: Sequence[Row], source: str) -> Told | None:
     if first_pair_of(TEXT_PAIRS, spelled):
         return None
     if not single and set(TEXT_NAMES) & spelled.keys():
-        return Told("documents", f"the column {next(name for name in TEXT_NAMES if name in spelled)}")
-    return _told_texts(rows, texts, single, source)
+        return DetectedKind("documents", f"the column {next(name for name in TEXT_NAMES if name in spelled)}")
+    return _detect_text_column(rows, texts, single, source)
 
 
-def _told_texts(rows: Sequence[Row], texts: Sequence[str], single: str | None, source: str) -> Told | None:
+def _detect_text_column(
+    rows: Sequence[Row], texts: Sequence[str], single: str | None, source: str
+) -> DetectedKind | None:
     """Return texts as the kind, with the column to read and those left unread; ``None`` if it is ambiguous."""
     refuse_lists(rows, texts[:MOST_LOOKED_INTO], source)
     if len(texts) == 1 and single is None:
@@ -345,13 +347,13 @@ def _told_texts(rows: Sequence[Row], texts: Sequence[str], single: str | None, s
         return None
     unused = [name for name in texts if name != column]
     if column == single and not unused:
-        return Told("texts", f"the column {column}")
+        return DetectedKind("texts", f"the column {column}")
     beside = f"the column {column}, without {_and(unused)}" if unused else f"the only column of texts, {column}"
     sure = len(names_in(rows)) == 1
-    return Told("texts", beside, sure, None if sure else column)
+    return DetectedKind("texts", beside, sure, None if sure else column)
 
 
-def _guess_of_two(rows: Sequence[Row], texts: Sequence[str], source: str) -> Told:
+def _guess_of_two(rows: Sequence[Row], texts: Sequence[str], source: str) -> DetectedKind:
     """Return the kind of two text columns without other columns: sentences with classes, or pairs that match."""
     refuse_text(texts, source, rows)
     for classes, sentences in ((texts[1], texts[0]), (texts[0], texts[1])):
@@ -362,8 +364,8 @@ def _guess_of_two(rows: Sequence[Row], texts: Sequence[str], source: str) -> Tol
     return _guess("tuples", texts, f"two columns of texts without a label, {_and(texts)}, taken to belong together")
 
 
-def _guess(kind: DataKind, columns: Sequence[str], by: str) -> Told:
-    return Told(kind, by, sure=False, columns=",".join(columns))
+def _guess(kind: DataKind, columns: Sequence[str], by: str) -> DetectedKind:
+    return DetectedKind(kind, by, sure=False, columns=",".join(columns))
 
 
 def _and(names: Sequence[str]) -> str:

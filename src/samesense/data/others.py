@@ -13,7 +13,7 @@ from samesense.data.formats.columns import plain, spelled_names
 from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SNIFFED_ROWS, names_in
-from samesense.data.kinds import Told, hold_lists, holds_documents_of_text, holds_lines, tell
+from samesense.data.kinds import DetectedKind, detect_kind, hold_lists, holds_documents_of_text, holds_lines
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Keys, pair_keys, plain_keys, plain_text
 from samesense.data.pairs.read import read_bare_pairs
@@ -30,9 +30,11 @@ def pairs_in(source: Source, columns: str | None) -> list[Pair]:
     if not isinstance(source, TupleData):
         present = _named(source, columns)
         if present is None:
-            detected = tell(source)
+            detected = detect_kind(source)
         else:  # two text columns without a label are an anchor and a positive
-            detected = Told("tuples" if present.count(",") < 2 or _has_lists(source) else "pairs", "", columns=present)
+            detected = DetectedKind(
+                "tuples" if present.count(",") < 2 or _has_lists(source) else "pairs", "", columns=present
+            )
         if detected.kind != "tuples":
             return read_bare_pairs(source, columns=detected.columns if detected.kind == "pairs" else None)
         source = read_tuples([source], columns=detected.columns, drop_bad_rows=True)
@@ -83,7 +85,7 @@ def plain_texts(source: Source, columns: str | None) -> set[str]:
         texts = all_texts(source)
     else:
         present = _named(source, columns and columns.split(",")[0])
-        detected = tell(source) if present is None else Told("texts", "", columns=present)
+        detected = detect_kind(source) if present is None else DetectedKind("texts", "", columns=present)
         first = detected.columns.split(",")[0] if detected.columns and detected.kind in ("texts", "classes") else None
         texts = all_texts(source, first)
     return {plain_text(text) for text in texts if text.strip()}

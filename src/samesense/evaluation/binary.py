@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from samesense.data import PairData
-from samesense.data.benchmarks.catalogue import Benchmark, part_name
+from samesense.data.benchmarks.catalogue import Benchmark, split_name
 from samesense.data.pairs.keys import pair_key
 from samesense.errors import DataError
 from samesense.evaluation.suite import BenchmarkSplits, Suite
@@ -98,7 +98,7 @@ def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> BinaryTask
     fitted_on = "dev" if "dev" in benchmark.rows else "train"
     dev = splits.pairs(benchmark, fitted_on)
     note = splits.note(benchmark, "test", fitted_on)
-    return BinaryTask(test, dev, dataset=part_name(benchmark.name, "test"), note=note)
+    return BinaryTask(test, dev, dataset=split_name(benchmark.name, "test"), note=note)
 
 
 SUITE = Suite(

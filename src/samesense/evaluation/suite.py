@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data import PairData
-from samesense.data.benchmarks.catalogue import WHOLE, Benchmark, part_name
+from samesense.data.benchmarks.catalogue import WHOLE, Benchmark, split_name
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
-from samesense.data.benchmarks.find import Part
+from samesense.data.benchmarks.find import BenchmarkSplit
 from samesense.data.benchmarks.sentences import LabelledSentences, Loaded
 from samesense.evaluation.task import Task
 
@@ -28,13 +28,13 @@ class Average:
 class BenchmarkSplits:
     """The splits of benchmarks that were found, each read at most once, and the settings of their tasks."""
 
-    splits: dict[str, Part]  # the splits by name
+    splits: dict[str, BenchmarkSplit]  # the splits by name
     fast: bool = False  # whether to use fewer folds in the transfer suite
     loaded: dict[str, Loaded] = field(default_factory=dict)  # the data of the splits that were read so far
 
     def load(self, benchmark: Benchmark, split: str) -> Loaded | None:
         """Return one split, or ``None`` if it was not found."""
-        name = part_name(benchmark.name, split)
+        name = split_name(benchmark.name, split)
         if name not in self.loaded and name in self.splits:
             self.loaded[name] = self.splits[name].load()
         return self.loaded.get(name)
@@ -98,5 +98,5 @@ class Suite:
         if data is None:
             return None
         note = splits.note(benchmark, self.split)
-        task: Task = self.task(data, dataset=part_name(benchmark.name, self.split), note=note)
+        task: Task = self.task(data, dataset=split_name(benchmark.name, self.split), note=note)
         return task

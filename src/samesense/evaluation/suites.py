@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from samesense.data import PairData, read_pairs
 from samesense.data.benchmarks.catalogue import BENCHMARKS
 from samesense.data.benchmarks.comparability import text_variant
-from samesense.data.benchmarks.find import INSIDE, Part, file_part, find_parts, hub_parts
+from samesense.data.benchmarks.find import INSIDE, BenchmarkSplit, find_splits, hub_splits, split_of_file
 from samesense.data.documents import holds_documents
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered
 from samesense.data.formats.naming import distinct_names
@@ -54,7 +54,7 @@ def find_tasks(
 ) -> FoundTasks:
     """Return the tasks of the suites on the given data.
 
-    ``sources`` is one or several of: a folder with benchmarks in any layout that ``find_parts`` supports; labelled
+    ``sources`` is one or several of: a folder with benchmarks in any layout that ``find_splits`` supports; labelled
     pairs in a file, in a folder saved by ``datasets``, in memory (see
     :data:`~samesense.data.formats.memory.Source`), or read already; documents with sections in JSON lines; the name of
     a benchmark (``"sts12"``), which is loaded from the hub; ``owner/name:split`` on the hub. If two have the same
@@ -68,7 +68,7 @@ def find_tasks(
     """
     source_list = _source_list(sources)
     requested = _known_suites(suites)
-    parts: dict[str, Part] = {}
+    splits_by_name: dict[str, BenchmarkSplit] = {}
     user_pairs: list[PairData] = []
     documents: list[Path] = []
     unfit: list[str] = []
@@ -80,10 +80,10 @@ def find_tasks(
         elif isinstance(data, Path):
             documents.append(data)
         else:
-            parts = {**data, **parts}  # the first source with a split counts
+            splits_by_name = {**data, **splits_by_name}  # the first source with a split counts
     if source_list and len(unfit) == len(source_list):
         raise ConfigError(f"{' '.join(unfit)} Ask for such a suite, or give other data.")
-    splits = BenchmarkSplits(parts, fast)
+    splits = BenchmarkSplits(splits_by_name, fast)
     tasks: list[Task] = []
     missing: list[str] = []
     for suite in requested:
@@ -126,7 +126,7 @@ def _known_suites(names: Sequence[str]) -> list[Suite]:
     return [SUITES[name] for name in distinct]
 
 
-def _open(source: Source, reading: Mapping[str, Any]) -> dict[str, Part] | PairData | Path:
+def _open(source: Source, reading: Mapping[str, Any]) -> dict[str, BenchmarkSplit] | PairData | Path:
     """Return the benchmark splits of a source, or else its labelled pairs, or the path of a file of documents."""
     if in_memory(source):
         return source if isinstance(source, PairData) else _pairs(source, reading)
@@ -135,12 +135,12 @@ def _open(source: Source, reading: Mapping[str, Any]) -> dict[str, Part] | PairD
         return path
     if path.is_dir():
         saved = any((path / name).exists() for name in SAVED_BY_DATASETS)
-        return _pairs(source, reading) if saved else find_parts(path)
+        return _pairs(source, reading) if saved else find_splits(path)
     if path.is_file():
-        part = None if any(reading.values()) else file_part(path)
-        return {part.name: part} if part is not None else _pairs(source, reading)
+        split = None if any(reading.values()) else split_of_file(path)
+        return {split.name: split} if split is not None else _pairs(source, reading)
     if str(source) in BENCHMARKS:
-        return hub_parts(str(source))
+        return hub_splits(str(source))
     if "/" in str(source) or path.suffix:
         return _pairs(source, reading)
     raise DataError(
@@ -156,7 +156,7 @@ def _pairs(source: Source, reading: Mapping[str, Any]) -> PairData:
     return pairs
 
 
-def _unused(source: Source, data: dict[str, Part] | PairData | Path, requested: Sequence[Suite]) -> list[str]:
+def _unused(source: Source, data: dict[str, BenchmarkSplit] | PairData | Path, requested: Sequence[Suite]) -> list[str]:
     """Return a line if no requested suite can use a source."""
     if isinstance(data, PairData):
         fitting = [suite.name for suite in SUITES.values() if suite.takes_pairs]

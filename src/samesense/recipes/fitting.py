@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from samesense.data.examples import Examples
 from samesense.data.formats.memory import Source, short_name
-from samesense.data.kinds import MEANINGS, DataKind, Told, tell
+from samesense.data.kinds import KIND_INFO, DataKind, DetectedKind, detect_kind
 from samesense.data.pairs.data import PairData
 from samesense.recipes.methods import DATA_TYPES, METHODS, Method, method_named
 from samesense.recipes.reading import Reading, read_labelled
@@ -27,7 +27,7 @@ class Found:
     """A source and what it holds."""
 
     source: Source  # labelled pairs are read already where there are several sources
-    told: Told
+    told: DetectedKind
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -59,8 +59,9 @@ def fitting_method(
     """Return the method that suits what was given, or the named one.
 
     A shipped file of settings names its method; a teacher is for RankCSE; data that are read already go to the first
-    method that takes their class. For all else, what the sources hold decides, see :func:`samesense.data.kinds.tell`:
-    sources of several kinds, or labels of several scales, are for method mixed.
+    method that takes their class. Otherwise the kind of the data decides, see
+    :func:`samesense.data.kinds.detect_kind`; sources of several kinds, or labels of several scales, are for method
+    mixed.
 
     Raises:
         ConfigError: if there is no such method.
@@ -88,12 +89,12 @@ def fitting_method(
         return Fitting(METHODS["rankcse"], columns=reading.columns)
     kind = detected[0].told.kind
     form = DOCUMENTS if kind == "documents" and config == "auto" else form_of(kind)
-    return Fitting(METHODS[MEANINGS[kind].method], form, detected[0].told.columns, lines)
+    return Fitting(METHODS[KIND_INFO[kind].method], form, detected[0].told.columns, lines)
 
 
 def _found(data: Sequence[Source], reading: Reading, *, read: bool) -> tuple[Found, ...]:
     """Return what the sources hold, labelled pairs read where their labels decide what is trained on as one."""
-    detected = [Found(source, tell(source, reading.columns)) for source in data]
+    detected = [Found(source, detect_kind(source, reading.columns)) for source in data]
     return tuple(
         replace(item, source=_read(item, reading)) if read and item.told.kind == "pairs" else item for item in detected
     )

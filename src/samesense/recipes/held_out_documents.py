@@ -12,7 +12,7 @@ from samesense.data.documents import running_documents
 from samesense.data.examples import Examples
 from samesense.data.formats.memory import Source, in_memory, short_name
 from samesense.data.held_out import hold_out_documents
-from samesense.data.kinds import tell
+from samesense.data.kinds import detect_kind
 from samesense.data.sentences import collect_sentences
 from samesense.errors import DataError
 from samesense.places import JOINT
@@ -29,7 +29,7 @@ def are_documents(sources: Sequence[Source], method: str) -> bool:
     if method == "sections":
         return True
     with suppress(DataError):  # which the reader explains
-        return all(tell(source).kind == "documents" for source in sources)
+        return all(detect_kind(source).kind == "documents" for source in sources)
     return False
 
 

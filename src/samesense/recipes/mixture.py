@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from samesense.data.formats.memory import Source
-from samesense.data.kinds import MEANINGS, DataKind
+from samesense.data.kinds import KIND_INFO, DataKind
 from samesense.data.pairs.data import PairData, concat
 from samesense.errors import ConfigError
 from samesense.recipes.fitting import Found, form_of
@@ -86,7 +86,7 @@ def _method(found: Found, part_settings: Mapping[str, Any]) -> Method:
         return METHODS["sections"]  # contexts are more than one training
     if found.told.kind == "texts" and part_settings.get("teacher"):
         return METHODS["rankcse"]
-    return METHODS[MEANINGS[found.told.kind].method]
+    return METHODS[KIND_INFO[found.told.kind].method]
 
 
 def _check_used(methods: Mapping[str, Method], part_settings: Mapping[str, Any], tables: Mapping[str, Any]) -> None:

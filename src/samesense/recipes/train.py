@@ -15,7 +15,7 @@ from typing import Any, cast
 from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
 from samesense.data.formats.memory import Source, as_sources, rereadable
-from samesense.data.kinds import tell
+from samesense.data.kinds import detect_kind
 from samesense.data.languages import reads_as_english
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
@@ -431,6 +431,6 @@ def _pairs(source: Source | None, reading: Reading) -> PairData | None:
     if source is None or (isinstance(source, str) and source == "none"):
         return None
     source = rereadable(source)
-    if reading.columns is None and (detected := tell(source)).kind == "pairs":
+    if reading.columns is None and (detected := detect_kind(source)).kind == "pairs":
         reading = replace(reading, columns=detected.columns)
     return read_pairs(source, **vars(reading.for_evaluation(source)))

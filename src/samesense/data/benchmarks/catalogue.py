@@ -33,7 +33,7 @@ class Benchmark:
     note: str = ""  # caveat for readers of its figures
 
 
-def part_name(name: str, split: str) -> str:
+def split_name(name: str, split: str) -> str:
     """Return the name of one split of a benchmark: ``"stsb.test"``, or ``"mr"`` if there are no splits."""
     return f"{name}.{split}" if split else name
 

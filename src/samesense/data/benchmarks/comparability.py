@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from samesense.data.benchmarks.catalogue import Benchmark, part_name
+from samesense.data.benchmarks.catalogue import Benchmark, split_name
 from samesense.data.benchmarks.sentences import Loaded
 from samesense.data.pairs.data import PairData
 
@@ -29,7 +29,7 @@ def remarks(benchmark: Benchmark, split: str, data: Loaded) -> tuple[str, list[s
     The facts are the text variant, the number of rows, and how many rows were left out.
     """
     texts = [*data.sentences1, *data.sentences2] if isinstance(data, PairData) else data.texts
-    name = part_name(benchmark.name, split)
+    name = split_name(benchmark.name, split)
     published = benchmark.rows[split]
     facts = [f"{name}: {text_variant(texts)}, {len(data)} rows"]
     unlabelled = data.dropped_unlabelled if isinstance(data, PairData) else 0

@@ -7,9 +7,9 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from samesense.data.benchmarks.catalogue import BENCHMARKS, Benchmark, part_name
+from samesense.data.benchmarks.catalogue import BENCHMARKS, Benchmark, split_name
 from samesense.data.benchmarks.comparability import is_chinese
-from samesense.data.benchmarks.published import argument_part, chinese_part, senteval_part
+from samesense.data.benchmarks.published import argument_split, chinese_split, senteval_split
 from samesense.data.benchmarks.sentences import LabelledSentences, Load, Loaded, labelled_sentences, read_sentences
 from samesense.data.formats.files import read_rows
 from samesense.data.pairs.data import PairData, concat
@@ -22,7 +22,7 @@ INSIDE = ("", "en", "zh", "downstream", "data/downstream", "senteval_cn")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class BenchmarkSplit:
     """One split of a known benchmark, found but not yet read."""
 
     benchmark: Benchmark  # its row of the catalogue
@@ -33,10 +33,10 @@ class Part:
     @property
     def name(self) -> str:
         """Name of the split, such as ``"stsb.test"``."""
-        return part_name(self.benchmark.name, self.split)
+        return split_name(self.benchmark.name, self.split)
 
 
-def find_parts(folder: str | Path) -> dict[str, Part]:
+def find_splits(folder: str | Path) -> dict[str, BenchmarkSplit]:
     """Return every split of every known benchmark in a folder, by name, such as ``"stsb.test"``.
 
     A folder may mix these layouts: TSV files with the names of the catalogue (``sts12.test.tsv``, ``mr.tsv.gz``), those
@@ -47,17 +47,17 @@ def find_parts(folder: str | Path) -> dict[str, Part]:
     root = Path(folder).expanduser()
     if not root.is_dir():
         raise DataError(f"{folder}: there is no such folder. Check the spelling and the working directory.")
-    splits: dict[str, Part] = {}
+    splits: dict[str, BenchmarkSplit] = {}
     for benchmark in BENCHMARKS.values():
         for split in benchmark.rows:
             load = next((load for subfolder in INSIDE if (load := _reader(root / subfolder, benchmark, split))), None)
             if load is not None:
-                benchmark_split = Part(benchmark=benchmark, split=split, where=str(folder), load=load)
+                benchmark_split = BenchmarkSplit(benchmark=benchmark, split=split, where=str(folder), load=load)
                 splits[benchmark_split.name] = benchmark_split
     return splits
 
 
-def hub_parts(name: str) -> dict[str, Part]:
+def hub_splits(name: str) -> dict[str, BenchmarkSplit]:
     """Return the splits of one benchmark that the hub has, by name, not yet loaded; DataError if it has none."""
     if name not in BENCHMARKS:
         raise DataError(f"No benchmark is called {name!r}. Known: {', '.join(BENCHMARKS)}.")
@@ -65,20 +65,22 @@ def hub_parts(name: str) -> dict[str, Part]:
     if not benchmark.hub:
         raise DataError(f"{name}: no usable copy on the hub is known. Name a folder that holds its files.")
     splits = [
-        Part(benchmark=benchmark, split=split, where=", ".join(sources), load=partial(_joined, benchmark, sources))
+        BenchmarkSplit(
+            benchmark=benchmark, split=split, where=", ".join(sources), load=partial(_joined, benchmark, sources)
+        )
         for split, sources in benchmark.hub.items()
     ]
     return {benchmark_split.name: benchmark_split for benchmark_split in splits}
 
 
-def file_part(path: str | Path) -> Part | None:
+def split_of_file(path: str | Path) -> BenchmarkSplit | None:
     """Return the split that a TSV file holds, judged by its name; ``None`` if the name is not in the catalogue."""
     file = Path(path).expanduser()
     for benchmark in BENCHMARKS.values():
         for split in benchmark.rows:
             if is_split(file, benchmark, split):
                 load = partial(read_known, str(file), benchmark)
-                return Part(benchmark=benchmark, split=split, where=str(path), load=load)
+                return BenchmarkSplit(benchmark=benchmark, split=split, where=str(path), load=load)
     return None
 
 
@@ -88,14 +90,14 @@ def known_split(source: str) -> tuple[Benchmark, str] | None:
         for split, sources in benchmark.hub.items():
             if sources == (source,):
                 return benchmark, split
-    benchmark_split = file_part(source)
+    benchmark_split = split_of_file(source)
     return None if benchmark_split is None else (benchmark_split.benchmark, benchmark_split.split)
 
 
 def _reader(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     if not folder.is_dir():
         return None
-    layouts = (tsv_part, senteval_part, chinese_part, argument_part)
+    layouts = (tsv_split, senteval_split, chinese_split, argument_split)
     return next((load for layout in layouts if (load := layout(folder, benchmark, split))), None)
 
 
@@ -114,7 +116,7 @@ def _joined(benchmark: Benchmark, sources: tuple[str, ...]) -> Loaded:
 _ROWS_LOOKED_AT = 40
 
 
-def tsv_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
+def tsv_split(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     """Return a reader of one split in the layout of this library, or ``None`` if the file is missing.
 
     The file is ``NAME.SPLIT.tsv``, or ``NAME.tsv`` if there are no splits; ``.gz`` may follow. Pairs have the columns
@@ -143,4 +145,4 @@ def read_known(source: str, benchmark: Benchmark) -> Loaded:
 
 def _names(benchmark: Benchmark, split: str) -> list[str]:
     stems = dict.fromkeys([benchmark.name, benchmark.name.removesuffix("-zh")])
-    return [part_name(stem, split) + ending for stem in stems for ending in (".tsv", ".tsv.gz")]
+    return [split_name(stem, split) + ending for stem in stems for ending in (".tsv", ".tsv.gz")]

@@ -53,7 +53,7 @@ ARGUMENT_FIELDS = 11
 """Fields of a row: the score first, the two sentences last."""
 
 
-def senteval_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
+def senteval_split(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     """Return a reader of one split in a SentEval folder, or ``None`` if it is missing.
 
     ``folder`` is the one with ``STS``, ``SICK``, ``MR`` and so on. Runs of whitespace become one space, because
@@ -152,7 +152,7 @@ def _trec(path: Path) -> LabelledSentences:
     return labelled_sentences(texts, classes, str(path))
 
 
-def chinese_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
+def chinese_split(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     """Return a reader of one split of a Chinese set, or ``None`` if it is missing.
 
     A line without exactly three fields is left out and counted, as in every published use of these files.
@@ -176,7 +176,7 @@ def _chinese_pairs(path: Path, scale: Scale) -> PairData:
     return pair_data(rows, str(path), scale, dropped=dropped)
 
 
-def argument_part(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
+def argument_split(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     """Return a reader of the files ``ArgPairs_{DP,GC,GM}.csv``, or ``None`` if there are none."""
     if benchmark.name != "afs" or split != WHOLE:
         return None
