@@ -13,7 +13,7 @@ pty = pytest.importorskip("pty")  # not on Windows
 SCRIPT = """
 import logging, sys
 from samesense.cli.main import main
-from samesense.cli.output import say_conclusion, show_messages
+from samesense.cli.output import log_conclusion, show_messages
 from samesense.reports.run_verdict import Finding, Verdict
 
 task = Finding(role="test", dataset="test.tsv", n=60, metric="spearman", start=0.5, end=0.6, low=0.05, high=0.15,
@@ -21,7 +21,7 @@ task = Finding(role="test", dataset="test.tsv", n=60, metric="spearman", start=0
 guard = Finding(role="guard", dataset="guard.tsv", n=60, metric="spearman", start=0.5, end=0.4, low=-0.15, high=-0.05,
                 p_value=0.001)
 show_messages()
-say_conclusion([*Verdict(task=task, guards=(guard,)).lines(), "report: runs/a/report.html"])
+log_conclusion([*Verdict(task=task, guards=(guard,)).lines(), "report: runs/a/report.html"])
 logging.getLogger("samesense").info("next: samesense train PAIRS")
 main(["doctor", "absent.tsv"])
 """

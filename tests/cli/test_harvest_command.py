@@ -47,5 +47,5 @@ def test_ctrl_c_says_how_to_go_on(command, monkeypatch, tmp_path):
 
     monkeypatch.setattr(recipe, "harvest", called)
     monkeypatch.setattr(MadeUp, "score", pressed)
-    with pytest.raises(KeyboardInterrupt, match="Finished shards are kept: the same command goes on"):
+    with pytest.raises(KeyboardInterrupt, match="Finished shards are kept: the same command resumes"):
         command("--origin", "o", "--output", str(tmp_path / "h"))

@@ -30,5 +30,5 @@ def test_settings_reach_the_recipe(command, monkeypatch, tmp_path):
     monkeypatch.setattr(recipe, "run", lambda *rest, **others: False)
     folder.mkdir()
     (folder / "manifest.json").write_text('{"method": "origin"}')
-    with pytest.raises(KeyboardInterrupt, match="What is finished is kept: the same command goes on"):
+    with pytest.raises(KeyboardInterrupt, match="Finished work is kept: the same command resumes"):
         command("a.txt", "--output", str(folder))

@@ -15,7 +15,7 @@ from samesense.cli.main import main
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.saving.storage import save
-from samesense.execution.unread import says_unread
+from samesense.execution.unread import logs_unread
 from samesense.recipes.race import clock, entrants
 from samesense.recipes.race import run as race
 from tests.command import run_command
@@ -138,7 +138,7 @@ def test_every_function_that_encodes_says_it():
     for name in samesense.__all__:
         function = getattr(samesense, name)
         if inspect.isfunction(function) and name not in without:
-            assert function.__code__ is says_unread(function).__code__, name
+            assert function.__code__ is logs_unread(function).__code__, name
 
 
 @pytest.fixture(scope="module")

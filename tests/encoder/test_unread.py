@@ -11,7 +11,7 @@ from samesense.encoder.encode import encode
 from samesense.encoder.pieces import differ_unread
 from samesense.encoder.windows import unread_of
 from samesense.execution import unread
-from samesense.execution.unread import READS_ALL, counted, say_now, says_unread
+from samesense.execution.unread import READS_ALL, counted, log_unread_now, logs_unread
 from tests.command import run_command
 
 LONG = "the cat sleeps " * 40  # 120 words; the model reads 64 tokens
@@ -103,7 +103,7 @@ def test_outside_a_command_it_is_said_once_a_model(tiny_trunk, heard):
 
 
 def test_counts_of_inner_calls_reach_the_command_once(loaded):
-    @says_unread
+    @logs_unread
     def inner():
         loaded.encode([LONG])
 
@@ -185,7 +185,7 @@ def test_what_was_said_is_not_said_again_unless_it_is_more(loaded, heard):
     with counted("label"):
         with counted("label"):
             loaded.encode([LONG])
-            say_now()
+            log_unread_now()
         assert len(heard) == 2
     assert len(heard) == 2
 

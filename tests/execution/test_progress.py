@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from samesense.execution import progress
-from samesense.execution.progress import Laps, clock_time, progress_bar, stage, where_time_went
+from samesense.execution.progress import Laps, clock_time, progress_bar, stage, time_summary
 from tests.messages import forget_listeners, listen
 
 
@@ -119,7 +119,7 @@ def test_a_message_counts_as_said(clock, lines):
     with stage("samesense train"):
         for _ in range(20):
             clock.wait(1)
-            progress.heard()
+            progress.note_message()
     assert lines == ["samesense train, 0:01 so far"]
 
 
@@ -167,6 +167,6 @@ def test_times_are_shown_with_what_they_count():
     laps.add({"training": 3700.0, "evaluation": 30.4})
     laps.add({"evaluation": 29.6})
     assert laps.seconds == {"loading": laps.seconds["loading"], "training": 3700.0, "evaluation": 60.0}
-    said = where_time_went({"training": 3700.0, "evaluation": 60.0})
+    said = time_summary({"training": 3700.0, "evaluation": 60.0})
     assert said == "time: 1:02:40 in all: training 1:01:40, evaluation 1:00"
     assert clock_time(59.6) == "1:00"

@@ -84,7 +84,7 @@ def test_ctrl_c_says_what_is_kept(tmp_path, monkeypatch):
         return made(work, number)
 
     monkeypatch.setattr(Digits, "__call__", pressed)
-    with pytest.raises(KeyboardInterrupt, match="Finished shards are kept: the same command goes on"):
+    with pytest.raises(KeyboardInterrupt, match="Finished shards are kept: the same command resumes"):
         make(Digits(tmp_path), tmp_path / "s")
     assert len(shards(tmp_path / "s")) == 3
 

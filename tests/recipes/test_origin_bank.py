@@ -255,7 +255,7 @@ def test_texts_of_the_user_say_what_is_usual(documents, model, made, tmp_path):
 
 def test_an_estimate_counts_the_reading_of_the_sentences_that_are_harvested(documents, model, tiny_trunk, monkeypatch):
     seen = {}
-    monkeypatch.setattr(estimate, "where_time_went", lambda seconds: seen.update(seconds) or "")
+    monkeypatch.setattr(estimate, "time_summary", lambda seconds: seen.update(seconds) or "")
     settings = ContextSettings(
         model=str(tiny_trunk), precision="float32", batch_size=8, max_seq_length=32,
         origin={**SMALL, "language_model": model, "reference": 100}, harvest={"sentences": 80, "pairs": 2000},

@@ -126,7 +126,7 @@ def test_what_cannot_be_split_or_is_no_harvest_is_refused(tmp_path):
 def test_what_is_not_whole_says_what_to_do(tmp_path):
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "manifest.json").write_text('{"method": "harvest", "status": "running"}')
-    with pytest.raises(DataError, match=r"begun is not finished.*it goes on"):
+    with pytest.raises(DataError, match=r"begun is not finished.*to resume it"):
         read_harvest([str(tmp_path / "begun")], settings())
     place = write_harvest(tmp_path / "bare", some_pairs(90), shard=30)
     (tmp_path / "bare" / "manifest.json").unlink()

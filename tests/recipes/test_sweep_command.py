@@ -111,7 +111,7 @@ def test_ctrl_c_leaves_the_tables_of_what_is_finished(written, tmp_path, monkeyp
     monkeypatch.setattr(cells, "_train", stopped)
     code, printed, error = command(*written, "-o", tmp_path / "out", "--jobs", "1")
     assert code == 130
-    assert printed.startswith("Partial: 1 of 2 runs finished.") and "the same command goes on" in error
+    assert printed.startswith("Partial: 1 of 2 runs finished.") and "the same command resumes" in error
 
 
 @pytest.mark.posix
@@ -133,7 +133,7 @@ def test_a_signal_leaves_what_can_be_resumed_and_no_process(written, tmp_path, n
         process.kill()
     if number != signal.SIGKILL:
         assert process.returncode == 130, error
-        assert "the same command goes on" in error
+        assert "the same command resumes" in error
     states = [status_of(folder) for folder in (out / "runs").iterdir()]
     assert set(states) == {"interrupted"}
     assert list(out.glob("runs/*/checkpoints/checkpoint-*/trainer_state.json"))

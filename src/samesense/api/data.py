@@ -14,7 +14,7 @@ from samesense.data.formats.naming import distinct_names
 from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.data.kinds import KIND_INFO, DetectedKind, detect_kind
 from samesense.errors import ConfigError, DataError
-from samesense.execution.unread import says_unread
+from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:
     from samesense.data import PairData
@@ -191,7 +191,7 @@ def _name(source: Source) -> str:
     return name if isinstance(name, str) and name else name_of(source)
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def mine_negatives(  # noqa: PLR0913 - the flags of the command
     data: Source,

@@ -12,7 +12,7 @@ from samesense.api.use import texts_of
 from samesense.choices import check_choice
 from samesense.data.formats.memory import Source
 from samesense.data.formats.options import Header, Quoting, reads_tables
-from samesense.execution.unread import says_unread
+from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:
     from samesense.encoder.windows import Chunk
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def dedup(  # noqa: PLR0913 - the flags of the command
     source: Source,
@@ -89,7 +89,7 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     return deduplicated
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def match(  # noqa: PLR0913 - the flags of the command
     source: Source,

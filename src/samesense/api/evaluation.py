@@ -13,7 +13,7 @@ from samesense.data.formats.memory import Source, as_sources, names_among
 from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
-from samesense.execution.unread import says_unread
+from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:
     from samesense.data import PairData
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from samesense.inference.models.model import Model
     from samesense.reports.report import Report
     from samesense.results import Results
-    from samesense.types import Precision, Result
+    from samesense.types import Evidence, Precision, Result
 
 logger = logging.getLogger(__name__)
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def evaluate(  # noqa: PLR0913 - the flags of the command
     model: Any,
@@ -84,7 +84,8 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     for line in selected.unfit:
         logger.info(line)
     loaded = load(model, precision=precision, fit_texts=_fit_texts(texts), cache=True)
-    results, evidence = Results(), []
+    results = Results()
+    evidence: list[Evidence] = []
     try:
         for task in selected.tasks:
             task.intervals = intervals
@@ -102,7 +103,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     return results
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def compare(  # noqa: PLR0913 - the flags of the command
     models: Sequence[Any] | Mapping[str, Any],
@@ -202,7 +203,7 @@ def _fit_texts(texts: Source | Sequence[Source] | None) -> list[str] | None:
     return None if texts is None else [text for source in as_sources(texts) for text in unlabelled_texts(source)]
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def calibrate(  # noqa: PLR0913 - the flags of the command
     model: str | Path,

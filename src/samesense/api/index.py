@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
-from samesense.execution.unread import says_unread
+from samesense.execution.unread import logs_unread
 from samesense.results import RowList
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Index:
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>"
 
-    @says_unread
+    @logs_unread
     def query(
         self,
         text: str,
@@ -78,7 +78,7 @@ class Index:
         answers = self.collection.query([text], self.embedder, top=top, where=where, exact=exact, hybrid=hybrid)
         return RowList(answers[0])
 
-    @says_unread
+    @logs_unread
     def update(self, *, strict: bool = False) -> ReadingReport:
         """Encode the documents that are new or have changed, and delete the passages of those that are gone.
 
@@ -96,7 +96,7 @@ class Index:
         return update_from_documents(self.collection.folder, self.embedder, strict=strict)
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def build_index(  # noqa: PLR0913 - each is one flag of the command
     folder: str | Path,

@@ -13,7 +13,7 @@ from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, in_memory, name_of, names_among, rereadable
 from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError, MissingExtraError
-from samesense.execution.unread import say_now, says_unread
+from samesense.execution.unread import log_unread_now, logs_unread
 from samesense.inference.names import place_of, split_kind
 from samesense.results import Shown
 
@@ -46,12 +46,12 @@ class Labelled(Shown):
 
     def __str__(self) -> str:
         """Return the counts, and how to continue."""
-        hint = "" if self.labelled == self.wanted else "; the same command goes on"
+        hint = "" if self.labelled == self.wanted else "; the same command resumes"
         cost = f", {self.cost}" if self.cost else ""
         return f"{self.labelled} of {self.wanted} pairs have a label in {self.path}{cost}{hint}"
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def label(  # noqa: PLR0913 - the flags of the command
     source: Source,
@@ -126,7 +126,7 @@ def label(  # noqa: PLR0913 - the flags of the command
             from samesense.inference.labelling.app import run
             from samesense.inference.labelling.desk import Desk
 
-            say_now()  # the page runs until it is stopped
+            log_unread_now()  # the page runs until it is stopped
             run(Desk(chosen, labels, scale), port)
         else:
             from samesense.inference.labelling.score import label_all

@@ -12,7 +12,7 @@ from samesense.choices import check_columns, check_named
 from samesense.data.formats.memory import Source, names_among
 from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.execution.progress import stage
-from samesense.execution.unread import says_unread
+from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:
     from samesense.inference.onnx.format import Description
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def export(  # noqa: PLR0913 - the flags of the command
     model: str | Path,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal
 from samesense.api.data import Scale
 from samesense.data.formats.memory import Source
 from samesense.data.formats.options import Header, Quoting, reads_tables
-from samesense.execution.unread import says_unread
+from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:
     from samesense.recipes.race.board import RaceResult
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def race(  # noqa: PLR0913 - the flags of the command
     data: Source,

@@ -15,7 +15,7 @@ from samesense.choices import check_choice, check_columns
 from samesense.data.formats.memory import Source, in_memory, rereadable
 from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
-from samesense.execution.unread import says_unread
+from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:
     from samesense.inference.calibration.storage import Threshold
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def score(  # noqa: PLR0913 - the flags of the command
     source: Source,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from samesense.choices import check_choice
 from samesense.errors import ConfigError, DataError
-from samesense.execution.unread import says_unread
+from samesense.execution.unread import logs_unread
 from samesense.types import Precision
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from samesense.types import Pair, Scores
 
 
-@says_unread
+@logs_unread
 def similarity(
     model: Any,
     text1: str | Sequence[Pair] | Sequence[str],
@@ -88,7 +88,7 @@ def _pairs(text1: Any, text2: Any) -> list[Pair]:
     return checked_pairs(pairs)
 
 
-@says_unread
+@logs_unread
 def explain(
     model: Any,
     text1: str,

@@ -10,7 +10,7 @@ from samesense.api.data import Scale, labelled_pairs
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
 from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
-from samesense.execution.unread import says_unread
+from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:
     from samesense.recipes.distil.recipe import Distillate
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from samesense.results import Markdown, Results
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def train(  # noqa: PLR0913 - the flags of the command
     data: Source,
@@ -93,7 +93,7 @@ def train(  # noqa: PLR0913 - the flags of the command
     return planned.run(output, resume=resume, overwrite=overwrite)
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def cross_validate(  # noqa: PLR0913 - the flags of the command
     data: Source,
@@ -138,7 +138,7 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
     return Results(planned.cross_validate(str(folds), output, resume=resume, overwrite=overwrite))
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def distil(  # noqa: PLR0913 - the flags of the command
     sentences: Source,
@@ -191,7 +191,7 @@ def distil(  # noqa: PLR0913 - the flags of the command
     )
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def pretrain(
     documents: Source,
@@ -228,7 +228,7 @@ def pretrain(
     return run(as_sources(documents), chosen, Path(output), resume=resume, overwrite=overwrite)
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def origin(
     documents: Source,
@@ -275,7 +275,7 @@ def origin(
     return Path(output)
 
 
-@says_unread
+@logs_unread
 def harvest(*, origin: str | Path, output: str | Path, config: str | None = None, **settings: Any) -> HarvestSummary:
     """Score sentence pairs of an Origin's own corpus, at scale and resumably, to train a fast model on.
 
@@ -293,7 +293,7 @@ def harvest(*, origin: str | Path, output: str | Path, config: str | None = None
     return make(Path(origin), Path(output), chosen)
 
 
-@says_unread
+@logs_unread
 def sweep(
     file: str | Path,
     *,

@@ -13,7 +13,7 @@ from samesense.choices import check_choice, check_columns, check_named
 from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
 from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError, ModelError
-from samesense.execution.unread import name_rows, says_unread
+from samesense.execution.unread import logs_unread, name_rows
 from samesense.failures import DAMAGED
 from samesense.hashes import rows_hash
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def encode(  # noqa: PLR0913 - each is one flag of the command
     model: Any,
@@ -135,7 +135,7 @@ def _unit_vectors(model: Any, texts: list[str], precision: Precision, chunk: Chu
     return encode_with_bar(load(model, precision=precision, texts=texts), texts, normalize=True, chunk=chunk)
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def mine(  # noqa: PLR0913 - the flags of the command
     source: Source,
@@ -180,7 +180,7 @@ def mine(  # noqa: PLR0913 - the flags of the command
     return MinedPairs(run(_unit_vectors(model, texts, precision, chunk), top=top, threshold=lowest), texts)
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def rerank(  # noqa: PLR0913 - the flags of the command
     source: Source,
@@ -232,7 +232,7 @@ def rerank(  # noqa: PLR0913 - the flags of the command
     return RowList(run(query, texts, finder.encode, scorer.scores, top, noise=noise))
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def whiten(  # noqa: PLR0913 - the flags of the command
     model: str | Path,
@@ -293,7 +293,7 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     return whitening
 
 
-@says_unread
+@logs_unread
 @reads_tables
 def drift(  # noqa: PLR0913 - the flags of the command
     old: Any,

@@ -6,7 +6,12 @@ import os
 import re
 from typing import TextIO
 
-GREEN, RED, YELLOW, CYAN, BOLD, DIM = "32", "1;31", "1;33", "36", "1", "2"
+GREEN = "32"
+RED = "1;31"
+YELLOW = "1;33"
+CYAN = "36"
+BOLD = "1"
+DIM = "2"
 """Codes of the 16 colours that every terminal has; its theme defines them, so that they are legible."""
 
 WORDS = {"better": GREEN, "worse": RED, "WORSE": RED, "no difference": DIM}

@@ -10,18 +10,18 @@ from cyclopts import Parameter
 from samesense.cli.flags import flags
 from samesense.cli.output import (
     DEFAULT_FORMAT,
-    RESUMES,
+    RERUN_WITH_FLAG,
     Flag,
     Json,
     Output,
     Several,
     TableFlags,
+    log_conclusion,
     logger,
     on_interrupt,
     put,
     put_json,
     reads_tables,
-    say_conclusion,
 )
 from samesense.data import read_pairs
 from samesense.execution.progress import stage
@@ -85,7 +85,7 @@ def distil(
             logger.info(line)
         put_json([chosen.model_dump()])
         return
-    with on_interrupt(RESUMES, output / FILE):
+    with on_interrupt(RERUN_WITH_FLAG, output / FILE):
         done = run(train, chosen, output, dev=dev_data, tests=tests, resume=resume, overwrite=overwrite)
         if done.output.interrupted:
             raise KeyboardInterrupt
@@ -95,5 +95,5 @@ def distil(
         put_json([*(asdict(line) for line in done.report.lines), *done.to_dicts()[-1:]])
     elif done.report is not None:
         put(done.report.text())
-    say_conclusion(done.conclusion())
+    log_conclusion(done.conclusion())
     finish()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.flags import flags
-from samesense.cli.output import GOES_ON, Output, on_interrupt, put
+from samesense.cli.output import RERUN, Output, on_interrupt, put
 from samesense.execution.sharded import MANIFEST
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.settings import bind, read_settings
@@ -33,5 +33,5 @@ def harvest(
     chosen = bind(HarvestSettings, {} if config is None else read_settings(config), overrides)
     from samesense.recipes.harvest.recipe import harvest as make
 
-    with on_interrupt(GOES_ON, output / MANIFEST):
+    with on_interrupt(RERUN, output / MANIFEST):
         put(str(make(origin, output, chosen).folder))

@@ -27,7 +27,7 @@ from samesense.cli.output import (
     reads_tables,
 )
 from samesense.errors import ConfigError
-from samesense.execution.progress import Laps, progress_bar, where_time_went
+from samesense.execution.progress import Laps, progress_bar, time_summary
 from samesense.inference.stores.copy import StoreName
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def build(
         )
     laps.count("building")
     _tell(collection, json)
-    logger.info(where_time_went(laps.seconds))
+    logger.info(time_summary(laps.seconds))
     logger.info(f'next: samesense index query {folder} "TEXT"')
 
 

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from samesense.cli.output import (
     DEFAULT_FORMAT,
-    GOES_ON,
+    RERUN,
     Output,
     PrecisionFlag,
     TableFlags,
@@ -63,7 +63,7 @@ def label(
     """
     import samesense
 
-    with on_interrupt(GOES_ON, Path(output)):
+    with on_interrupt(RERUN, Path(output)):
         labelled = samesense.label(
             source,
             output=output,

@@ -17,9 +17,9 @@ from cyclopts import App, CycloptsError, Group, Parameter, Token, convert
 from samesense import __version__
 from samesense.cli.colour import painted
 from samesense.cli.output import as_flags, show_messages
-from samesense.cli.streams import drop_output, flush_output, output_is_broken, stand_in_for_closed
+from samesense.cli.streams import drop_output, flush_output, output_is_broken, replace_closed_streams
 from samesense.errors import ConfigError, SamesenseError
-from samesense.execution.progress import show_what_goes_on, stage
+from samesense.execution.progress import show_open_progress, stage
 from samesense.execution.threads import TOKENIZERS, keep_freed_memory, let_threads_sleep
 from samesense.execution.unread import counted
 from samesense.failures import system_reason
@@ -37,7 +37,7 @@ samesense compare default runs/first --data test.tsv --output report.html
 """
 
 
-def strictly(kind: Any, tokens: Sequence[Token]) -> Any:
+def convert_strictly(kind: Any, tokens: Sequence[Token]) -> Any:
     """Convert an argument as cyclopts does, but refuse decimals for integers: cyclopts rounds 11.6 to 12."""
     return convert(kind, tokens, _convert_word)
 
@@ -51,7 +51,7 @@ app = App(
     version=__version__,
     help=HELP,
     help_format="plaintext",
-    default_parameter=Parameter(converter=strictly),
+    default_parameter=Parameter(converter=convert_strictly),
     suppress_keyboard_interrupt=False,  # main says how to go on
 )
 GROUPS = {
@@ -117,16 +117,16 @@ for _order, (_title, _names) in enumerate(GROUPS.items()):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command: exit code 0 on success, 1 if some of the work failed, 2 on misuse or bad input, 130 on Ctrl-C."""
-    stand_in_for_closed()
-    _quiet()
+    replace_closed_streams()
+    _silence_libraries()
     let_threads_sleep()
     show_messages()
     try:
         _run(sys.argv[1:] if arguments is None else arguments)
     except CycloptsError as error:
-        from samesense.cli.misuse import in_words
+        from samesense.cli.misuse import explain_error
 
-        _fail(in_words(error))
+        _fail(explain_error(error))
     except SamesenseError as error:
         _fail(as_flags(str(error)))
     except KeyboardInterrupt as stop:
@@ -147,9 +147,9 @@ def _run(arguments: list[str]) -> None:
     _check_utf8(arguments)
     take_pipes()
     arguments = arguments[1:] if arguments[:1] == ["--"] else arguments  # -- ends options, and none precede the command
-    with needs_torch(), _at_work(arguments), counted(arguments[0] if arguments else ""):
+    with needs_torch(), _show_running(arguments), counted(arguments[0] if arguments else ""):
         try:
-            if not _helped_with_method(arguments):
+            if not _print_method_help(arguments):
                 app(arguments, exit_on_error=False, print_error=False)
         except SystemExit:
             flush_output()
@@ -167,7 +167,7 @@ def _check_utf8(arguments: list[str]) -> None:
 
 
 @contextmanager
-def _at_work(arguments: list[str]) -> Iterator[None]:
+def _show_running(arguments: list[str]) -> Iterator[None]:
     """Show that a long command is running, before it has loaded what reports more."""
     if not (arguments[:1] and arguments[0] in LONG):
         yield
@@ -213,10 +213,10 @@ class BeforeTorch:
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """Show the open progress if torch is about to be imported."""
         if name == "torch":
-            show_what_goes_on()
+            show_open_progress()
 
 
-def _helped_with_method(arguments: list[str]) -> bool:
+def _print_method_help(arguments: list[str]) -> bool:
     """Print the settings of a method for ``train --help --method NAME``, in any order; return whether it was that."""
     if arguments[:1] != ["train"] or not {"--help", "-h"} & {*arguments} or "--method" not in arguments[:-1]:
         return False
@@ -235,7 +235,7 @@ def _fail(message: str) -> None:
     sys.exit(2)
 
 
-def _quiet() -> None:
+def _silence_libraries() -> None:
     """Silence other libraries' messages and bars, unless the user has set them; call before they are imported."""
     for name in ("HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS", "TQDM_DISABLE"):
         os.environ.setdefault(name, "1")  # our own bars ignore these

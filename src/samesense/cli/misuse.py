@@ -44,7 +44,7 @@ OTHER_COMMANDS = {
 KINDS: dict[Any, str] = {int: "a whole number", float: "a number", type(None): ""}
 
 
-def in_words(error: CycloptsError) -> str:
+def explain_error(error: CycloptsError) -> str:
     """Return the message for an error, with a pointer to the help."""
     command = " ".join(("samesense", *(error.command_chain or ())))
     return f"{_explain(error, command)} See: {command} --help"

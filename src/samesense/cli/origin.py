@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from samesense.cli.flags import flags
 from samesense.cli.output import (
     DEFAULT_FORMAT,
-    GOES_ON,
+    RERUN,
     Flag,
     Output,
     Several,
@@ -51,7 +51,7 @@ def origin(
     overrides = {} if settings is None else settings.model_dump(exclude_none=True)
     chosen = choose_origin(config, overrides)
     check_origin(documents, chosen, output)
-    with on_interrupt(GOES_ON, output / FILE):
+    with on_interrupt(RERUN, output / FILE):
         from samesense.recipes.origin.recipe import run
 
         if not run(documents, chosen, output, overwrite=overwrite):

@@ -20,7 +20,7 @@ from samesense.data.formats.lines import without_breaks
 from samesense.data.formats.memory import Name
 from samesense.data.formats.options import Header, Quoting, TableOptions, table_options
 from samesense.errors import ConfigError
-from samesense.execution.progress import heard
+from samesense.execution.progress import note_message
 from samesense.execution.ranks import is_main
 from samesense.execution.unread import current
 from samesense.types import Precision
@@ -124,11 +124,11 @@ class _ToStandardError(logging.Handler):
         else:
             sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
-        heard()
+        note_message()
 
 
-GOES_ON = "What is finished is kept: the same command goes on."
-RESUMES = "What is finished is kept: go on with the same command and --resume."
+RERUN = "Finished work is kept: the same command resumes it."
+RERUN_WITH_FLAG = "Finished work is kept: resume it by the same command with --resume."
 """What an interrupted command says."""
 
 
@@ -150,7 +150,7 @@ def show_messages() -> None:
         logger.propagate = False  # else a library that sets up the root logger has each message written twice
 
 
-def say_conclusion(lines: Iterable[str]) -> None:
+def log_conclusion(lines: Iterable[str]) -> None:
     """Log the conclusion of a run; lines on what got worse are warnings."""
     for line in lines:
         logger.log(logging.WARNING if "WORSE" in line else logging.INFO, line)

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from samesense.cli.flags import flags
 from samesense.cli.output import (
     DEFAULT_FORMAT,
-    RESUMES,
+    RERUN_WITH_FLAG,
     Flag,
     Output,
     Several,
@@ -55,7 +55,7 @@ def pretrain(
     chosen = bind(PretrainSettings, {**overrides, "model": model})
     with stage("loading torch"):
         from samesense.recipes.pretrain.recipe import run
-    with on_interrupt(RESUMES, output / FILE):
+    with on_interrupt(RERUN_WITH_FLAG, output / FILE):
         done = run(documents, chosen, output, resume=resume, overwrite=overwrite)
         if done.output.interrupted:
             raise KeyboardInterrupt

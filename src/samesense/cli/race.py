@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from samesense.cli.output import (
     DEFAULT_FORMAT,
     DEFAULT_PAIRS,
-    GOES_ON,
+    RERUN,
     Json,
     Output,
     PairFlags,
@@ -62,7 +62,7 @@ def race(
     import samesense
     from samesense.recipes.race.state import FILE
 
-    with on_interrupt(GOES_ON, output / FILE):
+    with on_interrupt(RERUN, output / FILE):
         result = samesense.race(
             data,
             output=output,

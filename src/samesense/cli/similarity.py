@@ -121,7 +121,9 @@ def _texts_of_an_origin(first: str | None, second: str | None, third: str | None
 def _line(row: dict[str, Any]) -> str:
     """Return the calibrated score, or else the score, and yes or no if there is a threshold."""
     value = f"{row.get('calibrated', row['score']):.4f}"
-    return f"{value}\t{'yes' if row['yes'] else 'no'}" if "yes" in row else value
+    if "yes" not in row:
+        return value
+    return f"{value}\t{'yes' if row['yes'] else 'no'}"
 
 
 def _checked_pair(text1: str, text2: str | None) -> Pair:

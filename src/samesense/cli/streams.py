@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def stand_in_for_closed() -> None:
+def replace_closed_streams() -> None:
     """Open the null device in place of closed standard streams.
 
     Data and messages are then discarded, as with ``> /dev/null``. ``sys.stdin`` stays ``None``, so that a command that

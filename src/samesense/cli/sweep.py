@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from samesense.cli.output import GOES_ON, Flag, Json, Output, logger, named_values, on_interrupt, put
+from samesense.cli.output import RERUN, Flag, Json, Output, logger, named_values, on_interrupt, put
 from samesense.data.formats.files import missing_file
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def sweep(
     if dry_run:
         _list_runs(plan, selected, folder)
         return
-    with on_interrupt(GOES_ON, folder / PLAN):
+    with on_interrupt(RERUN, folder / PLAN):
         ended = run(plan, folder, jobs=jobs, datasets=datasets, max_runs=max_runs)
         if ended.interrupted:
             _show(folder, json, files)

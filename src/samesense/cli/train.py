@@ -10,20 +10,20 @@ from samesense.cli.flags import flags
 from samesense.cli.output import (
     DEFAULT_FORMAT,
     DEFAULT_PAIRS,
-    GOES_ON,
-    RESUMES,
+    RERUN,
+    RERUN_WITH_FLAG,
     Flag,
     Json,
     Output,
     PairFlags,
     Several,
     TableFlags,
+    log_conclusion,
     logger,
     on_interrupt,
     put,
     put_json,
     reads_tables,
-    say_conclusion,
 )
 from samesense.errors import ConfigError
 from samesense.execution.ranks import finish
@@ -137,7 +137,7 @@ def train(
             logger.info(line)
         put_json([planned.settings.model_dump()])
         return
-    with on_interrupt(GOES_ON if planned.method.pipeline else RESUMES, output / FILE):
+    with on_interrupt(RERUN if planned.method.pipeline else RERUN_WITH_FLAG, output / FILE):
         trained = planned.run(output, resume=resume, overwrite=overwrite)
         if trained.output.interrupted:
             raise KeyboardInterrupt
@@ -147,5 +147,5 @@ def train(
         put_json(trained.to_dicts())
     elif trained.results:
         put(str(trained.results))
-    say_conclusion(trained.conclusion())
+    log_conclusion(trained.conclusion())
     finish()

@@ -39,7 +39,7 @@ _heard = 0.0
 """When a line was last written."""
 
 
-def heard() -> None:
+def note_message() -> None:
     """Note that a message was written just now: the next line is due an interval later."""
     global _heard
     _heard = now()
@@ -84,14 +84,14 @@ def call_stage(function: str) -> Iterator[None]:
         yield
 
 
-def show_what_goes_on() -> None:
+def show_open_progress() -> None:
     """Show the open operation at once: what follows may block every thread for seconds, as importing torch does."""
     with _lock:
         if _open:
             _open[-1].show()
 
 
-def nothing_goes_on() -> None:
+def close_progress() -> None:
     """Close all progress: from now on the program waits for its user."""
     for operation in _open[::-1]:
         operation.close()
@@ -206,7 +206,7 @@ class Progress:
     def _say(self) -> None:
         self._has_line = True
         self._line_n = self.n
-        heard()
+        note_message()
         say(logger, self.line())
 
     def _draw(self) -> None:
@@ -282,7 +282,7 @@ class Laps:
         self.count(None)
 
 
-def where_time_went(seconds: Mapping[str, float]) -> str:
+def time_summary(seconds: Mapping[str, float]) -> str:
     """Return a line with the total time and its parts."""
     laps = ", ".join(f"{what} {clock_time(spent)}" for what, spent in seconds.items())
     return f"time: {clock_time(sum(seconds.values()))} in all: {laps}"
@@ -323,7 +323,7 @@ _watch = _Watch()
 
 def _begin(operation: Progress) -> None:
     if not _open:
-        heard()
+        note_message()
     with _lock:
         _open.append(operation)
     _watch.start()

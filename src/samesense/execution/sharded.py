@@ -132,7 +132,7 @@ class ShardedJob:
                         self._keep(number, shard)
                         bar.update(sizes[number])
             except KeyboardInterrupt:
-                raise KeyboardInterrupt("Finished shards are kept: the same command goes on.") from None
+                raise KeyboardInterrupt("Finished shards are kept: the same command resumes the job.") from None
 
     def finish(self, entries: Sequence[Mapping[str, Any]], **totals: Any) -> dict[str, float]:
         """List all shards in the manifest, with ``totals``, and return their cost: the sum of each figure.

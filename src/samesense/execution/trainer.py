@@ -191,14 +191,14 @@ class _WithoutFigure(TrainerCallback):
             logger.warning(f"the evaluation of the start has no figure: {self._why()}")
             return
         self._over = True
+        rate = _learning_rate(self._trainer)
         logger.warning(
-            f"the evaluation at step {state.global_step}, learning rate {_rate(self._trainer):.2g}, has no figure: "
-            f"{self._why()} It counts as the worst, as do others like it; the best checkpoint is kept. A lower "
-            "`learning_rate` may help"
+            f"the evaluation at step {state.global_step}, learning rate {rate:.2g}, has no figure: {self._why()} It "
+            "counts as the worst, as do others like it; the best checkpoint is kept. A lower `learning_rate` may help"
         )
 
 
-def _rate(trainer: Trainer) -> float:
+def _learning_rate(trainer: Trainer) -> float:
     """Return the learning rate of the last step."""
     return float(trainer.lr_scheduler.get_last_lr()[0]) if trainer.lr_scheduler else trainer.args.learning_rate
 

@@ -145,7 +145,9 @@ class Unread:
         if not summary:
             return
         unread = Unread()
-        unread.texts, unread.longest, unread.unit = summary["texts"], summary["longest"], summary["unit"]
+        unread.texts = summary["texts"]
+        unread.longest = summary["longest"]
+        unread.unit = summary["unit"]
         for name, kind in (("cut", unread.cut), ("unknown", unread.unknown)):
             kind.count, row, kind.example = summary[name]
             kind.row = rows + row if row else 0
@@ -261,7 +263,7 @@ def counted(command: str = "", *, apart: bool = False) -> Iterator[Unread]:
                 outer.take(unread)
 
 
-def says_unread(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def logs_unread(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorate a library function to show its progress, and to log at its end what was not read, as commands do."""
     name = getattr(function, "__name__", "")
 
@@ -273,7 +275,7 @@ def says_unread(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return saying
 
 
-def say_now() -> None:
+def log_unread_now() -> None:
     """Log what the present command has counted so far; its end logs again only if there is more."""
     if _commands:
         _commands[-1].say()
@@ -296,7 +298,7 @@ def note(unread: Unread, model: object) -> None:
         first = not command.any
         command.take(unread)
         if first and command.command in LASTING:
-            say_now()
+            log_unread_now()
     elif unread.any and model not in _warned_models:
         _warned_models.add(model)
         unread.say()

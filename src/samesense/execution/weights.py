@@ -58,9 +58,9 @@ class Difference:
             for name, (stored, needed) in sorted(self.mismatched.items())
         ]
         problems = [
-            f"{len(self.missing)} of {self.total} are missing: {_some(self.missing)}" if self.missing else "",
-            f"{len(shapes)} have another shape: {_some(shapes)}" if shapes else "",
-            f"{len(self.unexpected)} are unexpected: {_some(self.unexpected)}" if self.unexpected else "",
+            f"{len(self.missing)} of {self.total} are missing: {_first_names(self.missing)}" if self.missing else "",
+            f"{len(shapes)} have another shape: {_first_names(shapes)}" if shapes else "",
+            f"{len(self.unexpected)} are unexpected: {_first_names(self.unexpected)}" if self.unexpected else "",
         ]
         return ModelError(
             f"The weights in {self.source} must be those that its config.json describes for "
@@ -165,7 +165,7 @@ def _weight(model: Any, name: str) -> Any:
         return None
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     listed = ", ".join(sorted(names)[:NAMED])
     return f"{listed}, ..." if len(names) > NAMED else listed
 
@@ -184,7 +184,7 @@ def _convert_checked(model: Any, state_dict: dict[str, Any], *args: Any, **optio
     opened_weights.constants = frozenset(name for name, value in state_dict.items() if _is_constant(value))
     result = _convert(model, state_dict, *args, **options)
     wrapper = ""
-    while len(result[0].unexpected_keys) == len(state_dict) and (first := _common_first(list(state_dict))):
+    while len(result[0].unexpected_keys) == len(state_dict) and (first := _common_prefix(list(state_dict))):
         wrapper += first
         state_dict = {name.removeprefix(first): value for name, value in state_dict.items()}
         result = _convert(model, state_dict, *args, **options)
@@ -219,7 +219,7 @@ def _report_checked(
         if unused and not difference.random:
             logger.warning(
                 f"{len(unused)} weights in {difference.source} are not read, as its config.json describes none of such "
-                f"names: {_some(unused)}. If they belong to the model, its config.json is that of another one."
+                f"names: {_first_names(unused)}. If they belong to the model, its config.json is that of another one."
             )
     if difference.random:
         opened_weights.differences.append(difference)
@@ -269,7 +269,7 @@ def _is_constant(value: Any) -> bool:
     return not floating or shape in ((), (1,)) or (len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == shape[3])
 
 
-def _common_first(names: Sequence[str]) -> str:
+def _common_prefix(names: Sequence[str]) -> str:
     """Return the prefix that all names share, with its dot; ``""`` if there is none."""
     first, point, _ = names[0].partition(".")
     return f"{first}." if point and all(name.startswith(f"{first}.") for name in names) else ""

@@ -12,7 +12,7 @@ from typing import Any
 from transformers import TrainerCallback, set_seed
 
 from samesense.data.examples import spread_over
-from samesense.execution.progress import stage, where_time_went
+from samesense.execution.progress import stage, time_summary
 from samesense.execution.ranks import world_size
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.model_adapters import adapter_of, start_settings
@@ -117,7 +117,7 @@ class Estimate:
         return [
             f"steps: {self.steps:,} of {min(self.batch_size * world_size(), self.examples):,} examples each, of "
             f"{self.examples:,}; {self.evaluations} evaluations {evaluated}{trainings}",
-            f"estimate of the {where_time_went(self.seconds)}; by {TIMED_STEPS} steps of {self.step_seconds:.2g} s on "
+            f"estimate of the {time_summary(self.seconds)}; by {TIMED_STEPS} steps of {self.step_seconds:.2g} s on "
             "this machine",
         ]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from samesense.execution.progress import where_time_went
+from samesense.execution.progress import time_summary
 from samesense.reports.run_verdict import CROSS_FITTED, Verdict
 from samesense.results import Results, Shown
 
@@ -50,7 +50,7 @@ class TrainingRun(Shown):
         if self.output.best_dev_spearman is not None:
             best = 100 * self.output.best_dev_spearman
             said.append(f"best dev Spearman {best:.2f} at step {self.output.best_step}")
-        spent = [where_time_went(self.spent)] if self.spent else []
+        spent = [time_summary(self.spent)] if self.spent else []
         return [*said, *spent, f"model: {self.model}"]
 
     def conclusion(self) -> list[str]:

@@ -104,7 +104,7 @@ class Plan:
 
     def describe(self) -> list[str]:
         """Return a description of the plan, and of requests that certainly cannot be met."""
-        total = self._wanted(0, self.mixture.pairs)
+        total = self._requested(0, self.mixture.pairs)
         counts = ", ".join(f"{kind} {count}" for kind, count in total.items())
         lines = [f"{self.mixture.pairs} pairs in {self.shards} shards: {counts}"]
         lines += [f"{len(self.population)} different sentences of {len(self.corpus)}"]
@@ -135,7 +135,7 @@ class Plan:
             kinds += [stream.kind] * len(pairs)
         positions = np.array(drawn, dtype=np.int64).reshape(-1, 2)
         first, second = self.population.ids[positions].T
-        return Planned(first, second, kinds, self._wanted(start, start + self.size(shard)))
+        return Planned(first, second, kinds, self._requested(start, start + self.size(shard)))
 
     def _draw(self, stream: _Stream, shard: int, count: int) -> Iterator[tuple[int, int]]:
         """Yield pairs of positions; within a unit, each sentence is paired with those before it."""
@@ -160,7 +160,7 @@ class Plan:
         cumulative = [b - a for a, b in zip(starts, ends, strict=True)]
         return [b - a for a, b in pairwise(cumulative)]
 
-    def _wanted(self, start: int, end: int) -> dict[PairKind, int]:
+    def _requested(self, start: int, end: int) -> dict[PairKind, int]:
         counts: Counter[PairKind] = Counter()
         for stream, count in zip(self._streams, self._counts(start, end), strict=True):
             counts[stream.kind] += count

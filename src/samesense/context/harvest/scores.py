@@ -75,7 +75,8 @@ def score_pairs(origin: Origin, pairs: Sequence[Pair]) -> Scored:
     undefined: Counter[str] = Counter()
     origin.terms.note_unread([text for pair in pairs for text in pair])
     sets = _sets(origin, pairs)
-    rows, scores = [], []
+    rows = []
+    scores = []
     for start in range(0, len(pairs), BLOCK_PAIRS):
         numbers = range(start, min(len(pairs), start + BLOCK_PAIRS))
         block = [row for row in numbers if all(text in sets for text in pairs[row])]

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 
-from samesense.execution.progress import nothing_goes_on
+from samesense.execution.progress import close_progress
 from samesense.inference.labelling.desk import Desk
 from samesense.inference.serve.exception_handlers import add_exception_handlers
 from samesense.inference.serve.labels import from_the_page
@@ -71,6 +71,6 @@ def build_app(desk: Desk, traffic: Traffic) -> FastAPI:
 
 def run(desk: Desk, port: int) -> None:
     """Show the page until Ctrl-C or SIGTERM; ConfigError if the port is taken."""
-    nothing_goes_on()
+    close_progress()
     traffic = Traffic(Limits())
     run_app(build_app(desk, traffic), traffic, "labelling, until Ctrl+C,", host="127.0.0.1", port=port)

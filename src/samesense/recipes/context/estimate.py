@@ -12,7 +12,7 @@ from typing import Any
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.generator.base import KINDS
 from samesense.execution.executors import usual_workers
-from samesense.execution.progress import progress_bar, stage, where_time_went
+from samesense.execution.progress import progress_bar, stage, time_summary
 from samesense.execution.threads import torch_threads
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings
@@ -69,7 +69,7 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
     seconds["surrogate"] = step * steps + saving * (1 + steps // settings.steps_between_evaluations(examples))
     return [
         f"documents: {whole:,} sentences; harvest: {mixture.pairs:,} pairs; surrogate: {steps:,} steps",
-        f"estimate of the {where_time_went(seconds)}; by {WORDS:,} words of the documents on this machine",
+        f"estimate of the {time_summary(seconds)}; by {WORDS:,} words of the documents on this machine",
     ]
 
 

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.errors import ConfigError, OutputError
-from samesense.execution.progress import stage, where_time_went
+from samesense.execution.progress import stage, time_summary
 from samesense.files import is_empty
 from samesense.hashes import content_hash
 from samesense.places import check_folder
@@ -106,7 +106,7 @@ class Stages:
         """Note that all is done, and say what the time of this run was spent on."""
         self.record["status"] = "finished"
         manifest.write(self.folder, self.record)
-        logger.info(where_time_went(self.spent))
+        logger.info(time_summary(self.spent))
 
     def _replace(self, name: str, old: dict[str, Any], new: dict[str, Any], outputs: Iterable[str]) -> None:
         changes = [

@@ -157,7 +157,7 @@ def _sentences(
     import pyarrow as pa
 
     folders = [Path(source).expanduser() / VECTORS for source in sources]
-    table = pa.concat_tables([_whole_table(file) for folder in folders for file in _whole(folder)])
+    table = pa.concat_tables([_read_shard_table(file) for folder in folders for file in _complete_shards(folder)])
     held_share = math.sqrt(2 * settings.held_out_share)
     rows_by_text: dict[str, int] = {}  # a sentence of several harvests is used once
     for row, text in enumerate(table["text"].to_pylist()):
@@ -176,7 +176,7 @@ def _shards(source: str) -> pa.Table:
     """Return the checked rows of one harvest, shard by shard."""
     import pyarrow as pa
 
-    files = _whole(Path(source).expanduser())
+    files = _complete_shards(Path(source).expanduser())
     text = pa.large_string()  # the shards of a large harvest together exceed the limit of a string array
     wide = pa.schema([("sentence1", text), ("sentence2", text), ("score", pa.float64()), ("kind", pa.string())])
     return pa.concat_tables([_shard(file).cast(wide) for file in files])
@@ -197,7 +197,7 @@ class HarvestRecord(Record):
     shards: list[HarvestedShard] = Field(default_factory=list)
 
 
-def _whole(folder: Path) -> list[Path]:
+def _complete_shards(folder: Path) -> list[Path]:
     """Return the shards in a folder of a harvest; DataError if it is none, or incomplete."""
     files = sorted((folder / SHARDS).glob("*.parquet"))
     manifest = folder / MANIFEST
@@ -212,7 +212,7 @@ def _whole(folder: Path) -> list[Path]:
     lost = hashes.keys() - {file.name for file in files}
     if record.get("status") != "finished" or lost:
         what = f"has lost {len(lost)} of its shards, {min(lost)} among them" if lost else "is not finished"
-        raise DataError(f"The harvest {folder} {what}. Give the command that made it again: it goes on.")
+        raise DataError(f"The harvest {folder} {what}. Give the command that made it again to resume it.")
     for file in files:
         if hashes.get(file.name) not in (None, content_hash([file])):
             raise DataError(f"{file} is not the shard that was made. Delete it, and give the same command again.")
@@ -221,12 +221,12 @@ def _whole(folder: Path) -> list[Path]:
 
 def _shard(file: Path) -> pa.Table:
     """Return the checked rows of one shard."""
-    table = _whole_table(file, COLUMNS)
+    table = _read_shard_table(file, COLUMNS)
     _check(table, file)
     return table
 
 
-def _whole_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
+def _read_shard_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Return a shard with memory bounded by its file size, as a hash in the same folder does not make it trusted."""
     try:
         return read_table(file, columns)

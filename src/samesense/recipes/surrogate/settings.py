@@ -40,7 +40,7 @@ class SurrogateSettings(EncoderSettings):
 
     def sentences_fit(self) -> bool:
         """Return whether the settings allow training on sentences: an encoder, unscaled targets, no limit of pairs."""
-        return self.learn_from != "pairs" and not self._of_pairs()
+        return self.learn_from != "pairs" and not self._pair_settings()
 
     def for_data(self, train: Harvested) -> Self:
         """Return the settings with more epochs for training on sentences, which are fewer than pairs."""
@@ -48,7 +48,7 @@ class SurrogateSettings(EncoderSettings):
             return self
         return self.model_copy(update={"epochs": EPOCHS_OF_SENTENCES})
 
-    def _of_pairs(self) -> list[str]:
+    def _pair_settings(self) -> list[str]:
         """Return the settings that require training on pairs."""
         defaults = {"encoder": "bi", "targets": "score", "most_pairs": None}
         return [f"{name} {getattr(self, name)}" for name, value in defaults.items() if getattr(self, name) != value]
@@ -62,9 +62,9 @@ class SurrogateSettings(EncoderSettings):
                 f"{', '.join(BI_ONLY)} belong to encoder bi; a cross-encoder reads both sentences together and forms "
                 f"no vector of either. Received {received}. Leave them out."
             )
-        if self.learn_from == "sentences" and self._of_pairs():
+        if self.learn_from == "sentences" and self._pair_settings():
             raise ConfigError(
-                f"learn_from sentences teaches an encoder vectors; {' and '.join(self._of_pairs())} is for pairs. "
+                f"learn_from sentences teaches an encoder vectors; {' and '.join(self._pair_settings())} is for pairs. "
                 "Leave one of them out."
             )
         return self
