@@ -10,7 +10,7 @@ CASES = {
     "evaluate m a.csv --json": 'Data files come after --data, as in "samesense evaluate m --json --data a.csv".',
     "evaluate": 'samesense evaluate needs MODEL, as in "samesense evaluate default --data stsb.test.tsv',
     "index build": 'samesense index build needs FOLDER, as in "samesense index build my.index docs/".',
-    "mine a.txt b": "samesense mine has no place for 'b'. A text of several words stands in quotes, and options begin",
+    "mine a.txt b": "samesense mine has no place for 'b'. Put a text of several words in quotes; options begin",
     "train a.csv": '--output is missing. Add it, as in "samesense train a.csv --output NAME".',
     "train a.csv --output": "--output needs a value after it.",
     "evaluate m --data a.csv --label-range 0": "--label-range needs 2 values after it; received 1.",

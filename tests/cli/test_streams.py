@@ -85,7 +85,7 @@ BEHIND = ("dedup -- t.txt --model words:w.vec", "dedup t.txt -- --threshold 0.9"
 def test_an_option_behind_them_is_told_to_stand_before(files, capsys, words):
     code, _, err = run_command(capsys, *words.split())
     assert code == 2 and "Did you mean" not in err
-    assert "stands after --, behind which all words are texts or files. Put options before --." in err
+    assert "is after --, where all words are texts or files. Put options before --." in err
 
 
 def test_no_suggestion_is_what_was_given(files, capsys):

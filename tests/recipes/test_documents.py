@@ -87,7 +87,7 @@ def test_documents_are_not_held_out_beside_test_pairs(documents, toy_pairs):
 
 
 def test_a_learning_curve_needs_pairs(documents, tiny_trunk, tmp_path):
-    with pytest.raises(samesense.errors.ConfigError, match="sections of documents are none"):
+    with pytest.raises(samesense.errors.ConfigError, match="sections of documents are no pairs"):
         samesense.train(documents, model=str(tiny_trunk), output=tmp_path / "run", learning_curve=True, **SMALL)
 
 

@@ -89,9 +89,9 @@ def test_a_verdict_counts_the_test_pairs_that_were_trained_on(files, tiny_trunk,
 
 
 def test_two_sets_of_one_name_are_refused(files):
-    with pytest.raises(ConfigError, match=r"two of the sets are called test\.tsv"):
+    with pytest.raises(ConfigError, match=r"two are called test\.tsv"):
         sets_of(None, files["test"], [replace(files["dev"], source="elsewhere/test.tsv")])
-    with pytest.raises(ConfigError, match=r"two of the sets are called dev\.tsv"):
+    with pytest.raises(ConfigError, match=r"two are called dev\.tsv"):
         sets_of(files["dev"], None, [replace(files["test"], source="elsewhere/dev.tsv")])
 
 

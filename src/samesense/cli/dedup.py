@@ -113,7 +113,7 @@ def dedup(
         contents.append((_removed_rows, REMOVED))
     if groups is not None:
         contents.append((_grouped_rows, GROUPED))
-    tables = []
+    tables = []  # rows are generated while they are written
     for (name, form), (content, new_columns) in zip(outputs, contents, strict=True):
         added_columns = list(behind(read.columns, new_columns).values())
         rows = content(rows_of(source, read, form), read, deduplicated, added_columns)

@@ -51,6 +51,7 @@ def _flag(name: str, settings: Mapping[str, type[BaseModel]], *, show: bool) -> 
     title = "Settings" if len(fields) == len(settings) else f"Settings of {' and '.join(fields)}"
     order = len(settings) - len(fields)
     group = Group(title, sort_key=(order, title))
+    # negative_iterable: no --empty-NAME beside each flag of several values
     parameter = Parameter(show_default=False, help=description, group=group, show=show, negative_iterable="")
     return Annotated[annotation | None, parameter], Field(default=None)
 

@@ -74,7 +74,7 @@ def _too_many(error: UnusedCliTokensError, command: str) -> str:
             words.remove(word)
         return f'Data files come after --data, as in "{_line([*words, "--data", *unused])}".'
     return (
-        f"{command} has no place for {', '.join(map(repr, unused))}. A text of several words stands in quotes, and "
+        f"{command} has no place for {', '.join(map(repr, unused))}. Put a text of several words in quotes; "
         "options begin with --."
     )
 
@@ -110,7 +110,7 @@ def _unknown_flag(error: UnknownOptionError) -> str:
     names = {name for argument in error.argument_collection for name in argument.names}
     words = list(error.root_input_tokens or ())
     if "--" in words and flag in [word.partition("=")[0] for word in words[words.index("--") :]]:
-        return f"{flag} stands after --, behind which all words are texts or files. Put options before --."
+        return f"{flag} is after --, where all words are texts or files. Put options before --."
     ours = OTHER_FLAGS.get(flag, "")
     if ours.partition(" ")[0] in names:
         return f"Unknown option: {flag}. Here it is {ours}."

@@ -69,6 +69,7 @@ def similarity(
         raise ConfigError('similarity needs a model: samesense similarity MODEL "a" "b", or --origin FOLDER "a" "b".')
     pairs = _pairs_from_stdin() if text1 is None else [_checked_pair(text1, text2)]
     calibrated = calibrated or calibration is not None
+    # imported after the checks above, as it takes a while
     from samesense.inference.models.load import load
 
     if by == "sentences":

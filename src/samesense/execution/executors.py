@@ -150,13 +150,13 @@ class OnRay:
         """
         ray = imported("ray", "ray")
         connected = self._connect(ray)
-        remote = ray.remote(answer).options(num_cpus=1, num_gpus=self._gpus, max_retries=0)
-        shared = ray.put(work)
+        remote = ray.remote(answer).options(num_cpus=1, num_gpus=self._gpus, max_retries=0)  # Pending retries
+        shared = ray.put(work)  # sent once, not with every task
         pending = Pending(tasks, self._retries)
         running: dict[Any, int] = {}
         try:
             if self._gpus and not ray.cluster_resources().get("GPU"):  # tasks would wait for one forever
-                raise ConfigError("A GPU is asked for; no machine of the Ray cluster has one. Leave the device out.")
+                raise ConfigError("The device is a GPU; no machine of the Ray cluster has one. Leave the device out.")
             while True:
                 while len(running) < self._slots(ray.cluster_resources()) and (task := pending.take()) is not None:
                     running[remote.remote(shared, task)] = task

@@ -145,7 +145,7 @@ def append_json(path: Path, entry: object) -> None:
     with path.open("ab+") as stream:
         if stream.tell():
             stream.seek(-1, os.SEEK_END)
-            cut_off = stream.read(1) != b"\n"
+            cut_off = stream.read(1) != b"\n"  # a kill truncated the last line
             stream.write(b"\n" if cut_off else b"")
         stream.write(json.dumps(entry).encode() + b"\n")
 

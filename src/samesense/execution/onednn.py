@@ -56,6 +56,7 @@ def _fits(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
 
 
 def _linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    # a private operator of torch, whose existence and result _is_available() checks
     product: Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
     return product
 

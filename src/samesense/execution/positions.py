@@ -45,6 +45,7 @@ class _Tables(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
     def _note(self, rows: int, positions: Tensor) -> None:
+        # short texts could have consecutive ids by chance
         flat = positions.flatten()[: self.tokens].tolist()
         if len(flat) == self.tokens > 2 and flat == list(range(flat[0], flat[0] + len(flat))):
             self.limits.append(rows - flat[0])

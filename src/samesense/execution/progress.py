@@ -63,7 +63,7 @@ def progress_bar(
     is_visible = is_shown()
     if inner and is_visible:
         is_visible = not _open[-1].unit if _open else is_shown_alone()
-        desc += f" ({_open[-1].desc})" if len(_open) > 1 else ""
+        desc += f" ({_open[-1].desc})" if len(_open) > 1 else ""  # names the operation that it is part of
     return Progress(desc, unit, total, initial=initial, leave=leave, is_visible=is_visible)
 
 
@@ -231,6 +231,7 @@ class Progress:
             postfix=self.figures,
             **bar_size(),
         )
+        # the bar's clock starts with the operation, which may be older than the bar
         self._drawn.start_t = self._drawn._time() - (now() - self.started)
         self._drawn.update(self.n - self.initial)
 

@@ -29,7 +29,7 @@ def survive_forks() -> None:
         _register_once()
 
 
-@cache
+@cache  # Python has no way to unregister a handler
 def _register_once() -> None:
     os.register_at_fork(after_in_child=_compute_on_one_thread)
 

@@ -162,6 +162,7 @@ def run_trainer(
         with serial_tokenizer(trainer.args.device.type == "cpu"):
             trainer.train(resume_from_checkpoint=None if resume_from is None else str(resume_from))
     except BaseException as error:
+        # the trainer skips this after an error, and it restores the handler of Ctrl-C
         trainer.callback_handler.on_train_end(trainer.args, trainer.state, trainer.control)
         if not isinstance(error, _Stopped):
             raise
@@ -241,7 +242,7 @@ class StopOnInterrupt(TrainerCallback):
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         self.interrupted = True
-        signal.signal(signal.SIGINT, self._before)
+        signal.signal(signal.SIGINT, self._before)  # a second Ctrl-C stops at once
         if self._at_once and world_size() == 1:
             raise _Stopped
 
@@ -251,7 +252,7 @@ class StopOnInterrupt(TrainerCallback):
         checkpoint = Path(str(trainer.args.output_dir)) / f"checkpoint-{state.global_step}"
         if not 0 < state.global_step < state.max_steps or (checkpoint / "trainer_state.json").is_file():
             return
-        _set_random_states(self._random)
+        _set_random_states(self._random)  # those after the last step: the checkpoint stores them
         trainer._save_checkpoint(cast(nn.Module, trainer.model), None)
         trainer.callback_handler.on_save(trainer.args, state, trainer.control)
 

@@ -53,7 +53,7 @@ class Kind:
 
     def add(self, text: str) -> None:
         """Count a text, unless it was counted before."""
-        key = hash(text)
+        key = hash(text)  # hashes instead of texts, to save memory
         if key in self._hashes:
             return
         if len(self._hashes) < REMEMBERED:
@@ -73,6 +73,7 @@ class Kind:
     def take(self, added: Kind) -> None:
         """Add the count of another kind; a text that both have seen counts once."""
         fresh = added._hashes - self._hashes
+        # texts beyond the remembered ones cannot be compared, and all count
         self.count += len(fresh) + added.count - len(added._hashes)
         if len(self._hashes) < REMEMBERED:
             self._hashes |= fresh
@@ -239,8 +240,8 @@ def _sentence(words: str) -> str:
     return words[0].upper() + words[1:]
 
 
-_commands: list[Unread] = []
-_warned_models: weakref.WeakSet[Any] = weakref.WeakSet()
+_commands: list[Unread] = []  # open contexts of counted(), the innermost last
+_warned_models: weakref.WeakSet[Any] = weakref.WeakSet()  # weak, so that models can be freed
 
 
 @contextmanager

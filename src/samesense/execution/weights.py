@@ -190,8 +190,8 @@ def _convert_checked(model: Any, state_dict: dict[str, Any], *args: Any, **optio
         result = _convert(model, state_dict, *args, **options)
     if wrapper and len(result[0].unexpected_keys) < len(state_dict):
         logger.warning(
-            f"All weights in {source} stand under {wrapper!r}, as a wrapper saves them; they are read without it. Save "
-            "the wrapped model itself, and this is not said."
+            f"The names of all weights in {source} begin with {wrapper!r}, as a wrapper saves them; they are read "
+            "without it. Save the wrapped model itself to avoid this warning."
         )
     if result[0].mismatched_keys and not getattr(settings, "ignore_mismatched_sizes", False):
         raise _difference(model, source, result[0]).error()  # before memory is allocated for absurd shapes
@@ -277,6 +277,7 @@ def _common_prefix(names: Sequence[str]) -> str:
 
 modeling_utils: Any = import_module("transformers.modeling_utils")
 adapters: Any = import_module("transformers.integrations.peft")
+# transformers has no hook for its loading report, so two functions of its loader are replaced for the whole process
 _report = modeling_utils.log_state_dict_report
 _convert = modeling_utils.convert_and_load_state_dict_in_model
 modeling_utils.log_state_dict_report = _report_checked

@@ -181,4 +181,4 @@ def encode_packs(model: Seq2Seq, packs: Sequence[Sequence[Tensor]]) -> Tensor:
 
 def gather(states: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     """Return the states at these indices, ``(sources, length, width)``, and a mask of the padding."""
-    return states[indices.clamp(min=0)], indices < 0
+    return states[indices.clamp(min=0)], indices < 0  # padding takes the first state, which attention masks

@@ -155,6 +155,7 @@ class Plan:
 
     def _counts(self, start: int, end: int) -> list[int]:
         """Return how many of the pairs ``start`` to ``end`` each stream gives; the counts of ranges add up."""
+        # differences of rounded cumulative sums: shards add up to the shares, however small they are
         starts = [math.floor(start * edge) for edge in self._edges]
         ends = [math.floor(end * edge) for edge in self._edges]
         cumulative = [b - a for a, b in zip(starts, ends, strict=True)]

@@ -86,7 +86,7 @@ def deal_pairs(data: PairData, folds: str, *, selects: bool = True) -> CrossVali
     numbers, kind = fold_numbers(data, FOLDS, SPLIT_SEED)
     if kind == "pairs":
         logger.warning(
-            f"{data.name}: most pairs hang together by their sentences, so folds share sentences, though no pair: the "
+            f"{data.name}: most pairs are connected by shared sentences, so folds share sentences, though no pair: the "
             "figures are too high. Give `test` FILE with pairs of other sentences"
         )
     rows = np.arange(len(data))
@@ -116,12 +116,12 @@ def warn_of_leaks(task: ArgumentTask) -> None:
     if task.shared:
         logger.warning(
             f"{task.shared} of {len(task.data)} pairs share a sentence with pairs that their model is trained on, so "
-            "the figures are too high. `folds` with a number alone deals pairs so that they share none"
+            "the figures are too high. `folds` with a number alone splits pairs so that folds share none"
         )
     sizes = [len(held) for _, held in task.folds]
     if task.mode == "apart" and max(sizes) > 2 * len(task.data) / len(sizes):
         logger.warning(
-            f"The largest fold has {max(sizes)} of {len(task.data)} pairs, as they hang together by their sentences: "
+            f"The largest fold has {max(sizes)} of {len(task.data)} pairs, because these share sentences: "
             "its model is trained on fewer pairs than the others. Fewer folds are more alike"
         )
 

@@ -56,7 +56,7 @@ def check_learning_curve(data: Examples, sets: Sets) -> None:
     if world_size() > 1:
         raise ConfigError("`learning_curve` trains one model after the other, in one process. Leave torchrun out.")
     if not isinstance(sets.verdict, ComparedSet):
-        reason = sets.reason or "sections of documents are none. Give `test` FILE"
+        reason = sets.reason or "sections of documents are no pairs. Give `test` FILE"
         raise ConfigError(f"`learning_curve` needs pairs to evaluate on, and {reason}.")
     smallest = len(data) // PARTS[0][0]
     if smallest < FEWEST:

@@ -33,8 +33,8 @@ def check_merge(sets: Sets, *, new_head: bool) -> None:
         raise ConfigError("`merge` chooses between start and end on dev, and there is none. Give dev, or leave it out.")
     if new_head:
         raise ConfigError(
-            "`merge` goes from the end back towards a start that works, and a model with a new head is none. Begin "
-            "with a cross-encoder that has a head, take another `head` than kept, or leave `merge` out."
+            "`merge` interpolates towards a start that works, and a model with a new head does not. Begin with a "
+            "cross-encoder that has a head, take another `head` than kept, or leave `merge` out."
         )
 
 

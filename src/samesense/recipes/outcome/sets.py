@@ -173,7 +173,7 @@ def _checked(sets: Sets) -> Sets:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(
-            f"What the model is compared on stands in one table, and two of the sets are called {twice}. Rename a file."
+            f"The sets that the model is compared on must have different names; two are called {twice}. Rename a file."
         )
     for compared in sets.compared:
         _ = compared.task
