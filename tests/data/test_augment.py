@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from samesense.data.tuples.augment import augmented, deletion, examples, shown, synonyms, wordnet
+from samesense.data.tuples.augment import augment_positives, deletion, example_lines, examples, synonyms, wordnet
 from samesense.data.tuples.data import Group, tuple_data
 from samesense.data.tuples.paraphrase import SHARES, augment_named, paraphrase
 from samesense.errors import ConfigError, DataError, MissingExtraError, ModelError
@@ -113,7 +113,7 @@ def test_places_are_filled_with_variants_of_an_anchors_own_positives_in_turn():
         asked.extend(variants)
         return [None if text == "y" else f"{text} {number}" for text, number in variants]
 
-    more = augmented(data, augment, 5)
+    more = augment_positives(data, augment, 5)
     assert asked == [
         ("one big dog", 0), ("a dog runs", 0), ("one big dog", 1), *(("big dog", n) for n in range(5)), ("x", 0),
         *(("y", n) for n in range(4)),
@@ -122,12 +122,12 @@ def test_places_are_filled_with_variants_of_an_anchors_own_positives_in_turn():
     assert [len(own) for own in more.positives] == [5, 5, 5, 1]  # what was not changed is not added
     assert data.positives[1] == []
     assert more.sha256 != data.sha256
-    assert augmented(data, augment, 1).positives[0] == data.positives[0]
+    assert augment_positives(data, augment, 1).positives[0] == data.positives[0]
 
 
 def test_examples_are_shown():
     data = made([("a", ["the big dog runs"], []), ("b", ["nothing", "the old dog"], [])])
-    lines = shown(data, synonyms(0.3, of=fake, seed=3), 2)
+    lines = example_lines(data, synonyms(0.3, of=fake, seed=3), 2)
     assert lines[0] == "  from: the big dog runs"
     assert lines[1].startswith("  to:   the ")
     assert lines[2:] == ["  from: nothing", "  to:   (not changed)"]

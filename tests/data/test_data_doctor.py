@@ -173,8 +173,8 @@ def test_several_sources_are_held_against_all_rows_of_an_iterator(tmp_path):
 def test_texts_in_the_quotes_of_another_program_and_texts_that_say_none_are_warned_of(tmp_path):
     rows = [("x", 1, '"one""two""three"', '"a title"'), ("x", 0, "nan", "N/A"), ("x", 0, "a", '"b" and "c"')]
     quoted, empty = examine(put(tmp_path, "t.tsv", rows)).warnings
-    assert quoted.startswith("texts, 1 of them, stand in double quotes, with doubled ones inside")
-    assert empty.startswith("'N/A', 'nan' stand as texts")
+    assert quoted.startswith("1 texts are in double quotes, with doubled ones inside")
+    assert empty.startswith("'N/A', 'nan' occur as texts")
 
 
 def test_quotes_of_windows_that_became_control_characters_are_warned_of():

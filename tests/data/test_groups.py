@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samesense.data.examples import Conflict
-from samesense.data.tuples.data import Group, Statement, counts_table, grouped
+from samesense.data.tuples.data import Group, Statement, counts_table, group_statements
 
 SIDES = ("positive", "neutral", "negative")
 
@@ -50,7 +50,7 @@ def drawn(rows, anchors=40, partners=30, seed=0):
 
 def test_equals_the_dict():
     rows = drawn(1000)
-    made = list(grouped(iter(rows)))
+    made = list(group_statements(iter(rows)))
     assert made == plain(rows)
     assert sum(len(group.conflicts) for group in made) > 10
     assert sum(group.repeated for group in made) > 10
@@ -64,13 +64,13 @@ rows_of = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcdefgh")
 @given(rows_of)
 def test_equals_the_dict_on_anything(said):
     rows = [Statement(anchor, anchor, partner, side, row) for row, (anchor, partner, side) in enumerate(said)]
-    assert list(grouped(rows)) == plain(rows)
+    assert list(group_statements(rows)) == plain(rows)
 
 
 def test_rows_of_a_group_need_not_stand_together():
     rows = [Statement("a", "a", "1", "positive"), Statement("b", "b", "2", "negative"),
             Statement("a", "a", "3", "negative")]  # fmt: skip
-    assert list(grouped(rows)) == [Group("a", ["1"], ["3"], []), Group("b", [], ["2"], [])]
+    assert list(group_statements(rows)) == [Group("a", ["1"], ["3"], []), Group("b", [], ["2"], [])]
 
 
 def test_counts_are_those_of_the_paper_on_the_diagonal():

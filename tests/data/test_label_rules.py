@@ -6,7 +6,7 @@ import pytest
 
 from samesense.data import examine, read_pairs
 from samesense.data.formats.label_values import to_number
-from samesense.data.formats.labels import infer_scale, share_text
+from samesense.data.formats.labels import infer_scale, percent_text
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.reading import Reading
 from samesense.training.losses.registry import PAIR_LOSSES
@@ -125,7 +125,7 @@ def test_yes_and_no_are_read_alike_under_every_name(tmp_path, name, labels):
 
 
 def test_a_share_is_never_rounded_up_to_all():
-    assert [share_text(99, 100), share_text(5748, 5749), share_text(7, 7)] == ["99.0 %", "99.98 %", "100.0 %"]
+    assert [percent_text(99, 100), percent_text(5748, 5749), percent_text(7, 7)] == ["99.0 %", "99.98 %", "100.0 %"]
 
 
 def test_a_stray_label_is_refused_with_the_scale_of_the_others(tmp_path):

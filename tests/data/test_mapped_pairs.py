@@ -106,7 +106,7 @@ def test_rows_are_left_out_the_same(kind, tmp_path, monkeypatch):
 def mapped_pairs(data):
     """The same pairs, mapped."""
     names = ["sentence1", "sentence2"]
-    first, second = mapped.columns_of(zip(data.sentences1, data.sentences2, strict=True), names)
+    first, second = mapped.as_columns(zip(data.sentences1, data.sentences2, strict=True), names)
     assert isinstance(first, MappedTexts)
     return replace(data, sentences1=first, sentences2=second, labels=array("d", data.labels))
 

@@ -98,7 +98,7 @@ def test_no_sentence_stands_on_both_sides_of_a_split_by_sentences(tmp_path, seed
 def test_pairs_that_all_hang_together_are_not_split_by_sentences(tmp_path):
     data = put(tmp_path, "star.tsv", [f"a\t{at % 6}\tone\tother {at}" for at in range(50)])
     with pytest.raises(
-        DataError, match=r"50 rows with 50 different pairs cannot be split.*since 50 hang together by their"
+        DataError, match=r"50 rows with 50 different pairs cannot be split.*since 50 are connected by shared"
     ):
         data.split(0.1, 0, apart="sentences")
 
@@ -106,7 +106,7 @@ def test_pairs_that_all_hang_together_are_not_split_by_sentences(tmp_path):
 def test_a_split_by_sentences_that_holds_out_less_than_half_of_what_was_asked_for_is_refused(tmp_path):
     rows = [f"a\t{at % 3}\thub\ts{at}" for at in range(94)] + [f"a\t{at % 3}\tx{at}\ty{at}" for at in range(6)]
     data = put(tmp_path, "hub.tsv", rows)
-    with pytest.raises(DataError, match="cannot be split into two parts, since 94 hang together"):
+    with pytest.raises(DataError, match="cannot be split into two parts, since 94 are connected"):
         data.split(0.2, 0, apart="sentences")
     assert [len(part) for part in data.split(0.1, 0, apart="sentences")] == [94, 6]
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samesense.data.tuples.augment import augmented
-from samesense.data.tuples.completion import Completion, key_of, near, same
+from samesense.data.tuples.augment import augment_positives
+from samesense.data.tuples.completion import Completion, key_of, normalize_text, sort_words
 from samesense.data.tuples.convert import tuples_of_classes
 from samesense.data.tuples.data import Group, tuple_data
 from samesense.errors import DataError
@@ -28,7 +28,7 @@ def test_a_padded_tuple(rows, positives, negatives, epoch, false_negative_filter
     complete = Completion(
         data=data, positives=positives, negatives=negatives, seed=1, false_negative_filter=false_negative_filter
     )
-    fold = near if false_negative_filter == "near" else same
+    fold = sort_words if false_negative_filter == "near" else normalize_text
     for row, (anchor, own, other) in enumerate(rows):
         pool = {fold(text) for _, near_, far in rows for text in near_ + far}
         taken = {fold(text) for text in [anchor, *own]}
@@ -77,10 +77,10 @@ def test_no_negative_is_of_the_class_of_its_anchor_however_large_that_is():
 
 def test_what_augmentation_makes_of_a_class_is_of_it():
     data = tuples_of_classes(["a b", "c d", "e f"], ["x", "x", "y"], source="made", name="made")
-    more = augmented(data, lambda wanted: [f"{text} new {number}" for text, number in wanted], 3)
+    more = augment_positives(data, lambda wanted: [f"{text} new {number}" for text, number in wanted], 3)
     assert {more.classes[text] for text in more.positives[0]} == {data.classes["a b"]}
     assert {more.classes[text] for text in more.positives[2]} == {data.classes["e f"]}
-    of_another = augmented(data, lambda wanted: ["e f" for _ in wanted], 2)
+    of_another = augment_positives(data, lambda wanted: ["e f" for _ in wanted], 2)
     assert of_another.classes == data.classes  # a text that was there stays what it was
 
 
@@ -142,10 +142,10 @@ def test_a_check_finds_beforehand_what_a_call_would(rows, positives, negatives, 
 
 
 def test_when_texts_count_as_the_same():
-    assert same("A  Man\tEATS ") == same("a man eats") != same("a man eats.")
-    assert near("Tom hit Ann.") == near("ann hit, Tom") == near("hit ann tom")
-    assert near("tom hit ann ann") != near("tom hit ann")
-    assert near("?!") != near("!!")  # without words the text itself
+    assert normalize_text("A  Man\tEATS ") == normalize_text("a man eats") != normalize_text("a man eats.")
+    assert sort_words("Tom hit Ann.") == sort_words("ann hit, Tom") == sort_words("hit ann tom")
+    assert sort_words("tom hit ann ann") != sort_words("tom hit ann")
+    assert sort_words("?!") != sort_words("!!")  # without words the text itself
     texts = [f"text {at}" for at in range(20_000)]
     assert len({key_of("same")(text) for text in texts}) == len(texts)
     assert all(0 <= key_of("near")(text) < 2**63 for text in texts[:100])

@@ -8,7 +8,7 @@ import pytest
 
 import samesense
 from samesense.data import read_pairs
-from samesense.data.formats.yes_no import LANGUAGES, are_answers, folded, in_english
+from samesense.data.formats.yes_no import LANGUAGES, are_answers, fold, translate_yes_no
 from samesense.data.kinds import detect_kind
 from samesense.errors import DataError
 from tests.command import run_command
@@ -69,9 +69,9 @@ def test_every_pair_of_a_language_is_read_or_refused_for_another_that_contradict
             contradicted = any(yes in answers.no and no in answers.yes for answers in LANGUAGES)
             if contradicted:
                 with pytest.raises(DataError, match="may mean yes or no"):
-                    in_english([yes, no], "x")
+                    translate_yes_no([yes, no], "x")
             else:
-                assert in_english([yes, no], "x") == ["yes", "no"], language.language
+                assert translate_yes_no([yes, no], "x") == ["yes", "no"], language.language
 
 
 def test_columns_of_several_languages_are_read_right_or_refused():
@@ -87,7 +87,7 @@ def test_columns_of_several_languages_are_read_right_or_refused():
             for word in draw.sample(sorted(words), 1)
         ]
         try:
-            read = in_english([word for word, _ in meant], "x")
+            read = translate_yes_no([word for word, _ in meant], "x")
         except DataError:
             outcomes["refused"] += 1
             continue
@@ -149,5 +149,5 @@ def test_commands_read_them(capsys, tmp_path):
 
 
 def test_folding():
-    assert len({folded(word) for word in ("HAYIR", "hayır", "Hayir", "ＨＡＹＩＲ")}) == 1
+    assert len({fold(word) for word in ("HAYIR", "hayır", "Hayir", "ＨＡＹＩＲ")}) == 1
     assert are_answers(["tak", "NIE"]) and not are_answers(["tak", "nie", "może"])

@@ -59,7 +59,7 @@ def test_folds_apart_share_no_sentence_and_are_alike():
 
 def test_pairs_that_hang_together_are_not_dealt_into_folds_apart():
     star = pair_data([("hub", f"s{at}", at % 3) for at in range(30)])
-    with pytest.raises(DataError, match=r"share no sentence: 30 of 30 hang together .* or take `folds` 3-mixed"):
+    with pytest.raises(DataError, match=r"share no sentence: 30 of 30 are connected .* or take `folds` 3-mixed"):
         cross_validation(star, 3, "apart")
     twins = pair_data([(f"a{at % 4}", f"b{at % 4}", at % 3) for at in range(30)])
     with pytest.raises(DataError, match="they fall into 4 groups that share none"):

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from samesense.evaluation import classifier as senteval_adam
-from samesense.evaluation.classifier import _accuracies, _gradient, _Layers, descend, predict
+from samesense.evaluation.classifier import _accuracies, _gradient, _Layers, predict, train_layers
 
 
 def drawn(n, dim, problems, logits, seed=0):
@@ -78,7 +78,7 @@ def test_the_best_state_is_kept_and_the_sixth_miss_in_total_ends_a_run(monkeypat
 
     monkeypatch.setattr(senteval_adam, "_accuracies", accuracies)
     x, y, training, _ = drawn(40, 3, 2, 1)
-    weights = descend(x, y, training.T, ~training.T, [1e-3])
+    weights = train_layers(x, y, training.T, ~training.T, [1e-3])
     assert seen == [[0, 1]] * 8 + [[1]]
     assert (weights[0, 0] == states[2][:, 0]).all()
     assert (weights[0, 1] == states[2][:, 1]).all()
@@ -93,7 +93,7 @@ def test_no_run_goes_on_for_ever(monkeypatch):
 
     monkeypatch.setattr(senteval_adam, "_accuracies", better_and_better)
     x, y, training, _ = drawn(20, 2, 1, 1)
-    descend(x, y, training.T, ~training.T, [1e-3])
+    train_layers(x, y, training.T, ~training.T, [1e-3])
     assert len(looks) == 51  # 204 passes: the first count above 200
 
 
@@ -103,7 +103,7 @@ def test_learns_what_can_be_learnt_with_every_weight_decay(classes):
     x = source.normal(size=(600, 12)).astype(np.float32)
     y = x[:, :classes].argmax(axis=1)
     training = np.arange(600) < np.array([[300], [400]])
-    weights = descend(x, y, training, ~training, [1e-5, 1e-2])
+    weights = train_layers(x, y, training, ~training, [1e-5, 1e-2])
     assert weights.shape == (2, 2, 13, 1 if classes == 2 else 5)
     for penalty in weights:
         for rows, solved in zip(training, penalty, strict=True):

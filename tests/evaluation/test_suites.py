@@ -263,7 +263,7 @@ def transfer(tmp_path):
 
 def test_transfer_tasks_have_the_shape_of_their_set(transfer, monkeypatch):
     # SentEval's own classifier does not learn from so few rows
-    monkeypatch.setattr("samesense.evaluation.classifier.descend", exact_minimum)
+    monkeypatch.setattr("samesense.evaluation.classifier.train_layers", exact_minimum)
     tasks, missing, _ = find_tasks(transfer, ["transfer"], fast=True)
     assert names(tasks) == [("transfer", name) for name in ("subj", "sst2", "trec", "mrpc")]
     assert missing == ["mr", "cr", "mpqa"]

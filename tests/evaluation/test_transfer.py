@@ -6,7 +6,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import StratifiedKFold
 
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.classifier import GRID, _stopped, nested_folds, split_folds
+from samesense.evaluation.classifier import GRID, _early_stopping_rows, nested_folds, split_folds
 from samesense.evaluation.transfer import TransferTask
 from samesense.metrics import mean_interval
 from tests.evaluation.toy import exact_minimum, logistic
@@ -46,8 +46,8 @@ def chosen(x, y, trials):
 @pytest.fixture
 def minimum(monkeypatch):
     """The folds and penalties are tested with a classifier that can be fitted again one at a time."""
-    monkeypatch.setattr("samesense.evaluation.classifier.descend", exact_minimum)
-    stopped = "samesense.evaluation.classifier._stopped"
+    monkeypatch.setattr("samesense.evaluation.classifier.train_layers", exact_minimum)
+    stopped = "samesense.evaluation.classifier._early_stopping_rows"
     monkeypatch.setattr(stopped, lambda fold: (fold.train, fold.test))  # it needs no dev
 
 
@@ -140,11 +140,11 @@ def test_pairs_are_judged_by_difference_and_product(minimum):
 def test_the_final_classifier_is_stopped_by_dev_or_by_a_twentieth_of_its_training_rows():
     y = np.arange(200) % 2
     for fold in nested_folds(y, 5):
-        rows, held = _stopped(fold)
+        rows, held = _early_stopping_rows(fold)
         assert sorted([*rows, *held]) == fold.train.tolist()
         assert len(held) == 8
     (fold,) = split_folds(y, (100, 60, 40), 5)
-    rows, held = _stopped(fold)
+    rows, held = _early_stopping_rows(fold)
     assert (rows.tolist(), held.tolist()) == (list(range(100)), list(range(100, 160)))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.data.tuples.data import Statement, grouped, tuple_data
+from samesense.data.tuples.data import Statement, group_statements, tuple_data
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference import negatives
 from samesense.recipes.train import plan
@@ -24,7 +24,7 @@ def data_of(rows):
         for side, texts in zip(("positive", "negative"), sides, strict=True)
         for text in texts
     ]
-    return tuple_data(grouped(said), source="made", name="made")
+    return tuple_data(group_statements(said), source="made", name="made")
 
 
 def cosine(one, other):

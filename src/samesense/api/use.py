@@ -119,11 +119,11 @@ def read_vectors(place: str | Path) -> Embeddings:
 
 def texts_of(source: Source, columns: str | None) -> list[str]:
     """Return the texts of a source, in order, and register their row numbers; DataError if one is empty."""
-    from samesense.data.sentences import one_text_a_row
+    from samesense.data.sentences import read_text_column
     from samesense.inference.stream import read_texts
 
     check_columns(columns)
-    texts = one_text_a_row(source, columns) if in_memory(source) else read_texts(str(source), columns)
+    texts = read_text_column(source, columns) if in_memory(source) else read_texts(str(source), columns)
     name_rows(texts)
     return texts
 

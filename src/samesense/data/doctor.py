@@ -70,13 +70,13 @@ class KindReport(Shown):
             f"{self.name}: {counts}",
             *([f"  {self.read_as}"] if self.read_as else []),
             texts_line(self.texts),
-            *(f"  also in {name}: {self._shared(name, count)}" for name, count in self.overlaps.items()),
+            *(f"  also in {name}: {self._overlap_text(name, count)}" for name, count in self.overlaps.items()),
             *([f"  left out: {left_out}"] if left_out else []),
             *(f"  warning: {warning}" for warning in self.warnings),
             *conflict_lines(self.conflicts, all_rows=all_rows),
         ]
 
-    def _shared(self, name: str, count: int) -> str:
+    def _overlap_text(self, name: str, count: int) -> str:
         if name not in self.shared_sentences:
             return str(count)
         return f"{count} pairs, {self.shared_sentences[name]} of {self.texts['distinct_sentences']} sentences"
@@ -101,11 +101,11 @@ def report_on(
     source = rereadable(source)
     detected = detect_kind(source, columns)
     reading_options = {**reading_options, "columns": detected.columns}
-    report = _examined(source, detected.kind, against, columns, limit_reported, reading_options)
+    report = _report_by_kind(source, detected.kind, against, columns, limit_reported, reading_options)
     return replace(report, read_as=detected.line, sure=detected.sure)
 
 
-def _examined(
+def _report_by_kind(
     source: Source,
     kind: DataKind,
     against: Mapping[str, Source],
@@ -125,18 +125,18 @@ def _examined(
             pairs, against={name: pairs_in(other_source, other_columns) for name, other_source in against.items()}
         )
     if kind == "tuples":
-        return _on_tuples(_tuples(source, limit_reported, reading_options), against, columns)
+        return _report_on_tuples(_read_tuples(source, limit_reported, reading_options), against, columns)
     if kind == "classes":
         drop = {"drop_bad_rows": reading_options.get("drop_bad_rows", False), "limit_reported": limit_reported}
         read = source if isinstance(source, LabelledSentences) else read_sentences(source, columns=columns, **drop)
-        return _on_classes(read, short_name(source), against, columns)
+        return _report_on_classes(read, short_name(source), against, columns)
     if kind == "documents":
-        return _on_documents(str(source), against)
+        return _report_on_documents(str(source), against)
     texts = source if isinstance(source, Sentences) else read_unlabelled(source, columns=columns)
-    return _on_texts(texts, against, columns)
+    return _report_on_texts(texts, against, columns)
 
 
-def _tuples(source: Source, limit_reported: int, reading_options: Mapping[str, Any]) -> TupleData:
+def _read_tuples(source: Source, limit_reported: int, reading_options: Mapping[str, Any]) -> TupleData:
     if isinstance(source, TupleData):
         return source
     if reading_options.get("label_range") is not None:
@@ -150,7 +150,7 @@ def _tuples(source: Source, limit_reported: int, reading_options: Mapping[str, A
     )
 
 
-def _on_tuples(data: TupleData, against: Mapping[str, Source], columns: str | None) -> KindReport:
+def _report_on_tuples(data: TupleData, against: Mapping[str, Source], columns: str | None) -> KindReport:
     sides = {"positives": data.positives, "negatives": data.negatives, "neutrals": data.neutrals}
     counts = {name: sum(map(len, partners)) for name, partners in sides.items()}
     texts = [*data.anchors, *(text for partners in sides.values() for side in partners for text in side)]
@@ -160,7 +160,7 @@ def _on_tuples(data: TupleData, against: Mapping[str, Source], columns: str | No
     other_pairs = {
         name: {plain_pair(*pair) for pair in pairs_in(other_source, columns)} for name, other_source in against.items()
     }
-    return _report(
+    return _build_report(
         "pairs",
         texts,
         {name: len(anchor_pairs & pairs) for name, pairs in other_pairs.items()},
@@ -174,16 +174,18 @@ def _on_tuples(data: TupleData, against: Mapping[str, Source], columns: str | No
     )
 
 
-def _on_classes(data: LabelledSentences, name: str, against: Mapping[str, Source], columns: str | None) -> KindReport:
+def _report_on_classes(
+    data: LabelledSentences, name: str, against: Mapping[str, Source], columns: str | None
+) -> KindReport:
     positions: defaultdict[str, list[int]] = defaultdict(list)
     for position, text in enumerate(data.texts):
         positions[text].append(position)
     numbers = data.rows or range(1, len(data) + 1)
     classes = Counter(data.labels)
-    return _report(
+    return _build_report(
         "texts",
         data.texts,
-        _shared(data.texts, against, columns),
+        _count_shared(data.texts, against, columns),
         name=name,
         kind="classes",
         counts={
@@ -197,45 +199,45 @@ def _on_classes(data: LabelledSentences, name: str, against: Mapping[str, Source
             for text, same in positions.items()
             if len({data.labels[position] for position in same}) > 1
         ],
-        warnings=_repeated(len(data) - len(positions), len(data)),
+        warnings=_repeated_warning(len(data) - len(positions), len(data)),
     )
 
 
-def _on_texts(data: Sentences, against: Mapping[str, Source], columns: str | None) -> KindReport:
+def _report_on_texts(data: Sentences, against: Mapping[str, Source], columns: str | None) -> KindReport:
     repeated = data.left_out.get("repeated", 0)
-    return _report(
+    return _build_report(
         "texts",
         data.texts,
-        _shared(data.texts, against, columns),
+        _count_shared(data.texts, against, columns),
         name=data.name,
         kind="texts",
         counts={"texts": len(data)},
         left_out=data.left_out,
-        warnings=_repeated(repeated, len(data) + repeated),
+        warnings=_repeated_warning(repeated, len(data) + repeated),
     )
 
 
-def _on_documents(source: str, against: Mapping[str, Source]) -> KindReport:
+def _report_on_documents(source: str, against: Mapping[str, Source]) -> KindReport:
     documents = list(running_documents(source))
     sentences = [text for document in documents for section in document for text in section]
     if not sentences:
         raise DataError(f"{source}: none of {len(documents)} documents holds a sentence. Name others.")
     empty = sum(not document for document in documents)
-    return _report(
+    return _build_report(
         "sentences",
         sentences,
-        _shared(sentences, against, None),
+        _count_shared(sentences, against, None),
         name=short_name(source),
         kind="documents",
         counts={"documents": len(documents), "sections": sum(map(len, documents)), "sentences": len(sentences)},
         warnings=[
             *([f"{empty} of {len(documents)} documents are empty"] if empty else []),
-            *_repeated(len(sentences) - len(set(sentences)), len(sentences)),
+            *_repeated_warning(len(sentences) - len(set(sentences)), len(sentences)),
         ],
     )
 
 
-def _report(
+def _build_report(
     what: str,
     texts: Sequence[str],
     overlaps: Mapping[str, int],
@@ -257,11 +259,11 @@ def _report(
     )
 
 
-def _repeated(repeated: int, rows: int) -> list[str]:
+def _repeated_warning(repeated: int, rows: int) -> list[str]:
     return [f"{repeated} of {rows} texts repeat an earlier one"] if repeated > 0.2 * rows else []
 
 
-def _shared(texts: Iterable[str], against: Mapping[str, Source], columns: str | None) -> dict[str, int]:
+def _count_shared(texts: Iterable[str], against: Mapping[str, Source], columns: str | None) -> dict[str, int]:
     """Return how many of these texts are also in each other source."""
     distinct = set(map(plain_text, texts))
     return {name: len(distinct & plain_texts(other_source, columns)) for name, other_source in against.items()}

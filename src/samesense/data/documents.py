@@ -24,7 +24,7 @@ from samesense.data.formats.files import Row, read_rows
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.list_cells import FIX, ListCellError, list_in
 from samesense.data.formats.sources import load_rows
-from samesense.data.formats.text_columns import say_unread
+from samesense.data.formats.text_columns import log_unread
 from samesense.errors import ConfigError, DataError
 from samesense.failures import imported
 from samesense.hashes import rows_hash
@@ -86,7 +86,7 @@ def running_documents(
     if paragraphs not in get_args(Paragraphs):
         raise ConfigError(f"paragraphs must be one of {', '.join(get_args(Paragraphs))}; received {paragraphs!r}.")
     any_document = False
-    for sections, is_text in _documents(source, language):
+    for sections, is_text in _iterate_documents(source, language):
         any_document = True
         if is_text and paragraphs == "documents":
             yield from ([section] for section in sections)
@@ -110,13 +110,13 @@ def _is_held_out(document: list[list[str]], fraction: float) -> bool:
     return len(document) > 1 and int(rows_hash(document)[:12], 16) < fraction * 16**12
 
 
-def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[list[str]], bool]]:
+def _iterate_documents(source: str | Path, language: Language) -> Iterator[tuple[list[list[str]], bool]]:
     """Yield documents, each with whether it was a single text (rather than lists of sentences)."""
     path = Path(source).expanduser()
     files = document_files(path)
     for file in files:
         try:
-            sections = _from_file(file, language)
+            sections = _read_sections(file, language)
         except DataError as error:
             if not path.is_dir():
                 raise
@@ -127,9 +127,9 @@ def _documents(source: str | Path, language: Language) -> Iterator[tuple[list[li
         column: str | None = None
         for row in load_rows(source):
             if column is None:
-                column = _column(source, row)
-                say_unread([row], [column], str(source), f"Only {column!r} is read of documents.")
-            yield _from_row(source, row, column, language), column in TEXT_NAMES
+                column = _find_column(source, row)
+                log_unread([row], [column], str(source), f"Only {column!r} is read of documents.")
+            yield _sections_of_row(source, row, column, language), column in TEXT_NAMES
 
 
 def document_files(path: Path) -> list[DocumentFile]:
@@ -142,13 +142,13 @@ def document_files(path: Path) -> list[DocumentFile]:
     return files
 
 
-def _from_file(file: DocumentFile, language: Language) -> list[list[str]]:
+def _read_sections(file: DocumentFile, language: Language) -> list[list[str]]:
     """Return the sections of a file, one per heading, or one per paragraph where there are no headings.
 
     Table rows and code are not sentences and are left out.
     """
     if is_text_file(file.name):
-        return _split("".join(line for _, line in read_lines(file.path)), language)
+        return _split_text("".join(line for _, line in read_lines(file.path)), language)
     blocks = [block for block in read_document_file(file).blocks if block.kind in ("heading", "text")]
     has_headings = any(block.kind == "heading" for block in blocks)
     sections: list[list[str]] = [[]]
@@ -160,11 +160,11 @@ def _from_file(file: DocumentFile, language: Language) -> list[list[str]]:
     return [section for section in sections if section]
 
 
-def _split(text: str, language: Language) -> list[list[str]]:
+def _split_text(text: str, language: Language) -> list[list[str]]:
     return [split_sentences(paragraph, language) for paragraph in split_paragraphs(text)]
 
 
-def _column(source: str | Path, row: Row) -> str:
+def _find_column(source: str | Path, row: Row) -> str:
     number, cells = row
     column = next((name for name in ("sections", "sentences", *TEXT_NAMES) if name in cells), None)
     if column is None:
@@ -175,20 +175,24 @@ def _column(source: str | Path, row: Row) -> str:
     return column
 
 
-def _from_row(source: str | Path, row: Row, column: str, language: Language) -> list[list[str]]:
+def _sections_of_row(source: str | Path, row: Row, column: str, language: Language) -> list[list[str]]:
     number, cells = row
     value = cells.get(column)
     if column in TEXT_NAMES and isinstance(value, str):
-        return _split(value, language)
+        return _split_text(value, language)
     try:
         value = value if column in TEXT_NAMES else (list_in(value) or value)
     except ListCellError as error:
         raise DataError(f"{source}, row {number}, column {column!r}: {error}. {FIX.capitalize()}.") from error
-    sections = _lists(value) if column == "sections" else _lists([value]) if column == "sentences" else None
+    sections: list[list[str]] | None = None
+    expected = "a text"
+    if column == "sections":
+        sections = _filled_lists(value)
+        expected = "a list of lists of sentences"
+    elif column == "sentences":
+        sections = _filled_lists([value])
+        expected = "a list of sentences"
     if sections is None:
-        expected = {"sections": "a list of lists of sentences", "sentences": "a list of sentences"}.get(
-            column, "a text"
-        )
         raise DataError(
             f"{source}, row {number}, column {column!r}: {expected} is needed, none blank; received "
             f"{str(value)[:80]!r}. Correct the row, or leave it out."
@@ -196,7 +200,7 @@ def _from_row(source: str | Path, row: Row, column: str, language: Language) -> 
     return sections
 
 
-def _lists(value: Any) -> list[list[str]] | None:
+def _filled_lists(value: Any) -> list[list[str]] | None:
     """Return the non-empty lists of sentences in ``value``; ``None`` if it is not a list of lists of texts."""
     lists = _sentence_lists(value)
     if lists is None or not all(text.strip() for sentences in lists for text in sentences):
@@ -222,13 +226,13 @@ def holds_documents(source: str | Path) -> bool:
 
 def read_documents(source: str | Path) -> list[Document]:
     """Read documents, one JSON object a line: ``{"sections": [{"sentences": ["...", ...]}, ...]}``."""
-    documents = [_document(source, row) for row in read_rows(source)]
+    documents = [_parse_document(source, row) for row in read_rows(source)]
     if not documents:
         raise DataError(f"{source} holds no document. Each line must be one JSON object with sections.")
     return documents
 
 
-def _document(source: str | Path, row: Row) -> Document:
+def _parse_document(source: str | Path, row: Row) -> Document:
     number, cells = row
     sections = _sentence_lists(cells.get("sections"))
     if sections is None:
@@ -287,8 +291,8 @@ def section_triplets(documents: Sequence[Document], per_document: int, seed: int
         raise ConfigError(f"seed must be 0 or larger, got {seed}.")
     triplets: list[Triplet] = []
     for number, document in enumerate(documents):
-        _check(document, number)
-        triplets += _drawn(document, per_document, np.random.default_rng([seed, number]))
+        _check_sentences(document, number)
+        triplets += _draw_triplets(document, per_document, np.random.default_rng([seed, number]))
     if not triplets:
         raise DataError(
             f"A triplet needs a document with two sections, one of them with two different sentences; none of "
@@ -297,7 +301,7 @@ def section_triplets(documents: Sequence[Document], per_document: int, seed: int
     return triplets
 
 
-def _check(document: Document, number: int) -> None:
+def _check_sentences(document: Document, number: int) -> None:
     for index, section in enumerate(document):
         if isinstance(section, str):
             raise DataError(
@@ -312,7 +316,7 @@ def _check(document: Document, number: int) -> None:
                 )
 
 
-def _drawn(document: Document, count: int, generator: np.random.Generator) -> list[Triplet]:
+def _draw_triplets(document: Document, count: int, generator: np.random.Generator) -> list[Triplet]:
     """Return up to ``count`` triplets of one document, with different anchors."""
     sections = [list(dict.fromkeys(section)) for section in document]
     # A sentence that occurs in several sections has the order of its last occurrence.

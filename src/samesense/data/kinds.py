@@ -42,16 +42,16 @@ from samesense.data.formats.text_columns import (
     MOST_LOOKED_INTO,
     MOST_NAMED,
     SNIFFED_ROWS,
-    example,
-    example_of_three,
+    columns_besides,
+    example_columns,
+    example_of_three_columns,
+    find_text_columns,
     guessed_pairs,
-    holding_texts,
-    holds_texts,
+    has_repeated_values,
+    is_text_column,
     named_column,
     names_in,
     refuse_text,
-    repeats,
-    saying,
     text_column,
     titled_text,
     triplet_columns,
@@ -137,7 +137,7 @@ def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
         return DetectedKind("texts", "one text a line", columns=columns)
     rows = list_rows(source, SNIFFED_ROWS)
     if columns is not None:
-        return DetectedKind(_kind_of_named(rows, columns, name_of(source)), f"the columns {columns}", columns=columns)
+        return DetectedKind(_kind_of_columns(rows, columns, name_of(source)), f"the columns {columns}", columns=columns)
     return _detect_from_rows(rows, name_of(source))
 
 
@@ -198,7 +198,7 @@ def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
+def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind:
     """Return the kind of the columns that the user names."""
     names = columns.split(",")
     if len(names) not in (2, 3):
@@ -209,7 +209,7 @@ def _kind_of_named(rows: Sequence[Row], columns: str, source: str) -> DataKind:
         return "classes" if len(names) == 2 else "pairs"
     if any(holds_lists(rows, name) for name in names[1:]):
         return "tuples"
-    texts = holds_texts(rows, last) and not repeats(rows, last)
+    texts = is_text_column(rows, last) and not has_repeated_values(rows, last)
     if len(names) == 2:
         return "tuples" if texts else "classes"
     return "tuples" if texts and plain(last) not in NEGATIVE_NAMES else "pairs"
@@ -222,10 +222,10 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
     if list_columns:
         return DetectedKind("documents", f"the lists in column {list_columns[0]}")
     layout = _layout_of_texts(rows, source)
-    anchors = layout and DetectedKind("tuples", f"the columns {_and([layout.anchor, *layout.names])}")
+    anchors = layout and DetectedKind("tuples", f"the columns {_join_names([layout.anchor, *layout.names])}")
     if layout is not None:
         _refuse_numbers(rows, layout, source)
-    if anchors and (hold_lists(rows, source) or _several(layout)):
+    if anchors and (hold_lists(rows, source) or _has_several_per_side(layout)):
         _refuse_judgements(rows, layout, source)
         return anchors
     try:
@@ -236,7 +236,7 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
         if triplet is not None and plain(triplet[0]) not in ANCHOR_NAMES:
             if label is not None:
                 raise label_beside_negative(triplet[:2], label, triplet[2], source) from None
-            return DetectedKind("pairs", f"the columns {_and(triplet)}", columns=",".join(triplet))
+            return DetectedKind("pairs", f"the columns {_join_names(triplet)}", columns=",".join(triplet))
         if anchors and label is None:
             _refuse_judgements(rows, layout, source)
             return anchors
@@ -246,8 +246,8 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
         return guessed
     third = resolved.label or resolved.negative
     unread = unread_labels(names, resolved)
-    beside = f", and not by {_and(unread)}" if unread else ""
-    return DetectedKind("pairs", f"the columns {_and([resolved.text1, resolved.text2, str(third)])}{beside}")
+    beside = f", and not by {_join_names(unread)}" if unread else ""
+    return DetectedKind("pairs", f"the columns {_join_names([resolved.text1, resolved.text2, str(third)])}{beside}")
 
 
 _JUDGEMENTS = frozenset(
@@ -296,10 +296,10 @@ def _numbers_of(rows: Sequence[Row], column: str, *, different: bool = False) ->
 
 def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> DataError:
     """Return the error for columns of unknown meaning, with examples, which need a look at all columns."""
-    three = example_of_three(rows)
+    three = example_of_three_columns(rows)
     alternative = f"; or, if the third belongs to neither: `columns` {quoted(three)}" if three else ""
     try:
-        resolve_columns(names, None, source, example=example(rows))
+        resolve_columns(names, None, source, example=example_columns(rows))
     except DataError as error:
         return DataError(f"{error}{alternative}")
     return DataError(f"{source}: no columns of texts could be found.{alternative}")
@@ -308,7 +308,7 @@ def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> 
 def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     """Guess the kind of a table from its cells, where its names are not those of pairs; ``None`` if nothing fits."""
     names = names_in(rows)
-    texts = holding_texts(rows)
+    texts = find_text_columns(rows)
     spelled = spelled_names(names)
     single = first_of(SINGLE_NAMES, spelled)
     label = first_of(LABEL_NAMES, spelled)
@@ -319,12 +319,12 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
         title, text, label = titled
         both = f"for pairs of the two, `columns` {quoted(','.join(titled))}"
         return _guess("classes", [text, label], f"a column of texts, {text}, and {label}, without {title}; {both}")
-    other_columns = saying(names, texts)
+    other_columns = columns_besides(names, texts)
     pairs = guessed_pairs(rows)
     if pairs is not None:
         return DetectedKind("pairs", f"two columns of texts and {pairs.split(',')[-1]}", sure=False, columns=pairs)
     if len(texts) == 2 and not other_columns and not {"premise", "hypothesis"} <= spelled.keys():
-        return _guess_of_two(rows, texts, source)
+        return _guess_two_columns(rows, texts, source)
     if len(texts) == 1 and label and other_columns == [label]:
         return _guess("classes", [texts[0], label], f"a column of texts and {label}")
     if first_pair_of(TEXT_PAIRS, spelled):
@@ -348,27 +348,29 @@ def _detect_text_column(
     unused = [name for name in texts if name != column]
     if column == single and not unused:
         return DetectedKind("texts", f"the column {column}")
-    beside = f"the column {column}, without {_and(unused)}" if unused else f"the only column of texts, {column}"
+    beside = f"the column {column}, without {_join_names(unused)}" if unused else f"the only column of texts, {column}"
     sure = len(names_in(rows)) == 1
     return DetectedKind("texts", beside, sure, None if sure else column)
 
 
-def _guess_of_two(rows: Sequence[Row], texts: Sequence[str], source: str) -> DetectedKind:
+def _guess_two_columns(rows: Sequence[Row], texts: Sequence[str], source: str) -> DetectedKind:
     """Return the kind of two text columns without other columns: sentences with classes, or pairs that match."""
     refuse_text(texts, source, rows)
     for classes, sentences in ((texts[1], texts[0]), (texts[0], texts[1])):
-        if len(rows) > 3 and repeats(rows, classes) and not repeats(rows, sentences):
+        if len(rows) > 3 and has_repeated_values(rows, classes) and not has_repeated_values(rows, sentences):
             return _guess(
                 "classes", [sentences, classes], f"a column of texts, {sentences}, and one of few values, {classes}"
             )
-    return _guess("tuples", texts, f"two columns of texts without a label, {_and(texts)}, taken to belong together")
+    return _guess(
+        "tuples", texts, f"two columns of texts without a label, {_join_names(texts)}, taken to belong together"
+    )
 
 
 def _guess(kind: DataKind, columns: Sequence[str], by: str) -> DetectedKind:
     return DetectedKind(kind, by, sure=False, columns=",".join(columns))
 
 
-def _and(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     if len(names) > MOST_NAMED:
         return listed(names, MOST_NAMED)
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
@@ -387,11 +389,11 @@ def _layout_of_texts(rows: Sequence[Row], source: str) -> Layout | None:
     layout = _layout(names_in(rows), source)
     if layout is None or plain(layout.anchor) in ANCHOR_NAMES:
         return layout
-    held = (holds_texts(rows, name) or holds_lists(rows, name) for name in layout.names)
+    held = (is_text_column(rows, name) or holds_lists(rows, name) for name in layout.names)
     return layout if all(held) else None
 
 
-def _several(layout: Layout | None) -> bool:
+def _has_several_per_side(layout: Layout | None) -> bool:
     """Return whether an anchor has two columns of positives or two of negatives, so that it is not a triplet."""
     sides = [side for _, side in layout.partners] if layout else []
     return sides.count("positive") > 1 or sides.count("negative") > 1

@@ -60,7 +60,7 @@ class MappedTexts(Sequence[str]):
         return chain.from_iterable(self[start : start + BLOCK] for start in range(0, len(self), BLOCK))
 
 
-def gathered(texts: Iterable[str], *, once: bool) -> Sequence[str]:
+def collect_texts(texts: Iterable[str], *, once: bool) -> Sequence[str]:
     """Collect texts in their order; with ``once``, only the first of equal texts.
 
     More than :data:`MOST_IN_MEMORY` texts are memory-mapped from a temporary file; OutputError if the disk is full.
@@ -73,22 +73,22 @@ def gathered(texts: Iterable[str], *, once: bool) -> Sequence[str]:
                 keys.append(hash(text))
             yield (text,)
 
-    (collected,) = columns_of(hashed(), [COLUMN])
+    (collected,) = as_columns(hashed(), [COLUMN])
     if not once:
         return collected
     if not is_mapped(collected):
         return list(dict.fromkeys(collected))
     rows = np.sort(np.unique(np.frombuffer(keys, np.int64), return_index=True)[1])
-    return collected if len(rows) == len(collected) else rows_of([collected], rows)[0]
+    return collected if len(rows) == len(collected) else take_rows([collected], rows)[0]
 
 
-def columns_of(rows: Iterable[Sequence[str]], names: Sequence[str]) -> list[Sequence[str]]:
-    """Return rows of texts as columns with these names: lists, or memory-mapped by the rule of :func:`gathered`."""
+def as_columns(rows: Iterable[Sequence[str]], names: Sequence[str]) -> list[Sequence[str]]:
+    """Return rows of texts as columns with these names: lists, or memory-mapped as for :func:`collect_texts`."""
     remaining = iter(rows)
     most = MOST_IN_MEMORY // len(names)
     first = deque(islice(remaining, most + 1))
     if len(first) > most:
-        table = _written(chain(_emptied(first), remaining), names)
+        table = _write_table(chain(_drain(first), remaining), names)
         return [MappedTexts(table, name) for name in names]
     return [list(column) for column in zip(*first, strict=True)] or [[] for _ in names]
 
@@ -98,32 +98,32 @@ def is_mapped(texts: Sequence[Any]) -> TypeGuard[MappedTexts]:
     return isinstance(texts, MappedTexts)
 
 
-def taken(texts: Sequence[str], rows: Iterable[int]) -> list[str]:
+def take_texts(texts: Sequence[str], rows: Iterable[int]) -> list[str]:
     """Return the texts of these rows, in the order given."""
     return texts.at(np.fromiter(rows, np.int64)) if is_mapped(texts) else [texts[row] for row in rows]
 
 
-def rows_of(columns: Sequence[Sequence[str]], rows: Iterable[int]) -> list[Sequence[str]]:
+def take_rows(columns: Sequence[Sequence[str]], rows: Iterable[int]) -> list[Sequence[str]]:
     """Return these rows of columns, in the order given; many rows of mapped columns are mapped again."""
     chosen = np.fromiter(rows, np.int64)
     if not any(map(is_mapped, columns)):
-        return [taken(column, chosen) for column in columns]
-    return columns_of(in_order(columns, chosen), [str(number) for number in range(len(columns))])
+        return [take_texts(column, chosen) for column in columns]
+    return as_columns(iterate_rows(columns, chosen), [str(number) for number in range(len(columns))])
 
 
-def in_order(columns: Sequence[Sequence[str]], rows: npt.NDArray[np.intp]) -> Iterator[tuple[str, ...]]:
+def iterate_rows(columns: Sequence[Sequence[str]], rows: npt.NDArray[np.intp]) -> Iterator[tuple[str, ...]]:
     """Yield the texts of these rows, one from each column; they are read in blocks."""
     for start in range(0, len(rows), BLOCK):
-        yield from zip(*(taken(column, rows[start : start + BLOCK]) for column in columns), strict=True)
+        yield from zip(*(take_texts(column, rows[start : start + BLOCK]) for column in columns), strict=True)
 
 
-def _emptied(held: deque[Any]) -> Iterator[Any]:
+def _drain(held: deque[Any]) -> Iterator[Any]:
     """Yield the items and remove each, so that its memory can be freed."""
     while held:
         yield held.popleft()
 
 
-def _written(rows: Iterator[Sequence[str]], names: Sequence[str]) -> Any:
+def _write_table(rows: Iterator[Sequence[str]], names: Sequence[str]) -> Any:
     import pyarrow as pa
 
     datasets = imported("datasets", "train")

@@ -28,7 +28,7 @@ def pairs_in(source: Source, columns: str | None) -> list[Pair]:
     if isinstance(source, PairData):
         return source.pairs()
     if not isinstance(source, TupleData):
-        present = _named(source, columns)
+        present = _columns_present(source, columns)
         if present is None:
             detected = detect_kind(source)
         else:  # two text columns without a label are an anchor and a positive
@@ -41,7 +41,7 @@ def pairs_in(source: Source, columns: str | None) -> list[Pair]:
     return list(pairs_of(source))
 
 
-def _named(source: Source, columns: str | None) -> str | None:
+def _columns_present(source: Source, columns: str | None) -> str | None:
     """Return ``columns`` if the source has all of them, else ``None``."""
     if columns is None:
         return None
@@ -84,7 +84,7 @@ def plain_texts(source: Source, columns: str | None) -> set[str]:
     elif holds_lines(source):
         texts = all_texts(source)
     else:
-        present = _named(source, columns and columns.split(",")[0])
+        present = _columns_present(source, columns and columns.split(",")[0])
         detected = detect_kind(source) if present is None else DetectedKind("texts", "", columns=present)
         first = detected.columns.split(",")[0] if detected.columns and detected.kind in ("texts", "classes") else None
         texts = all_texts(source, first)

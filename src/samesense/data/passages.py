@@ -172,7 +172,8 @@ def _units(blocks: Sequence[Block], count_tokens: CountTokens, most: int) -> lis
         separator = "\n"
         for text in _pieces(block):
             texts.append((text.strip(), separator, block))
-            separator = "\n" if block.kind == "code" else (" " if text[-1:].isspace() else "")
+            if block.kind != "code":
+                separator = " " if text[-1:].isspace() else ""
     counts = count_tokens([text for text, _, _ in texts]) if texts else []
     units = []
     for (text, separator, block), tokens in zip(texts, counts, strict=True):

@@ -32,14 +32,14 @@ from samesense.data.formats.files import (
     missing_file,
     text_problem,
 )
-from samesense.data.formats.left_out import say_left_out
+from samesense.data.formats.left_out import warn_left_out
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
 from samesense.data.formats.sources import load_rows, no_rows
-from samesense.data.formats.text_columns import SNIFFED_ROWS, named_column, say_unread, text_column
+from samesense.data.formats.text_columns import SNIFFED_ROWS, log_unread, named_column, text_column
 from samesense.data.held_out import HeldOutSections
-from samesense.data.mapped import gathered, rows_of
+from samesense.data.mapped import collect_texts, take_rows
 from samesense.data.passages import cut_passages
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
@@ -57,7 +57,7 @@ class Sentences(ShownRows):
     """Sentences of one or several sources, in their order.
 
     Attributes:
-        texts: the sentences; many are memory-mapped from a file, see :func:`~samesense.data.mapped.gathered`.
+        texts: the sentences; many are memory-mapped from a file, see :func:`~samesense.data.mapped.collect_texts`.
         source: the files, folders or names as the user gave them.
         name: short name for display.
         left_out: how many texts of the sources were left out, by reason.
@@ -85,7 +85,7 @@ class Sentences(ShownRows):
 
     def take(self, indices: Iterable[int]) -> Sentences:
         """Return the sentences at these positions, in the order given."""
-        (texts,) = rows_of([self.texts], indices)
+        (texts,) = take_rows([self.texts], indices)
         return replace(self, texts=texts)
 
     @cached_property
@@ -163,7 +163,7 @@ def collect_sentences(
             else:
                 left_out["too short or too long" if length else "empty"] += 1
 
-    sentences = gathered(fitting(), once=not keep_repeated)
+    sentences = collect_texts(fitting(), once=not keep_repeated)
     if not sentences:
         raise DataError(
             f"{source or 'No source'}: no sentence is left of {left_out.total()}, {left_out['empty']} of them empty. "
@@ -189,18 +189,18 @@ def unlabelled_texts(source: Source, columns: str | None = None) -> list[str]:
     return texts
 
 
-def one_text_a_row(source: Source, columns: str | None = None) -> list[str]:
+def read_text_column(source: Source, columns: str | None = None) -> list[str]:
     """Return the text of every row of a table, in order; logs which column is read if ``columns`` is not given.
 
     DataError if the source cannot be read, ``columns`` is not given and no column or several hold texts, or a cell
     has no text.
     """
-    rows, column = rows_with_texts(source, columns)
-    return checked_texts(rows, column, name_of(source))
+    rows, column = read_text_rows(source, columns)
+    return texts_of_rows(rows, column, name_of(source))
 
 
-def rows_with_texts(source: Source, columns: str | None = None) -> tuple[list[Row], str]:
-    """Return the rows of a table and the name of its column of texts; see :func:`one_text_a_row`."""
+def read_text_rows(source: Source, columns: str | None = None) -> tuple[list[Row], str]:
+    """Return the rows of a table and the name of its column of texts; see :func:`read_text_column`."""
     name = name_of(source)
     rows = list(source_rows(source))
     if not rows:
@@ -209,18 +209,18 @@ def rows_with_texts(source: Source, columns: str | None = None) -> tuple[list[Ro
     if columns is None:
         if not in_memory(source):
             logger.info(f"{name}: texts of column {column!r}")
-        say_unread(rows, [column], name, "To read another: `columns`", metadata=False)
+        log_unread(rows, [column], name, "To read another: `columns`", metadata=False)
     return rows, column
 
 
 def source_rows(source: Source) -> Iterator[Row]:
-    """Return the rows of a table, or the passages of a folder of documents; see :func:`passage_rows`."""
+    """Return the rows of a table, or the passages of a folder of documents; see :func:`read_passage_rows`."""
     if not in_memory(source) and holds_document_files(str(source)):
-        return iter(passage_rows(str(source)))
+        return iter(read_passage_rows(str(source)))
     return load_rows(source)
 
 
-def passage_rows(source: str) -> list[Row]:
+def read_passage_rows(source: str) -> list[Row]:
     """Return the passages of a folder of documents as rows: ``text``, ``file``, ``passage``, ``title`` and so on.
 
     Passages do not overlap, so that no text occurs in two rows, and have about :data:`ROW_SIZE` words, which most
@@ -242,7 +242,7 @@ def passage_rows(source: str) -> list[Row]:
     return rows
 
 
-def checked_texts(rows: Sequence[Row], column: str, name: str) -> list[str]:
+def texts_of_rows(rows: Sequence[Row], column: str, name: str) -> list[str]:
     """Return the text of each row; DataError, which lists the bad rows, if a row has no usable text."""
     bad = _bad_texts(rows, column)
     if bad:
@@ -250,12 +250,12 @@ def checked_texts(rows: Sequence[Row], column: str, name: str) -> list[str]:
     return [str(cells[column]) for _, cells in rows]
 
 
-def usable_rows(rows: Sequence[Row], column: str, name: str, *, drop_bad_rows: bool) -> list[int]:
+def usable_positions(rows: Sequence[Row], column: str, name: str, *, drop_bad_rows: bool) -> list[int]:
     """Return the positions of the rows with a text; without ``drop_bad_rows``, DataError if any row has none."""
     bad = _bad_texts(rows, column)
     if bad and not drop_bad_rows:
         raise bad_rows_error(name, bad, len(rows))
-    say_left_out(name, [bad_row.row for bad_row in bad], len(rows))
+    warn_left_out(name, [bad_row.row for bad_row in bad], len(rows))
     left_out = {bad_row.row for bad_row in bad}
     return [position for position, (number, _) in enumerate(rows) if number not in left_out]
 
@@ -315,7 +315,7 @@ def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[st
             layouts[names] = _text_columns(names, columns, location, [] if layouts else alike)
             refuse_lists(alike, layouts[names], location)
             if columns is None and alike:
-                say_unread(alike, layouts[names], source)
+                log_unread(alike, layouts[names], source)
         for column in layouts[names]:
             value = cells.get(column)
             if value is not None and not isinstance(value, str):

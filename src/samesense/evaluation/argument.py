@@ -10,11 +10,11 @@ import numpy.typing as npt
 from samesense.data import PairData
 from samesense.data.benchmarks.catalogue import WHOLE
 from samesense.data.pairs.keys import plain_keys
-from samesense.data.pairs.parts import fold_of_each, grouped
+from samesense.data.pairs.parts import assign_folds, group_pairs
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import MOST_SUBSETS, StsTask, correlation_results, subset_members
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import in_words, timed_scores
+from samesense.evaluation.task import join_clauses, timed_scores
 from samesense.types import Scorer, TaskResult
 
 Mode = Literal["apart", "mixed", "by-topic"]
@@ -59,7 +59,7 @@ class ArgumentTask(StsTask):
         dealt = MODES[mode].format(count=len(self.folds), sizes=sizes, seed=seed)
         self.shared = shared_sentences(data, self.folds)  # pairs held out that have a sentence in training
         leak = f"{self.shared} of {len(data)} held-out pairs share a sentence with training pairs"
-        self.note = in_words(note, dealt, leak)
+        self.note = join_clauses(note, dealt, leak)
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``spearman`` and ``pearson``: ``"all"``, ``"mean"`` over folds and, by topic, each topic."""
@@ -122,11 +122,11 @@ def _folds(data: PairData, k: int, mode: Mode, seed: int) -> list[Rows]:
     if mode == "mixed":
         dealt = np.random.default_rng(seed).permutation(len(data))
         return [np.sort(fold) for fold in np.array_split(dealt, k)]
-    groups = grouped(data.sentences1, data.sentences2, "sentences")
+    groups = group_pairs(data.sentences1, data.sentences2, "sentences")
     largest = int(np.bincount(groups).max())
     count = int(groups.max()) + 1
     if 2 * largest > len(data) or count < k:
-        why = f"{largest} of {len(data)} hang together by their sentences"
+        why = f"{largest} of {len(data)} are connected by shared sentences"
         if count < k and 2 * largest <= len(data):
             why = f"they fall into {count} groups that share none"
         raise DataError(
@@ -134,7 +134,7 @@ def _folds(data: PairData, k: int, mode: Mode, seed: int) -> list[Rows]:
             f"more sentences, ask for fewer folds, or take `folds` {k}-mixed: models are then tested on sentences "
             "that they were trained on, so that the figures are too high."
         )
-    numbers = fold_of_each(data.sentences1, data.sentences2, data.labels, groups, k, seed)
+    numbers = assign_folds(data.sentences1, data.sentences2, data.labels, groups, k, seed)
     return [np.flatnonzero(numbers == fold) for fold in range(k)]
 
 

@@ -11,7 +11,7 @@ from samesense.data.benchmarks.catalogue import Benchmark, split_name
 from samesense.data.pairs.keys import pair_key
 from samesense.errors import DataError
 from samesense.evaluation.suite import BenchmarkSplits, Suite
-from samesense.evaluation.task import Task, in_words, timed_scores
+from samesense.evaluation.task import Task, join_clauses, timed_scores
 from samesense.metrics import best_threshold, mean_interval
 from samesense.metrics.classification import check_binary
 from samesense.types import Scorer, TaskResult
@@ -37,7 +37,7 @@ class BinaryTask(Task):
         self.test = test
         self.dev = dev
         self.dataset = dataset or test.name
-        self.note = in_words(note, f"{int(sum(test.labels))} of {len(test)} positive")
+        self.note = join_clauses(note, f"{int(sum(test.labels))} of {len(test)} positive")
         self._shared = 0
         if dev is not None:
             dev_pairs = {pair_key(*pair) for pair in dev.pairs()}

@@ -42,7 +42,7 @@ SEED = 1111
 """Seed of the training order and of every shuffle into folds, as in SentEval."""
 
 
-def descend(
+def train_layers(
     features: npt.NDArray[np.floating], classes: Classes, training: Marks, held: Marks, grid: Sequence[float]
 ) -> Floats:
     """Train one linear layer for each set of rows and each weight decay, and keep its best state on held-out rows.
@@ -208,11 +208,11 @@ def cross_predict(
     for rows that no fold tests, and the chosen penalty of each fold.
     """
     # For each fold first the final classifier, then its trials.
-    problems = [rows for fold in folds for rows in (_stopped(fold), *fold.trials)]
+    problems = [rows for fold in folds for rows in (_early_stopping_rows(fold), *fold.trials)]
     training = _marks(len(classes), [train for train, _ in problems])
     held = _marks(len(classes), [held_out for _, held_out in problems])
     used = (training | held).any(axis=0)
-    weights = descend(features[used], classes[used], training[:, used], held[:, used], GRID)
+    weights = train_layers(features[used], classes[used], training[:, used], held[:, used], GRID)
     predicted: Classes = np.full(len(classes), -1, dtype=np.intp)
     chosen = []
     problem = 0
@@ -237,7 +237,7 @@ def _marks(rows: int, members: Sequence[Rows]) -> npt.NDArray[np.bool_]:
     return marks
 
 
-def _stopped(fold: Fold) -> tuple[Rows, Rows]:
+def _early_stopping_rows(fold: Fold) -> tuple[Rows, Rows]:
     """Return the rows that the final classifier is trained on, and those for its early stopping."""
     if len(fold.trials) == 1:
         return fold.trials[0][0], fold.trials[0][1]

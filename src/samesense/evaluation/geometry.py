@@ -11,7 +11,7 @@ from samesense.data import PairData
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import Task, encodes_all, in_words
+from samesense.evaluation.task import Task, encodes_all, join_clauses
 from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
 from samesense.metrics.geometry import unit_rows
 from samesense.types import Scorer, TaskResult
@@ -63,7 +63,7 @@ class GeometryTask(Task):
                 f"the scale of {low:g} to {high:g}. Give data with such pairs."
             )
         taken = f"{len(self._positives)} positives: label above {threshold:g} on {low:g}-{high:g}"
-        self.note = in_words(note, "unit length", taken)
+        self.note = join_clauses(note, "unit length", taken)
 
     def texts(self) -> Iterable[str]:
         """Return the distinct sentences, in order of first appearance."""

@@ -11,7 +11,7 @@ import numpy as np
 from samesense.data import PairData
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import ResultBuilder, Task, in_words, timed_scores
+from samesense.evaluation.task import ResultBuilder, Task, join_clauses, timed_scores
 from samesense.metrics import kendall, mean_interval, ndcg
 from samesense.metrics.inputs import is_constant
 from samesense.types import Pair, Result, Scorer, Scores, TaskResult
@@ -50,7 +50,7 @@ class RankingTask(Task):
     def __init__(self, data: PairData, *, dataset: str = "", note: str = "") -> None:
         """Find the queries; DataError if a label is negative, or no query has different labels."""
         self.dataset = dataset or data.name
-        self.note = in_words(note, QUERIES)
+        self.note = join_clauses(note, QUERIES)
         self.lists = ranked_lists(data)
         self.graded = [item for item in self.lists if len(item.partners) > 1 and item.labels.any()]
         self.ranked = [item for item in self.graded if not is_constant(item.labels)]

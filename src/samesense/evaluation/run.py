@@ -94,7 +94,7 @@ def evaluate_candidates(
     measured: list[Cost | None] = [None] * count
     if costs is not None:
         with stage("measuring speeds in turns"):
-            measured = [*costs(candidates, list(dict.fromkeys(_texts(tasks, pairs))))]
+            measured = [*costs(candidates, list(dict.fromkeys(_all_texts(tasks, pairs))))]
     while candidates:
         spec, candidate = candidates.pop(0)
         logger.info(f"model {count - len(candidates)} of {count}: {candidate.name}")
@@ -118,7 +118,7 @@ def _evaluate_model(
     for suite in dict.fromkeys(task.suite for task in tasks if task not in fitting):
         evaluations.notes.append(f"{suite}: not run with {candidate.name}, which scores pairs and gives no embeddings.")
     started = time.perf_counter()
-    texts, encoded = _encode_together(candidate, _texts(fitting, pairs))
+    texts, encoded = _encode_together(candidate, _all_texts(fitting, pairs))
     encoding = time.perf_counter() - started
     seconds: dict[str, float] = {}
     for task in fitting:
@@ -160,7 +160,7 @@ def _evaluate_model(
     )
 
 
-def _texts(tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[str]:
+def _all_texts(tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[str]:
     for task in tasks:
         yield from task.texts()
     for first, _ in pairs:

@@ -74,7 +74,7 @@ def find_tasks(
     unfit: list[str] = []
     for source in source_list:
         data = _open(source, reading)
-        unfit += _unused(source, data, requested)
+        unfit += _unused_message(source, data, requested)
         if isinstance(data, PairData):
             user_pairs.append(data)
         elif isinstance(data, Path):
@@ -90,7 +90,7 @@ def find_tasks(
         suite_tasks, absent, refused = _suite_tasks(suite, splits, user_pairs, documents)
         tasks += suite_tasks
         missing += absent
-        unfit += refused if suite_tasks else [_nothing(suite, source_list, refused)]
+        unfit += refused if suite_tasks else [_no_task_message(suite, source_list, refused)]
     if not tasks:
         raise DataError(" ".join(unfit))
     return FoundTasks(tasks, list(dict.fromkeys(missing)), unfit)
@@ -156,7 +156,9 @@ def _pairs(source: Source, reading: Mapping[str, Any]) -> PairData:
     return pairs
 
 
-def _unused(source: Source, data: dict[str, BenchmarkSplit] | PairData | Path, requested: Sequence[Suite]) -> list[str]:
+def _unused_message(
+    source: Source, data: dict[str, BenchmarkSplit] | PairData | Path, requested: Sequence[Suite]
+) -> list[str]:
     """Return a line if no requested suite can use a source."""
     if isinstance(data, PairData):
         fitting = [suite.name for suite in SUITES.values() if suite.takes_pairs]
@@ -217,7 +219,7 @@ def _pair_tasks(suite: Suite, user_pairs: Sequence[PairData]) -> tuple[list[Task
     return tasks, refused
 
 
-def _nothing(suite: Suite, sources: Sequence[Source], refused: Sequence[str]) -> str:
+def _no_task_message(suite: Suite, sources: Sequence[Source], refused: Sequence[str]) -> str:
     """Return a message that says why a suite has no task."""
     if not sources:
         return f"Suite {suite.name!r} needs `data`: files, folders of benchmarks, or names of benchmarks."

@@ -49,7 +49,7 @@ class Task(ABC):
             dataset=self.dataset,
             split=split_of(self.dataset),
             model=candidate.name,
-            protocol=in_words(candidate.protocol, self.note),
+            protocol=join_clauses(candidate.protocol, self.note),
             seed=candidate.seed,
             seconds=seconds,
             intervals=self.intervals,
@@ -81,7 +81,7 @@ class ResultBuilder:
         """Return one result; its protocol ends with ``description``."""
         low, high = (interval if self.intervals else None) or (None, None)
         bootstrap = f"95 % bootstrap, {SAMPLES} samples" if low is not None else ""
-        protocol = in_words(self.protocol, description, bootstrap)
+        protocol = join_clauses(self.protocol, description, bootstrap)
         fields = {name: value for name, value in vars(self).items() if name != "intervals"} | {"protocol": protocol}
         return Result(**fields, subset=subset, metric=metric, value=value, n=n, low=low, high=high)
 
@@ -126,7 +126,7 @@ class ResultBuilder:
         )
 
 
-def in_words(*clauses: str) -> str:
+def join_clauses(*clauses: str) -> str:
     """Return the non-empty clauses of a protocol as one text."""
     return "; ".join(clause for clause in clauses if clause)
 

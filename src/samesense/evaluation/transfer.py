@@ -36,7 +36,7 @@ class TransferTask(Task):
 
     Source: Conneau and Kiela (2018), "SentEval: an evaluation toolkit for universal sentence representations".
     Differs: accuracies are averaged unrounded, whereas SentEval first rounds that of each fold to two decimals. For
-        differences of the classifier see :func:`~samesense.evaluation.classifier.descend`.
+        differences of the classifier see :func:`~samesense.evaluation.classifier.train_layers`.
     """
 
     suite = "transfer"
@@ -157,7 +157,8 @@ class TransferTask(Task):
         if not self._paired:
             return embeddings[rows]
         wide = embeddings.astype(np.float64)
-        first, second = wide[rows[::2]], wide[rows[1::2]]
+        first = wide[rows[::2]]
+        second = wide[rows[1::2]]
         return np.concatenate([np.abs(first - second), first * second], axis=1)
 
     def _protocol(self, chosen: Sequence[float]) -> str:

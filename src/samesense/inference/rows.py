@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.data.formats.columns import listed, spelled_names
 from samesense.data.formats.files import Row, leads_to
 from samesense.data.formats.text_columns import names_in
-from samesense.data.sentences import rows_with_texts, usable_rows
+from samesense.data.sentences import read_text_rows, usable_positions
 from samesense.errors import ConfigError, DataError
 from samesense.failures import first_line
 from samesense.inference.stream import is_table, read_usable, refuse_columns
@@ -153,9 +153,9 @@ def read_with(
     schemas: list[pa.Schema] = []
     for source in sources:
         if is_table(source):
-            records, text = rows_with_texts(source, columns)
+            records, text = read_text_rows(source, columns)
             names = kept_columns(names_in(records), text, keep, source)
-            records = [records[index] for index in usable_rows(records, text, source, drop_bad_rows=drop_bad_rows)]
+            records = [records[index] for index in usable_positions(records, text, source, drop_bad_rows=drop_bad_rows)]
             texts += (str(cells[text]) for _, cells in records)
             rows += ((number, {name: cells.get(name) for name in names}) for number, cells in records)
             schemas.append(schema_of(records, names, source))

@@ -13,10 +13,10 @@ import numpy as np
 from samesense.data.formats.blocks import LINE_END
 from samesense.data.formats.endings import SUFFIXES, split_suffix
 from samesense.data.formats.files import leads_to
-from samesense.data.formats.left_out import say_left_out
+from samesense.data.formats.left_out import warn_left_out
 from samesense.data.formats.lines import read_lines, standard_input, without_blank_end
 from samesense.data.formats.text_columns import names_in
-from samesense.data.sentences import one_text_a_row, rows_with_texts, usable_rows
+from samesense.data.sentences import read_text_column, read_text_rows, usable_positions
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.encoder.windows import Chunk, figures_in_words
 from samesense.errors import ConfigError, DataError
@@ -45,7 +45,7 @@ def read_texts(source: str, columns: str | None = None) -> list[str]:
         columns: name of the column of a table.
     """
     if is_table(source):
-        return one_text_a_row(source, columns)
+        return read_text_column(source, columns)
     refuse_columns(source, columns)
     return [line.rstrip(LINE_END) for line in checked_lines(source)]
 
@@ -62,13 +62,13 @@ class Usable(NamedTuple):
 def read_usable(source: str, columns: str | None = None, *, drop_bad_rows: bool = False) -> Usable:
     """Return the texts of a source as :func:`read_texts` reads it; ``drop_bad_rows`` leaves out rows without one."""
     if is_table(source):
-        rows, column = rows_with_texts(source, columns)
-        indices = usable_rows(rows, column, source, drop_bad_rows=drop_bad_rows)
+        rows, column = read_text_rows(source, columns)
+        indices = usable_positions(rows, column, source, drop_bad_rows=drop_bad_rows)
         return Usable([str(rows[index][1][column]) for index in indices], indices, len(rows), names_in(rows))
     refuse_columns(source, columns)
     lines = [line.rstrip(LINE_END) for line in checked_lines(source, drop_bad_rows=drop_bad_rows)]
     indices = [index for index, line in enumerate(lines) if line.strip()]
-    say_left_out(_called(source), [index + 1 for index, line in enumerate(lines) if not line.strip()], len(lines))
+    warn_left_out(_called(source), [index + 1 for index, line in enumerate(lines) if not line.strip()], len(lines))
     return Usable([lines[index] for index in indices], indices, len(lines), ["text"])
 
 

@@ -12,7 +12,7 @@ from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import text_keys
 from samesense.data.pairs.targets import Targets
 from samesense.data.sentences import Sentences
-from samesense.data.tuples.completion import Completion, key_of, same
+from samesense.data.tuples.completion import Completion, key_of, normalize_text
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError
 from samesense.execution.ranks import world_size
@@ -70,7 +70,7 @@ def of_targets(
 ) -> Lessons:
     """Return how many batches of columns of texts and labels teach."""
     columns = [values for name, values in formed.columns.items() if name != "label"]
-    texts = np.stack([text_keys(map(same, values)) for values in columns])
+    texts = np.stack([text_keys(map(normalize_text, values)) for values in columns])
     label = formed.columns.get("label")
     labels = None if label is None else np.asarray(label, dtype=np.float64)
     options = {**dict(settings), **formed.settings, **(own or {})}

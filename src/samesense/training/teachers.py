@@ -23,7 +23,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from samesense.data.mapped import taken
+from samesense.data.mapped import take_texts
 from samesense.data.sentences import Sentences
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import ConfigError, DataError, ModelError
@@ -154,7 +154,7 @@ def _make(store: Path, teacher: Teacher, sentences: Sentences, about: dict[str, 
     with progress_bar(f"teacher {teacher.name}", "sentence", len(sentences), initial=before) as bar:
         for number in np.flatnonzero(done == 0):
             rows = blocks[number]
-            vectors = _encode_normalised(encode, taken(sentences.texts, rows))
+            vectors = _encode_normalised(encode, take_texts(sentences.texts, rows))
             stored = _open_array(unfinished / "vectors.npy", (len(sentences), vectors.shape[1]), about["dtype"])
             stored[rows] = vectors
             stored.flush()

@@ -45,7 +45,8 @@ def remarks(benchmark: Benchmark, split: str, data: Loaded) -> tuple[str, list[s
 
 def _differing_subsets(benchmark: Benchmark, counts: Counter[str], name: str) -> Iterator[str]:
     for subset in dict.fromkeys([*benchmark.subsets, *counts]):
-        count, published = counts[subset], benchmark.subsets.get(subset, 0)
+        count = counts[subset]
+        published = benchmark.subsets.get(subset, 0)
         if count != published:
             yield f"subset {subset!r} of {name} has {count} rows instead of {published}"
 

@@ -50,7 +50,9 @@ def find_splits(folder: str | Path) -> dict[str, BenchmarkSplit]:
     splits: dict[str, BenchmarkSplit] = {}
     for benchmark in BENCHMARKS.values():
         for split in benchmark.rows:
-            load = next((load for subfolder in INSIDE if (load := _reader(root / subfolder, benchmark, split))), None)
+            load = next(
+                (load for subfolder in INSIDE if (load := _find_reader(root / subfolder, benchmark, split))), None
+            )
             if load is not None:
                 benchmark_split = BenchmarkSplit(benchmark=benchmark, split=split, where=str(folder), load=load)
                 splits[benchmark_split.name] = benchmark_split
@@ -66,7 +68,7 @@ def hub_splits(name: str) -> dict[str, BenchmarkSplit]:
         raise DataError(f"{name}: no usable copy on the hub is known. Name a folder that holds its files.")
     splits = [
         BenchmarkSplit(
-            benchmark=benchmark, split=split, where=", ".join(sources), load=partial(_joined, benchmark, sources)
+            benchmark=benchmark, split=split, where=", ".join(sources), load=partial(_read_and_join, benchmark, sources)
         )
         for split, sources in benchmark.hub.items()
     ]
@@ -94,14 +96,14 @@ def known_split(source: str) -> tuple[Benchmark, str] | None:
     return None if benchmark_split is None else (benchmark_split.benchmark, benchmark_split.split)
 
 
-def _reader(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
+def _find_reader(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     if not folder.is_dir():
         return None
     layouts = (tsv_split, senteval_split, chinese_split, argument_split)
     return next((load for layout in layouts if (load := layout(folder, benchmark, split))), None)
 
 
-def _joined(benchmark: Benchmark, sources: tuple[str, ...]) -> Loaded:
+def _read_and_join(benchmark: Benchmark, sources: tuple[str, ...]) -> Loaded:
     read = [read_known(source, benchmark) for source in sources]
     if len(read) == 1:
         return read[0]

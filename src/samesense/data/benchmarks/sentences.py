@@ -15,7 +15,7 @@ from samesense.data.formats.lines import read_lines
 from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.options import table_options
 from samesense.data.formats.sources import list_rows
-from samesense.data.formats.text_columns import named_column, names_in, say_unread
+from samesense.data.formats.text_columns import log_unread, named_column, names_in
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
@@ -65,7 +65,7 @@ def read_sentences(
     rows = list_rows(source)
     text_column, label_column = _columns(rows, columns, name)
     if columns is None:
-        say_unread(rows, [text_column, label_column], name)
+        log_unread(rows, [text_column, label_column], name)
     problems = []
     for number, cells in rows:
         problems += _problems(number, cells, text_column, label_column, keep_empty)

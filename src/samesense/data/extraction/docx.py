@@ -20,7 +20,7 @@ _OLD_WORD = b"\xd0\xcf\x11\xe0"
 def read_docx(path: Path, name: str) -> ExtractedText:
     """Read a Word file; DataError for one that is damaged, encrypted, or unpacks to more than :data:`LARGEST_XML`."""
     mammoth = imported("mammoth", "documents")
-    title = _checked(path, name)
+    title = _check_and_read_title(path, name)
     try:
         with path.open("rb") as stream:
             result = mammoth.convert_to_html(stream, convert_image=_no_image(mammoth), external_file_access=False)
@@ -37,7 +37,7 @@ def _no_image(mammoth: Any) -> Any:
     return mammoth.images.img_element(lambda image: {"src": ""})
 
 
-def _checked(path: Path, name: str) -> str:
+def _check_and_read_title(path: Path, name: str) -> str:
     """Return the title of a Word file; DataError if it is not a Word file, or too large when unpacked.
 
     The sizes are those that the archive declares; zipfile never unpacks more than that.

@@ -200,11 +200,11 @@ def _add(documents: DocumentFiles, name: str, base: Path, *, by_pattern: bool) -
     if leads_to(path, Path.is_dir):
         prefix = name.rstrip("/")
         for file in sorted(_walk(path, documents)):
-            documents.files.append(DocumentFile(file, _shown(f"{prefix}/{file.relative_to(path)}")))
+            documents.files.append(DocumentFile(file, _displayable(f"{prefix}/{file.relative_to(path)}")))
     elif not leads_to(path, Path.exists):
         raise DataError(f"{name}: there is no such file or folder. Check the spelling and the working directory.")
     elif is_document_name(name):
-        documents.files.append(DocumentFile(path, _shown(name)))
+        documents.files.append(DocumentFile(path, _displayable(name)))
     elif by_pattern:
         documents.other_endings[_ending(path.name)] += 1
     else:
@@ -243,6 +243,6 @@ def _ending(name: str) -> str:
     return (suffix + packing if suffix else Path(name).suffix).lower()
 
 
-def _shown(name: str) -> str:
+def _displayable(name: str) -> str:
     """Return a file name as valid UTF-8; other bytes become a replacement character."""
     return os.fsencode(name).decode("utf-8", "replace").replace(os.sep, "/")

@@ -38,9 +38,9 @@ def read_html(path: Path, name: str) -> ExtractedText:
     """Read an HTML file."""
     if path.stat().st_size > 4 * LONGEST_TEXT:
         check_length(path.stat().st_size, name)
-    content = decoded(path.read_bytes(), name)
+    content = decode_html(path.read_bytes(), name)
     check_length(len(content), name)
-    root = _parsed(content, name)
+    root = _parse(content, name)
     titles = [] if root is None else root.xpath("//head//title")
     title = "".join(titles[0].itertext()) if titles else ""
     return extracted([] if root is None else _Blocks().of(root), name, title=title)
@@ -48,11 +48,11 @@ def read_html(path: Path, name: str) -> ExtractedText:
 
 def html_blocks(content: str, name: str = "HTML") -> list[Block]:
     """Return the blocks of a piece of HTML."""
-    root = _parsed(content, name)
+    root = _parse(content, name)
     return [] if root is None else _Blocks().of(root)
 
 
-def decoded(content: bytes, name: str) -> str:
+def decode_html(content: bytes, name: str) -> str:
     """Return the text of an HTML file, decoded by its byte order mark, as UTF-8, or by its ``meta`` or the option.
 
     DataError if the bytes do not fit any of these.
@@ -84,7 +84,7 @@ def _encoding(content: bytes) -> str:
     return "utf-8"
 
 
-def _parsed(content: str, name: str) -> Any:
+def _parse(content: str, name: str) -> Any:
     """Return the root element of a page, ``None`` for an empty page; DataError if it is nested too deeply."""
     etree = imported("lxml.etree", "documents")
     parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
@@ -93,7 +93,7 @@ def _parsed(content: str, name: str) -> Any:
     except etree.LxmlError as error:
         raise DataError(f"{name}: this HTML cannot be parsed ({error}).") from error
     if any("xcessive depth" in entry.message for entry in parser.error_log):
-        raise DataError(f"{name}: elements are nested more than 255 deep. Save the page anew.")
+        raise DataError(f"{name}: elements are nested more than 255 deep. Save the page again.")
     return root
 
 
@@ -118,7 +118,7 @@ class _Blocks:
         if not _is_hidden(element, tag):
             self._open(tag)
             self._add(element.text)
-            for child in element:  # the recursion is at most 255 deep, see _parsed
+            for child in element:  # the recursion is at most 255 deep, see _parse
                 self._walk(child)
                 self._add(child.tail)
             self._close(tag)

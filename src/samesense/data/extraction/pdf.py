@@ -27,7 +27,7 @@ _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 def read_pdf(path: Path, name: str) -> ExtractedText:
     """Read the text of a PDF page by page; DataError if it is damaged, has a password, or has only images."""
     with _pdf_errors(name):
-        reader = _opened(path, name)
+        reader = _open_pdf(path, name)
         blocks, empty = _pages(reader, name)
         title = _title(reader)
         count = len(reader.pages)
@@ -40,7 +40,7 @@ def read_pdf(path: Path, name: str) -> ExtractedText:
     return extracted(blocks, name, title=title, remark=remark)
 
 
-def _opened(path: Path, name: str) -> Any:
+def _open_pdf(path: Path, name: str) -> Any:
     pypdf = imported("pypdf", "documents")
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every defect that it repairs
     reader = pypdf.PdfReader(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from samesense.data.extraction.blocks import Block, ExtractedText, check_length, extracted
 from samesense.data.formats.encodings import CHUNK
-from samesense.data.formats.endings import broken, opened, split_suffix
+from samesense.data.formats.endings import open_decompressed, read_errors, split_suffix
 from samesense.data.formats.lines import read_lines
 from samesense.data.formats.options import current_options, table_options
 
@@ -55,12 +55,12 @@ def _is_utf8(path: Path) -> bool:
     """Return whether a file, decompressed, is UTF-8; true for an unreadable file, whose error is raised later."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        with opened(path) as stream:
+        with open_decompressed(path) as stream:
             for block in iter(partial(stream.read, CHUNK), b""):
                 decoder.decode(block)
             decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False
-    except broken(split_suffix(str(path))[1]):
+    except read_errors(split_suffix(str(path))[1]):
         return True
     return True

@@ -16,7 +16,7 @@ from itertools import islice
 from samesense.data.formats.columnar import parquet_rows
 from samesense.data.formats.delimited import Form, form_of, rows_in_form
 from samesense.data.formats.encodings import in_utf8
-from samesense.data.formats.endings import opened, split_suffix
+from samesense.data.formats.endings import open_decompressed, split_suffix
 from samesense.data.formats.files import Row, read_rows, rows_of_lines
 from samesense.data.formats.lines import Line, numbered_lines, read_lines
 from samesense.data.formats.options import current_options
@@ -90,7 +90,7 @@ def rows_at(name: str, start: int, end: int, form: str) -> Iterator[Row]:
 
 def _content(name: str, start: int, end: int, encoding: str | None) -> bytes:
     """Return the bytes of a file between two offsets, recoded to UTF-8; the offsets are those in UTF-8."""
-    with opened(name) as stream:
+    with open_decompressed(name) as stream:
         if encoding is None:
             stream.seek(start)
             return stream.read(end - start)
@@ -118,7 +118,7 @@ def _rows(suffix: str, name: str, lines: Iterable[Line]) -> Iterator[Row]:
 def _mark(name: str) -> int:
     """Return the length of the byte order mark of a file, recoded to UTF-8; 0 if there is none."""
     encoding = current_options().encoding
-    with opened(name) as stream:
+    with open_decompressed(name) as stream:
         content = stream if encoding is None else in_utf8(stream, encoding, name)
         return len(MARK) if content.read(len(MARK)) == MARK else 0
 

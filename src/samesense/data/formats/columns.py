@@ -197,10 +197,10 @@ def resolve_columns(
     spelled = spelled_names(names)
     subset = first_of(SUBSET_NAMES, spelled)
     if override is not None:
-        return _overridden(names, spelled, override, subset, source, labelled, example)
+        return _apply_override(names, spelled, override, subset, source, labelled, example)
     pair = first_pair_of(TEXT_PAIRS, spelled)
     if pair is None:
-        raise _missing(names, source, "two text columns", example)
+        raise _missing_columns_error(names, source, "two text columns", example)
     order = (*CLASS_NAMES, *LABEL_NAMES) if pair == ("premise", "hypothesis") else LABEL_NAMES
     label = first_of(order, spelled)
     negative = first_of(NEGATIVE_NAMES, spelled) if pair in POSITIVE_PAIRS else None
@@ -209,7 +209,9 @@ def resolve_columns(
     if label is None and negative is None and labelled:
         refuse_distance(next(filter(is_distance, names), None), source)
         raise (
-            _unlabelled(names, source) if pair in POSITIVE_PAIRS else _missing(names, source, "a label column", example)
+            _unlabelled_error(names, source)
+            if pair in POSITIVE_PAIRS
+            else _missing_columns_error(names, source, "a label column", example)
         )
     return Columns(spelled[pair[0]], spelled[pair[1]], label, subset, negative)
 
@@ -244,7 +246,7 @@ def first_pair_of(pairs: Sequence[tuple[str, str]], spelled: dict[str, str]) -> 
     return next((pair for pair in pairs if set(pair) <= spelled.keys()), None)
 
 
-def _overridden(
+def _apply_override(
     names: Sequence[str],
     spelled: dict[str, str],
     override: str,
@@ -269,7 +271,8 @@ def _overridden(
             f"{source}: `columns` names {', '.join(map(repr, absent))}, which this source does not have. "
             f"Its columns: {listed(names)}. Use three of these{such_as}."
         )
-    first, second = str(actual_names[0]), str(actual_names[1])
+    first = str(actual_names[0])
+    second = str(actual_names[1])
     third = actual_names[2]
     subset = None if subset in (first, second, third) else subset
     if third is not None and (plain(third) in NEGATIVE_NAMES or sides_of(names).get(third) == "negative"):
@@ -279,7 +282,7 @@ def _overridden(
     return Columns(first, second, third, subset)
 
 
-def _missing(names: Sequence[str], source: str, what: str, example: str) -> DataError:
+def _missing_columns_error(names: Sequence[str], source: str, what: str, example: str) -> DataError:
     message = f"{source}: {what} could not be found. Its columns: {listed(names)}."
     if example:
         what = "two texts and the label" if example.count(",") == 2 else "two texts that belong together"
@@ -297,7 +300,7 @@ def quoted(columns: str) -> str:
     return f'"{columns}"' if re.search(r"[^\w,.-]", columns) else columns
 
 
-def _unlabelled(names: Sequence[str], source: str) -> DataError:
+def _unlabelled_error(names: Sequence[str], source: str) -> DataError:
     return DataError(
         f"{source}: these rows have no label. Its columns: {listed(names)}. Pairs with only positives are trained on "
         "by `method` supmpn `tuples` ragged; CoSENT needs labels or negatives. Add a column 'negative' or 'label', or "

@@ -18,7 +18,7 @@ from samesense.data.formats.columns import KNOWN_NAMES, listed, plain
 from samesense.data.formats.label_values import is_number, is_quantity
 from samesense.data.formats.lines import CARRIAGE_RETURNS, LONGEST_ROW, Line
 from samesense.data.formats.options import DELIMITERS, FIELD_OPTIONS, TableOptions, current_options
-from samesense.data.formats.quoting import MOST_LINES, Record, say_quoted, split_quoted, tsv_records
+from samesense.data.formats.quoting import MOST_LINES, Record, log_quoted, split_quoted, tsv_records
 from samesense.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ def form_of(suffix: str, path: str | Path, lines: Iterable[Line]) -> Form:
 
 def rows_in_form(path: str | Path, form: Form, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
     """Read a block of rows from the middle of a file, in the form that :func:`form_of` detected."""
-    yield from _rows(str(path), form, _records(str(path), lines, form, warn=False), ".csv")
+    yield from _named_rows(str(path), form, _records(str(path), lines, form, warn=False), ".csv")
 
 
 def read_fields(path: str, lines: Iterable[Line], width: int) -> Iterator[Record]:
@@ -126,7 +126,7 @@ def read_fields(path: str, lines: Iterable[Line], width: int) -> Iterator[Record
 def _opened(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
     """Detect the dialect of a file and return its rows."""
     options = current_options(*FIELD_OPTIONS)
-    first, lines = _peeked(lines)
+    first, lines = _peek(lines)
     declared = _declared_mark(first) if suffix == ".csv" else ""
     before = 1 if declared else 0
     if declared:
@@ -136,7 +136,7 @@ def _opened(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
     delimiter = options.delimiter or declared or _delimiter_of(path, header, following, _OF_ENDING[suffix])
     rules = _rules_of(suffix, header, delimiter, options)
     if rules == "csv" and suffix == ".tsv" and options.quoting is None and delimiter == "\t":
-        say_quoted(path)
+        log_quoted(path)
     # Only if every delimiter is followed by a space; otherwise such a space belongs to the text.
     spaced = rules == "csv" and 0 < header.count(delimiter) == header.count(f"{delimiter} ")
     form = Form(delimiter, rules, spaced=spaced, encoding=options.encoding)
@@ -145,12 +145,12 @@ def _opened(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
     if top is None:
         return OpenTable(form, before, None, iter(()))
     form = replace(form, width=len(top[1]))
-    names = _names_of(path, top, options.header)
+    names = _column_names(path, top, options.header)
     if names is None:
         form = replace(form, names=_names_without_header(top[1]))
-        return OpenTable(form, before, None, _rows(path, form, chain([top], records), suffix))
+        return OpenTable(form, before, None, _named_rows(path, form, chain([top], records), suffix))
     form = replace(form, names=tuple(names))
-    return OpenTable(form, before, top[0], _rows(path, form, records, suffix))
+    return OpenTable(form, before, top[0], _named_rows(path, form, records, suffix))
 
 
 def _records(path: str, lines: Iterable[Line], form: Form, before: int = 0, *, warn: bool = True) -> Iterator[Record]:
@@ -210,7 +210,7 @@ def _declared_mark(first: Sequence[Line]) -> str:
     return "" if declaration is None else declaration[1]
 
 
-def _peeked(lines: Iterable[Line]) -> tuple[list[Line], Iterator[Line]]:
+def _peek(lines: Iterable[Line]) -> tuple[list[Line], Iterator[Line]]:
     """Return the first non-empty lines, up to the end of the second row after the header, and all lines again."""
     remaining = iter(lines)
     read: list[Line] = []
@@ -234,8 +234,8 @@ def _delimiter_of(path: str, header: str, following: Sequence[str], marks: Seque
     The usual one needs no proof. Another must give the second row as many fields as the header, or known column
     names. DataError if the header has only another mark, and there is no such proof.
     """
-    fields = {mark: _fields([header], mark) for mark in marks}
-    agree = [mark for mark in marks if fields[mark] > 1 and _fields(following, mark) == fields[mark]]
+    fields = {mark: _count_fields([header], mark) for mark in marks}
+    agree = [mark for mark in marks if fields[mark] > 1 and _count_fields(following, mark) == fields[mark]]
     if fields[marks[0]] > 1:
         alternatives = [mark for mark in agree if mark != marks[0]]
         only = (
@@ -253,7 +253,7 @@ def _delimiter_of(path: str, header: str, following: Sequence[str], marks: Seque
         mark = alternatives[0]
         raise DataError(
             f"{path}: {_MARKS[mark]} stand in the first line, and no {_MARKS[marks[0]]}; by them, the first line "
-            f"has {fields[mark]} fields and the row after it {_fields(following, mark)}. Say what is between "
+            f"has {fields[mark]} fields and the row after it {_count_fields(following, mark)}. Say what is between "
             f"the fields: `delimiter` {_named_mark(mark)}, or `delimiter` {_named_mark(marks[0])}."
         )
     return marks[0]
@@ -276,7 +276,7 @@ def _are_names(header: str, mark: str) -> bool:
     return all(0 < len(name) <= 40 for name in _names_in(header, mark))
 
 
-def _fields(lines: Sequence[str], mark: str) -> int:
+def _count_fields(lines: Sequence[str], mark: str) -> int:
     """Return the number of fields of the first row, where quoted marks and line breaks belong to the text."""
     try:
         return len(next(csv.reader(lines, delimiter=mark), ()))
@@ -284,7 +284,7 @@ def _fields(lines: Sequence[str], mark: str) -> int:
         return 0
 
 
-def _names_of(path: str, top: Record, header: str | bool | None) -> list[str] | None:
+def _column_names(path: str, top: Record, header: str | bool | None) -> list[str] | None:
     """Return the column names in the first row, ``None`` if it is data."""
     if header == "no" or (header is None and is_headerless(top[1])):
         return None
@@ -299,14 +299,16 @@ def _names_without_header(cells: list[str]) -> tuple[str, ...]:
     return ("text",) if len(cells) == 1 else tuple(f"column{number}" for number in range(1, len(cells) + 1))
 
 
-def _rows(path: str, form: Form, records: Iterator[Record], suffix: str) -> Iterator[tuple[int, dict[str, object]]]:
+def _named_rows(
+    path: str, form: Form, records: Iterator[Record], suffix: str
+) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield the rows as cells by column name."""
     width = len(form.names)
     for number, cells in records:
         if len(cells) > width and not any(cells[width:]):
             del cells[width:]  # trailing empty columns, as spreadsheets leave them
         if len(cells) != width:
-            hint = _hint(form, suffix, too_many=len(cells) > width)
+            hint = _field_count_fix(form, suffix, too_many=len(cells) > width)
             raise DataError(
                 f"{path}, row {number}: every row must have the {width} fields of the header "
                 f"({listed(form.names)}); this one has {len(cells)}. {hint}"
@@ -314,7 +316,7 @@ def _rows(path: str, form: Form, records: Iterator[Record], suffix: str) -> Iter
         yield number, dict(zip(form.names, cells, strict=True))
 
 
-def _hint(form: Form, suffix: str, *, too_many: bool) -> str:
+def _field_count_fix(form: Form, suffix: str, *, too_many: bool) -> str:
     """Return the fix for a row with too many or too few fields."""
     if form.rules == "csv":
         name = _MARKS.get(form.delimiter, repr(form.delimiter))
@@ -355,10 +357,14 @@ def refuse_repeated(location: str, header: list[str]) -> None:
     if repeated:
         raise DataError(
             f"{location}: column names must differ; {listed([repr(name) for name in repeated])} stands more than once. "
-            + ("The first line seems to be data: add a header line." if _hold_data(header) else "Rename the columns.")
+            + (
+                "The first line seems to be data: add a header line."
+                if _look_like_data(header)
+                else "Rename the columns."
+            )
         )
 
 
-def _hold_data(header: list[str]) -> bool:
+def _look_like_data(header: list[str]) -> bool:
     """Return whether column names seem to be a row of data, because one is a number or a sentence."""
     return any(is_number(name) or name.strip().endswith((".", "!", "。")) for name in header)

@@ -56,7 +56,7 @@ def is_text_file(name: str) -> bool:
 
 
 @contextmanager
-def opened(name: str | Path) -> Iterator[IO[bytes]]:
+def open_decompressed(name: str | Path) -> Iterator[IO[bytes]]:
     """Open a file for reading, decompressed according to its name; DataError for an unsupported compression."""
     packing = split_suffix(str(name))[1]
     if packing and packing not in PACKED:
@@ -64,11 +64,11 @@ def opened(name: str | Path) -> Iterator[IO[bytes]]:
             f"{name}: a data file may be compressed by gzip, bzip2 or xz, or be a ZIP archive of one file; by its "
             f"name, this is one of {PACKERS[packing].name}. Unpack it: {PACKERS[packing].unpack} {name}"
         )
-    with open_file(name) as raw, _unpacked(raw, packing, name) as stream:
+    with open_file(name) as raw, _decompress(raw, packing, name) as stream:
         yield stream
 
 
-def broken(packing: str) -> tuple[type[Exception], ...]:
+def read_errors(packing: str) -> tuple[type[Exception], ...]:
     """Return the exceptions that reading a damaged file of this compression may raise."""
     if packing == ".xz":
         from lzma import LZMAError
@@ -81,7 +81,7 @@ def broken(packing: str) -> tuple[type[Exception], ...]:
     return OSError, EOFError, zlib.error
 
 
-def _unpacked(raw: IO[bytes], packing: str, name: str | Path) -> Any:
+def _decompress(raw: IO[bytes], packing: str, name: str | Path) -> Any:
     if packing == ".gz":
         return gzip.open(raw)
     if packing == ".bz2":

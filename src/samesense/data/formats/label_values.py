@@ -213,7 +213,7 @@ SHOWN = 5
 """Labels that a message shows, the most frequent first."""
 
 
-def in_words(cells: Sequence[object]) -> str:
+def describe_words(cells: Sequence[object]) -> str:
     """Return the labels with their counts and a fix, for a message, if all labels are words; else ``""``."""
     words = Counter(cell.strip() for cell in cells if isinstance(cell, str) and cell.strip())
     if not words or sum(words.values()) < len(cells):

@@ -9,8 +9,16 @@ from types import MappingProxyType
 from typing import Literal
 
 from samesense.data.formats.columns import Columns
-from samesense.data.formats.label_values import INITIALS, NLI_VALUES, WORDS, in_words, plain_numbers, to_number, word_of
-from samesense.data.formats.yes_no import in_english
+from samesense.data.formats.label_values import (
+    INITIALS,
+    NLI_VALUES,
+    WORDS,
+    describe_words,
+    plain_numbers,
+    to_number,
+    word_of,
+)
+from samesense.data.formats.yes_no import translate_yes_no
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 
@@ -81,7 +89,7 @@ def parse_labels(
     shares = label_range is None or label_range[1] <= 1
     location = f"{source}: column {columns.label!r}"
     _refuse_crosses(raw, location)
-    parsed = _parse_numbers(plain_numbers(in_english(raw, location), location, shares=shares), label_range, raw)
+    parsed = _parse_numbers(plain_numbers(translate_yes_no(raw, location), location, shares=shares), label_range, raw)
     if label_range is None:
         _refuse_coded_classes(parsed, columns, source)
     return parsed
@@ -173,13 +181,13 @@ def _refuse_crosses(raw: Sequence[object], location: str) -> None:
 def _parse_numbers(cells: Sequence[object], label_range: Scale | None, raw: Sequence[object]) -> ParsedLabels:
     """Return the cells as numbers; ``raw`` are the cells as the source writes them, for messages."""
     values = [to_number(cell) for cell in cells]
-    unlabelled = _without_label(cells)
+    unlabelled = _unlabelled_positions(cells)
     problems = {
-        position: _not_a_number(raw[position])
+        position: _number_problem(raw[position])
         for position, value in enumerate(values)
         if value is None and position not in unlabelled
     }
-    for position, problem in _mixed(cells, values, raw).items():
+    for position, problem in _mixed_problems(cells, values, raw).items():
         problems[position] = problem
         values[position] = None
     numbers = [value for value in values if value is not None]
@@ -191,19 +199,19 @@ def _parse_numbers(cells: Sequence[object], label_range: Scale | None, raw: Sequ
         low, high = scale
         inside = sum(low <= number <= high for number in numbers)
         # Without an explicit range, the message says how many labels the inferred scale holds.
-        percentage = share_text(inside, len(numbers)) if numbers else ""
+        percentage = percent_text(inside, len(numbers)) if numbers else ""
         for position, value in enumerate(values):
             if value is not None and not low <= value <= high:
-                problems[position] = _outside(value, scale, "" if label_range else percentage)
+                problems[position] = _range_problem(value, scale, "" if label_range else percentage)
                 values[position] = None
     distinct = {value for value in values if value is not None}
     kind: Kind = "binary" if distinct and distinct <= {0.0, 1.0} and label_range in (None, (0, 1)) else "scored"
     return ParsedLabels(values, kind, scale, problems, unlabelled, own_scale=own_scale)
 
 
-def _without_label(raw: Sequence[object]) -> frozenset[int]:
+def _unlabelled_positions(raw: Sequence[object]) -> frozenset[int]:
     """Return the positions marked as having no label: cells with ``-``, and among named classes also empty cells."""
-    has_names = any(isinstance(cell, str) and _is_named(cell) for cell in raw)
+    has_names = any(isinstance(cell, str) and _is_class_word(cell) for cell in raw)
     marks = ("-", "") if has_names else ("-",)
     return frozenset(
         position
@@ -212,15 +220,15 @@ def _without_label(raw: Sequence[object]) -> frozenset[int]:
     )
 
 
-def _mixed(
+def _mixed_problems(
     cells: Sequence[object], values: Sequence[float | None], raw: Sequence[object]
 ) -> dict[int, tuple[str, str]]:
     """Return problems where names such as true are mixed with numbers; the rarer of the two is the problem."""
-    names = [position for position, cell in enumerate(cells) if _is_named(cell)]
+    names = [position for position, cell in enumerate(cells) if _is_class_word(cell)]
     if not names:
         return {}
     numbers = [
-        position for position, value in enumerate(values) if value is not None and not _is_named(cells[position])
+        position for position, value in enumerate(values) if value is not None and not _is_class_word(cells[position])
     ]
     if not numbers:
         return {}
@@ -231,11 +239,11 @@ def _mixed(
     }
 
 
-def _is_named(cell: object) -> bool:
+def _is_class_word(cell: object) -> bool:
     return isinstance(cell, bool) or (isinstance(cell, str) and word_of(cell) in WORDS)
 
 
-def _not_a_number(cell: object) -> tuple[str, str]:
+def _number_problem(cell: object) -> tuple[str, str]:
     if cell is None or (isinstance(cell, str) and not cell.strip()) or (isinstance(cell, float) and math.isnan(cell)):
         return "there is no label", "give a label or delete the row"
     if isinstance(cell, str) and "," in cell and to_number(cell.replace(",", ".")) is not None:
@@ -251,13 +259,13 @@ def refuse_words(raw: Sequence[object], parsed: ParsedLabels, columns: Columns, 
     if any(value is not None for value in parsed.values):
         return
     cells = (cell for position, cell in enumerate(raw) if position not in parsed.unlabelled)
-    if description := in_words(
+    if description := describe_words(
         [cell for cell in cells if cell is not None and not (isinstance(cell, str) and not cell)]
     ):
         raise DataError(f"{source}: no label is known: column {columns.label!r} holds {description}")
 
 
-def _outside(value: float, scale: Scale, percentage: str) -> tuple[str, str]:
+def _range_problem(value: float, scale: Scale, percentage: str) -> tuple[str, str]:
     span = f"{number_text(scale[0])}-{number_text(scale[1])}"
     if not percentage:
         return f"label {number_text(value)} is outside the range {span} given with `label_range`", "correct the label"
@@ -270,7 +278,8 @@ def _outside(value: float, scale: Scale, percentage: str) -> tuple[str, str]:
 def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -> None:
     """Raise if numbers may be coded classes: 0, 1, 2 in a column not named as scores, or numbers beside a premise."""
     distinct = {value for value in parsed.values if value is not None} - {-1.0}
-    inference, scores = columns.is_premise_hypothesis, columns.holds_scores
+    inference = columns.is_premise_hypothesis
+    scores = columns.holds_scores
     from_0 = bool(distinct) and distinct <= {0.0, 1.0, 2.0} and not scores and (inference or 2.0 in distinct)
     from_1 = inference and bool(distinct) and distinct <= {1.0, 2.0, 3.0}
     if not (from_0 or from_1):
@@ -314,7 +323,7 @@ def number_text(number: float) -> str:
     return f"{number:.6g}"
 
 
-def share_text(count: int, total: int) -> str:
+def percent_text(count: int, total: int) -> str:
     """Return a fraction as a percentage that is never rounded up to 100 unless ``count`` is ``total``."""
     percent = 100 * count / total
     digits = 1

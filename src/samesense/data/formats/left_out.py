@@ -13,7 +13,7 @@ SHOWN = 10
 """Most row numbers that a message shows."""
 
 
-def say_left_out(
+def warn_left_out(
     source: str, numbers: Sequence[int], total: int, why: str = "they hold no text that can be used"
 ) -> None:
     """Warn that the rows with these numbers are left out; DataError if that is all ``total`` rows."""

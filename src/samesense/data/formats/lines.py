@@ -16,7 +16,7 @@ from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 from samesense.data.formats.encodings import CHUNK, COMMON, ICONV, encoding_of, in_utf8, wide_encoding
-from samesense.data.formats.endings import PACKERS, broken, opened, split_suffix
+from samesense.data.formats.endings import PACKERS, open_decompressed, read_errors, split_suffix
 from samesense.data.formats.options import current_options
 from samesense.errors import DataError
 from samesense.urls import is_url, open_file
@@ -66,11 +66,11 @@ def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool
     number = 0
     packing = split_suffix(str(path))[1]
     try:
-        with opened(path) as handle:
-            stream = _recoded(handle, str(path))
+        with open_decompressed(path) as handle:
+            stream = _recode(handle, str(path))
             for number, line in numbered_lines(stream, str(path), bounded=bounded, carriage_returns=carriage_returns):
                 yield number, line
-    except broken(packing) as error:
+    except read_errors(packing) as error:
         kind = f"{PACKERS[packing].name} file that can be read to its end" if packing else "readable file"
         raise DataError(
             f"{path}: this must be a {kind}; after {number} lines: {error}. "
@@ -91,7 +91,7 @@ def numbered_lines(
         stream: bytes.
         source: name of the source in messages.
         bounded: refuse a line of more than :data:`LONGEST_ROW` bytes, before it is read into memory.
-        carriage_returns: accept a carriage return within a line; in a text file it is usually meant to end the line.
+        carriage_returns: accept a carriage return within a line, which in a text file is usually meant to end it.
 
     Raises:
         DataError: for a refused line, bytes that are not UTF-8, and a NUL.
@@ -110,20 +110,22 @@ def numbered_lines(
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             why = f"byte 0x{raw[error.start]:02x} at position {error.start} of the line is not"
-            known_error = _other_format(start, source) or (_mixed(location, why) if beyond_ascii else None)
+            known_error = _format_error(start, source) or (
+                _mixed_encoding_error(location, why) if beyond_ascii else None
+            )
             encoding = wide_encoding(start) or encoding_of(raw + stream.read(CHUNK))
-            raise known_error or _not_utf8(encoding, source, location, why) from error
+            raise known_error or _encoding_error(encoding, source, location, why) from error
         if "\0" in line:
-            raise _other_format(start, source) or _with_nul(raw + stream.read(_SAMPLE), source, location)
+            raise _format_error(start, source) or _nul_error(raw + stream.read(_SAMPLE), source, location)
         if _TO_TWO_BYTES in line:  # ISO-2022-JP consists of ASCII bytes, so it decodes without an error
-            raise _not_utf8("iso2022_jp", source, location, "an escape for characters of two bytes is not")
+            raise _encoding_error("iso2022_jp", source, location, "an escape for characters of two bytes is not")
         beyond_ascii = beyond_ascii or not line.isascii()
         if not carriage_returns and "\r" in line and "\r" in line.rstrip("\r\n"):
-            raise DataError(f"{location}: a carriage return stands in the midst of the line. {CARRIAGE_RETURNS}")
+            raise DataError(f"{location}: there is a carriage return within the line. {CARRIAGE_RETURNS}")
         yield number, line
 
 
-def _recoded(stream: IO[bytes] | BufferedIOBase, source: str) -> IO[bytes] | BufferedIOBase:
+def _recode(stream: IO[bytes] | BufferedIOBase, source: str) -> IO[bytes] | BufferedIOBase:
     """Return the stream recoded to UTF-8 from the encoding in the options, if there is one."""
     encoding = current_options("encoding").encoding
     return stream if encoding is None else in_utf8(stream, encoding, source)
@@ -139,7 +141,7 @@ def without_blank_end(lines: Iterable[Line]) -> Iterator[Line]:
             done = number
 
 
-def _other_format(start: bytes, source: str) -> DataError | None:
+def _format_error(start: bytes, source: str) -> DataError | None:
     if start.startswith(_ARCHIVE) and _is_workbook(source, start):
         return workbook_error(source)
     for magic, (what, fix) in _OTHER_FORMATS.items():
@@ -165,7 +167,7 @@ def _is_workbook(source: str, start: bytes) -> bool:
     return False
 
 
-def _not_utf8(encoding: str, source: str, location: str, why: str) -> DataError:
+def _encoding_error(encoding: str, source: str, location: str, why: str) -> DataError:
     """Build the error for text that is not UTF-8; ``encoding`` is the detected encoding, ``""`` if it is uncertain."""
     excel = ' (in Excel, save as "CSV UTF-8")' if Path(source).suffix.lower() == ".csv" else ""
     if not encoding:
@@ -183,17 +185,17 @@ def _not_utf8(encoding: str, source: str, location: str, why: str) -> DataError:
     )
 
 
-def _mixed(location: str, why: str) -> DataError:
+def _mixed_encoding_error(location: str, why: str) -> DataError:
     return DataError(
         f"{location}: text must be UTF-8; {why}, and rows before it are. The row is damaged, or comes from a file in "
         "another encoding: correct it."
     )
 
 
-def _with_nul(sample: bytes, source: str, location: str) -> DataError:
+def _nul_error(sample: bytes, source: str, location: str) -> DataError:
     encoding = wide_encoding(sample)
     if encoding:
-        return _not_utf8(encoding, source, location, "it holds NUL characters")
+        return _encoding_error(encoding, source, location, "it holds NUL characters")
     return DataError(f"{location}: a text holds no NUL character, and this line does. Take it out: tr -d '\\000'")
 
 
@@ -201,7 +203,7 @@ def standard_input() -> Iterator[Line]:
     """Yield the lines of standard input; DataError if it is closed."""
     if sys.stdin is None:
         raise DataError("Standard input is read here, and it is closed. Give a file, or let it be open: < FILE")
-    return numbered_lines(_recoded(sys.stdin.buffer, "standard input"), "standard input")
+    return numbered_lines(_recode(sys.stdin.buffer, "standard input"), "standard input")
 
 
 def without_breaks(text: str) -> str:
@@ -215,12 +217,12 @@ def json_line(value: object) -> str:
     try:
         return encode(value)
     except ValueError:
-        return encode(_finite(value))
+        return encode(_replace_non_finite(value))
 
 
-def _finite(value: Any) -> Any:
+def _replace_non_finite(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
+        return {name: _replace_non_finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_replace_non_finite(item) for item in value]
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -13,7 +13,7 @@ from samesense.data.formats.columns import is_index
 from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import leads_to
 from samesense.data.formats.label_values import NLI_VALUES, are_quantities, to_number, word_of
-from samesense.data.formats.yes_no import in_english
+from samesense.data.formats.yes_no import translate_yes_no
 from samesense.errors import DataError
 from samesense.failures import first_line
 
@@ -60,7 +60,8 @@ def numbered(names: Sequence[str]) -> list[str]:
     """Return the names made unique: a name that is already taken gets a number, starting with 2."""
     unique: list[str] = []
     for name in names:
-        candidate, number = name, 1
+        candidate = name
+        number = 1
         while candidate in unique:
             number += 1
             candidate = f"{name} {number}"
@@ -273,7 +274,7 @@ def _cells_of(row: Any) -> Any:
 
 def _names_of(thirds: Sequence[Any]) -> tuple[str, ...]:
     """Return the column names of rows of three cells: most third cells are numbers, classes or texts."""
-    forms = [_form_of(third) for third in in_english(thirds, "The third cell of rows in memory")]
+    forms = [_form_of(third) for third in translate_yes_no(thirds, "The third cell of rows in memory")]
     return max((_SCORED, _NLI, _TRIPLET), key=forms.count)
 
 

@@ -71,14 +71,14 @@ def _unquoted(path: str, number: int, line: str, fields: list[str], width: int, 
     fits = len(fields) == width
     quoted = split_quoted(line.rstrip("\r\n"))
     if quoted is not None and len(quoted) == width and (not fits or _has_doubled(fields)):
-        say_quoted(path)
+        log_quoted(path)
         return quoted
     doubtful = next(filter(_quoted, fields), None) if fits else None
     if line.count('"') % 2:  # a quote is open at the end of the line
         continuation, certain = _continuation_lines(line, width, remaining, fits=fits)
         joined = split_quoted("".join([line, *(text for _, text in continuation)]).rstrip("\r\n"))
         if certain and joined is not None:
-            say_quoted(path)
+            log_quoted(path)
             return joined
         remaining.put_back(continuation)
         if continuation:
@@ -149,7 +149,7 @@ _LOGGED = set[tuple[str, str]]()
 """Messages about the quotes of a file that were logged, so that each is logged once."""
 
 
-def say_quoted(path: str) -> None:
+def log_quoted(path: str) -> None:
     """Log, once for each file, that its quotes are removed because a program wrote them."""
     if (path, "quoted") not in _LOGGED:
         _LOGGED.add((path, "quoted"))

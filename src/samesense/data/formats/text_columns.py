@@ -31,7 +31,7 @@ from samesense.data.formats.files import Row
 from samesense.data.formats.label_values import are_quantities, is_number, is_quantity, to_number, with_points
 from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.options import current_options
-from samesense.data.formats.yes_no import are_answers, in_english
+from samesense.data.formats.yes_no import are_answers, translate_yes_no
 from samesense.errors import ConfigError, DataError
 
 logger = logging.getLogger(__name__)
@@ -89,21 +89,21 @@ def names_in(rows: Iterable[Row]) -> list[str]:
     return list(names)
 
 
-def holding_texts(rows: Sequence[Row]) -> list[str]:
+def find_text_columns(rows: Sequence[Row]) -> list[str]:
     """Return the columns that hold texts: not numbers, and not labels, identifiers or subsets by their names.
 
     In a columnar table with more than :data:`MOST_LOOKED_INTO` candidates, all candidates are returned unread.
     """
-    sniffed = _sniffed(rows)
+    sniffed = _sniff(rows)
     possible = [name for name in names_in(sniffed) if _may_hold_texts(sniffed, name)]
     if sniffed and isinstance(sniffed[0][1], Cells) and len(possible) > MOST_LOOKED_INTO:
         return possible  # reading them all would cost far more than reading the ones that are needed
     return [name for name in possible if _are_texts([cells.get(name) for _, cells in sniffed])]
 
 
-def holds_texts(rows: Sequence[Row], name: str) -> bool:
-    """Return whether a column holds texts, by the rule of :func:`holding_texts`; only this column is read."""
-    sniffed = _sniffed(rows)
+def is_text_column(rows: Sequence[Row], name: str) -> bool:
+    """Return whether a column holds texts, by the rule of :func:`find_text_columns`; only this column is read."""
+    sniffed = _sniff(rows)
     return bool(sniffed) and _may_hold_texts(sniffed, name) and _are_texts([cells.get(name) for _, cells in sniffed])
 
 
@@ -112,7 +112,7 @@ def _may_hold_texts(rows: Sequence[Row], name: str) -> bool:
     return may_hold_texts(rows[0][1], name) and plain(name) not in _NO_TEXTS and not identifies(name)
 
 
-def _sniffed(rows: Sequence[Row]) -> Sequence[Row]:
+def _sniff(rows: Sequence[Row]) -> Sequence[Row]:
     """Return the first rows, which are enough to classify columns; fewer rows for very wide tables."""
     width = max((len(cells) for _, cells in rows[:1]), default=1)
     return rows[: max(_FEWEST_SNIFFED, min(SNIFFED_ROWS, _SNIFFED_CELLS // max(width, 1)))]
@@ -145,7 +145,7 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
         refuse_lists(rows, [requested], source)
         return requested
     single = [spelled[name] for name in SINGLE_NAMES if name in spelled]
-    candidates = single if single and not first_pair_of(TEXT_PAIRS, spelled) else holding_texts(rows)
+    candidates = single if single and not first_pair_of(TEXT_PAIRS, spelled) else find_text_columns(rows)
     if len(names) == 1 and any(isinstance(cells.get(names[0]), str) for _, cells in rows):
         candidates = names  # also numbers, and a name that is a label's
     if len(candidates) == 1:
@@ -155,13 +155,13 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     what = f"several columns hold texts ({listed(candidates)})" if candidates else "no column of texts could be found"
     raise DataError(
         f"{source}: {what}. Its columns: {listed(names)}. Name the one to read: `columns` "
-        + (quoted(_longest(rows, candidates)) if candidates else "NAME")
+        + (quoted(_first_long_column(rows, candidates)) if candidates else "NAME")
     )
 
 
-def _longest(rows: Sequence[Row], names: Sequence[str]) -> str:
+def _first_long_column(rows: Sequence[Row], names: Sequence[str]) -> str:
     """Return the first of these columns whose texts are at least half as long as those of the longest."""
-    words = {name: _words(rows, name) for name in names[:MOST_LOOKED_INTO]}
+    words = {name: _median_words(rows, name) for name in names[:MOST_LOOKED_INTO]}
     return next(name for name in words if 2 * words[name] >= max(words.values()))
 
 
@@ -175,23 +175,24 @@ def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherw
         return
     line = _FirstLine(rows)
     for name in columns:
-        if line.has_text(name) or (len(name.split()) == MOST_WORDS >= _words(rows, name) and not line.holds_names):
+        as_long_as_cells = len(name.split()) == MOST_WORDS >= _median_words(rows, name)
+        if line.has_text(name) or (as_long_as_cells and not line.holds_names):
             raise DataError(
                 f"{source}: the first line of a table names its columns, and {name!r} seems to be a text. Add a header "
                 f"line{otherwise}. If it is the name of a column: `columns` {quoted(','.join(columns))}"
             )
 
     if columns and not line.holds_names and all(_looks_like_cells(name, rows) for name in columns):
-        names = "names" if len(columns) > 1 else "name"
+        several = len(columns) > 1
+        are_no = "are no usual names" if several else "is no usual name"
         raise DataError(
-            f"{source}: the first line may be a row of data: {_and(columns)} {'are' if len(columns) > 1 else 'is'} no "
-            f"usual {names} of columns, and {'look' if len(columns) > 1 else 'looks'} like the cells below. If the "
-            f"first line has the names of the columns: `columns` {quoted(','.join(columns))}, or `header` yes; if it "
-            "is data: `header` no."
+            f"{source}: the first line may be a row of data: {_join_names(columns)} {are_no} of columns, and "
+            f"{'look' if several else 'looks'} like the cells below. If the first line has the names of the columns: "
+            f"`columns` {quoted(','.join(columns))}, or `header` yes; if it is data: `header` no."
         )
 
 
-def _and(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     *most, last = map(repr, names)
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -223,7 +224,7 @@ def _length(text: str) -> int:
     return len(text.split()) if text.isascii() or " " in text.strip() else len(text)
 
 
-def _words(rows: Sequence[Row], name: str) -> int:
+def _median_words(rows: Sequence[Row], name: str) -> int:
     """Return the median number of words in the cells of a column."""
     lengths = sorted(len(str(cells.get(name) or "").split()) for _, cells in rows[:SNIFFED_ROWS])
     return lengths[len(lengths) // 2] if lengths else MOST_WORDS + 1
@@ -233,7 +234,7 @@ class _FirstLine:
     """The first line of a table, which holds the column names or, without a header, the first row of data."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = _sniffed(rows)
+        self._rows = _sniff(rows)
 
     @cached_property
     def holds_names(self) -> bool:
@@ -248,7 +249,11 @@ class _FirstLine:
     @cached_property
     def _unusual(self) -> set[str]:
         """The names that could also be texts, numbers or dates."""
-        return {name for name in self._names if _is_code(name) or _ends(name) or len(name.split()) > MOST_WORDS}
+        return {
+            name
+            for name in self._names
+            if _is_code(name) or _ends_like_sentence(name) or len(name.split()) > MOST_WORDS
+        }
 
     @cached_property
     def _names(self) -> list[str]:
@@ -261,7 +266,7 @@ class _FirstLine:
         its column end with the same character.
         """
         words = len(name.split())
-        if (not _ends(name) and words <= MOST_WORDS) or self.holds_names:
+        if (not _ends_like_sentence(name) and words <= MOST_WORDS) or self.holds_names:
             return False
         if words > MOST_WORDS or self._unusual.issuperset(self._names):
             return True
@@ -277,7 +282,7 @@ class _FirstLine:
         return bool(few) and not self.holds_names and all(_looks_like_cells(name, self._rows) for name in few)
 
 
-def _ends(name: str) -> bool:
+def _ends_like_sentence(name: str) -> bool:
     """Return whether a name ends like a sentence."""
     return name.strip()[-1:] in _ENDS
 
@@ -295,7 +300,7 @@ def named_column(names: Sequence[str], columns: str, source: str) -> str:
     )
 
 
-def example(rows: Sequence[Row]) -> str:
+def example_columns(rows: Sequence[Row]) -> str:
     """Return a guess at ``columns`` for an error: first,second,label, or two texts if no column may be a label."""
     names = names_in(rows[:SNIFFED_ROWS])
     texts = _different_texts(rows)
@@ -304,28 +309,30 @@ def example(rows: Sequence[Row]) -> str:
     spelled = spelled_names(names)
     known_pair = first_pair_of(TEXT_PAIRS, spelled)
     pair = [spelled[name] for name in known_pair] if known_pair else texts[:2]
+    if len(pair) != 2:
+        return ""
     label = _label_column(rows, pair, texts)
-    return ",".join([*pair, *([] if label is None else [label])]) if len(pair) == 2 else ""
+    return ",".join(pair if label is None else [*pair, label])
 
 
-def example_of_three(rows: Sequence[Row]) -> str:
+def example_of_three_columns(rows: Sequence[Row]) -> str:
     """Return the three text columns of a table, the third of which may be a negative; ``""`` for another number."""
     texts = _different_texts(rows)
-    return ",".join(texts) if len(texts) == 3 and example(rows).count(",") == 1 else ""
+    return ",".join(texts) if len(texts) == 3 and example_columns(rows).count(",") == 1 else ""
 
 
 def _different_texts(rows: Sequence[Row]) -> list[str]:
     """Return the text columns without those of few values, such as classes; all of them if fewer than two remain."""
-    texts = holding_texts(rows)
+    texts = find_text_columns(rows)
     if len(texts) > MOST_LOOKED_INTO:
         return texts
-    different = [name for name in texts if len(rows) < 4 or not repeats(rows, name)]
+    different = [name for name in texts if len(rows) < 4 or not has_repeated_values(rows, name)]
     return different if len(different) > 1 else texts
 
 
-def repeats(rows: Sequence[Row], column: str) -> bool:
+def has_repeated_values(rows: Sequence[Row], column: str) -> bool:
     """Return whether a column's values occur twice or more on average, as classes do and texts do not."""
-    values = [str(cells[column]) for _, cells in _sniffed(rows) if cells.get(column) not in (None, "")]
+    values = [str(cells[column]) for _, cells in _sniff(rows) if cells.get(column) not in (None, "")]
     return 2 * len(set(values)) <= len(values)
 
 
@@ -339,11 +346,11 @@ def guessed_pairs(rows: Sequence[Row]) -> str | None:
     triplet = triplet_columns(rows)
     if triplet is not None and first_of(LABEL_NAMES, spelled) is None:
         return ",".join(triplet)
-    texts = holding_texts(rows)
+    texts = find_text_columns(rows)
     if len(texts) != 2 or {"premise", "hypothesis"} <= spelled.keys() or titled_text(rows):
         return None
     label = first_of(LABEL_NAMES, spelled)
-    if label is None and first_pair_of(TEXT_PAIRS, spelled) and len(saying(names, texts)) == 1:
+    if label is None and first_pair_of(TEXT_PAIRS, spelled) and len(columns_besides(names, texts)) == 1:
         label = _label_column(rows, texts, texts)
     return None if label is None else ",".join([*texts, label])
 
@@ -361,7 +368,7 @@ def triplet_columns(rows: Sequence[Row]) -> list[str] | None:
     if len(positives) != 1 or len(negatives) != 1 or anchor is None:
         return None
     columns = [anchor, positives[0], negatives[0]]
-    return columns if all(holds_texts(rows, name) for name in columns) else None
+    return columns if all(is_text_column(rows, name) for name in columns) else None
 
 
 def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
@@ -369,9 +376,10 @@ def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
 
     A title and its text are not a pair to compare, unless the labels are decimals, as similarities are.
     """
-    texts = holding_texts(rows)
+    texts = find_text_columns(rows)
     spelled = spelled_names(texts)
-    title, text = first_of(_TITLES, spelled), first_of(_TITLED, spelled)
+    title = first_of(_TITLES, spelled)
+    text = first_of(_TITLED, spelled)
     label = first_of(("label", "labels", "class"), spelled_names(names_in(rows[:SNIFFED_ROWS])))
     if len(texts) != 2 or title is None or text is None or label is None:
         return None
@@ -390,7 +398,7 @@ MOST_NAMED = 10
 """Most columns that one message names."""
 
 
-def say_unread(
+def log_unread(
     rows: Sequence[Row],
     columns: Sequence[str],
     source: str,
@@ -421,11 +429,11 @@ def say_unread(
     text_set = set(texts)
     without_texts = [name for name in reportable if name not in text_set]
     if texts:
-        many = listed([repr(name) for name in texts], MOST_NAMED) if len(texts) > MOST_NAMED else _and(texts)
+        many = listed([repr(name) for name in texts], MOST_NAMED) if len(texts) > MOST_NAMED else _join_names(texts)
         subject = f"column {many} holds" if len(texts) == 1 else f"columns {many} hold"
         logger.warning(
             f"{source}: {subject} texts and {'is' if len(texts) == 1 else 'are'} not read; read "
-            f"{'is' if len(columns) == 1 else 'are'} {_and(columns)}. {fix or 'To read others: `columns`'}"
+            f"{'is' if len(columns) == 1 else 'are'} {_join_names(columns)}. {fix or 'To read others: `columns`'}"
         )
     if without_texts and metadata:
         logger.info(f"{source}: not read: {listed(without_texts, MOST_NAMED)}")
@@ -440,11 +448,11 @@ def _is_unread_text(rows: Sequence[Row], name: str) -> bool:
         return False
     if not isinstance(rows[0][1], dict):
         return True
-    are_texts = _are_texts([cells.get(name) for _, cells in _sniffed(rows)])
-    return are_texts and (len(rows) < 4 or not repeats(rows, name))
+    are_texts = _are_texts([cells.get(name) for _, cells in _sniff(rows)])
+    return are_texts and (len(rows) < 4 or not has_repeated_values(rows, name))
 
 
-def saying(names: Sequence[str], texts: Sequence[str]) -> list[str]:
+def columns_besides(names: Sequence[str], texts: Sequence[str]) -> list[str]:
     """Return the columns other than the text columns, without subsets and identifiers."""
     text_set = set(texts)
     return [name for name in names if name not in text_set and plain(name) not in SUBSET_NAMES and not identifies(name)]
@@ -452,25 +460,25 @@ def saying(names: Sequence[str], texts: Sequence[str]) -> list[str]:
 
 def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]) -> str | None:
     """Return the column that may be the label of a pair: by its name, or the most likely one that varies."""
-    candidates = [name for name in saying(names_in(rows[:SNIFFED_ROWS]), pair) if not is_distance(name)]
+    candidates = [name for name in columns_besides(names_in(rows[:SNIFFED_ROWS]), pair) if not is_distance(name)]
     label = first_of((*CLASS_NAMES, *LABEL_NAMES), spelled_names(candidates))
     if label is not None:
         return label
     text_set = set(texts)
     without_texts = [name for name in candidates if name not in text_set][:MOST_LOOKED_INTO]
-    varied = [name for name in without_texts if _vary(rows, name)]
+    varied = [name for name in without_texts if _varies(rows, name)]
     return min(varied, key=lambda name: _doubt_of_labels(rows, name), default=None)
 
 
 def _doubt_of_labels(rows: Sequence[Row], name: str) -> tuple[bool, bool, bool]:
     """Return a sort key, lower for likelier label columns: numeric, then named by a question, then with two values."""
     values = [str(cells[name]) for _, cells in rows[:SNIFFED_ROWS] if cells.get(name) not in (None, "")]
-    answers = values if not are_answers(values) else in_english(values, name)
+    answers = values if not are_answers(values) else translate_yes_no(values, name)
     numbers = [to_number(value) for value in with_points(answers)]
     return any(number is None for number in numbers), name.strip()[-1:] not in _ENDS, len(set(values)) > 2
 
 
-def _vary(rows: Sequence[Row], name: str) -> bool:
+def _varies(rows: Sequence[Row], name: str) -> bool:
     """Return whether a column has values that are not just distinct integers, as row numbers are."""
     values = [cells.get(name) for _, cells in rows[:SNIFFED_ROWS] if cells.get(name) not in (None, "")]
     numbers = [to_number(value) for value in values]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from samesense.data.formats.delimited import Form, open_table
-from samesense.data.formats.endings import opened, split_suffix
+from samesense.data.formats.endings import open_decompressed, split_suffix
 from samesense.data.formats.files import rows_of_lines
 from samesense.data.formats.lines import Line, read_lines
 from samesense.data.formats.options import current_options
@@ -80,17 +80,17 @@ def read_written(path: str | Path, suffix: str | None = None) -> WrittenTable:
     suffix = suffix or split_suffix(str(path))[0]
     encoding, mark = _encoding_of(path)
     if suffix in (".jsonl", ".ndjson"):
-        lines = _Noted(read_lines(path))
-        rows = _grouped(lines, rows_of_lines(suffix, path, lines), _NOTHING)
+        lines = _CopyingLines(read_lines(path))
+        rows = _rows_with_lines(lines, rows_of_lines(suffix, path, lines), _NOTHING)
         line_end = _end_of(lines.first)
         return WrittenTable(".jsonl", Form(), (), [], False, encoding, mark, line_end, rows)
-    lines = _Noted(read_lines(path, carriage_returns=suffix == ".csv"))
+    lines = _CopyingLines(read_lines(path, carriage_returns=suffix == ".csv"))
     table = open_table(suffix, path, lines)
     blank = _blank_rows(table.form)
     top: list[WrittenRow] = []
     if table.before:
         top += _rows_between(lines.taken_until(table.before + 1), None, blank)
-    records = _grouped(lines, table.rows, blank, header=table.header)
+    records = _rows_with_lines(lines, table.rows, blank, header=table.header)
     if table.header is not None:
         top.append(next(records))
     line_end = _end_of(lines.first)
@@ -99,7 +99,7 @@ def read_written(path: str | Path, suffix: str | None = None) -> WrittenTable:
     )
 
 
-class _Noted(Iterator[Line]):
+class _CopyingLines(Iterator[Line]):
     """An iterator over lines that keeps a copy of them until it is taken."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
@@ -121,8 +121,8 @@ class _Noted(Iterator[Line]):
         return taken
 
 
-def _grouped(
-    lines: _Noted,
+def _rows_with_lines(
+    lines: _CopyingLines,
     rows: Iterator[tuple[int, Mapping[str, object]]],
     blank: re.Pattern[str],
     header: int | None = None,
@@ -182,7 +182,7 @@ def _blank_rows(form: Form) -> re.Pattern[str]:
 def _encoding_of(path: str | Path) -> tuple[str, bytes]:
     """Return the encoding of a file, including its byte order, and its byte order mark."""
     encoding = current_options().encoding or "utf_8"
-    with opened(path) as stream:
+    with open_decompressed(path) as stream:
         start = stream.read(4)
     for name, mark in reversed(MARKS.items()):
         if start.startswith(mark) and name.startswith(encoding.replace("-", "_")):
@@ -190,7 +190,7 @@ def _encoding_of(path: str | Path) -> tuple[str, bytes]:
     return encoding, b""
 
 
-def same_without_empty_end(row: WrittenRow, form: Form) -> str:
+def text_without_empty_end(row: WrittenRow, form: Form) -> str:
     """Return the characters of a row without the empty fields after the last named column."""
     extra = form.width - len(form.names)
     if extra <= 0:

@@ -15,7 +15,7 @@ from samesense.errors import DataError
 
 
 class Answers(NamedTuple):
-    """The words of one language, or one set of marks, normalized by :func:`folded`."""
+    """The words of one language, or one set of marks, normalized by :func:`fold`."""
 
     language: str
     yes: frozenset[str]
@@ -80,10 +80,10 @@ _ACCENTS = re.compile("[\u0300-\u036f\ufe0e\ufe0f\u0640]")
 """Accents of Latin, Greek and Cyrillic letters, variation selectors, and the Arabic tatweel."""
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Return a word without differences of case, width, Unicode form and accents.
 
-    >>> folded(" Sí "), folded("ＮＯ"), folded("HAYIR") == folded("hayır")
+    >>> fold(" Sí "), fold("ＮＯ"), fold("HAYIR") == fold("hayır")
     ('si', 'no', True)
     """
     letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).strip().casefold())
@@ -94,13 +94,13 @@ def _read_table() -> Iterator[Answers]:
     for line in _TABLE.strip().splitlines():
         language, words = line.split(": ")
         yes, no = words.split(" | ")
-        yield Answers(language, frozenset(map(folded, yes.split(", "))), frozenset(map(folded, no.split(", "))))
+        yield Answers(language, frozenset(map(fold, yes.split(", "))), frozenset(map(fold, no.split(", "))))
 
 
 LANGUAGES = tuple(_read_table())
 
 
-def in_english(cells: Sequence[object], location: str) -> Sequence[object]:
+def translate_yes_no(cells: Sequence[object], location: str) -> Sequence[object]:
     """Return the cells of a label column with words for yes and no in other languages replaced by ``yes`` and ``no``.
 
     A language counts if the column has a yes and a no of it. A column with only one such word is translated if all
@@ -113,7 +113,7 @@ def in_english(cells: Sequence[object], location: str) -> Sequence[object]:
     Raises:
         DataError: if a word has different meanings in two languages, and the column has a yes and a no of both.
     """
-    words = {cell: folded(cell) for cell in set(_texts(cells))}
+    words = {cell: fold(cell) for cell in set(_texts(cells))}
     values = _values(set(words.values()), location)
     if not values:
         return cells
@@ -126,7 +126,7 @@ def are_answers(texts: Iterable[str]) -> bool:
     >>> are_answers(["ja", "nein", "ja"]), are_answers(["ja", "non"]), are_answers(["ja"])
     (True, False, False)
     """
-    words = set(map(folded, texts))
+    words = set(map(fold, texts))
     spoken = _languages_of(words)
     return bool(spoken) and words <= frozenset[str]().union(*(language.yes | language.no for language in spoken))
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.labels import ZERO_CLASSES, Kind, Scale, label_name, number_text, zero_class
-from samesense.data.mapped import columns_of, is_mapped, rows_of
-from samesense.data.pairs.parts import Apart, grouped, held_part
+from samesense.data.mapped import as_columns, is_mapped, take_rows
+from samesense.data.pairs.parts import Apart, choose_held_out, group_pairs
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import rows_hash
 from samesense.places import JOINT
@@ -32,7 +32,7 @@ class PairData(ShownRows):
     """Labelled sentence pairs of one source, in its order.
 
     Texts, labels and rows are lists. Many texts are memory-mapped from a file instead, with their numbers in arrays;
-    see :func:`~samesense.data.mapped.columns_of`.
+    see :func:`~samesense.data.mapped.as_columns`.
 
     Attributes:
         sentences1: first sentence of every pair.
@@ -129,7 +129,7 @@ class PairData(ShownRows):
         """Return the rows at these positions, in the order given."""
         chosen = np.fromiter(indices, np.int64)
         subsets = [] if self.subsets is None else [self.subsets]
-        first, second, *rest_subsets = rows_of([self.sentences1, self.sentences2, *subsets], chosen)
+        first, second, *rest_subsets = take_rows([self.sentences1, self.sentences2, *subsets], chosen)
         return replace(
             self,
             sentences1=first,
@@ -156,18 +156,18 @@ class PairData(ShownRows):
         """
         if not 0 < fraction < 1:
             raise ConfigError(f"The share to hold out must lie between 0 and 1; received {fraction}. Example: 0.1")
-        groups = grouped(self.sentences1, self.sentences2, apart)
+        groups = group_pairs(self.sentences1, self.sentences2, apart)
         # Components of sentences differ in size, so the target is also the most that may be held out.
         target = max(1, round(fraction * len(self)))
         most = target if apart == "sentences" else len(self)
-        held = held_part(self.sentences1, self.sentences2, self.labels, groups, target, most, seed)
+        held = choose_held_out(self.sentences1, self.sentences2, self.labels, groups, target, most, seed)
         count = int(held.sum())
         if not count or count == len(self) or 2 * count < target:
-            pairs = len(np.unique(grouped(self.sentences1, self.sentences2, "pairs")))
+            pairs = len(np.unique(group_pairs(self.sentences1, self.sentences2, "pairs")))
             largest = np.bincount(groups).max(initial=0)
             raise DataError(
                 f"{self.source}: {len(self)} rows with {pairs} different pairs cannot be split into two parts"
-                + (f", since {largest} hang together by their sentences. " if apart == "sentences" else ". ")
+                + (f", since {largest} are connected by shared sentences. " if apart == "sentences" else ". ")
                 + "Give a file with more pairs, or a dev file of its own."
             )
         return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
@@ -193,7 +193,7 @@ def concat(datasets: Sequence[PairData]) -> PairData:
         chain.from_iterable(data.sentences2 for data in datasets),
         *([chain.from_iterable(data.subsets or repeat("", len(data)) for data in datasets)] if with_subsets else []),
     ]
-    texts = columns_of(zip(*sides, strict=True), TEXTS[: len(sides)])
+    texts = as_columns(zip(*sides, strict=True), TEXTS[: len(sides)])
     return PairData(
         sentences1=texts[0],
         sentences2=texts[1],
@@ -217,4 +217,6 @@ def one_label(labels: Sequence[float]) -> bool:
 
 def numbers(values: Iterable[Any], *, beside: Sequence[str], whole: bool = False) -> Sequence[Any]:
     """Return numbers as a list, or as an array of 8 bytes each if the texts ``beside`` them are memory-mapped."""
-    return array("q" if whole else "d", values) if is_mapped(beside) else list(values)
+    if not is_mapped(beside):
+        return list(values)
+    return array("q" if whole else "d", values)

@@ -15,7 +15,7 @@ import numpy as np
 from samesense.data.examples import Conflict, conflict_lines, spread_over
 from samesense.data.formats.labels import Kind, Scale, number_text
 from samesense.data.pairs.data import PairData
-from samesense.data.pairs.keys import Groups, Keys, pair_keys, plain_keys, same, text_keys
+from samesense.data.pairs.keys import Groups, Keys, group_equal, pair_keys, plain_keys, text_keys
 from samesense.metrics.correlation import spearman
 from samesense.results import Shown
 from samesense.types import Pair
@@ -38,10 +38,10 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
     sentence order, case and punctuation, and so are single sentences.
     """
     first, second = text_keys(data.sentences1), text_keys(data.sentences2)
-    groups = same(pair_keys(first, second))
+    groups = group_equal(pair_keys(first, second))
     conflicts = list(_conflicts(data, groups))
-    keys = _Plain.of(data) if against else None
-    shared = {name: keys.shared(_Plain.of(other_data)) for name, other_data in (against or {}).items() if keys}
+    keys = _DataKeys.of(data) if against else None
+    shared = {name: keys.shared(_DataKeys.of(other_data)) for name, other_data in (against or {}).items() if keys}
     values, counts = np.unique(np.asarray(data.labels, dtype=np.float64), return_counts=True)
     report = DataReport(
         name=data.name,
@@ -86,21 +86,21 @@ def _conflicts(data: PairData, groups: Groups) -> Iterator[Conflict]:
 
 
 @dataclass(frozen=True)
-class _Plain:
+class _DataKeys:
     """Keys of the distinct pairs and sentences of a data set, without case and punctuation."""
 
     pairs: Keys
     sentences: Keys
 
     @classmethod
-    def of(cls, data: PairData | Sequence[Pair]) -> _Plain:
+    def of(cls, data: PairData | Sequence[Pair]) -> _DataKeys:
         if isinstance(data, PairData):
             first, second = plain_keys(data.sentences1), plain_keys(data.sentences2)
         else:
             first, second = (plain_keys(pair[side] for pair in data) for side in (0, 1))
         return cls(np.unique(pair_keys(first, second)), np.unique(np.concatenate([first, second])))
 
-    def shared(self, reference: _Plain) -> tuple[int, int]:
+    def shared(self, reference: _DataKeys) -> tuple[int, int]:
         """Return how many pairs and how many sentences are in both."""
         pairs = np.intersect1d(self.pairs, reference.pairs, assume_unique=True)
         return len(pairs), len(np.intersect1d(self.sentences, reference.sentences, assume_unique=True))
@@ -211,16 +211,13 @@ def _words(text: str) -> set[str]:
 def _text_warnings(data: PairData) -> Iterable[str]:
     quoted = len({hash(text) for text in _texts(data) if text[:1] == text[-1:] == '"' and '""' in text[1:-1]})
     if quoted:
-        yield (
-            f"texts, {quoted} of them, stand in double quotes, with doubled ones inside: where a program wrote them, "
-            "`quoting` csv"
-        )
+        yield (f"{quoted} texts are in double quotes, with doubled ones inside: if a program wrote them, `quoting` csv")
     if broken := sum(_CONTROLS.search(text) is not None for text in _texts(data)):
         yield f"{broken} texts hold control characters in place of curly quotes or dashes: convert from WINDOWS-1252"
     empty = sorted({text for text in _texts(data) if text.strip().casefold() in _EMPTY})
     if empty:
         placeholders = ", ".join(map(repr, empty))
-        yield f"{placeholders} stand as texts: where they mean that there is none, leave those rows out"
+        yield f"{placeholders} occur as texts: if they mean that there is no text, leave those rows out"
 
 
 _EMPTY = ("nan", "none", "null", "n/a", "#n/a")

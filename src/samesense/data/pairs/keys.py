@@ -39,7 +39,7 @@ def pair_keys(first: Keys, second: Keys) -> Keys:
     return keys
 
 
-def same(keys: Keys) -> Groups:
+def group_equal(keys: Keys) -> Groups:
     """Return the group of each key; equal keys are one group."""
     _, first, number = np.unique(keys, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.intp)
@@ -59,7 +59,7 @@ def components(first: Keys, second: Keys) -> Groups:
     second_number = number[len(first) :]
     edges = np.ones(len(first), np.int8)
     graph = coo_array((edges, (first_number, second_number)), shape=(len(texts), len(texts)))
-    return same(connected_components(graph, directed=False)[1][first_number])
+    return group_equal(connected_components(graph, directed=False)[1][first_number])
 
 
 def pair_key(first: str, second: str) -> Pair:

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.mapped import in_order
-from samesense.data.pairs.keys import Groups, components, pair_key, pair_keys, plain_keys, same
+from samesense.data.mapped import iterate_rows
+from samesense.data.pairs.keys import Groups, components, group_equal, pair_key, pair_keys, plain_keys
 from samesense.hashes import json_hash
 from samesense.types import Floats
 
@@ -28,13 +28,13 @@ MOST_STRATA = 5
 Flags = npt.NDArray[np.bool_]
 
 
-def grouped(first: Sequence[str], second: Sequence[str], apart: Apart) -> Groups:
+def group_pairs(first: Sequence[str], second: Sequence[str], apart: Apart) -> Groups:
     """Return the group of each pair; the pairs of a group must stay together."""
     keys = plain_keys(first), plain_keys(second)
-    return components(*keys) if apart == "sentences" else same(pair_keys(*keys))
+    return components(*keys) if apart == "sentences" else group_equal(pair_keys(*keys))
 
 
-def held_part(
+def choose_held_out(
     first: Sequence[str],
     second: Sequence[str],
     labels: Sequence[float],
@@ -48,12 +48,12 @@ def held_part(
     Groups are drawn at random. Groups that would hold out too many pairs of a stratum of labels come last.
     """
     strata = strata_of(labels)
-    content = _contents(groups, strata)
+    content = _stratum_counts(groups, strata)
     room = np.ceil(np.bincount(strata) * target / max(1, len(groups))).astype(int)
     held = np.zeros(len(content), bool)
     count = 0
     postponed: list[int] = []
-    drawn = drawn_order(first, second, groups, seed).tolist()
+    drawn = random_order(first, second, groups, seed).tolist()
     sizes = content.sum(axis=1).tolist()
     for group in drawn:
         if count >= target:
@@ -73,7 +73,7 @@ def held_part(
     return held[groups]
 
 
-def fold_of_each(
+def assign_folds(
     first: Sequence[str], second: Sequence[str], labels: Sequence[float], groups: Groups, count: int, seed: int
 ) -> Groups:
     """Return the fold of each pair ``(pairs,)``, from 0; folds are similar in size and labels, and keep groups whole.
@@ -81,10 +81,10 @@ def fold_of_each(
     The largest groups are assigned first, each to the fold that has the least of its labels so far; groups of equal
     size come in random order.
     """
-    content = _contents(groups, strata_of(labels)).astype(np.float64)
+    content = _stratum_counts(groups, strata_of(labels)).astype(np.float64)
     content = np.column_stack([content, content.sum(axis=1)])  # balances sizes as well as labels
     weights = 1 / np.maximum(content.sum(axis=0), 1) ** 2
-    drawn = drawn_order(first, second, groups, seed)
+    drawn = random_order(first, second, groups, seed)
     order = drawn[np.argsort(-content[drawn, -1], kind="stable")]
     held = np.zeros((count, content.shape[1]))
     fold = np.zeros(len(content), np.intp)
@@ -95,10 +95,10 @@ def fold_of_each(
     return fold[groups]
 
 
-def drawn_order(first: Sequence[str], second: Sequence[str], groups: Groups, seed: int) -> Groups:
+def random_order(first: Sequence[str], second: Sequence[str], groups: Groups, seed: int) -> Groups:
     """Return the groups in random order, by a hash of the alphabetically first pair of each."""
     order = np.argsort(groups, kind="stable")
-    rows = groupby(zip(groups[order], in_order([first, second], order), strict=True), key=itemgetter(0))
+    rows = groupby(zip(groups[order], iterate_rows([first, second], order), strict=True), key=itemgetter(0))
     pairs = (min(pair_key(*pair) for _, pair in group_rows) for _, group_rows in rows)
     drawn = np.fromiter((int(json_hash([seed, *pair])[:16], 16) for pair in pairs), np.uint64)
     return np.argsort(drawn, kind="stable")
@@ -114,7 +114,7 @@ def strata_of(labels: Sequence[float] | Floats) -> Groups:
     return np.searchsorted(edges, values, side="right")
 
 
-def _contents(groups: Groups, strata: Groups) -> Groups:
+def _stratum_counts(groups: Groups, strata: Groups) -> Groups:
     """Return the number of pairs by group and stratum, ``(groups, strata)``."""
     width = int(strata.max(initial=0)) + 1
     counts = np.bincount(groups * width + strata, minlength=(int(groups.max(initial=-1)) + 1) * width)

@@ -15,8 +15,8 @@ from samesense.data.formats.labels import ParsedLabels, Scale, number_text, pars
 from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.memory import Source, name_of
 from samesense.data.formats.sources import list_rows, load_rows, no_rows
-from samesense.data.formats.text_columns import SNIFFED_ROWS, example, guessed_pairs, names_in, say_unread
-from samesense.data.mapped import BLOCK, columns_of, rows_of
+from samesense.data.formats.text_columns import SNIFFED_ROWS, example_columns, guessed_pairs, log_unread, names_in
+from samesense.data.mapped import BLOCK, as_columns, take_rows
 from samesense.data.pairs.data import TEXTS, PairData, numbers, one_label
 from samesense.errors import ConfigError, DataError
 from samesense.types import Indices, Pair
@@ -56,11 +56,11 @@ def read_pairs(
     first = list(islice(rows, BLOCK))
     if not first:
         raise no_rows(source)
-    resolved = _columns(first, columns, name)
+    resolved = _find_columns(first, columns, name)
     refuse_lists(first, filter(None, (resolved.text1, resolved.text2, resolved.negative)), name)
-    passed = _Passed(resolved)
-    texts = columns_of(passed.texts(chain(first, rows)), TEXTS[: 2 if resolved.subset is None else 3])
-    parsed = _labels_of(passed.labels, resolved, name, label_order, label_range)
+    passed = _RowReader(resolved)
+    texts = as_columns(passed.texts(chain(first, rows)), TEXTS[: 2 if resolved.subset is None else 3])
+    parsed = _parse_label_cells(passed.labels, resolved, name, label_order, label_range)
     problems = [(position, problem) for position, problem in passed.problems if position not in parsed.unlabelled]
     problems += [
         (position, BadRow(passed.numbers[position], str(resolved.label), *problem))
@@ -75,10 +75,10 @@ def read_pairs(
             f"{name}: no row is left of {len(passed.numbers)}; {len(bad)} cannot be used and {len(parsed.unlabelled)} "
             "have no label (-, -1 or empty, as in test parts with hidden labels). Give a file with labels."
         )
-    return _assembled(texts, passed, usable, resolved, parsed, name, len(bad))
+    return _assemble(texts, passed, usable, resolved, parsed, name, len(bad))
 
 
-class _Passed:
+class _RowReader:
     """Row numbers, labels and problems, collected while the texts of a source stream through."""
 
     def __init__(self, columns: Columns) -> None:
@@ -99,8 +99,10 @@ class _Passed:
             wrong = {name: what for name in names if (what := text_problem(cells.get(name)))}
             fix = "give the sentence or delete the row"
             self.problems += [(position, BadRow(number, name, what, fix)) for name, what in wrong.items()]
-            subset = cells.get(subset_column) if subset_column is not None else None
-            ends = () if subset_column is None else ("" if subset is None else str(subset),)
+            ends: tuple[str, ...] = ()
+            if subset_column is not None:
+                subset = cells.get(subset_column)
+                ends = ("" if subset is None else str(subset),)
             first, *partners = ["" if name in wrong else str(cells[name]) for name in names]
             for partner in partners:
                 yield first, partner, *ends
@@ -120,7 +122,7 @@ def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]
     """
     name = name_of(source)
     rows = list_rows(source)
-    resolved = _columns(rows, columns, name, labelled=False)
+    resolved = _find_columns(rows, columns, name, labelled=False)
     partners = [column for column in (resolved.text2, resolved.negative) if column is not None]
     texts = ((cells.get(resolved.text1), cells.get(column)) for _, cells in rows for column in partners)
     return [(str(first), str(second)) for first, second in texts if not (text_problem(first) or text_problem(second))]
@@ -132,34 +134,34 @@ def holds_scores(source: Source, columns: str | None = None) -> bool:
     Only the first rows are read. Arguments and errors are those of :func:`read_pairs`.
     """
     rows = list(islice(load_rows(source), SNIFFED_ROWS))
-    return bool(rows) and _columns(rows, columns, name_of(source)).holds_scores
+    return bool(rows) and _find_columns(rows, columns, name_of(source)).holds_scores
 
 
-def _columns(rows: Sequence[Row], columns: str | None, source: str, *, labelled: bool = True) -> Columns:
+def _find_columns(rows: Sequence[Row], columns: str | None, source: str, *, labelled: bool = True) -> Columns:
     """Return the columns, found by name or else guessed from their cells; a guess is logged."""
     names = names_in(rows)
     try:
         resolved = resolve_columns(names, columns, source, labelled=labelled)
         if columns is None and labelled:
-            _say_unread(resolved, unread_labels(names, resolved), source)
-            say_unread(rows, _columns_read(resolved), source, besides=unread_labels(names, resolved))
+            _warn_of_other_labels(resolved, unread_labels(names, resolved), source)
+            log_unread(rows, _used_columns(resolved), source, besides=unread_labels(names, resolved))
         return resolved
     except (ConfigError, DataError):
         guess = guessed_pairs(rows) if columns is None else None
         if guess is None:  # raises the same error with an example, which needs a look at all columns
-            return resolve_columns(names, columns, source, labelled=labelled, example=example(rows))
+            return resolve_columns(names, columns, source, labelled=labelled, example=example_columns(rows))
     logger.info(f"{source}: read as labelled pairs, by a guess at the columns: {guess}; `columns` overrides")
     resolved = resolve_columns(names, guess, source, labelled=labelled)
-    say_unread(rows, _columns_read(resolved), source)
+    log_unread(rows, _used_columns(resolved), source)
     return resolved
 
 
-def _columns_read(columns: Columns) -> list[str]:
+def _used_columns(columns: Columns) -> list[str]:
     every = (columns.text1, columns.text2, columns.label, columns.negative, columns.subset)
     return [name for name in every if name is not None]
 
 
-def _say_unread(resolved: Columns, label_candidates: Sequence[str], source: str) -> None:
+def _warn_of_other_labels(resolved: Columns, label_candidates: Sequence[str], source: str) -> None:
     """Warn that other columns could be the labels too, and say how to choose one."""
     if resolved.label is not None and label_candidates:
         columns = quoted(",".join((resolved.text1, resolved.text2, label_candidates[0])))
@@ -170,7 +172,7 @@ def _say_unread(resolved: Columns, label_candidates: Sequence[str], source: str)
         )
 
 
-def _labels_of(
+def _parse_label_cells(
     cells: Sequence[object], columns: Columns, source: str, label_order: str | None, label_range: Scale | None
 ) -> ParsedLabels:
     if columns.label is not None:
@@ -185,9 +187,9 @@ def _labels_of(
     return ParsedLabels([1.0] * len(cells), "triple", (0.0, 1.0))
 
 
-def _assembled(
+def _assemble(
     texts: Sequence[Sequence[str]],
-    passed: _Passed,
+    passed: _RowReader,
     usable: Indices,
     columns: Columns,
     parsed: ParsedLabels,
@@ -197,7 +199,7 @@ def _assembled(
     # Each row gives one pair for its positive, and one more if it has a negative.
     width = len(passed.partners)
     if len(usable) < len(passed.numbers):
-        texts = rows_of(texts, (usable[:, None] * width + np.arange(width)).ravel())
+        texts = take_rows(texts, (usable[:, None] * width + np.arange(width)).ravel())
     negative_labels = (0.0,) * (width - 1)  # labels of the negatives
     labels = (label for position in usable for label in (parsed.values[position] or 0.0, *negative_labels))
     pair_labels = numbers(labels, beside=texts[0])

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.mapped import BLOCK, columns_of, rows_of, taken
+from samesense.data.mapped import BLOCK, as_columns, take_rows, take_texts
 from samesense.data.pairs.data import PairData, numbers
-from samesense.data.pairs.keys import Groups, same, text_keys
+from samesense.data.pairs.keys import Groups, group_equal, text_keys
 from samesense.types import Indices
 
 Flags = npt.NDArray[np.bool_]
@@ -46,9 +46,9 @@ def triplets(data: PairData) -> Formed:
     An anchor with p positives and n negatives gives max(p, n) triplets: the shorter list is cycled, so that every
     partner is used and none more often than needed.
     """
-    stated = _Stated.of(data)
-    near = _Lists.of(stated, stated.positive)
-    far = _Lists.of(stated, ~stated.positive)
+    stated = _Statements.of(data)
+    near = _PartnerLists.of(stated, stated.positive)
+    far = _PartnerLists.of(stated, ~stated.positive)
     both = (near.sizes > 0) & (far.sizes > 0)
     counts = np.where(both, np.maximum(near.sizes, far.sizes), 0)
     anchors = np.repeat(np.arange(len(counts)), counts)
@@ -58,7 +58,7 @@ def triplets(data: PairData) -> Formed:
     texts = zip(
         stated.anchors(data, positive), stated.partners(data, positive), stated.partners(data, negative), strict=True
     )
-    columns = dict(zip(_TRIPLET, columns_of(texts, _TRIPLET), strict=True))
+    columns = dict(zip(_TRIPLET, as_columns(texts, _TRIPLET), strict=True))
     used = np.unique(stated.rows[both[stated.anchor] & stated.counts])
     return Formed(columns, len(data) - len(used), len(anchors))
 
@@ -70,20 +70,20 @@ def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
     NLI data). Scored pairs have no negatives: a low score does not say that two sentences must be apart.
     """
     rows = np.flatnonzero(np.asarray(data.labels, dtype=np.float64) > above)
-    first, second = rows_of([data.sentences1, data.sentences2], rows)
+    first, second = take_rows([data.sentences1, data.sentences2], rows)
     columns: dict[str, Sequence[Any]] = {"anchor": first, "positive": second}
     if not hard_negatives or data.kind == "scored":
         return Formed(columns, len(data) - len(rows), 0)
-    stated = _Stated.of(data, rows)
+    stated = _Statements.of(data, rows)
     anchors = stated.of_rows
-    far = _Lists.of(stated, ~stated.positive)
+    far = _PartnerLists.of(stated, ~stated.positive)
     has = far.sizes[anchors] > 0
     count = int(has.sum())
     if not count:
         return Formed(columns, len(data) - len(rows), 0)
-    chosen = far.at(anchors[has], _turns(anchors)[has])
-    texts = zip(first, second, _filled(has, stated.partners(data, chosen), second), strict=True)
-    columns = dict(zip(_TRIPLET, columns_of(texts, _TRIPLET), strict=True))
+    chosen = far.at(anchors[has], _occurrence_numbers(anchors)[has])
+    texts = zip(first, second, _fill_negatives(has, stated.partners(data, chosen), second), strict=True)
+    columns = dict(zip(_TRIPLET, as_columns(texts, _TRIPLET), strict=True))
     if count < len(rows):
         columns["label"] = numbers(map(int, has), beside=columns["anchor"], whole=True)
     taken_up = np.isin(stated.pair, stated.pair[chosen])
@@ -94,14 +94,14 @@ def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
 _TRIPLET = ("anchor", "positive", "negative")
 
 
-def _filled(has: Flags, negatives: Iterator[str], fallback: Sequence[str]) -> Iterator[str]:
+def _fill_negatives(has: Flags, negatives: Iterator[str], fallback: Sequence[str]) -> Iterator[str]:
     """Yield the next of ``negatives`` for each row that has one, and the row's text of ``fallback`` for the others."""
     for has_negative, text in zip(has, fallback, strict=True):
         yield next(negatives) if has_negative else text
 
 
 @dataclass(frozen=True)
-class _Stated:
+class _Statements:
     """Statements of the pairs, each an anchor with a positive or negative partner, in order; texts stay on disk."""
 
     rows: Indices
@@ -113,7 +113,7 @@ class _Stated:
     of_rows: Groups  # id of the anchor of the requested rows
 
     @classmethod
-    def of(cls, data: PairData, requested: Indices | None = None) -> _Stated:
+    def of(cls, data: PairData, requested: Indices | None = None) -> _Statements:
         """Return the statements of pairs; neutral NLI pairs and pairs of equal sentences give none."""
         first, second = text_keys(data.sentences1), text_keys(data.sentences2)
         labels = np.asarray(data.labels, dtype=np.float64)
@@ -125,9 +125,9 @@ class _Stated:
         anchors = np.where(swapped, second[rows], first[rows])
         partners = np.where(swapped, first[rows], second[rows])
         positive = labels[rows] == highest
-        pair = same(anchors * _ODD + partners)
+        pair = group_equal(anchors * _ODD + partners)
         both = np.isin(pair, np.intersect1d(pair[positive], pair[~positive]))
-        group = same(np.concatenate([anchors, first[[] if requested is None else requested]]))
+        group = group_equal(np.concatenate([anchors, first[[] if requested is None else requested]]))
         return cls(rows, swapped, positive, group[: len(rows)], pair, ~both, group[len(rows) :])
 
     def anchors(self, data: PairData, chosen: Indices) -> Iterator[str]:
@@ -143,14 +143,14 @@ _ODD = np.uint64(0xD6E8FEB86659FD93)
 
 
 @dataclass(frozen=True)
-class _Lists:
+class _PartnerLists:
     """The positives, or the negatives, of every anchor, each once and in order of appearance."""
 
     chosen: Indices  # statements, by anchor
     sizes: Indices  # of the list of each anchor
 
     @classmethod
-    def of(cls, stated: _Stated, side: Flags) -> _Lists:
+    def of(cls, stated: _Statements, side: Flags) -> _PartnerLists:
         """Return the partners of the statements that count and have this side."""
         statements = np.flatnonzero(stated.counts & side)
         statements = statements[np.sort(np.unique(stated.pair[statements], return_index=True)[1])]
@@ -164,7 +164,7 @@ class _Lists:
         return self.chosen[starts[anchors] + turns % self.sizes[anchors]]
 
 
-def _turns(groups: Groups) -> Indices:
+def _occurrence_numbers(groups: Groups) -> Indices:
     """Return for each row how many earlier rows belong to its group."""
     order = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups)
@@ -179,6 +179,6 @@ def _texts(data: PairData, rows: Indices, second: Flags) -> Iterator[str]:
         block = rows[start : start + BLOCK]
         from_second = second[start : start + BLOCK]
         texts = np.empty(len(block), object)
-        texts[~from_second] = taken(data.sentences1, block[~from_second])
-        texts[from_second] = taken(data.sentences2, block[from_second])
+        texts[~from_second] = take_texts(data.sentences1, block[~from_second])
+        texts[from_second] = take_texts(data.sentences2, block[from_second])
         yield from texts

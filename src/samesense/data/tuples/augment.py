@@ -80,7 +80,8 @@ def synonyms(fraction: float = 0.2, *, seed: int = 0, of: Synonyms | None = None
     look_up = wordnet() if of is None else of
 
     def change(variant: Variant) -> str | None:
-        text, random = variant[0], random_of(seed, variant)
+        text = variant[0]
+        random = random_of(seed, variant)
         words = list(_WORDS.finditer(text))
         replaceable = {word: options for word in words if (options := look_up(word[0].casefold()))}
         if not replaceable:
@@ -119,7 +120,7 @@ def wordnet() -> Synonyms:
     return look_up
 
 
-def augmented(data: TupleData, augment: Augment, target: int) -> TupleData:
+def augment_positives(data: TupleData, augment: Augment, target: int) -> TupleData:
     """Return the data with augmented positives, up to ``target`` positives per anchor.
 
     The positives of an anchor are augmented in turn; an anchor without positives is augmented itself. A text that
@@ -149,7 +150,7 @@ def examples(data: TupleData, augment: Augment, count: int = 5) -> list[tuple[st
     return list(zip(texts, augment([(text, 0) for text in texts]), strict=True))
 
 
-def shown(data: TupleData, augment: Augment, count: int = 5) -> list[str]:
+def example_lines(data: TupleData, augment: Augment, count: int = 5) -> list[str]:
     """Return the result of :func:`examples` as lines of text, for a look before training."""
     lines = []
     for text, new in examples(data, augment, count):

@@ -81,8 +81,8 @@ class Completion:
         """
         random = np.random.default_rng((self.seed, 0 if self.fixed else epoch, row))
         own_positives = self.data.positives[row]
-        positives = _chosen(own_positives, self.positives, random)
-        negatives = _chosen(self.data.negatives[row], self.negatives, random)
+        positives = _choose(own_positives, self.positives, random)
+        negatives = _choose(self.data.negatives[row], self.negatives, random)
         if not self.padded:
             return positives, negatives
         anchor = self.data.anchors[row]
@@ -118,7 +118,7 @@ class Completion:
         anchor_class = classes.get(anchor)
         excluded = {key(text) for text in taken}
         negatives: list[str] = []
-        for index in _draws(len(self._pool), 4 * count, random):
+        for index in _draw_indices(len(self._pool), 4 * count, random):
             text = self._pool[index]
             if key(text) not in excluded and (anchor_class is None or classes.get(text) != anchor_class):
                 excluded.add(key(text))
@@ -131,33 +131,33 @@ class Completion:
         )
 
 
-def _chosen(texts: Sequence[str], most: int, random: np.random.Generator) -> list[str]:
+def _choose(texts: Sequence[str], most: int, random: np.random.Generator) -> list[str]:
     """Return the texts, or a random sample of them in their order if there are more than ``most``."""
     if len(texts) <= most:
         return list(texts)
     return [texts[index] for index in np.sort(random.permutation(len(texts))[:most])]
 
 
-def _draws(size: int, tries: int, random: np.random.Generator) -> Iterator[int]:
+def _draw_indices(size: int, tries: int, random: np.random.Generator) -> Iterator[int]:
     """Yield some indices drawn with replacement, which is cheap and nearly always enough, then every index once."""
     if size:
         yield from random.integers(size, size=tries)
         yield from random.permutation(size)
 
 
-def same(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return a text with normalized case and whitespace."""
     return " ".join(text.split()).casefold()
 
 
-def near(text: str) -> str:
+def sort_words(text: str) -> str:
     """Return the sorted words of a text, so that texts with the same words compare equal in any order."""
-    return " ".join(sorted(_WORD.findall(same(text)))) or same(text)
+    return " ".join(sorted(_WORD.findall(normalize_text(text)))) or normalize_text(text)
 
 
 def key_of(false_negative_filter: Guard) -> Callable[[str], int]:
     """Return a function that hashes texts to [0, 2**63), the same number for texts that count as the same."""
-    fold = near if false_negative_filter == "near" else same
+    fold = sort_words if false_negative_filter == "near" else normalize_text
 
     def key(text: str) -> int:
         return int.from_bytes(blake2b(fold(text).encode(), digest_size=8).digest()) >> 1

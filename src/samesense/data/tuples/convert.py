@@ -10,7 +10,7 @@ import numpy as np
 from samesense.data.formats.columns import Side
 from samesense.data.formats.labels import Kind
 from samesense.data.pairs.data import PairData
-from samesense.data.tuples.data import Statement, TupleData, grouped, tuple_data
+from samesense.data.tuples.data import Statement, TupleData, group_statements, tuple_data
 from samesense.data.tuples.read import SIDES
 from samesense.errors import DataError
 
@@ -39,7 +39,7 @@ def tuples_of_pairs(data: PairData) -> TupleData:
     statements = (
         Statement(first, first, second, sides[label], row) for row, (first, second, label) in enumerate(rows, 1)
     )
-    return tuple_data(grouped(statements), source=data.source, name=data.name)
+    return tuple_data(group_statements(statements), source=data.source, name=data.name)
 
 
 def tuples_of_classes(texts: Sequence[str], labels: Sequence[str], *, source: str, name: str) -> TupleData:
@@ -55,7 +55,7 @@ def tuples_of_classes(texts: Sequence[str], labels: Sequence[str], *, source: st
     members: defaultdict[str, list[str]] = defaultdict(list)
     for text, label in class_of.items():
         members[label].append(text)
-    partners = {text: chosen for texts_of in members.values() for text, chosen in _partners(texts_of).items()}
+    partners = {text: chosen for texts_of in members.values() for text, chosen in _positives_in_class(texts_of).items()}
     numbers = {label: number for number, label in enumerate(members)}
     return TupleData(
         anchors=list(class_of),
@@ -72,7 +72,7 @@ def tuples_of_classes(texts: Sequence[str], labels: Sequence[str], *, source: st
     )
 
 
-def _partners(texts: Sequence[str]) -> dict[str, list[str]]:
+def _positives_in_class(texts: Sequence[str]) -> dict[str, list[str]]:
     """Return the positives of each sentence of a class: the next ones in a circular random order."""
     order = np.random.default_rng((SEED, len(texts))).permutation(len(texts))
     count = min(PARTNERS, len(texts) - 1)

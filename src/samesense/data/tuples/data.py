@@ -41,7 +41,7 @@ class Group:
     itself: int = 0  # statements left out because the partner equals the anchor
 
 
-def grouped(statements: Iterable[Statement]) -> Iterator[Group]:
+def group_statements(statements: Iterable[Statement]) -> Iterator[Group]:
     """Yield the groups in order of first appearance; the statements of a group need not be consecutive."""
     rows_of_group: dict[str, tuple[str, list[Statement]]] = {}
     for row in statements:

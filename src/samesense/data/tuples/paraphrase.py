@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.data.tuples.augment import Augment, Variant, deletion, random_of, synonyms
-from samesense.data.tuples.completion import same
+from samesense.data.tuples.completion import normalize_text
 from samesense.errors import ConfigError
 from samesense.execution.progress import without_bars
 from samesense.execution.unread import Unread, note
@@ -46,7 +46,7 @@ def paraphrase(
     """
     if not 0 < fraction <= 1:
         raise ConfigError(f"The share of texts to rewrite must be above 0 and at most 1; received {fraction}.")
-    tokenizer, writer = _opened(model)
+    tokenizer, writer = _load_model(model)
 
     def rewrite(variants: Sequence[Variant]) -> list[str | None]:
         chosen = [variant for variant in variants if random_of(seed, variant).random() < fraction]
@@ -58,11 +58,11 @@ def paraphrase(
             texts = sorted((text for text in most if most[text] == number), key=len, reverse=True)
             for start in range(0, len(texts), batch_size):
                 batch = texts[start : start + batch_size]
-                written |= zip(batch, _written(tokenizer, writer, batch, number + 1, prompt, longest), strict=True)
+                written |= zip(batch, _generate(tokenizer, writer, batch, number + 1, prompt, longest), strict=True)
         chosen_set = set(chosen)
         paraphrases = [written[variant[0]][variant[1]] if variant in chosen_set else None for variant in variants]
         return [
-            None if new is None or not new.strip() or same(new) == same(variant[0]) else new
+            None if new is None or not new.strip() or normalize_text(new) == normalize_text(variant[0]) else new
             for variant, new in zip(variants, paraphrases, strict=True)
         ]
 
@@ -70,7 +70,7 @@ def paraphrase(
 
 
 @without_bars()
-def _opened(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
+def _load_model(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -84,7 +84,7 @@ def _opened(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     return tokenizer, writer
 
 
-def _written(
+def _generate(
     tokenizer: Any, writer: Any, texts: Sequence[str], count: int, prompt: str, longest: int
 ) -> list[list[str]]:
     """Return the ``count`` likeliest paraphrases of each text."""

@@ -27,8 +27,8 @@ from samesense.data.formats.labels import UNLABELLED, parse_labels
 from samesense.data.formats.list_cells import FIX, ListCellError, list_in, texts_in
 from samesense.data.formats.memory import Source, as_sources, name_of, short_name
 from samesense.data.formats.sources import load_rows
-from samesense.data.formats.text_columns import SNIFFED_ROWS, named_column, say_unread
-from samesense.data.tuples.data import Statement, TupleData, grouped, tuple_data
+from samesense.data.formats.text_columns import SNIFFED_ROWS, log_unread, named_column
+from samesense.data.tuples.data import Statement, TupleData, group_statements, tuple_data
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 from samesense.places import JOINT
@@ -98,7 +98,7 @@ def read_tuples(
     ]
     limit = None if drop_bad_rows else limit_reported
     statements = (reader.statements(source, limit) for reader, source in zip(readers, source_list, strict=True))
-    groups = grouped(chain.from_iterable(statements))
+    groups = group_statements(chain.from_iterable(statements))
     source = JOINT.join(map(name_of, source_list))
     data = tuple_data(groups, source=source, name=JOINT.join(map(short_name, source_list)), left_out=left_out)
     if not any(data.positives):
@@ -146,7 +146,7 @@ class _Reader:
                 )
                 if self.columns is None:
                     alike = [candidate for candidate in first if row_names(candidate[1]) == names]
-                    say_unread(alike, layouts[names].columns, self.source)
+                    log_unread(alike, layouts[names].columns, self.source)
             layout = layouts[names]
             row_statements, wrong = (self._tuple if layout.label is None else self._nli)(row, layout)
             yield from () if wrong else row_statements
@@ -159,7 +159,7 @@ class _Reader:
 
     def _tuple(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
         number, cells = row
-        wrong = _problems(number, layout.anchor, [cells.get(layout.anchor)])
+        wrong = _text_problems(number, layout.anchor, [cells.get(layout.anchor)])
         wrong += _list_problems(number, layout.anchor, cells.get(layout.anchor))
         anchor = str(cells.get(layout.anchor))
         group = anchor if self.group_anchors else f"{self.number} {number}"
@@ -171,7 +171,7 @@ class _Reader:
                 wrong.append(BadRow(number, name, str(error), FIX))
                 continue
             self._check_mixture(number, name, cells.get(name))
-            wrong += _problems(number, name, texts)
+            wrong += _text_problems(number, name, texts)
             statements += [Statement(group, anchor, str(text), side, number) for text in texts]
         if not statements and not wrong:
             wrong.append(BadRow(number, layout.anchor, "the anchor stands alone", "give it a positive or a negative"))
@@ -192,8 +192,8 @@ class _Reader:
     def _nli(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
         number, cells = row
         hypothesis = layout.partners[0][0]
-        wrong = _problems(number, layout.anchor, [cells.get(layout.anchor)])
-        wrong += _problems(number, hypothesis, [cells.get(hypothesis)])
+        wrong = _text_problems(number, layout.anchor, [cells.get(layout.anchor)])
+        wrong += _text_problems(number, hypothesis, [cells.get(hypothesis)])
         side, problem = self._side(cells.get(str(layout.label)), layout)
         if problem:
             wrong.append(BadRow(number, str(layout.label), problem, "correct the label, or write - if there is none"))
@@ -228,7 +228,7 @@ def _list_problems(number: int, column: str, cell: object) -> list[BadRow]:
     return [BadRow(number, column, what, "write one anchor a row")] if is_list else []
 
 
-def _problems(number: int, column: str, texts: Sequence[object]) -> list[BadRow]:
+def _text_problems(number: int, column: str, texts: Sequence[object]) -> list[BadRow]:
     problems = [BadRow(number, column, text_problem(text), "give the sentence or delete the row") for text in texts]
     return [bad for bad in problems if bad.what]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from samesense.data.formats.labels import Scale, number_text
 from samesense.data.pairs.data import PairData
-from samesense.data.pairs.parts import Apart, fold_of_each, grouped
+from samesense.data.pairs.parts import Apart, assign_folds, group_pairs
 from samesense.errors import ConfigError, DataError
 from samesense.inference.calibration.calibration import (
     FITS,
@@ -69,10 +69,10 @@ def fold_numbers(data: PairData, count: int, seed: int) -> tuple[Folds, Apart]:
     hang together by their sentences, so that no folds share none, pairs are kept apart.
     """
     for apart in get_args(Apart):
-        groups = grouped(data.sentences1, data.sentences2, apart)
+        groups = group_pairs(data.sentences1, data.sentences2, apart)
         if 2 * np.bincount(groups).max() < len(data) and groups.max() >= count:
             break
-    return fold_of_each(data.sentences1, data.sentences2, data.labels, groups, count, seed), apart
+    return assign_folds(data.sentences1, data.sentences2, data.labels, groups, count, seed), apart
 
 
 def held_out_values(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from samesense.data.pairs.data import PairData
-from samesense.data.pairs.keys import Groups, plain_keys, same
+from samesense.data.pairs.keys import Groups, group_equal, plain_keys
 from samesense.errors import PromiseError
 from samesense.metrics.guarantee import CONFIDENCE, Promise, PromiseFinder, ScoredPairs, Share, distinct_pairs
 from samesense.types import Scores
@@ -16,7 +16,7 @@ from samesense.types import Scores
 def scored_pairs(data: PairData, scores: Scores, right: Scores, folds: Groups) -> ScoredPairs:
     """Return the distinct pairs of some data with their scores; all are ``(n,)``, ``right`` is 1 for a yes."""
     keys = plain_keys([*data.sentences1, *data.sentences2])
-    return distinct_pairs(scores, right, folds, same(keys).reshape(2, -1).T)
+    return distinct_pairs(scores, right, folds, group_equal(keys).reshape(2, -1).T)
 
 
 def promised(pairs: ScoredPairs, share: Share, least: float, name: str) -> Promise:

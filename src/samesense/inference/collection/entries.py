@@ -13,7 +13,7 @@ from typing import Any
 
 from samesense.data.formats.endings import is_text_file, split_suffix
 from samesense.data.formats.files import Row, leads_to, missing_file
-from samesense.data.formats.left_out import say_left_out
+from samesense.data.formats.left_out import warn_left_out
 from samesense.data.formats.lines import read_lines, without_blank_end
 from samesense.data.formats.sources import load_rows
 from samesense.data.formats.text_columns import SNIFFED_ROWS, text_column
@@ -94,7 +94,7 @@ def read_entries(source: str, *, columns: str | None = None, drop_bad_rows: bool
             why = why or str(error)
             continue
         yield entry
-    say_left_out(source, left_out, total, f"they cannot be kept (the first: {why.removesuffix('.')})")
+    warn_left_out(source, left_out, total, f"they cannot be kept (the first: {why.removesuffix('.')})")
     if entry is None:
         raise DataError(f"{source} holds no text to keep; at least one is needed.")
 

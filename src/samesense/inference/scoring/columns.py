@@ -15,8 +15,8 @@ from samesense.data.formats.columns import TEXT_PAIRS, first_pair_of, listed, qu
 from samesense.data.formats.files import Row, text_problem
 from samesense.data.formats.list_cells import refuse_lists
 from samesense.data.formats.text_columns import (
-    example,
-    holding_texts,
+    example_columns,
+    find_text_columns,
     named_column,
     names_in,
     refuse_text,
@@ -64,12 +64,12 @@ def _told_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> tup
     pair = first_pair_of(TEXT_PAIRS, spelled)
     if pair is not None:
         return spelled[pair[0]], spelled[pair[1]]
-    texts = holding_texts(rows)
+    texts = find_text_columns(rows)
     if len(texts) == 2:
         refuse_text(texts, source, rows)
         logger.info(f"{source}: the only columns of texts, {texts[0]} and {texts[1]}, are compared")
         return texts[0], texts[1]
-    proposed = ",".join(example(rows).split(",")[:2])
+    proposed = ",".join(example_columns(rows).split(",")[:2])
     raise DataError(
         f"{source}: two columns of texts are compared, and {len(texts) or 'none'} may be meant"
         f"{f': {listed(texts)}' if texts else ''}. Its columns: {listed(names)}. Name two: `columns` "

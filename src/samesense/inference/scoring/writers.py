@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, Literal
 
 from samesense.data.formats.options import DELIMITERS
-from samesense.data.formats.written import WrittenRow, WrittenTable, same_without_empty_end, with_cells
+from samesense.data.formats.written import WrittenRow, WrittenTable, text_without_empty_end, with_cells
 from samesense.errors import ConfigError
 from samesense.inference.tables import cell_text
 
@@ -94,7 +94,7 @@ class TextWriter:
             yield self._line(row, cells) + row.end
 
     def _header(self, row: WrittenRow) -> str:
-        text = same_without_empty_end(row, self._table.form)
+        text = text_without_empty_end(row, self._table.form)
         quoted = self._table.form.rules == "csv" and text[:1] == text[-1:] == '"'
         names = [f'"{name}"' if quoted else self._field(name) for name in self._names]
         return self._delimiter.join([text, *names])
@@ -105,7 +105,7 @@ class TextWriter:
         if self._table.suffix == ".jsonl":
             return with_cells(row, cells)
         fields = [self._field(added_text(cells[name], self._decimal)) for name in self._names]
-        return self._delimiter.join([same_without_empty_end(row, self._table.form), *fields])
+        return self._delimiter.join([text_without_empty_end(row, self._table.form), *fields])
 
     def _blank(self, row: WrittenRow) -> str:
         """Return a row without a filled cell, as wide as the others; a line of nothing stays one."""

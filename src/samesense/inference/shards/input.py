@@ -15,7 +15,7 @@ from samesense.data.formats.endings import split_suffix
 from samesense.data.formats.files import Row, missing_file
 from samesense.data.formats.options import current_options
 from samesense.data.formats.text_columns import names_in, text_column
-from samesense.data.sentences import checked_texts
+from samesense.data.sentences import texts_of_rows
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 from samesense.inference.rows import joined, kept_columns, schema_of, table_of
@@ -189,7 +189,7 @@ class _Cutter:
 
 def _check(rows: Sequence[Row], file: File) -> None:
     if split_suffix(file.path)[0]:
-        checked_texts(rows, file.text, file.path)
+        texts_of_rows(rows, file.text, file.path)
         return
     for number, cells in rows:
         check_line(str(cells["text"]), file.path, number)

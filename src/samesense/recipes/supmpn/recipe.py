@@ -17,7 +17,7 @@ from functools import partial
 from sentence_transformers import SentenceTransformer
 
 from samesense.data.pairs.targets import Targets
-from samesense.data.tuples.augment import Augment, augmented, shown
+from samesense.data.tuples.augment import Augment, augment_positives, example_lines
 from samesense.data.tuples.completion import Completion, key_of
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.paraphrase import augment_named
@@ -84,9 +84,9 @@ def _key(rows: TupleData, settings: SupmpnSettings) -> Callable[[str], int]:
 
 def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings: SupmpnSettings) -> None:
     """Show what the augmentation does, and have the tuples made with what it gives."""
-    for line in ("augmented positives, such as:", *shown(rows, augment)):
+    for line in ("augmented positives, such as:", *example_lines(rows, augment)):
         logger.info(line)
-    more = augmented(rows, augment, settings.places[0])
+    more = augment_positives(rows, augment, settings.places[0])
     batches.complete, batches.positives, batches.key = completion(more, settings), more.positives, _key(more, settings)
 
 
