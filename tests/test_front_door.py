@@ -12,7 +12,7 @@ import pytest
 
 import samesense
 from samesense.cli.main import COMMANDS
-from samesense.cli.output import HowRead, TableReading
+from samesense.cli.output import PairOptions, TableFormat
 from samesense.data import sample_path
 from samesense.results import Results
 
@@ -39,12 +39,12 @@ def test_command_and_function_have_the_same_defaults(name):
     if command.pop("how", None):  # the flags of reading, bundled
         command |= {
             field.name: inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
-            for field in fields(HowRead)
+            for field in fields(PairOptions)
         }
     if command.pop("reading", None) and name != "similarity":  # which reads standard input alone
         command |= {
             field.name: inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
-            for field in fields(TableReading)
+            for field in fields(TableFormat)
         }
     for flag, parameter in command.items():
         if not {flag, f"{name} {flag}"} & OWN:

@@ -5,8 +5,8 @@ import signal
 import pytest
 
 from samesense.cli import main as entry
-from samesense.cli.main import ANEW
-from samesense.cli.output import RESUMES
+from samesense.cli.main import START_OVER
+from samesense.cli.output import RERUN_WITH_FLAG
 
 
 def pressed(*_, **__):
@@ -15,7 +15,7 @@ def pressed(*_, **__):
 
 def test_exit_code_130(run, monkeypatch):
     monkeypatch.setattr(entry, "app", pressed)
-    assert run("similarity") == (130, "", f"samesense: interrupted. {ANEW}\n")
+    assert run("similarity") == (130, "", f"samesense: interrupted. {START_OVER}\n")
 
 
 @pytest.mark.parametrize("background", [False, True])
@@ -43,9 +43,9 @@ def test_training_says_how_to_go_on(run, tiny_trunk, toy_pairs, tmp_path, monkey
     with monkeypatch.context() as patch:
         patch.setattr("samesense.recipes.model_adapters.BiEncoder.build", pressed)
         code, _, err = run(*words)
-        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {ANEW}")
+        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {START_OVER}")
     with monkeypatch.context() as patch:
         patch.setattr("samesense.recipes.runner.fit", pressed)
         code, _, err = run(*words)
-        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {RESUMES}")
+        assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {RERUN_WITH_FLAG}")
     assert run(*words, "--resume")[0] == 0
