@@ -171,7 +171,7 @@ def test_resume_after_a_kill_gives_the_uninterrupted_run(corpus, settings, toy_p
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(teachers, "_embedded", killed)
+        patch.setattr(teachers, "_encode_normalised", killed)
         with pytest.raises(Killed):
             METHODS["rankcse"].run(corpus, settings, tmp_path / "killed", dev=dev, test=dev)
     fit = runner.fit
