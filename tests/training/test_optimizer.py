@@ -52,7 +52,7 @@ def some_batches(n=12):
 
 @pytest.mark.parametrize(("stop", "max_norm", "chunk"), [(None, 1e9, 512), (5, 1e9, 7), (None, 1e-3, 1)])
 def test_it_is_adamw(stop, max_norm, chunk, monkeypatch):
-    monkeypatch.setattr(optimizer, "_CHUNK", chunk)
+    monkeypatch.setattr(optimizer, "_CHUNK_ROWS", chunk)
     batches = some_batches()
     one = trained(batches, stop=stop, max_norm=max_norm, betas=(0.8, 0.9))
     other = trained(batches, rows=False, kind=torch.optim.AdamW, max_norm=max_norm, betas=(0.8, 0.9))
