@@ -31,7 +31,8 @@ def cosine_score(encode: Encode, encode_first: Encode | None = None) -> Score:
             return np.zeros(0, dtype=np.float64)
         if encode_first is None:
             row_of, embeddings = _embed_distinct([text for pair in pairs for text in pair], encode)
-            first_row_of, first_embeddings = row_of, embeddings
+            first_row_of = row_of
+            first_embeddings = embeddings
         else:
             first_row_of, first_embeddings = _embed_distinct([pair[0] for pair in pairs], encode_first)
             row_of, embeddings = _embed_distinct([pair[1] for pair in pairs], encode)

@@ -118,7 +118,8 @@ class Blocks:
         write_array(self._folder / f"{name}{_KEYS}", keys)
 
 
-_KEYS, _VECTORS = ".keys.npy", ".vectors.npy"
+_KEYS = ".keys.npy"
+_VECTORS = ".vectors.npy"
 
 
 def _vectors_of(path: Path) -> Path:

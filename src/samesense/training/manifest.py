@@ -59,7 +59,8 @@ def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     before = read(folder)
     differences = []
     for field in _IDENTITY:
-        old, new = _flat(field, before.get(field)), _flat(field, json.loads(json.dumps(manifest[field])))
+        old = _flat(field, before.get(field))
+        new = _flat(field, json.loads(json.dumps(manifest[field])))
         differences += changes(old, new, ignored=[name for name in {**old, **new} if name.endswith(".source")])
     if differences:
         raise AnotherRunError(

@@ -94,7 +94,8 @@ class MaskedLoss(nn.Module):
         trunk = getattr(model, name)
         states = trunk(input_ids=ids, attention_mask=attention).last_hidden_state
         if is_decoder(model.config):
-            states, labels = states[:, :-1], labels[:, 1:]
+            states = states[:, :-1]
+            labels = labels[:, 1:]
         masked = labels != IGNORED
         setattr(
             model, name, StatesAsGiven()
@@ -170,7 +171,8 @@ class Blocks:
         free = [
             position for position, token in enumerate(block) if position >= self.first and token not in self.special
         ]
-        ids, labels = list(block), [IGNORED] * len(block)
+        ids = list(block)
+        labels = [IGNORED] * len(block)
         for position in chance.permutation(free)[: max(1, round(self.masked * len(free)))]:
             labels[position] = block[position]
             draw = chance.random()

@@ -70,7 +70,8 @@ class RowAdamW(torch.optim.AdamW):
         if "rows" not in state:
             state["step"] = torch.zeros(())
             state["rows"] = torch.empty(0, dtype=torch.int64)
-            state["exp_avg"] = state["exp_avg_sq"] = weight.new_empty(0, weight.shape[1])
+            state["exp_avg"] = weight.new_empty(0, weight.shape[1])
+            state["exp_avg_sq"] = weight.new_empty(0, weight.shape[1])
         slots, order = self._slots_of(weight, state, gradient.indices()[0]).sort()
         values = gradient.values()[order]
         rows = state["rows"].long()  # loading a state casts it to the weight's dtype

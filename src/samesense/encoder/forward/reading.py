@@ -103,7 +103,8 @@ class UnreadWatch:
 
     def __init__(self, model: SentenceTransformer, task: TaskName | None = None) -> None:
         self.unread = Unread()
-        self._model, self._task = model, task
+        self._model = model
+        self._task = task
         self._reading = reading_of(model, task)
         self._added = self._reading.lengths([""])[0]  # number of special tokens
         tokenizer = getattr(input_of(model, task), "tokenizer", None)
@@ -140,7 +141,8 @@ class UnreadWatch:
 
 def _counts(features: Features, unknown: int | None) -> tuple[Tensor, Tensor] | None:
     """Return the number of tokens and of unknown tokens of each text; ``None`` for features without token ids."""
-    ids, mask = features.get("input_ids"), features.get("attention_mask")
+    ids = features.get("input_ids")
+    mask = features.get("attention_mask")
     if ids is None:
         return None
     strange = ids == unknown if unknown is not None else torch.zeros_like(ids, dtype=torch.bool)

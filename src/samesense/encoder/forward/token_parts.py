@@ -67,7 +67,8 @@ def _token_vectors(model: SentenceTransformer, text: str) -> tuple[list[int], Te
     pooling_positions = [position for position, module in enumerate(modules) if isinstance(module, Pooling)]
     if len(pooling_positions) != 1:
         raise ModelError("it has no pooling of token vectors")
-    before, pooling = modules[: pooling_positions[0]], modules[pooling_positions[0]]
+    before = modules[: pooling_positions[0]]
+    pooling = modules[pooling_positions[0]]
     for module in before:
         features = module(features)
     counted = features["attention_mask"][0].bool().clone()
@@ -97,10 +98,12 @@ def _spans(model: SentenceTransformer, text: str, ids: list[int]) -> list[tuple[
     tokenizer = model.tokenizer
     if isinstance(model[0], StaticEmbedding):
         encoding = tokenizer.encode(prompt + text, add_special_tokens=False)
-        all_ids, offsets = encoding.ids, encoding.offsets
+        all_ids = encoding.ids
+        offsets = encoding.offsets
     elif getattr(tokenizer, "is_fast", False):
         encoding = tokenizer(prompt + text, return_offsets_mapping=True, verbose=False)
-        all_ids, offsets = encoding["input_ids"], encoding["offset_mapping"]
+        all_ids = encoding["input_ids"]
+        offsets = encoding["offset_mapping"]
     else:
         raise ModelError("its tokenizer does not say where a token stands")
     counted_ids = [counted_id for counted_id in ids if counted_id >= 0]

@@ -89,7 +89,8 @@ class Step(nn.Module):
         """Return the mapped rows and the log-determinant of actnorm, as the other operations preserve volume."""
         x, log_det = self.norm(x, starting)
         x = x.flip(1)
-        first_half, second_half = x[:, : self.first_size], x[:, self.first_size :]
+        first_half = x[:, : self.first_size]
+        second_half = x[:, self.first_size :]
         return torch.cat([first_half, second_half + self.shift(first_half, starting)], dim=1), log_det
 
 
@@ -102,7 +103,8 @@ class Flow(nn.Module):
         super().__init__()
         if dim < 2**levels:
             raise ConfigError(f"A flow of {levels} levels needs at least {2**levels} dimensions; received {dim}.")
-        self.dim, self.depth = dim, depth
+        self.dim = dim
+        self.depth = depth
         self.widths = [dim // 2**level for level in range(levels)]
         draw = torch.Generator().manual_seed(seed)
         self.steps = nn.ModuleList(Step(wide, width, draw) for wide in self.widths for _ in range(depth))

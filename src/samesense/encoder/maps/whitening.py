@@ -64,7 +64,8 @@ class Whitening(Shown):
             raise ConfigError(f"Whitening keeps at least one dimension; received {dim}.")
         n, mean, covariance = _moments(embeddings)
         variances, directions = np.linalg.eigh(covariance)
-        variances, directions = variances[::-1], directions[:, ::-1]
+        variances = variances[::-1]
+        directions = directions[:, ::-1]
         rank = int((variances > CUT_OFF * variances[0]).sum())
         # equal rows have a tiny variance by rounding, which depends on their length
         if variances[0] <= np.finfo(np.float32).eps ** 2 * max(1.0, float(mean @ mean)) or rank == 0:

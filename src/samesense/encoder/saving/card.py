@@ -244,7 +244,8 @@ def _use(card: Card) -> str:
     if card.pretrained:
         return f'```bash\nsamesense train pairs.tsv --model "{HERE}" --output model\n```'
     kind, call = ("CrossEncoder", "predict") if card.pairs else ("SentenceTransformer", "encode")
-    first, second = "The train leaves at noon.", "At twelve there is a train."
+    first = "The train leaves at noon."
+    second = "At twelve there is a train."
     texts = f'[("{first}", "{second}")]' if card.pairs else f'["{first}", "{second}"]'
     return (
         f'```python\nfrom sentence_transformers import {kind}\n\nmodel = {kind}("{HERE}")\n'

@@ -93,7 +93,8 @@ def _read_parquet(path: Path) -> tuple[list[str], Embeddings]:
 
 
 def _read_jsonl(path: Path) -> tuple[list[str], Embeddings]:
-    texts, rows = [], []
+    texts = []
+    rows = []
     for number, line in _numbered_lines(path):
         try:
             record = parse_json(line)
@@ -212,7 +213,8 @@ def read_words(path: Path, *, sif: bool = False) -> WordVectors:
     most frequent words first, as in these files.
     """
     if path.is_dir():
-        matrix, names = path / "vectors.npy", path / "words.txt"
+        matrix = path / "vectors.npy"
+        names = path / "words.txt"
         if not matrix.is_file() or not names.is_file():
             raise ModelError(f"A folder of word vectors holds vectors.npy and words.txt; {path} does not.")
         try:
@@ -223,7 +225,8 @@ def read_words(path: Path, *, sif: bool = False) -> WordVectors:
         return WordVectors(words, array, sif=sif)
     if not path.is_file():
         raise ModelError(f"There are no word vectors at {path}. Give a text file of vectors, or a folder with them.")
-    words, vectors = [], []
+    words = []
+    vectors = []
     for word, vector in _parse_words(path):
         words.append(word)
         vectors.append(vector)

@@ -71,7 +71,9 @@ class Distillation(RankCSE):
 
     def total(self, views: list[Tensor], teacher_vectors: list[Tensor]) -> Tensor:
         """Return the loss of the sentences of all processes; see ``RankCSE.total``."""
-        terms = [super().total(views, teacher_vectors if self.settings["gamma"] else [])] if self.ranks else []
+        terms = []
+        if self.ranks:
+            terms.append(super().total(views, teacher_vectors if self.settings["gamma"] else []))
         if self.regress:
             terms.append(self.regress * self.distance(views, teacher_vectors))
         return torch.stack(terms).sum()
