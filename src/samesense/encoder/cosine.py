@@ -36,12 +36,12 @@ def cosine_score(encode: Encode, encode_first: Encode | None = None) -> Score:
         else:
             first_row_of, first_embeddings = _embed_distinct([pair[0] for pair in pairs], encode_first)
             row_of, embeddings = _embed_distinct([pair[1] for pair in pairs], encode)
-        left = np.array([first_row_of[first] for first, _ in pairs], dtype=np.intp)
-        right = np.array([row_of[second] for _, second in pairs], dtype=np.intp)
+        first_rows = np.array([first_row_of[first] for first, _ in pairs], dtype=np.intp)
+        second_rows = np.array([row_of[second] for _, second in pairs], dtype=np.intp)
         scores = np.empty(len(pairs), dtype=np.float64)
         for start in range(0, len(pairs), BLOCK_PAIRS):
             block = slice(start, start + BLOCK_PAIRS)
-            scores[block] = row_cosines(first_embeddings[left[block]], embeddings[right[block]])
+            scores[block] = row_cosines(first_embeddings[first_rows[block]], embeddings[second_rows[block]])
         return scores
 
     return score
@@ -101,8 +101,8 @@ def row_cosines(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Scores:
 
 def _scaled(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     """Return ``rows`` in float64, each divided by its largest magnitude, so that no square overflows."""
-    wide = rows.astype(np.float64)
-    scaled: npt.NDArray[np.float64] = wide / np.abs(wide).max(axis=1, keepdims=True)
+    exact = rows.astype(np.float64)
+    scaled: npt.NDArray[np.float64] = exact / np.abs(exact).max(axis=1, keepdims=True)
     return scaled
 
 

@@ -83,14 +83,14 @@ class Blocks:
 
     def _block(self, path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
         """Return keys and vectors of a block; a damaged one is removed, and ``None`` returned."""
-        beside = _vectors_of(path)
+        vectors_path = _vectors_of(path)
         try:
             if (
                 path not in self._verified
-                and _name(path.read_bytes(), beside.read_bytes()) != path.name.partition(".")[0]
+                and _name(path.read_bytes(), vectors_path.read_bytes()) != path.name.partition(".")[0]
             ):
                 raise ValueError("its content is not what was written")
-            block = tuple(np.load(file, mmap_mode="r", allow_pickle=False) for file in (path, beside))
+            block = tuple(np.load(file, mmap_mode="r", allow_pickle=False) for file in (path, vectors_path))
         except DAMAGED as error:
             self._discard(path, type(error).__name__)
             return None
@@ -114,6 +114,7 @@ class Blocks:
         """Add one block."""
         keys = np.array([np.frombuffer(text_digest(text), dtype=np.uint8) for text in texts])
         name = _name(_npy(keys), _npy(vectors))
+        # the keys last: a block counts as written once its keys are there
         write_array(self._folder / f"{name}{_VECTORS}", vectors)
         write_array(self._folder / f"{name}{_KEYS}", keys)
 
@@ -191,7 +192,7 @@ class EmbeddingCache:
                 if self._look is not None:
                     self._look(stored)
             missing = [text for text in missing if text not in self._row_of]
-        missing.sort(key=len, reverse=True)
+        missing.sort(key=len, reverse=True)  # texts of similar length need little padding
         for start in range(0, len(missing), BLOCK_TEXTS):
             block = missing[start : start + BLOCK_TEXTS]
             vectors = checked_rows(np.asarray(self._encode(block)), block).astype(np.float32, copy=False)
@@ -312,15 +313,16 @@ def kept_while_unfinished(folder: Path) -> Iterator[None]:
 def remove_unfinished(folder: Path) -> None:
     """Remove the folder of :class:`Unfinished`, except files of other programs in it."""
     with suppress(OSError):
-        for home in list(folder.iterdir()):
-            if re.fullmatch("[0-9a-f]{32}", home.name) and not home.is_symlink():
-                _remove_blocks(home)
+        for subfolder in list(folder.iterdir()):
+            # only folders with the name of an identity are ours
+            if re.fullmatch("[0-9a-f]{32}", subfolder.name) and not subfolder.is_symlink():
+                _remove_blocks(subfolder)
         folder.rmdir()
 
 
-def _remove_blocks(home: Path) -> None:
+def _remove_blocks(folder: Path) -> None:
     with suppress(OSError):
-        for path in (*home.glob(f"*{_KEYS}"), *home.glob(f"*{_VECTORS}"), home / IDENTITY):
+        for path in (*folder.glob(f"*{_KEYS}"), *folder.glob(f"*{_VECTORS}"), folder / IDENTITY):
             path.unlink(missing_ok=True)
-        clear_temporary(home)
-        home.rmdir()
+        clear_temporary(folder)
+        folder.rmdir()

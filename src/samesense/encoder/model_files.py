@@ -277,10 +277,10 @@ def _check_module(folder: Path, type_: str, depth: int = 0) -> None:
     kind = type_.rsplit(".", 1)[1]
     _check_folder(folder, None if kind in _TRANSFORMERS else _OF_MODULES.get(kind, ModuleConfig))
     if kind == "Router" and (folder / "router_config.json").is_file():
-        for path, inner in read_model_file(folder / "router_config.json", RouterParts).types.items():
+        for path, module_type in read_model_file(folder / "router_config.json", RouterParts).types.items():
             if depth == DEEPEST_ROUTER or (folder / path).resolve() == folder.resolve():
                 raise ModelError(f"{folder / 'router_config.json'}: a router must not hold itself. {_FIX}")
-            _check_module(folder / path, inner, depth + 1)
+            _check_module(folder / path, module_type, depth + 1)
 
 
 def _check_folder(folder: Path, config: type[BaseModel] | None) -> None:

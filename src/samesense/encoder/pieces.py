@@ -67,6 +67,7 @@ def differ_unread(first: Pieces, second: Pieces) -> bool:
         return True
     if not (first.cut or second.cut):
         return False
+    # pieces equal at the end cannot make the texts differ; an earlier unread piece can
     same = _same_at_end(first.all, second.all)
     return len(first.all) - same > first.read or len(second.all) - same > second.read
 
@@ -101,33 +102,33 @@ class Cutter:
 
     def pieces(self, text: str, encoding: Encoding) -> Pieces:
         """Return the pieces of a text from the encoding of prompt and text, special tokens included."""
-        lost = 0 if self.longest is None else max(0, len(encoding.ids) - self.longest)
+        cut_tokens = 0 if self.longest is None else max(0, len(encoding.ids) - self.longest)
         tokens = list(self._tokens(encoding))
         placed: list[tuple[int, Piece]] = [(0, sign) for sign in self._dropped(text)]
         any_known = False
         end = 0
-        for position, (number, token, start, stop) in enumerate(tokens):
+        for position, (token_id, token, start, stop) in enumerate(tokens):
             placed += [(position, piece) for piece in self._between(text, end, start)]
-            if number == self.unknown:
+            if token_id == self.unknown:
                 placed.append((position, self._folded(text[start:stop])))
             else:
-                placed.append((position, number))
+                placed.append((position, token_id))
                 any_known = any_known or bool(token.strip(_SPACES))
-            end = max(end, stop)
+            end = max(end, stop)  # tokens of one character may share its span
         placed += [(len(tokens), piece) for piece in self._between(text, end, len(text))]
-        if self.from_end:
-            read = sum(position >= lost for position, _ in placed)
+        if self.from_end:  # reversed, so that the pieces that are read come first
+            read = sum(position >= cut_tokens for position, _ in placed)
             return Pieces(tuple(piece for _, piece in reversed(placed)), read, any_known)
-        read = sum(position < len(tokens) - lost for position, _ in placed) if lost else len(placed)
+        read = sum(position < len(tokens) - cut_tokens for position, _ in placed) if cut_tokens else len(placed)
         return Pieces(tuple(piece for _, piece in placed), read, any_known)
 
     def _tokens(self, encoding: Encoding) -> Iterator[tuple[int, str, int, int]]:
         """Yield id, token, start and end of each token of the text itself."""
         skipped = len(self.prompt)
         columns = encoding.ids, encoding.tokens, encoding.offsets, encoding.special_tokens_mask
-        for number, token, (start, end), special in zip(*columns, strict=True):
+        for token_id, token, (start, end), special in zip(*columns, strict=True):
             if not special and (end > skipped or not skipped):
-                yield number, token, max(0, start - skipped), max(0, end - skipped)
+                yield token_id, token, max(0, start - skipped), max(0, end - skipped)
 
     def _dropped(self, text: str) -> list[str]:
         """Return the characters that the normalizer drops, of the categories :data:`_NEW_SIGNS`."""
@@ -138,8 +139,8 @@ class Cutter:
 
     def _between(self, text: str, start: int, end: int) -> list[str]:
         """Return the text between two tokens, without spaces and marks, as a piece if anything is left."""
-        left = "".join(sign for sign in text[start:end] if unicodedata.category(sign) not in _NO_SIGN)
-        return [self._folded(left)] if left else []
+        remaining = "".join(sign for sign in text[start:end] if unicodedata.category(sign) not in _NO_SIGN)
+        return [self._folded(remaining)] if remaining else []
 
     def _folded(self, text: str) -> str:
         """Return unknown text after the tokenizer's normalizer, so that case and accents compare as it reads them."""

@@ -54,6 +54,7 @@ class Reading:
         longest = self.longest
         if longest is None:
             return [False] * len(texts)
+        # the beginning of a long text is usually enough to see that it is cut
         enough = LETTERS_A_TOKEN * longest
         heads = self.lengths([text[:enough] for text in texts])
         is_cut = [length > longest for length in heads]
@@ -101,9 +102,9 @@ class Windows:
             return rows
         counts = np.array(self.counts)
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        wide = rows.astype(np.float64)
-        joined = np.maximum.reduceat(wide, starts) if combine == "max" else np.add.reduceat(wide, starts)
-        lengths = np.add.reduceat(np.linalg.norm(wide, axis=1), starts) / counts
+        exact = rows.astype(np.float64)
+        joined = np.maximum.reduceat(exact, starts) if combine == "max" else np.add.reduceat(exact, starts)
+        lengths = np.add.reduceat(np.linalg.norm(exact, axis=1), starts) / counts
         joined_lengths = np.maximum(np.linalg.norm(joined, axis=1), np.finfo(np.float64).tiny)
         scaled: Embeddings = (joined * (lengths / joined_lengths)[:, None]).astype(np.float32)
         scaled[counts == 1] = rows[starts[counts == 1]]
@@ -140,29 +141,33 @@ def _windows(text: str, reading: Reading, longest: int) -> list[str]:
     A window may have more tokens by itself than in the text, so the windows are counted, and made smaller if needed.
     """
     spans = reading.spans(text)
-    room = max(1, longest - reading.lengths([""])[0])
+    window_tokens = max(1, longest - reading.lengths([""])[0])
     while True:
-        windows = _cut(text, spans, room)
-        if room == 1 or max(reading.lengths(windows)) <= longest:
+        windows = _cut(text, spans, window_tokens)
+        # one token is the least that a window can have, even if it is still too long
+        if window_tokens == 1 or max(reading.lengths(windows)) <= longest:
             return windows
-        room = max(1, room * 7 // 8)
+        window_tokens = max(1, window_tokens * 7 // 8)
 
 
-def _cut(text: str, spans: Sequence[Span], room: int) -> list[str]:
-    """Return windows of at most ``room`` tokens and similar length, each beginning at a word if one begins nearby."""
-    edges = [0]
+def _cut(text: str, spans: Sequence[Span], window_tokens: int) -> list[str]:
+    """Return windows of similar length, at most ``window_tokens``, each beginning at a word if one begins nearby."""
+    starts = [0]
     start = 0
-    while len(spans) - start > room:
+    while len(spans) - start > window_tokens:
         remaining = len(spans) - start
-        windows = -(-remaining // room)  # rounded up
+        windows = -(-remaining // window_tokens)  # rounded up
         end = start + -(-remaining // windows)
-        near = (end - start) // 4
-        ends = sorted(range(end - near, min(end + near, start + room) + 1), key=lambda candidate: abs(candidate - end))
+        tolerance = (end - start) // 4
+        ends = sorted(
+            range(end - tolerance, min(end + tolerance, start + window_tokens) + 1),
+            key=lambda candidate: abs(candidate - end),
+        )
         start = next(
             (candidate for candidate in ends if candidate < len(spans) and _begins_word(text, spans[candidate][0])), end
         )
-        edges.append(spans[start][0])
-    pieces = [text[a:b].strip() for a, b in zip(edges, [*edges[1:], len(text)], strict=True)]
+        starts.append(spans[start][0])
+    pieces = [text[a:b].strip() for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
     return [piece for piece in pieces if piece]
 
 

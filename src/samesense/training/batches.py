@@ -73,6 +73,7 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
     def __iter__(self) -> Iterator[list[int]]:
         random = np.random.default_rng((self.seed, self.epoch))
         examples = self._examples_of_epoch(random)
+        # one stratum per row: neighbours in the order of labels
         order = examples[np.argsort(self.labels[examples], kind="stable")].reshape(self.size, self.batches)
         for stratum in order[1:-1]:  # first and last stay in place, so that each batch has both ends
             random.shuffle(stratum)
@@ -82,6 +83,7 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
     def _examples_of_epoch(self, random: np.random.Generator) -> npt.NDArray[np.intp]:
         """Return the examples of an epoch in random order, with one per batch that has not the commonest label."""
         shuffled = random.permutation(len(self.labels))
+        # every batch needs one example that has not the commonest label
         different = np.flatnonzero(self.labels[shuffled] != self.commonest)[: self.batches]
         remaining = np.delete(shuffled, different)[: self.batches * (self.size - 1)]
         return random.permutation(np.concatenate([shuffled[different], remaining]))
@@ -107,8 +109,8 @@ class NoDuplicatesInStep(DefaultBatchSampler):  # type: ignore[misc]
         seed: int = 0,
     ) -> None:
         super().__init__(dataset, batch_size, True, valid_label_columns, generator, seed)
-        whole = batch_size * world_size()
-        self.steps = NoDuplicatesBatchSampler(dataset, whole, True, valid_label_columns, generator, seed)
+        step_size = batch_size * world_size()
+        self.steps = NoDuplicatesBatchSampler(dataset, step_size, True, valid_label_columns, generator, seed)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch from which the batches are drawn."""
@@ -120,7 +122,7 @@ class NoDuplicatesInStep(DefaultBatchSampler):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[list[int]]:
         step: list[int] = []
-        for step in self.steps:
+        for step in self.steps:  # consecutive batches go to different processes
             for start in range(0, len(step), self.batch_size):
                 yield step[start : start + self.batch_size]
         if not step:

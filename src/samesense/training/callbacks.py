@@ -59,6 +59,7 @@ class Progress(TrainerCallback):
         if isinstance(output, dict):  # a model that returns its loss, or a loss of several terms
             output = output["loss"] if "loss" in output else torch.stack(list(output.values())).sum()
         value = output.detach().float().mean()
+        # not moved to the CPU here, which would wait for the device in every step
         self._latest = value if self._latest is None else self._latest.lerp(value, LOSS_SMOOTHING)
 
     def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
@@ -112,9 +113,9 @@ class Progress(TrainerCallback):
             self.bar.close()
 
 
-def _count_as(what: str) -> Callable[..., None]:
+def _count_as(kind: str) -> Callable[..., None]:
     def count(self: Times, *_: Any, **__: Any) -> None:
-        self.laps.count(what)
+        self.laps.count(kind)
 
     return count
 
@@ -242,8 +243,8 @@ class SaveLossWeights(TrainerCallback):
         """Write the weights atomically into the checkpoint that was just saved."""
         weights = loss_weights(self.loss)
         if weights and state.is_world_process_zero:
-            with replacing(_checkpoint(args, state) / LOSS_WEIGHTS) as beside:
-                torch.save(weights, beside)
+            with replacing(_checkpoint(args, state) / LOSS_WEIGHTS) as temporary:
+                torch.save(weights, temporary)
 
 
 def loss_weights(loss: nn.Module) -> dict[str, Tensor]:

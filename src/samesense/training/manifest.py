@@ -56,18 +56,18 @@ def check_same_run(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
 
     The number of processes and the content of the data must be the same too, but not the sources of the data.
     """
-    before = read(folder)
+    recorded = read(folder)
     differences = []
     for field in _IDENTITY:
-        old = _flat(field, before.get(field))
-        new = _flat(field, json.loads(json.dumps(manifest[field])))
+        old = _flat(field, recorded.get(field))
+        new = _flat(field, json.loads(json.dumps(manifest[field])))  # tuples become lists, as in the file
         differences += changes(old, new, ignored=[name for name in {**old, **new} if name.endswith(".source")])
     if differences:
         raise AnotherRunError(
             f"resume continues the run in {folder} as it was begun, but {'; '.join(differences)}. "
             "Give the same settings, data and number of processes, or another output folder."
         )
-    return before
+    return recorded
 
 
 def _flat(name: str, value: Any) -> dict[str, Any]:

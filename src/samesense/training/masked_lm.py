@@ -61,7 +61,7 @@ def open_masked_lm(source: str, layers: int | None = None) -> tuple[PreTrainedMo
         if layers is not None:
             _keep_layers(config, layers, source)
         if decoder:
-            config.is_causal = False
+            config.is_causal = False  # bidirectional attention
         kind: Any = AutoModelForCausalLM if decoder else AutoModelForMaskedLM
         model = kind.from_pretrained(source, config=config, dtype=torch.float32)
         new = weights.allow_head()
@@ -93,7 +93,7 @@ class MaskedLoss(nn.Module):
         name = model.base_model_prefix
         trunk = getattr(model, name)
         states = trunk(input_ids=ids, attention_mask=attention).last_hidden_state
-        if is_decoder(model.config):
+        if is_decoder(model.config):  # the state before a token predicts it
             states = states[:, :-1]
             labels = labels[:, 1:]
         masked = labels != IGNORED
@@ -145,11 +145,11 @@ class Blocks:
         self.masked = masked
         self.first = int(decoder)
         # the special tokens that the tokenizer puts around any text
-        alone = self._ids("a")
-        whole = list(tokenizer("a")["input_ids"])
-        position = next((i for i in range(len(whole)) if whole[i : i + len(alone)] == alone), 0)
-        self.before = whole[:position]
-        self.after = whole[position + len(alone) :]
+        text_ids = self._ids("a")
+        all_ids = list(tokenizer("a")["input_ids"])
+        position = next((i for i in range(len(all_ids)) if all_ids[i : i + len(text_ids)] == text_ids), 0)
+        self.before = all_ids[:position]
+        self.after = all_ids[position + len(text_ids) :]
         self.size = length - len(self.before) - len(self.after)
         mask = tokenizer.mask_token_id
         self.mask: int = self._ids("_")[-1] if mask is None else mask
@@ -211,6 +211,7 @@ class Masked(Dataset):  # type: ignore[type-arg]
         epoch, number = divmod(index, len(self.blocks))
         if self.shuffled:
             number = int(_order(self.seed, epoch, len(self.blocks))[number])
+        # the seed includes the index, so that workers and resumed runs mask alike
         return self.make.mask_one(self.blocks[number], np.random.default_rng([*self.seed, epoch, index]))
 
 
@@ -227,19 +228,24 @@ def hold_out(
     At most :data:`MOST_HELD_OUT` blocks are held out, and no document with more than half of all blocks; if every
     document has more, single blocks are held out. DataError if there are fewer than two blocks.
     """
-    every = [block for document in documents for block in document]
-    if len(every) < 2:
-        raise DataError(f"At least two blocks of {LEAST} tokens are needed, and the documents give {len(every)}.")
-    target = max(1, min(MOST_HELD_OUT, round(fraction * len(every))))
-    first_limit = max(target, min(MOST_HELD_OUT, len(every) // 2))  # the first document may exceed the target
+    blocks = [block for document in documents for block in document]
+    if len(blocks) < 2:
+        raise DataError(f"At least two blocks of {LEAST} tokens are needed, and the documents give {len(blocks)}.")
+    target = max(1, min(MOST_HELD_OUT, round(fraction * len(blocks))))
+    first_limit = max(target, min(MOST_HELD_OUT, len(blocks) // 2))  # the first document may exceed the target
     units: Sequence[Sequence[list[int]]] = (
-        documents if len(documents) >= FEW_DOCUMENTS else [[block] for block in every]
+        documents if len(documents) >= FEW_DOCUMENTS else [[block] for block in blocks]
     )
-    learnt: list[list[int]] = []
-    held: list[list[int]] = []
+    training: list[list[int]] = []
+    held_out: list[list[int]] = []
     for index in np.random.default_rng(seed).permutation(len(units)):
-        fits = len(held) + len(units[index]) <= (target if held else first_limit)
-        (held if fits else learnt).extend(units[index])
-    if not held:
-        return hold_out([every], fraction, seed)
-    return (learnt, held) if learnt else (held[1:], held[:1])
+        limit = target if held_out else first_limit
+        if len(held_out) + len(units[index]) <= limit:
+            held_out.extend(units[index])
+        else:
+            training.extend(units[index])
+    if not held_out:  # every document is too long: hold out single blocks
+        return hold_out([blocks], fraction, seed)
+    if not training:  # a few short documents: leave all but one block for training
+        return held_out[1:], held_out[:1]
+    return training, held_out

@@ -65,6 +65,7 @@ def proportional_counts(total: int, weights: Sequence[float]) -> list[int]:
     """Return integers in proportion to the weights, with sum ``total``, by the largest remainder method."""
     exact = [total * weight / sum(weights) for weight in weights]
     counts = [math.floor(value) for value in exact]
+    # the largest remainders get one more each
     order = sorted(range(len(exact)), key=lambda index: counts[index] - exact[index])
     for index in order[: total - sum(counts)]:
         counts[index] += 1
@@ -91,6 +92,7 @@ class _InPasses(MultiDatasetDefaultBatchSampler):  # type: ignore[misc]
         while True:
             self.batch_samplers[index].set_epoch(passes)
             self.begin(list(self.mix.sizes)[index], passes)
+            # the trainer concatenates the data sets, so rows are offset
             for batch in self.batch_samplers[index]:
                 yield [row + offset for row in batch]
             passes += 1
@@ -105,9 +107,10 @@ class WeightedBatches(_InPasses):
     def __iter__(self) -> Iterator[list[int]]:
         self.generator.manual_seed(self.seed + self.epoch)
         counts = self.counts()
+        # which data set each batch of the epoch comes from
         owners = torch.tensor([index for index, count in enumerate(counts) for _ in range(count)])
         passes = [-(-count // length) for count, length in zip(counts, self.lengths, strict=True)]
-        streams = [self.endless(index, self.epoch * each) for index, each in enumerate(passes)]
+        streams = [self.endless(index, self.epoch * passes_per_epoch) for index, passes_per_epoch in enumerate(passes)]
         for index in owners[torch.randperm(len(owners), generator=self.generator)].tolist():
             yield next(streams[index])
 
@@ -134,6 +137,7 @@ class MixedTrainer(SentenceTransformerTrainer):  # type: ignore[misc]
         """Return the batch sampler of one data set, with its own kind and batch size."""
         name = dataset[0]["dataset_name"]
         shared = self.args.batch_sampler
+        # the trainer has one kind of batches for all data sets: set it while this one's sampler is made
         self.args.batch_sampler = sampler_of(self.mix.batches[name])
         try:
             return super().get_batch_sampler(dataset, self.mix.sizes[name], *arguments, **options)

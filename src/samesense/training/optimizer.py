@@ -52,6 +52,7 @@ class RowAdamW(torch.optim.AdamW):
         sparse = []
         for group in self.param_groups:
             for weight in group["params"]:
+                # taken out, so that torch's step updates the dense weights only
                 if weight.grad is not None and weight.grad.is_sparse:
                     sparse.append((weight, weight.grad, group))
                     weight.grad = None
@@ -76,11 +77,12 @@ class RowAdamW(torch.optim.AdamW):
         values = gradient.values()[order]
         rows = state["rows"].long()  # loading a state casts it to the weight's dtype
         state["step"].add_(1)
-        done = 0
+        done = 0  # rows of the gradient that are used up
         for start in range(0, len(rows), _CHUNK_ROWS):
             chunk = rows[start : start + _CHUNK_ROWS]
             chunk_slots = slice(start, start + len(chunk))
             end = int(torch.searchsorted(slots, start + len(chunk)))
+            # rows with moments but without a gradient in this step are updated with a gradient of 0
             dense = values.new_zeros(len(chunk), weight.shape[1])
             dense.index_copy_(0, slots[done:end] - start, values[done:end])
             weights = weight.index_select(0, chunk)
@@ -105,7 +107,7 @@ class RowAdamW(torch.optim.AdamW):
 
     def _slots_of(self, weight: Tensor, state: dict[str, Any], rows: Tensor) -> Tensor:
         """Return the slots of rows among the moments; rows without moments are appended."""
-        slots = torch.full((len(weight),), -1)
+        slots = torch.full((len(weight),), -1)  # -1: no moments yet
         slots[state["rows"].long()] = torch.arange(len(state["rows"]))
         new = rows[slots[rows] < 0]
         if len(new):
@@ -121,9 +123,9 @@ def _grown(moments: Tensor, used: int, needed: int, limit: int) -> Tensor:
     """Return moments with at least ``needed`` rows; those behind the first ``used`` are zero."""
     if needed <= len(moments):
         return moments
-    larger = moments.new_zeros(min(limit, max(needed, int(_GROWTH * needed))), moments.shape[1])
-    larger[:used] = moments[:used]
-    return larger
+    grown = moments.new_zeros(min(limit, max(needed, int(_GROWTH * needed))), moments.shape[1])
+    grown[:used] = moments[:used]
+    return grown
 
 
 @contextmanager
@@ -136,8 +138,9 @@ def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
     if not allowed or world_size() > 1:
         yield False
         return
+    # a tied weight occurs in several modules
     uses = Counter(id(parameter) for module in loss.modules() for parameter in module._parameters.values())
-    chosen = [
+    embeddings = [
         module
         for module in loss.modules()
         if isinstance(module, nn.Embedding | nn.EmbeddingBag)
@@ -148,12 +151,12 @@ def sparse_embeddings(loss: nn.Module, allowed: bool) -> Iterator[bool]:
         and uses[id(module.weight)] == 1
         and not module.sparse
     ]
-    for module in chosen:
+    for module in embeddings:
         module.sparse = True
     try:
-        yield bool(chosen)
+        yield bool(embeddings)
     finally:
-        for module in chosen:
+        for module in embeddings:
             module.sparse = False
 
 

@@ -85,8 +85,8 @@ class TrainerSettings(Settings):
         A single process uses a shorter last batch; several leave out examples that do not fill a batch of each.
         """
         ranks = world_size()
-        whole = -(-examples // self.batch_size) if ranks == 1 else examples // self.batch_size // ranks
-        return self.max_steps or max(1, -(-int(whole * self.epochs * 1000) // 1000))
+        steps_per_epoch = -(-examples // self.batch_size) if ranks == 1 else examples // self.batch_size // ranks
+        return self.max_steps or max(1, -(-int(steps_per_epoch * self.epochs * 1000) // 1000))
 
     def steps_between_evaluations(self, examples: int) -> int:
         """Return the number of steps between two evaluations on the dev set."""

@@ -58,6 +58,7 @@ class StepScores(TrainerCallback):
         """Repeat an evaluation that was interrupted."""
         self.step = state.global_step
         self.total = state.max_steps
+        # the run was stopped between a checkpoint and its evaluation
         if self.step and self.step not in self.by_step:
             self._record_if_due(state, model)
 

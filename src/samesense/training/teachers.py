@@ -130,8 +130,10 @@ def teacher_store(teacher: Teacher, sentences: Sentences, folder: Path, *, dtype
         return TeacherStore(store)
     folder.mkdir(parents=True, exist_ok=True)
     path = store.with_suffix(".lock")
-    waiting = f"teacher {teacher.name}: waiting for another process that encodes the same sentences (it holds {path})"
-    with locked(path, on_wait=lambda: logger.info(waiting)):
+    wait_message = (
+        f"teacher {teacher.name}: waiting for another process that encodes the same sentences (it holds {path})"
+    )
+    with locked(path, on_wait=lambda: logger.info(wait_message)):
         if not store.is_dir():  # the process before may have written it
             _make(store, teacher, sentences, about)
     return TeacherStore(store)
@@ -141,28 +143,28 @@ def _make(store: Path, teacher: Teacher, sentences: Sentences, about: dict[str, 
     """Encode the sentences that are missing in the unfinished store, and rename it to ``store``."""
     unfinished = store.with_suffix(".part")
     unfinished.mkdir(exist_ok=True)
-    order = np.argsort(
-        [-len(text) for text in sentences.texts], kind="stable"
-    )  # equal lengths together need little padding
+    # texts of equal length together need little padding
+    order = np.argsort([-len(text) for text in sentences.texts], kind="stable")
     blocks = [order[start : start + BLOCK_TEXTS] for start in range(0, len(order), BLOCK_TEXTS)]
     done = _open_array(unfinished / "done.npy", (len(blocks),), "uint8")
-    before = sum(len(block) for block, flag in zip(blocks, done, strict=True) if flag)
+    done_sentences = sum(len(block) for block, flag in zip(blocks, done, strict=True) if flag)
     logger.info(
-        f"teacher {teacher.name}: encoding {len(sentences) - before:,} of {len(sentences):,} sentences, into {store}"
+        f"teacher {teacher.name}: encoding {len(sentences) - done_sentences:,} of {len(sentences):,} sentences, "
+        f"into {store}"
     )
     encode = teacher.encode(sentences.texts, unfinished / "work")
-    with progress_bar(f"teacher {teacher.name}", "sentence", len(sentences), initial=before) as bar:
+    with progress_bar(f"teacher {teacher.name}", "sentence", len(sentences), initial=done_sentences) as bar:
         for number in np.flatnonzero(done == 0):
             rows = blocks[number]
             vectors = _encode_normalised(encode, take_texts(sentences.texts, rows))
             stored = _open_array(unfinished / "vectors.npy", (len(sentences), vectors.shape[1]), about["dtype"])
             stored[rows] = vectors
             stored.flush()
-            done[number] = 1
+            done[number] = 1  # only after the vectors are on disk
             bar.update(len(rows))
     write_json(unfinished / "teacher.json", {"name": teacher.name, **about})
     shutil.rmtree(unfinished / "work", ignore_errors=True)
-    unfinished.rename(store)
+    unfinished.rename(store)  # complete: from here on other processes read it
     (store / "done.npy").unlink()
 
 
@@ -176,8 +178,8 @@ def _encode_normalised(encode: Encode, texts: list[str]) -> Embeddings:
 def _open_array(path: Path, shape: tuple[int, ...], dtype: str) -> np.memmap[Any, Any]:
     """Open the array of a file; a missing file is created with zeros."""
     if not path.exists():
-        with replacing(path) as beside:
-            np.lib.format.open_memmap(beside, mode="w+", dtype=dtype, shape=shape).flush()
+        with replacing(path) as temporary:
+            np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape).flush()
     array: np.memmap[Any, Any] = np.lib.format.open_memmap(path, mode="r+")
     if array.shape != shape:
         raise ModelError(f"{path} should be of shape {shape} and is {array.shape}. Delete its folder.")

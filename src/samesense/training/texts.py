@@ -49,8 +49,8 @@ class TrainingTexts:
         self.given += len(texts)
         self._count(texts, features)
         if self.max_length is not None and "attention_mask" in features:
-            full = features["attention_mask"].sum(dim=1) >= self.max_length
-            self.cut += self._longer([text for text, is_full in zip(texts, full.tolist(), strict=True) if is_full])
+            at_limit = features["attention_mask"].sum(dim=1) >= self.max_length
+            self.cut += self._longer([text for text, is_full in zip(texts, at_limit.tolist(), strict=True) if is_full])
         return features
 
     def note_unread(self) -> None:

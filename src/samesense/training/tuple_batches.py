@@ -85,13 +85,13 @@ class TupleBatches:
             labels[index, 2, : len(extra_keys[index])] = extra_keys[index]
             for slot, text in self._tuple(row):
                 own_copy = self.apart and 0 < slot <= self.places[0] and text == self.anchors[row]
-                number = shared.get(text) if self.once and not own_copy else None
-                if number is None:
-                    number = len(texts)
+                text_index = shared.get(text) if self.once and not own_copy else None
+                if text_index is None:  # not in the batch yet, or to be encoded separately
+                    text_index = len(texts)
                     texts.append(text)
                     if not own_copy:
-                        shared[text] = number
-                labels[index, :2, slot] = number, self.key(text)
+                        shared[text] = text_index
+                labels[index, :2, slot] = text_index, self.key(text)
         self.given += int((labels[:, 0] != EMPTY).sum())
         self.encoded += len(texts)
         features = {f"texts_{name}": value for name, value in self.preprocess(texts).items()}

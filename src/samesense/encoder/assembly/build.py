@@ -163,7 +163,7 @@ def set_pooling(model: SentenceTransformer, pooling: PoolingName, first: First =
         raise ModelError(
             f"A pooling can be chosen for transformers only; this model begins with {type(trunk).__name__}."
         )
-    trunk.model.config.output_hidden_states = False
+    trunk.model.config.output_hidden_states = False  # pooling_modules switches it on if needed
     later_modules = [module for module in followers if not isinstance(module, Pooling | WeightedLayerPooling)]
     poolings = pooling_modules(trunk, pooling, first=first)
     del model[1:]

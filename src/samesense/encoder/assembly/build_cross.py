@@ -111,17 +111,18 @@ def _trunk_folder(source: str) -> str:
 
 def _separate(tokenizer: Any, name: str) -> None:
     """Make the tokenizer put a separator between the texts of a pair, if it puts nothing there."""
-    owners = tokenizer("a", "a").sequence_ids(0)
+    owners = tokenizer("a", "a").sequence_ids(0)  # the text of each token; None for special tokens
     if None in owners[owners.index(0) : owners.index(1)]:
         return
-    mark = tokenizer.sep_token or tokenizer.eos_token
-    if mark is None:
+    separator = tokenizer.sep_token or tokenizer.eos_token
+    if separator is None:
         raise ModelError(
             f"The tokenizer of {name!r} puts nothing between two texts and has no token that could stand there. "
             "Give it a sep_token."
         )
+    # keep the special tokens that the tokenizer puts before a text
     begin = [token for token, owner in zip(tokenizer("a", "a").tokens(), owners, strict=True) if owner is None]
-    special = [(token, tokenizer.convert_tokens_to_ids(token)) for token in {mark, *begin}]
+    special = [(token, tokenizer.convert_tokens_to_ids(token)) for token in {separator, *begin}]
     single = [*begin, "$A"]
-    pair = [*begin, "$A", mark, "$B:1"]
+    pair = [*begin, "$A", separator, "$B:1"]
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single=single, pair=pair, special_tokens=special)

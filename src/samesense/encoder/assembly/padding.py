@@ -38,8 +38,8 @@ def give_padding(trunk: Transformer) -> None:
     tokenizer: Any = trunk.tokenizer
     rows = _embedding_rows(trunk)
     if tokenizer.pad_token is None or tokenizer.pad_token_id is None or not tokenizer.pad_token_id < rows:
-        marks = [tokenizer.eos_token, tokenizer.sep_token, tokenizer.unk_token]
-        fitting = [mark for mark in marks if mark is not None and tokenizer.convert_tokens_to_ids(mark) < rows]
+        candidates = [tokenizer.eos_token, tokenizer.sep_token, tokenizer.unk_token]
+        fitting = [token for token in candidates if token is not None and tokenizer.convert_tokens_to_ids(token) < rows]
         if not fitting:
             raise ModelError(
                 "A tokenizer needs a token that fills short rows, and this one has no pad_token, eos_token, sep_token "
@@ -67,7 +67,7 @@ def _check_unknown_token(tokenizer: Any) -> None:
 def _check_vocabulary(vocabulary: dict[str, int], special: Iterable[str], rows: float) -> None:
     """Raise ModelError if a token that texts consist of has no embedding; special tokens need none."""
     special_tokens = set(special)
-    without = [token for token, number in vocabulary.items() if number >= rows and token not in special_tokens]
+    without = [token for token, token_id in vocabulary.items() if token_id >= rows and token not in special_tokens]
     if without:
         raise ModelError(
             f"A model must have a vector for each token of its tokenizer; it has {rows}, and {len(without)} tokens lie "

@@ -62,7 +62,7 @@ def make_student(
     match = _MADE_OF_TEACHER.fullmatch(student)
     if match is None:
         return _without_routes(build(student, pooling=pooling, first=first, device=device))
-    number = _parse_number(student, match["number"])
+    size = _parse_number(student, match["number"])
     if not is_model(teacher):
         raise ConfigError(
             f"The student {student} is made from the first teacher, which must be a model then; received {teacher}. "
@@ -71,12 +71,12 @@ def make_student(
     if match["kind"] == "static":
         if pooling is not None:
             raise ConfigError(f"A static student takes the mean of its tokens. Leave out pooling {pooling}.")
-        return static_student(_without_routes(build(teacher, pooling=teacher_pooling, device=device)), texts, number)
-    if number is None:
+        return static_student(_without_routes(build(teacher, pooling=teacher_pooling, device=device)), texts, size)
+    if size is None:
         raise ConfigError("layers takes the number of layers to keep, as in layers:3; received none.")
     keep_layers = spaced_layers if spacing == "even" else first_layers
     return keep_layers(
-        _without_routes(build(teacher, pooling=pooling or teacher_pooling, first=first, device=device)), number
+        _without_routes(build(teacher, pooling=pooling or teacher_pooling, first=first, device=device)), size
     )
 
 
@@ -134,6 +134,7 @@ def _keep_layers(model: SentenceTransformer, layers: int, positions: Sequence[in
         raise ConfigError(f"layers must lie between 1 and {depth}, the depth of this model; received {layers}.")
     stack = _layer_stack(trunk, depth)
     module: Any
+    # from the last to the first, so that the remaining positions stay valid
     for position in sorted(set(range(depth)) - set(positions), reverse=True):
         del stack[position]
     for position, layer in enumerate(stack):
@@ -143,7 +144,7 @@ def _keep_layers(model: SentenceTransformer, layers: int, positions: Sequence[in
     config.num_hidden_layers = layers
     if getattr(config, "layer_types", None):
         config.layer_types = [config.layer_types[position] for position in positions]
-    if pooling is not None:
+    if pooling is not None:  # its weights have one entry per layer
         set_pooling(model, *pooling)
         freeze_layer_weights(model)
     return model
@@ -210,18 +211,19 @@ def _token_vectors(teacher: SentenceTransformer, tokens: int) -> Embeddings:
     if isinstance(teacher[0], StaticEmbedding):
         weights: Embeddings = teacher[0].embedding.weight.detach().float().cpu().numpy().copy()
         return weights
-    marked = teacher.tokenizer("a", return_special_tokens_mask=True)
-    marks = np.array(marked["special_tokens_mask"], dtype=bool)
-    ids = np.array(marked["input_ids"])
-    inside = np.flatnonzero(~marks)
-    before = ids[: inside[0]]
-    after = ids[inside[-1] + 1 :]
+    # find the special tokens that the tokenizer puts around any text
+    encoding = teacher.tokenizer("a", return_special_tokens_mask=True)
+    is_special = np.array(encoding["special_tokens_mask"], dtype=bool)
+    ids = np.array(encoding["input_ids"])
+    text_positions = np.flatnonzero(~is_special)
+    prefix = ids[: text_positions[0]]
+    suffix = ids[text_positions[-1] + 1 :]
     blocks = []
     teacher.eval()
     with torch.inference_mode():
         for start in range(0, tokens, BLOCK_TOKENS):
             block = range(start, min(tokens, start + BLOCK_TOKENS))
-            rows = torch.from_numpy(np.stack([np.concatenate([before, [token], after]) for token in block]))
+            rows = torch.from_numpy(np.stack([np.concatenate([prefix, [token], suffix]) for token in block]))
             features = {
                 "input_ids": rows.to(teacher.device),
                 "attention_mask": torch.ones_like(rows).to(teacher.device),

@@ -77,26 +77,27 @@ class Group:
             self._bias[causal] = None if bool(attended.all()) else _mask_bias(attended)
         return self._bias[causal]
 
-    def gather(self, whole: Tensor, times: int = 1) -> Tensor:
+    def gather(self, all_rows: Tensor, times: int = 1) -> Tensor:
         """Return this group's rows of ``(tokens, heads, dim)``, padded: ``(rows * heads * times, width, dim)``.
 
         Padding repeats the group's first token; it is masked as a key, and its output is never read.
         """
-        tokens = whole[self.tokens]
-        heads, dim = whole.shape[1:]
+        tokens = all_rows[self.tokens]
+        heads, dim = all_rows.shape[1:]
         if not len(tokens):  # all texts of the group are empty
-            return whole.new_zeros(self.rows * heads * times, self.width, dim)
+            return all_rows.new_zeros(self.rows * heads * times, self.width, dim)
         return tokens.flatten(0, 1).index_select(0, self.gather_index(heads, times)).view(-1, self.width, dim)
 
-    def scatter(self, whole: Tensor, values: Tensor) -> None:
-        """Write this group's values, ``(rows * heads, width, dim)``, into ``whole``, ``(tokens, heads, dim)``.
+    def scatter(self, all_rows: Tensor, values: Tensor) -> None:
+        """Write this group's values, ``(rows * heads, width, dim)``, into ``all_rows``, ``(tokens, heads, dim)``.
 
-        If ``whole`` has fewer heads (grouped-query attention), the values of the query heads that share one are summed.
+        If ``all_rows`` has fewer heads (grouped-query attention), the values of query heads that share one are summed.
         """
-        heads, dim = whole.shape[1:]
+        heads, dim = all_rows.shape[1:]
         if len(values) > self.rows * heads:
             values = values.view(self.rows, heads, -1, self.width, dim).sum(dim=2)
-        target = whole[self.tokens].view(-1, dim)
+        # writes into ``all_rows`` through the view, without a copy
+        target = all_rows[self.tokens].view(-1, dim)
         torch.index_select(values.view(-1, dim), 0, self.scatter_index(heads), out=target)
 
 
@@ -118,29 +119,29 @@ def _attend(
     """
     query, key, value = inputs
     scores = in_float32(_product(query, key.transpose(1, 2), scale))
-    if bias is not None:
+    if bias is not None:  # one bias per text, for all of its heads
         scores.view(len(bias), -1, *scores.shape[1:]).add_(bias)
-    exact = scores.softmax(dim=-1)
-    weights = exact.to(value.dtype)
-    mask = keep_mask(exact.shape, dropped) if dropped else None
-    used = weights if mask is None else (exact * factors(mask, exact.dtype)).to(value.dtype)
-    return _product(used, value, scale_of(dropped)), weights, mask
+    probabilities = scores.softmax(dim=-1)
+    weights = probabilities.to(value.dtype)  # saved for the backward, which applies the mask again
+    mask = keep_mask(probabilities.shape, dropped) if dropped else None
+    dropped_weights = weights if mask is None else (probabilities * factors(mask, probabilities.dtype)).to(value.dtype)
+    return _product(dropped_weights, value, scale_of(dropped)), weights, mask
 
 
 def _backward(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of query, key and value from the output's gradient and the tensors the forward saved."""
     query, key, value, weights, mask = saved
-    exact = in_float32(weights)
+    probabilities = in_float32(weights)
     dtype = gradient.dtype
-    used = weights
-    of_weights = in_float32(_product(gradient, value.transpose(1, 2), scale_of(dropped)))
+    dropped_weights = weights
+    weight_gradient = in_float32(_product(gradient, value.transpose(1, 2), scale_of(dropped)))
     if mask is not None:
-        keep = factors(mask, exact.dtype)
-        used = exact * keep
-        of_weights = of_weights * keep
-    of_value = _product(used.to(dtype).transpose(1, 2), gradient, scale_of(dropped))
-    of_scores = torch._softmax_backward_data(of_weights, exact, -1, exact.dtype).to(dtype)
-    return _product(of_scores, key, scale), _product(of_scores.transpose(1, 2), query, scale), of_value
+        keep = factors(mask, probabilities.dtype)
+        dropped_weights = probabilities * keep
+        weight_gradient = weight_gradient * keep
+    value_gradient = _product(dropped_weights.to(dtype).transpose(1, 2), gradient, scale_of(dropped))
+    score_gradient = torch._softmax_backward_data(weight_gradient, probabilities, -1, probabilities.dtype).to(dtype)
+    return _product(score_gradient, key, scale), _product(score_gradient.transpose(1, 2), query, scale), value_gradient
 
 
 def in_float32(values: Tensor) -> Tensor:
@@ -163,7 +164,7 @@ class _Packed(torch.autograd.Function):
             inputs = [group.gather(query), *(group.gather(tensor, heads // key_heads) for tensor in (key, value))]
             output, weights, mask = _attend(inputs, group.bias(causal), *settings)
             group.scatter(attended, output)
-            if any(ctx.needs_input_grad):
+            if any(ctx.needs_input_grad):  # five tensors per group, see backward
                 saved += [*inputs, weights, mask]
         # tokens before and behind the groups belong to no text of them
         attended[: groups[0].tokens.start] = 0
@@ -184,13 +185,14 @@ class _Packed(torch.autograd.Function):
         with torch.autocast("cpu", enabled=False):
             for index, group in enumerate(ctx.groups):
                 group_gradient = group.gather(gradient)
+                # padding repeats the first token's gradient, which must not count twice
                 group_gradient.view(group.rows, heads, group.width, -1).mul_(group.mask.view(group.rows, 1, -1, 1))
                 group_gradients = _backward(group_gradient, saved[5 * index : 5 * index + 5], *ctx.settings)
-                for whole, values in zip(gradients, group_gradients, strict=True):
-                    group.scatter(whole, values)
-        for whole in gradients:
-            whole[: ctx.groups[0].tokens.start] = 0
-            whole[ctx.groups[-1].tokens.stop :] = 0
+                for tensor_gradient, values in zip(gradients, group_gradients, strict=True):
+                    group.scatter(tensor_gradient, values)
+        for tensor_gradient in gradients:
+            tensor_gradient[: ctx.groups[0].tokens.start] = 0
+            tensor_gradient[ctx.groups[-1].tokens.stop :] = 0
         return *gradients, None, None, None, None
 
 
@@ -238,6 +240,7 @@ def packed_attention(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     dropped = round(dropout * LEVELS)
     if packing is None:
+        # on a CPU torch's fused attention is slow with dropout
         if (
             dropout
             and options.get("position_bias") is None
@@ -253,16 +256,17 @@ def packed_attention(
     if options.get("sliding_window") is not None or options.get("position_bias") is not None:
         raise NotImplementedError("packed texts take no windows and no biases of attention")
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
-    long = [] if dropout else [group for group in packing if group.width > SHORT]  # they come first: lengths fall
+    # groups are sorted by descending length, so the long ones come first
+    long_groups = [] if dropout else [group for group in packing if group.width > SHORT]
     columns = [tensor[0].transpose(0, 1) for tensor in _cast_for_autocast(query, key, value)]
-    short = packing[len(long) :]
+    short_groups = packing[len(long_groups) :]
     settings = (causal, dropped, scale)
-    if not long:
-        packed: Tensor = _Packed.apply(*columns, short, *settings)  # type: ignore[no-untyped-call]
+    if not long_groups:
+        packed: Tensor = _Packed.apply(*columns, short_groups, *settings)  # type: ignore[no-untyped-call]
         return packed.unsqueeze(0), None
-    blocks = [_attend_fused(group, query, key, value, scale, causal) for group in long]
-    if short:
-        blocks.append(_Packed.apply(*columns, short, *settings)[short[0].tokens.start :])  # type: ignore[no-untyped-call]
+    blocks = [_attend_fused(group, query, key, value, scale, causal) for group in long_groups]
+    if short_groups:
+        blocks.append(_Packed.apply(*columns, short_groups, *settings)[short_groups[0].tokens.start :])  # type: ignore[no-untyped-call]
     attended = torch.cat(blocks)
     return F.pad(attended, (0, 0, 0, 0, 0, query.shape[2] - len(attended))).unsqueeze(0), None
 
@@ -298,9 +302,11 @@ def _attend_fused(group: Group, query: Tensor, key: Tensor, value: Tensor, scale
     padded = []
     for tensor in _repeat_heads(query, key, value):
         tokens = tensor[0, :, group.tokens].transpose(0, 1)
-        room = tokens.new_zeros(group.rows * group.width, *tokens.shape[1:])
-        room = room.index_copy(0, group.positions, tokens).view(group.rows, group.width, *tokens.shape[1:])
-        padded.append(room.transpose(1, 2).contiguous())  # makes products faster
+        padded_tokens = tokens.new_zeros(group.rows * group.width, *tokens.shape[1:])
+        padded_tokens = padded_tokens.index_copy(0, group.positions, tokens).view(
+            group.rows, group.width, *tokens.shape[1:]
+        )
+        padded.append(padded_tokens.transpose(1, 2).contiguous())  # makes products faster
     # padding follows each text, so a causal mask already hides it
     mask = None if causal or group.bias(causal) is None else group.mask.view(group.rows, 1, 1, group.width)
     attended = F.scaled_dot_product_attention(

@@ -89,8 +89,8 @@ def embed_columns(
     order = lengths.argsort(descending=True)
     sorted_lengths = lengths[order].tolist()
     chunks = plan_chunks(sorted_lengths, chunk_cost)
-    held = sum(sorted_lengths) if packed else sum((end - start) * sorted_lengths[start] for start, end in chunks)
-    replay = mini_batch_num_tokens is not None and held > mini_batch_num_tokens
+    tokens_held = sum(sorted_lengths) if packed else sum((end - start) * sorted_lengths[start] for start, end in chunks)
+    replay = mini_batch_num_tokens is not None and tokens_held > mini_batch_num_tokens
     if mini_batch_num_tokens is not None:
         chunks = [
             (first + start, first + end)
@@ -102,7 +102,7 @@ def embed_columns(
     else:
         batches = [_trimmed(merged, order[start:end], sorted_lengths[start]) for start, end in chunks]
     embedded = replayed(model, batches) if replay else torch.cat([forward(model, batch) for batch in batches])
-    embeddings = embedded[order.argsort()]
+    embeddings = embedded[order.argsort()]  # back to the order of the rows
     sizes = [column["attention_mask"].shape[0] for column in columns]
     return list(embeddings.split(sizes))  # type: ignore[no-untyped-call]
 
@@ -120,16 +120,17 @@ def _packed(
 def plan_chunks(lengths: Sequence[int], chunk_cost: int) -> list[tuple[int, int]]:
     """Return the contiguous chunks of least total cost, for rows sorted by descending length."""
     n = len(lengths)
-    edges = [
+    boundaries = [
         0,
         *(i for i in range(1, n) if lengths[i] != lengths[i - 1]),
         n,
     ]  # a cut between equal lengths saves nothing
+    # dynamic programming: for each end, the least cost so far and the start of the last chunk
     best = {0: (0, 0)}
-    for count, end in enumerate(edges[1:], 1):
-        best[end] = min((best[i][0] + (end - i) * lengths[i] + chunk_cost, i) for i in edges[:count])
+    for count, end in enumerate(boundaries[1:], 1):
+        best[end] = min((best[i][0] + (end - i) * lengths[i] + chunk_cost, i) for i in boundaries[:count])
     chunks = []
-    while n:
+    while n:  # from the last chunk back to the first
         start = best[n][1]
         chunks.append((start, n))
         n = start
@@ -152,6 +153,7 @@ def _merge(columns: Sequence[Features]) -> Features | None:
             continue
         if value.shape != first["attention_mask"].shape:
             return None
+        # the padding value does not matter, as the attention mask is 0 there
         gaps = [width - column[key].shape[1] for column in columns]
         merged[key] = torch.cat(
             [F.pad(c[key], (g, 0) if left_padded else (0, g)) for c, g in zip(columns, gaps, strict=True)]
@@ -162,6 +164,7 @@ def _merge(columns: Sequence[Features]) -> Features | None:
 def _trimmed(features: Features, rows: Tensor, length: int) -> Features:
     """Return the given rows without columns that are padding in all of them."""
     mask = features["attention_mask"][rows]
+    # tokenizers pad on the right or on the left
     keep = slice(None)
     if int(mask[:, :length].sum()) == int(mask.sum()):
         keep = slice(0, length)

@@ -21,7 +21,7 @@ def keep_mask(shape: Sequence[int], dropped: int) -> Tensor:
     ``dropped`` must be at least 1.
     """
     n = math.prod(shape)
-    draws = torch.empty((n + 3) // 4, dtype=torch.int64)
+    draws = torch.empty((n + 3) // 4, dtype=torch.int64)  # each holds four draws of 16 bits
     # random_() over the whole range, so that each of the four 16-bit pieces is uniform
     draws.random_(torch.iinfo(torch.int64).min, None)
     return draws.view(torch.int16)[:n].view(shape) > dropped - LEVELS // 2 - 1
@@ -37,13 +37,13 @@ def factors(mask: Tensor, dtype: torch.dtype, value: float = 1.0) -> Tensor:
     It is built from the bits of ``value``: torch's conversion of booleans to floats is not vectorised (173,000 to
     bfloat16: 80 us against 11), and multiplying by the mask would convert it too.
     """
-    whole = _WHOLE[dtype.itemsize]
-    return mask.to(whole).mul_(_bits(value, dtype, whole)).view(dtype)
+    integer_dtype = _WHOLE[dtype.itemsize]
+    return mask.to(integer_dtype).mul_(_bits(value, dtype, integer_dtype)).view(dtype)
 
 
 @cache
-def _bits(value: float, dtype: torch.dtype, whole: torch.dtype) -> int:
-    return int(torch.tensor(value, dtype=dtype).view(whole))
+def _bits(value: float, dtype: torch.dtype, integer_dtype: torch.dtype) -> int:
+    return int(torch.tensor(value, dtype=dtype).view(integer_dtype))
 
 
 def scale_of(dropped: int) -> float:
@@ -77,15 +77,15 @@ class CheapDropout(nn.Dropout):
 @contextmanager
 def in_mode(model: nn.Module, *, training: bool) -> Iterator[None]:
     """Put a model into training or evaluation mode for a block; afterwards each module has its former mode."""
-    before = [
+    modes = [
         (module, module.training) for module in model.modules()
     ]  # of a loaded model only the outermost module is in training mode
     model.train(training)
     try:
         yield
     finally:
-        for module, was in before:
-            module.training = was
+        for module, mode in modes:
+            module.training = mode
 
 
 def without_dropout(model: nn.Module) -> AbstractContextManager[None]:
@@ -98,7 +98,7 @@ def use_cheap_dropout(model: nn.Module) -> int:
     count = 0
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
-            if type(child) is nn.Dropout:
+            if type(child) is nn.Dropout:  # a subclass may do something else
                 setattr(parent, name, CheapDropout(child.p))
                 count += 1
     return count

@@ -44,7 +44,7 @@ def replayed(model: nn.Module, batches: Sequence[Features]) -> Tensor:
     if not torch.is_grad_enabled():
         return torch.cat([forward(model, batch) for batch in batches])
     if isinstance(model, DistributedDataParallel):
-        first = forward(model, batches[0])
+        first = forward(model, batches[0])  # through DDP's own forward
         return (
             first
             if len(batches) == 1
@@ -70,15 +70,15 @@ def _used_parameters(output: Tensor) -> set[Tensor]:
     """Return the parameters on which ``output`` depends."""
     parameters = set()
     visited = set()
-    waiting = [output.grad_fn]
-    while waiting:
-        node = waiting.pop()
+    pending = [output.grad_fn]
+    while pending:
+        node = pending.pop()
         if node is None or node in visited:
             continue
         visited.add(node)
         if hasattr(node, "variable"):  # a leaf of the graph, which accumulates a gradient
             parameters.add(node.variable)
-        waiting.extend(before for before, _ in node.next_functions)
+        pending.extend(next_node for next_node, _ in node.next_functions)
     return parameters
 
 
@@ -97,6 +97,7 @@ class _Replay(torch.autograd.Function):
         embeddings = []
         with _autocast_without_cache(*ctx.autocast):
             for batch in batches:
+                # the second pass must draw the same dropout masks
                 ctx.states.append((torch.get_rng_state(), get_device_states(*batch.values())))
                 embeddings.append(forward(model, batch))
         ctx.sizes = [len(rows) for rows in embeddings]
@@ -117,6 +118,7 @@ class _Replay(torch.autograd.Function):
             parameters = [*ctx.parameters, *ctx.unused]
             gradients = torch.autograd.grad(embeddings, parameters, own_gradient, allow_unused=True)
             del embeddings
+            # DDP has marked these parameters as ready without a gradient
             if any(batch_gradient is not None for batch_gradient in gradients[len(sums) :]):
                 raise ModelError(
                     "Under torchrun with a token budget, all parts of a batch must use the same parameters, and one "

@@ -51,12 +51,13 @@ def pack(features: Features, rows: Tensor, groups: Sequence[tuple[int, int]], of
         for key, value in features.items()
         if key != "attention_mask"
     }
+    # positions begin at ``offset`` again in every text
     within = torch.arange(int(ends[-1])) - starts[:-1].repeat_interleave(lengths)
     packed["position_ids"] = (within + offset).unsqueeze(0)
     packed["cu_seq_lens_q"] = starts.int()
     sizes = lengths.tolist()
-    edges = starts.tolist()
-    packed["packing"] = [Group(sizes[start:end], edges[start]) for start, end in groups]
+    offsets = starts.tolist()
+    packed["packing"] = [Group(sizes[start:end], offsets[start]) for start, end in groups]
     return packed
 
 
@@ -159,13 +160,14 @@ def packing(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
     if trunk is None or not _can_pack(trunk):
         yield
         return
+    # the transformer of sentence-transformers passes only these arguments on to its model
     arguments = trunk.model_forward_params
     trunk.model.set_attn_implementation(NAME)
     if arguments is not None:  # None lets all arguments through
         trunk.model_forward_params = arguments | {"packing"}
     hooks = [trunk.register_forward_pre_hook(_round_up_tokens), trunk.register_forward_hook(_drop_added_tokens)]
     hooks += [*_hook_norms(trunk), trunk.register_forward_hook(_embeddings_in_float32)]
-    if isinstance(model, CrossEncoder):
+    if isinstance(model, CrossEncoder):  # a bi-encoder's pooling reads packed texts itself
         hooks.append(trunk.model.base_model.register_forward_hook(_first_tokens, with_kwargs=True))
     try:
         if not _agrees(model):

@@ -44,6 +44,7 @@ def _trunks(model: SentenceTransformer | CrossEncoder) -> list[Transformer]:
 
 def _positions(trunk: Transformer, *, pairs: bool) -> int:
     text: Any = (_TEXT, _TEXT) if pairs else _TEXT
+    # a forward tells which ids the model looks up in its position embeddings
     features = batch_to_device(trunk.preprocess([text]), trunk.model.device)
     with without_dropout(trunk):
         limit = table_limit(lambda: trunk(features), features["input_ids"].shape[1])

@@ -97,11 +97,11 @@ def _speed_of_bfloat16(model: SentenceTransformer, texts: Sequence[str], max_len
     for attempt in range(_ROUNDS + 1):
         for precision in best:
             seconds = _step_seconds(model, texts, max_length, precision)
-            if attempt:
+            if attempt:  # the first round warms up
                 best[precision] = min(best[precision], seconds)
         if attempt and not 1 / _CLEAR_MARGIN < best["float32"] / best["bfloat16"] / _MIN_SPEEDUP < _CLEAR_MARGIN:
             break
-    torch.random.set_rng_state(state)
+    torch.random.set_rng_state(state)  # so that the timing does not change the run's random numbers
     return best["float32"] / best["bfloat16"]
 
 

@@ -80,12 +80,13 @@ def _slow(tokenizer: Any, longest: int | None, prompt: str) -> Reading:
         return ids
 
     def pieces(text: str, ids: list[int]) -> Pieces:
-        lost = 0 if longest is None else max(0, len(ids) - longest)
+        cut_tokens = 0 if longest is None else max(0, len(ids) - longest)
+        # special tokens are read by every text alike
         text_ids = tuple(token_id for token_id in ids if token_id not in added)
         any_known = any(token_id != unknown for token_id in text_ids)
         if unknown in text_ids:
-            return Pieces((text,), int(not lost), any_known)
-        return Pieces(text_ids, len(text_ids) - lost, any_known)
+            return Pieces((text,), int(not cut_tokens), any_known)
+        return Pieces(text_ids, len(text_ids) - cut_tokens, any_known)
 
     return Reading(
         longest,
@@ -122,18 +123,19 @@ class UnreadWatch:
         counts = _counts(features, self._unknown)
         if counts is None:
             return
-        lengths, strange = counts
+        lengths, unknown_counts = counts
         longest = self._reading.longest
-        full = lengths >= longest if longest is not None else torch.zeros_like(lengths, dtype=torch.bool)
-        known_tokens = lengths - strange - self._added
-        blank = (known_tokens <= 0) | ((strange > 0) & (known_tokens <= 2))  # a known token may be a single space
-        if full.any():
-            full_texts = [texts[row] for row in full.nonzero().flatten().tolist()]
+        is_full = lengths >= longest if longest is not None else torch.zeros_like(lengths, dtype=torch.bool)
+        known_tokens = lengths - unknown_counts - self._added
+        # a known token may be a single space, so up to two of them prove nothing
+        maybe_unknown = (known_tokens <= 0) | ((unknown_counts > 0) & (known_tokens <= 2))
+        if is_full.any():
+            full_texts = [texts[row] for row in is_full.nonzero().flatten().tolist()]
             for text, is_cut in zip(full_texts, self._reading.longer(full_texts), strict=True):
                 if is_cut:
                     self.unread.cut.add(text)
-        if blank.any():
-            blank_texts = [texts[row] for row in blank.nonzero().flatten().tolist()]
+        if maybe_unknown.any():
+            blank_texts = [texts[row] for row in maybe_unknown.nonzero().flatten().tolist()]
             for text, pieces in zip(blank_texts, self._reading.pieces_of(blank_texts), strict=True):
                 if not pieces.known:
                     self.unread.unknown.add(text)
@@ -145,14 +147,15 @@ def _counts(features: Features, unknown: int | None) -> tuple[Tensor, Tensor] | 
     mask = features.get("attention_mask")
     if ids is None:
         return None
-    strange = ids == unknown if unknown is not None else torch.zeros_like(ids, dtype=torch.bool)
-    if mask is not None and mask.shape == ids.shape:
-        return mask.sum(dim=1), (strange & mask.bool()).sum(dim=1)
+    is_unknown = ids == unknown if unknown is not None else torch.zeros_like(ids, dtype=torch.bool)
+    if mask is not None and mask.shape == ids.shape:  # padded rows
+        return mask.sum(dim=1), (is_unknown & mask.bool()).sum(dim=1)
     if "offsets" not in features:
         return None
-    edges = F.pad(features["offsets"], (0, 1), value=len(ids))
-    before = F.pad(strange.cumsum(0), (1, 0))
-    return edges.diff(), before[edges].diff()
+    # the bag of tokens of a static model: all ids in one row, with the offset of each text
+    bounds = F.pad(features["offsets"], (0, 1), value=len(ids))
+    unknown_before = F.pad(is_unknown.cumsum(0), (1, 0))
+    return bounds.diff(), unknown_before[bounds].diff()
 
 
 class UnreadPairWatch:
@@ -179,11 +182,12 @@ class UnreadPairWatch:
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         result.see(texts)
         result.longest = longest or 0
+        # only now are the texts tokenised by themselves, which most calls do not need
         if self._full and longest is not None:
             size_of = dict(zip(texts, self._reading.lengths(texts), strict=True))
-            alone = self._reading.lengths([""])[0]
+            special_tokens = self._reading.lengths([""])[0]
             for pair in pairs:
-                first, second = (size_of[text] - alone for text in pair)
+                first, second = (size_of[text] - special_tokens for text in pair)
                 if first + second + PAIR_ADDS > longest:
                     result.cut.add(pair[0] if first > second else pair[1])
         if self._strange:

@@ -101,10 +101,10 @@ def longest_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None)
     return longest if isinstance(longest, int) else None
 
 
-def refuse_routes(model: SentenceTransformer, what: str) -> None:
+def refuse_routes(model: SentenceTransformer, purpose: str) -> None:
     """Raise ModelError if a model has routes, where a single encoder is needed."""
     if has_routes(model):
         raise ModelError(
-            f"{what} needs a model that reads every text alike, and this one has a Router with routes for queries and "
-            "documents. Take one of its encoders, saved as a model of its own, or use sentence-transformers for it."
+            f"{purpose} needs a model that reads every text alike, and this one has a Router with routes for queries "
+            "and documents. Take one of its encoders, saved as a model of its own, or use sentence-transformers for it."
         )

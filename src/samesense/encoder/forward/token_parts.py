@@ -43,15 +43,16 @@ def token_parts(model: SentenceTransformer, text: str) -> TokenParts:
         ModelError: with a short reason, if the embedding is not such a sum.
     """
     with without_dropout(model), torch.inference_mode():
-        ids, vectors, behind = _token_vectors(model, text)
-        token_vectors = _through(behind, vectors)
-        whole = _through(behind, vectors.mean(dim=0, keepdim=True))[0]
+        ids, vectors, later_modules = _token_vectors(model, text)
+        token_vectors = _through(later_modules, vectors)
+        mean = _through(later_modules, vectors.mean(dim=0, keepdim=True))[0]
         embedding = torch.as_tensor(model.encode([text], show_progress_bar=False)[0]).float().cpu()
     # a model with truncate_dim keeps the first dimensions only
     token_vectors = token_vectors[:, : len(embedding)]
-    whole = whole[: len(embedding)]
-    scaled = whole * (embedding.norm() / whole.norm())  # the model may normalise its embeddings
-    sums = (token_vectors.mean(dim=0) - whole).norm() <= CLOSE * whole.norm()
+    mean = mean[: len(embedding)]
+    scaled = mean * (embedding.norm() / mean.norm())  # the model may normalise its embeddings
+    # an affine map of the mean is the mean of the maps; another layer fails this check
+    sums = (token_vectors.mean(dim=0) - mean).norm() <= CLOSE * mean.norm()
     if not sums or (scaled - embedding).norm() > CLOSE * embedding.norm():
         raise ModelError("its embedding is no mean of token vectors")
     return TokenParts(_spans(model, text, ids), (token_vectors / len(token_vectors)).numpy().astype(np.float32))
@@ -67,12 +68,12 @@ def _token_vectors(model: SentenceTransformer, text: str) -> tuple[list[int], Te
     pooling_positions = [position for position, module in enumerate(modules) if isinstance(module, Pooling)]
     if len(pooling_positions) != 1:
         raise ModelError("it has no pooling of token vectors")
-    before = modules[: pooling_positions[0]]
+    earlier_modules = modules[: pooling_positions[0]]
     pooling = modules[pooling_positions[0]]
-    for module in before:
+    for module in earlier_modules:
         features = module(features)
     counted = features["attention_mask"][0].bool().clone()
-    if not pooling.include_prompt:
+    if not pooling.include_prompt:  # the pooling leaves the tokens of the prompt out
         counted[: int(features.get("prompt_length", 0))] = False
     vectors = features["token_embeddings"][0][counted].float()
     ids = features["input_ids"][0].tolist()
@@ -110,6 +111,7 @@ def _spans(model: SentenceTransformer, text: str, ids: list[int]) -> list[tuple[
     ids_there = [token_id for token_id, counted_id in zip(all_ids, ids, strict=False) if counted_id >= 0]
     if ids_there != counted_ids:
         raise ModelError("its tokens are not those of the text alone")
-    moved = ((start - len(prompt), end - len(prompt)) for start, end in offsets)
-    spans = [(start, end) if start >= 0 else (0, 0) for start, end in moved]
+    # offsets count from the prompt; special tokens and those of the prompt get an empty span
+    text_offsets = ((start - len(prompt), end - len(prompt)) for start, end in offsets)
+    spans = [(start, end) if start >= 0 else (0, 0) for start, end in text_offsets]
     return [span for span, counted_id in zip(spans, ids, strict=False) if counted_id >= 0]

@@ -60,11 +60,12 @@ class ActNorm(nn.Module):
 class Shift(nn.Module):
     """The network of a coupling: two hidden layers with actnorm, and a last layer that starts at zero."""
 
-    def __init__(self, inputs: int, outputs: int, width: int, draw: torch.Generator) -> None:
+    def __init__(self, inputs: int, outputs: int, width: int, generator: torch.Generator) -> None:
         super().__init__()
         sizes = (inputs, width)
-        self.weights = nn.ParameterList(nn.Parameter(0.05 * torch.randn(n, width, generator=draw)) for n in sizes)
+        self.weights = nn.ParameterList(nn.Parameter(0.05 * torch.randn(n, width, generator=generator)) for n in sizes)
         self.norms = nn.ModuleList(ActNorm(width) for _ in sizes)
+        # zeros make the coupling the identity at the start, as in Glow
         self.last = nn.Parameter(torch.zeros(width, outputs))
         self.bias = nn.Parameter(torch.zeros(outputs))
         self.log_scale = nn.Parameter(torch.zeros(outputs))
@@ -79,11 +80,11 @@ class Shift(nn.Module):
 class Step(nn.Module):
     """Actnorm, reversal, and additive coupling of ``dim`` dimensions."""
 
-    def __init__(self, dim: int, width: int, draw: torch.Generator) -> None:
+    def __init__(self, dim: int, width: int, generator: torch.Generator) -> None:
         super().__init__()
         self.first_size = dim // 2
         self.norm = ActNorm(dim)
-        self.shift = Shift(self.first_size, dim - self.first_size, width, draw)
+        self.shift = Shift(self.first_size, dim - self.first_size, width, generator)
 
     def forward(self, x: Tensor, starting: bool) -> tuple[Tensor, Tensor]:
         """Return the mapped rows and the log-determinant of actnorm, as the other operations preserve volume."""
@@ -106,8 +107,8 @@ class Flow(nn.Module):
         self.dim = dim
         self.depth = depth
         self.widths = [dim // 2**level for level in range(levels)]
-        draw = torch.Generator().manual_seed(seed)
-        self.steps = nn.ModuleList(Step(wide, width, draw) for wide in self.widths for _ in range(depth))
+        generator = torch.Generator().manual_seed(seed)
+        self.steps = nn.ModuleList(Step(level_dim, width, generator) for level_dim in self.widths for _ in range(depth))
 
     def forward(self, x: Tensor, starting: bool = False) -> tuple[Tensor, Tensor]:
         """Return the mapped rows ``(n, dim)`` and the log-determinant, a scalar that is the same for all rows.
@@ -116,9 +117,9 @@ class Flow(nn.Module):
         """
         finished = []
         log_det = x.new_zeros(())
-        for level, wide in enumerate(self.widths):
-            finished.append(x[:, wide:])
-            x = x[:, :wide]
+        for level, level_dim in enumerate(self.widths):
+            finished.append(x[:, level_dim:])
+            x = x[:, :level_dim]
             for step in self.steps[level * self.depth : (level + 1) * self.depth]:
                 x, added = step(x, starting)
                 log_det = log_det + added
@@ -173,6 +174,6 @@ def fit_flow(
     return flow.eval()
 
 
-def _batches(n: int, size: int, epochs: int, draw: torch.Generator) -> Iterator[Tensor]:
+def _batches(n: int, size: int, epochs: int, generator: torch.Generator) -> Iterator[Tensor]:
     for _ in range(epochs):
-        yield from torch.randperm(n, generator=draw).split(size)  # type: ignore[no-untyped-call]
+        yield from torch.randperm(n, generator=generator).split(size)  # type: ignore[no-untyped-call]

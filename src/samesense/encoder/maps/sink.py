@@ -26,9 +26,9 @@ def is_causal(model: SentenceTransformer) -> bool:
     if not isinstance(trunk, Transformer):
         return False
     with without_dropout(trunk), torch.inference_mode():
-        read = (batch_to_device(trunk.preprocess([text]), trunk.model.device) for text in ("a", "a b c"))
-        alone, followed = (trunk(features)["token_embeddings"][0, 0].float() for features in read)
-    return torch.allclose(alone, followed, rtol=1e-4, atol=1e-4)  # tight, as in a narrow cone all vectors are similar
+        inputs = (batch_to_device(trunk.preprocess([text]), trunk.model.device) for text in ("a", "a b c"))
+        single, followed = (trunk(features)["token_embeddings"][0, 0].float() for features in inputs)
+    return torch.allclose(single, followed, rtol=1e-4, atol=1e-4)  # tight, as in a narrow cone all vectors are similar
 
 
 def leave_out_sink(model: SentenceTransformer) -> bool:
@@ -52,14 +52,14 @@ def leave_out_sink(model: SentenceTransformer) -> bool:
     if not is_causal(model):
         return False
     tokenizer = trunk.tokenizer
-    marks = [END_OF_TEXT] if END_OF_TEXT in tokenizer.get_vocab() else [tokenizer.bos_token, tokenizer.eos_token]
-    mark = next((mark for mark in marks if mark), None)
-    if mark is None:
+    candidates = [END_OF_TEXT] if END_OF_TEXT in tokenizer.get_vocab() else [tokenizer.bos_token, tokenizer.eos_token]
+    token = next((token for token in candidates if token), None)
+    if token is None:
         raise ModelError("A text begins with a mark, and this model's tokenizer has neither bos nor eos token.")
     tokenizer.chat_template = None
     trunk.modality_config = {"text": trunk.modality_config["text"]}
     # sentence-transformers does not count a special token at the end of a prompt, so it ends in a line break
-    model.prompts = {**model.prompts, SINK: f"{mark}\n"}
+    model.prompts = {**model.prompts, SINK: f"{token}\n"}
     model.default_prompt_name = SINK
     pooling.include_prompt = False
     logger.info("a language model: the mark before each text, to which all tokens attend, is left out of the mean")

@@ -40,15 +40,15 @@ def standardize(model: SentenceTransformer, texts: Sequence[str], method: Standa
         return ""
     cone = _cone(encode(model, _spread(distinct, MEASURED), precision=precision))
     finding = f"random pairs of training texts have a mean cosine of {cone:.2f}"
-    chosen: Standardize = method
+    map_name: Standardize = method
     if method == "auto":
-        chosen = "mean" if cone >= NARROW else "none"
-    if chosen == "none":
+        map_name = "mean" if cone >= NARROW else "none"
+    if map_name == "none":
         return f"start as it is: {finding}"
     sinkless = leave_out_sink(model)
     rows = encode(model, _spread(distinct, FITTED), precision=precision)
-    append_whitening(model, Whitening.shrunk(rows) if chosen == "whiten" else Whitening.centred(rows))
-    done = f"{'whitened' if chosen == 'whiten' else 'less its mean'} by {len(rows)} training texts"
+    append_whitening(model, Whitening.shrunk(rows) if map_name == "whiten" else Whitening.centred(rows))
+    done = f"{'whitened' if map_name == 'whiten' else 'less its mean'} by {len(rows)} training texts"
     return f"start {done}{', less its sink token' if sinkless else ''}: {finding}"
 
 

@@ -63,7 +63,7 @@ class Whitening(Shown):
         if dim is not None and dim < 1:
             raise ConfigError(f"Whitening keeps at least one dimension; received {dim}.")
         n, mean, covariance = _moments(embeddings)
-        variances, directions = np.linalg.eigh(covariance)
+        variances, directions = np.linalg.eigh(covariance)  # ascending
         variances = variances[::-1]
         directions = directions[:, ::-1]
         rank = int((variances > CUT_OFF * variances[0]).sum())
@@ -153,6 +153,7 @@ def append_whitening(model: SentenceTransformer, whitening: Whitening) -> Senten
         init_weight=torch.tensor(whitening.matrix.T, dtype=torch.float32),
         init_bias=torch.tensor(-whitening.mean @ whitening.matrix, dtype=torch.float32),
     )
+    # a map breaks unit length, so a model that normalises must do it again behind the map
     unit = isinstance(model[-1], Normalize)
     model.append(layer.to(model.device))
     if unit:

@@ -97,8 +97,8 @@ def is_ours(folder: Path) -> bool:
 
 def add_section(folder: Path, heading: str, text: str) -> None:
     """Append a section to a card; an existing one of this heading is replaced."""
-    before = (folder / FILE).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[0]
-    write_text(folder / FILE, f"{before.rstrip()}\n\n## {heading}\n\n{text}\n")
+    kept_text = (folder / FILE).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[0]
+    write_text(folder / FILE, f"{kept_text.rstrip()}\n\n## {heading}\n\n{text}\n")
 
 
 def state(folder: Path, license: str | None, language: Sequence[str]) -> None:  # noqa: A002 - as the hub has it
@@ -112,8 +112,8 @@ def state(folder: Path, license: str | None, language: Sequence[str]) -> None:  
     text = str(card)
     for key, (name, value_text) in zip(RIGHTS, _rights_rows(stated), strict=True):
         if key in stated:
-            before = re.search(rf"^\| {name} \| .* \|$", text, flags=re.MULTILINE)
-            text = text if before is None else text.replace(before[0], f"| {name} | {value_text} |", 1)
+            row = re.search(rf"^\| {name} \| .* \|$", text, flags=re.MULTILINE)
+            text = text if row is None else text.replace(row[0], f"| {name} | {value_text} |", 1)
     write_text(folder / FILE, text)
 
 
@@ -210,16 +210,16 @@ def _on_hub(name: str) -> bool:
 
 
 def _introduction(card: Card) -> str:
-    what = "An encoder for the similarity of sentences"
+    kind = "An encoder for the similarity of sentences"
     if card.pairs:
-        what = "A cross-encoder, which reads two texts together and scores the similarity of sentences"
+        kind = "A cross-encoder, which reads two texts together and scores the similarity of sentences"
     elif card.pretrained:
-        what = "A language model, to be trained for the similarity of sentences before use"
-    return f"{what}: {code(_without_folders(card.base))}, {plain(card.method)}, by samesense."
+        kind = "A language model, to be trained for the similarity of sentences before use"
+    return f"{kind}: {code(_without_folders(card.base))}, {plain(card.method)}, by samesense."
 
 
 def _fact_rows(folder: Path, card: Card, stated: Mapping[str, Any]) -> list[list[str]]:
-    versions = ", ".join(f"{name} {number}" for name, number in card.versions.items())
+    versions = ", ".join(f"{name} {version}" for name, version in card.versions.items())
     rows = [["base model", plain(str(_base_id(card.base, stated) or _without_folders(card.base)))]]
     rows.append(["method", plain(card.method)])
     dim = _dimensions(folder)
@@ -272,10 +272,10 @@ def _evaluation(card: Card) -> list[str]:
     rows = _overall(card.results)
     if not rows:
         return ["## Evaluation", "This model was not evaluated on labelled pairs when it was made."]
-    before = {(row.dataset, row.subset, row.metric): row for row in card.start}
+    start_rows = {(row.dataset, row.subset, row.metric): row for row in card.start}
     lines = []
     for row in rows:
-        start = before.get((row.dataset, row.subset, row.metric))
+        start = start_rows.get((row.dataset, row.subset, row.metric))
         interval = "" if row.low is None or row.high is None else f"{100 * row.low:.1f} to {100 * row.high:.1f}"
         start_value = "" if start is None else f"{100 * start.value:.2f}"
         lines.append(

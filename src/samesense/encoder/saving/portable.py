@@ -177,6 +177,7 @@ def _write_tokenizer(tokenizer: Any, folder: Path) -> None:
         "padding_side": tokenizer.padding_side,
         "truncation_side": tokenizer.truncation_side,
     }
+    # transformers 4 reads additional special tokens under another name, and also from a second file
     special = dict(tokenizer.special_tokens_map)
     if isinstance(content.get("extra_special_tokens"), list):
         extra_tokens = {"additional_special_tokens": content.pop("extra_special_tokens")}

@@ -49,9 +49,9 @@ def save(model: SentenceTransformer | CrossEncoder, folder: str | Path, *, overw
     """
     target = Path(folder)
     check_free(target, overwrite=overwrite)
-    with replacing_folder(target) as beside:
-        model.save(str(beside), create_model_card=False)
-        make_portable(model, beside)
+    with replacing_folder(target) as temporary:
+        model.save(str(temporary), create_model_card=False)
+        make_portable(model, temporary)
     return target
 
 
@@ -62,9 +62,11 @@ def check_free(target: Path, *, overwrite: bool, inputs: Iterable[str | Path] = 
     not lie inside the folder of a model among the inputs either, as it would count as part of that model.
     """
     check_folder(target)
-    for home in (Path(path).expanduser().resolve() for path in inputs):
-        if home in target.resolve().parents and _is_model(home):
-            raise OutputError(f"{target} lies in the folder of the model that is read, {home}. Name another output.")
+    for input_folder in (Path(path).expanduser().resolve() for path in inputs):
+        if input_folder in target.resolve().parents and _is_model(input_folder):
+            raise OutputError(
+                f"{target} lies in the folder of the model that is read, {input_folder}. Name another output."
+            )
     if not overwrite:
         check_empty(target)
     if is_free(target):
@@ -115,8 +117,10 @@ def model_identity(model: SentenceTransformer, precision: str) -> str:
 
 
 def _content(model: SentenceTransformer) -> Iterator[bytes | memoryview]:
+    # sorted, so that the order of registration does not matter
     for name, value in sorted(model.state_dict().items()):
         yield f"{name} {value.dtype} {tuple(value.shape)}".encode()
+        # the bytes themselves, as numpy has no bfloat16
         yield value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
     settings = [[type(module).__name__, _settings(module)] for module in model]
     yield json.dumps(settings, sort_keys=True, default=str).encode()
@@ -135,8 +139,12 @@ def _settings(module: Any) -> list[Any]:
     """Return the configuration of a module and of its transformer, if it has one."""
     config_dict = module.get_config_dict() if hasattr(module, "get_config_dict") else None
     config: Any = getattr(getattr(module, "model", None), "config", None)
-    inner = config.to_dict() if hasattr(config, "to_dict") else {}
-    return [config_dict, {key: inner[key] for key in inner if key not in ("_name_or_path", "transformers_version")}]
+    config_values = config.to_dict() if hasattr(config, "to_dict") else {}
+    # where a model was loaded from, and by which version, does not change its vectors
+    return [
+        config_dict,
+        {key: config_values[key] for key in config_values if key not in ("_name_or_path", "transformers_version")},
+    ]
 
 
 def _tokenizer_text(tokenizer: Any) -> str:

@@ -74,10 +74,10 @@ def _read_npz(path: Path) -> tuple[list[str], Embeddings]:
 
 
 def _read_npy(path: Path) -> tuple[list[str], Embeddings]:
-    beside = path.with_suffix(".txt")
-    if not beside.is_file():
-        raise ModelError(f"{path} holds no texts, and there is no {beside}. Put them there, one a line, in order.")
-    texts = beside.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+    texts_path = path.with_suffix(".txt")
+    if not texts_path.is_file():
+        raise ModelError(f"{path} holds no texts, and there is no {texts_path}. Put them there, one a line, in order.")
+    texts = texts_path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     return texts, stored_rows(path)
 
 
@@ -163,6 +163,7 @@ class WordVectors:
             self._row_of.setdefault(word, row)
         self._vectors = vectors
         self._mean = vectors.mean(axis=0, dtype=np.float64)
+        # one NaN or infinity anywhere shows in the mean, which saves a pass over all vectors
         if not np.isfinite(self._mean).all():
             bad = next(row for row in range(len(words)) if not np.isfinite(vectors[row]).all())
             raise ModelError(f"The vector of {words[bad]!r}, row {bad + 1}, holds a NaN or an infinity.")

@@ -35,12 +35,14 @@ def stored_rows(name: str | Path, quantizer: Quantizer | None = None) -> Embeddi
         rows = np.load(stream, allow_pickle=False)
     if rows.dtype != np.int8:
         return np.asarray(rows, dtype=np.float32)
-    beside = f"{name}{BESIDE}"
-    if quantizer is None and not is_file(beside):
-        raise DataError(f"{name} holds bytes, and there is no {beside} that says how they are read. Put it there.")
+    quantizer_path = f"{name}{BESIDE}"
+    if quantizer is None and not is_file(quantizer_path):
+        raise DataError(
+            f"{name} holds bytes, and there is no {quantizer_path} that says how they are read. Put it there."
+        )
     if quantizer is None:
-        with open_file(beside) as stream:
-            quantizer = Quantizer.from_json(stream.read(), beside)
+        with open_file(quantizer_path) as stream:
+            quantizer = Quantizer.from_json(stream.read(), quantizer_path)
     return quantizer.restore(rows)
 
 
@@ -48,9 +50,9 @@ def rows_of(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     """Return a column of vectors as it is stored, ``(rows, dim)``."""
     import pyarrow as pa
 
-    whole = column.combine_chunks()
-    width = whole.type.list_size if pa.types.is_fixed_size_list(whole.type) else 0
-    return whole.flatten().to_numpy().reshape(-1, width) if width else np.array(whole.to_pylist())
+    combined = column.combine_chunks()
+    width = combined.type.list_size if pa.types.is_fixed_size_list(combined.type) else 0
+    return combined.flatten().to_numpy().reshape(-1, width) if width else np.array(combined.to_pylist())
 
 
 def _of_parquet(name: str | Path) -> Embeddings:

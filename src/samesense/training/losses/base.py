@@ -94,6 +94,7 @@ class EmbeddingLoss(LossModule):
 
     def _truncate(self, rows: Tensor, width: int) -> Tensor:
         """Return the first ``width`` dimensions of each row, padded with 0 if a layer of the loss needs whole rows."""
+        # a loss without layers of its own takes any dimension
         if all(child is self.model for child in self.children()):
             return rows[:, :width]
         return F.pad(rows[:, :width], (0, rows.shape[1] - width))

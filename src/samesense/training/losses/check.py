@@ -114,6 +114,7 @@ def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
         kinds.add("binary")
     if values[0] >= -1 and values[-1] <= 1:
         kinds.add("number")
+    # all different integers may be row numbers, and classes as well
     if values[0] >= 0 and np.array_equal(values, values.round()):
         kinds |= {"class", "row"} if len(values) == len(labels) else {"class"}
     return frozenset(kinds), f"{len(values)} different numbers ({listed})"

@@ -120,8 +120,8 @@ class CrossEntropy(CrossEncoderLoss):
         if len(outside):
             raise ValueError(f"CrossEntropy takes labels from 0 to 1; received {outside[0].item():g}.")
         logits = widen(logits)
-        each = F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="none")
-        return reduced(each, "mean")
+        losses = F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="none")
+        return reduced(losses, "mean")
 
 
 class CrossMSE(CrossEncoderLoss):

@@ -79,13 +79,14 @@ def has_ordered_texts(batch: Batch) -> bool:
     if batch.settings.get("similarity") == "angle":  # AnglE's similarity is not symmetric
         return True
     first, second = batch.texts[:2]
+    # pairs of a text with itself get one common key
     pairs = np.where(first == second, np.uint64(0), pair_keys(first, second))
     margin = batch.settings.get("margin", 0.0)
     highest = int(batch.labels.argmax())
     lowest = int(batch.labels.argmin())
-    below = batch.labels[pairs != pairs[highest]].min(initial=np.inf)
-    above = batch.labels[pairs != pairs[lowest]].max(initial=-np.inf)
-    return bool(batch.labels[highest] - below > margin or above - batch.labels[lowest] > margin)
+    lowest_other = batch.labels[pairs != pairs[highest]].min(initial=np.inf)
+    highest_other = batch.labels[pairs != pairs[lowest]].max(initial=-np.inf)
+    return bool(batch.labels[highest] - lowest_other > margin or highest_other - batch.labels[lowest] > margin)
 
 
 def has_triplet(batch: Batch) -> bool:
@@ -135,9 +136,10 @@ def drawn_batches(
     """Yield the rows of batches for up to :data:`MOST_ROWS` rows, drawn like those of the run, but not the same."""
     order = np.random.default_rng(seed).permutation(count)[:MOST_ROWS]
     if batches == "label-aware" and labels is not None:
+        # strata of neighbouring labels, as in LabelAwareBatches
         order = order[np.argsort(labels[order], kind="stable")]
-        number = max(1, len(order) // size)
-        yield from order[: number * min(size, len(order))].reshape(-1, number).T
+        batch_count = max(1, len(order) // size)
+        yield from order[: batch_count * min(size, len(order))].reshape(-1, batch_count).T
     elif batches == "no-duplicates":
         yield from _without_duplicates(order, size, texts)
     else:

@@ -87,14 +87,14 @@ class InfoNCEWithMLM(InfoNCE):
 
     def masked_lm_loss(self, columns: Sequence[dict[str, Any]]) -> Tensor:
         """Return the mean cross-entropy of the masked tokens of all columns and processes, a scalar; 0 for none."""
-        whole = self.model.module if isinstance(self.model, DistributedDataParallel) else self.model
-        trunk = cast(SentenceTransformer, whole)[0]
+        encoder = self.model.module if isinstance(self.model, DistributedDataParallel) else self.model
+        trunk = cast(SentenceTransformer, encoder)[0]
         vectors = []
         targets = []
         for column in columns:
             masked, labels = self.masking(column["input_ids"], column["attention_mask"])
             tokens = trunk({**column, "input_ids": masked})["token_embeddings"]
-            vectors.append(tokens[labels != IGNORED])
+            vectors.append(tokens[labels != IGNORED])  # the head is computed for masked tokens only
             targets.append(labels[labels != IGNORED])
         logits = self.mlm_head(gather(torch.cat(vectors)))
         return reduced(F.cross_entropy(widen(logits), gather(torch.cat(targets)), reduction="none"), "mean")
@@ -145,9 +145,9 @@ def masked_lm_head(model: SentenceTransformer) -> nn.Module:
             new = weights.allow_head()
     except (OSError, ValueError, KeyError, ModelError) as error:
         raise _no_head(source, first_line(error)) from error
-    lacking = [name for name in new if not name.startswith(f"{loaded.base_model_prefix}.")]
-    if lacking:
-        raise _no_head(source, f"{len(lacking)} of its weights are not there, such as {sorted(lacking)[0]}")
+    missing = [name for name in new if not name.startswith(f"{loaded.base_model_prefix}.")]
+    if missing:
+        raise _no_head(source, f"{len(missing)} of its weights are not there, such as {sorted(missing)[0]}")
     return _Head(loaded).float().to(model.device)
 
 

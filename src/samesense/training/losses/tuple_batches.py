@@ -127,17 +127,18 @@ def as_classes(batch: UnfoldedBatch) -> tuple[list[Tensor], Tensor]:
     anchors, positives, _ = torch.split(batch.keys, [len(column) for column in batch.columns])
     texts = gather(torch.cat([anchors, positives]))
     owners = gather(torch.cat([anchors, anchors.repeat_interleave(batch.counts[:, 0])]))
+    # links between anchors and their texts form a graph, whose connected components are the classes
     numbers, inverse = torch.unique(torch.cat([texts, owners, batch.keys]), return_inverse=True)
-    text, owner, each = torch.split(inverse, [len(texts), len(owners), len(batch.keys)])
-    return [torch.cat(batch.columns)], numbers[_component_labels(text, owner, len(numbers))[each]]
+    text, owner, all_indices = torch.split(inverse, [len(texts), len(owners), len(batch.keys)])
+    return [torch.cat(batch.columns)], numbers[_component_labels(text, owner, len(numbers))[all_indices]]
 
 
 def _component_labels(first: Tensor, second: Tensor, count: int) -> Tensor:
     """Return the lowest node in the connected component of each node; edges link ``first`` and ``second``."""
     lowest = torch.arange(count, device=first.device)
-    while True:
-        least = torch.minimum(lowest[first], lowest[second])
-        lower = lowest.scatter_reduce(0, first, least, "amin").scatter_reduce(0, second, least, "amin")
-        if torch.equal(lower, lowest):
+    while True:  # pass the lowest node along the edges until nothing changes
+        link_lowest = torch.minimum(lowest[first], lowest[second])
+        updated = lowest.scatter_reduce(0, first, link_lowest, "amin").scatter_reduce(0, second, link_lowest, "amin")
+        if torch.equal(updated, lowest):
             return lowest
-        lowest = lower
+        lowest = updated

@@ -117,12 +117,12 @@ class MultiPositive(EmbeddingLoss):
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return anchors, all positives and all negatives, and the numbers of both for each anchor."""
         anchors, *columns = embeddings
-        number = self.settings["positives"]
+        positives = self.settings["positives"]
         sides = [
             torch.stack(side, dim=1).flatten(0, 1) if side else anchors[:0]
-            for side in (columns[:number], columns[number:])
+            for side in (columns[:positives], columns[positives:])
         ]
-        counts = torch.tensor([[number, len(columns) - number]], device=anchors.device)
+        counts = torch.tensor([[positives, len(columns) - positives]], device=anchors.device)
         return [anchors, *sides], counts.expand(len(anchors), 2)
 
     def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
@@ -154,12 +154,12 @@ def _exclusion_mask(keys: list[Tensor], positive_owner: Tensor, extra_owner: Ten
     Keys are renumbered first, so that the intermediate mask has one column per distinct key of the batch.
     """
     numbers = torch.unique(torch.cat(keys), return_inverse=True)[1]
-    anchors, near, far, extra = torch.split(numbers, [len(column) for column in keys])
+    anchors, positives, negatives, extra = torch.split(numbers, [len(column) for column in keys])
     same = torch.zeros(len(anchors), int(numbers.max()) + 1, dtype=torch.bool, device=numbers.device)
     same[torch.arange(len(anchors), device=numbers.device), anchors] = True
-    same[positive_owner, near] = True
+    same[positive_owner, positives] = True
     same[extra_owner, extra] = True
-    return same[:, torch.cat([near, far])]
+    return same[:, torch.cat([positives, negatives])]
 
 
 def projection(dim: int) -> nn.Module:
