@@ -24,7 +24,7 @@ def undone(flow, u):
     x = parts.pop()
     for level in reversed(range(len(flow.widths))):
         for step in reversed(list(flow.steps[level * flow.depth : (level + 1) * flow.depth])):
-            kept, moved = x[:, : step.kept], x[:, step.kept :]
+            kept, moved = x[:, : step.first_size], x[:, step.first_size :]
             x = torch.cat([kept, moved - step.shift(kept, False)], dim=1)[:, torch.arange(x.shape[1] - 1, -1, -1)]
             x = x / torch.exp(3 * step.norm.log_scale) - step.norm.shift
         if level:
