@@ -107,6 +107,7 @@ def held_out(documents: Iterable[list[list[str]]], fraction: float) -> Iterator[
 
 
 def _is_held_out(document: list[list[str]], fraction: float) -> bool:
+    # The first 12 hexadecimal digits of the hash, as a uniform number below 16**12.
     return len(document) > 1 and int(rows_hash(document)[:12], 16) < fraction * 16**12
 
 
@@ -118,6 +119,7 @@ def _iterate_documents(source: str | Path, language: Language) -> Iterator[tuple
         try:
             sections = _read_sections(file, language)
         except DataError as error:
+            # An unreadable file is left out of a folder, but not if it was given by name.
             if not path.is_dir():
                 raise
             logger.warning(f"left out: {error}")

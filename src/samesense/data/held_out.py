@@ -69,6 +69,7 @@ def hold_out_documents(documents: Sequence[Document]) -> tuple[list[Document], H
     count = _to_hold_out(candidates)
     if not count:
         return list(documents), HeldOutSections(reason=_too_few(len(candidates)))
+    # Sorted by hash, so that the choice does not depend on the order of the documents.
     chosen = set(sorted(candidates, key=lambda number: rows_hash(documents[number]))[:count])
     train = [document for number, document in enumerate(documents) if number not in chosen]
     apart = [documents[number] for number in sorted(chosen)]
@@ -116,10 +117,12 @@ def _of_sections(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
 def _of_documents(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
     """Return triplets, each with the number of its document, where each document counts as one section."""
     sections = [list(chain.from_iterable(document)) for document in documents]
+    # A sentence that occurs in several documents belongs to the first.
     owners: dict[str, int] = {}
     for number, section in enumerate(sections):
         for sentence in section:
             owners.setdefault(sentence, number)
+    # As sections of one document, so that negatives come from other documents.
     drawn = section_triplets([sections], sum(map(len, sections)), SEED)
     counts = [0] * len(documents)
     chosen = []

@@ -127,6 +127,7 @@ def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
     for data_type, kind in _READ.items():
         if isinstance(source, data_type):
             return DetectedKind(kind, "what was read", columns=columns)
+    # The form of the source decides before its columns and cells.
     if holds_documents_of_text(source):
         is_folder = leads_to(str(source), Path.is_dir)
         return DetectedKind("documents", "a folder of documents" if is_folder else "the ending of a document")
@@ -357,6 +358,7 @@ def _guess_two_columns(rows: Sequence[Row], texts: Sequence[str], source: str) -
     """Return the kind of two text columns without other columns: sentences with classes, or pairs that match."""
     refuse_text(texts, source, rows)
     for classes, sentences in ((texts[1], texts[0]), (texts[0], texts[1])):
+        # In three rows or fewer, repeated values may be chance.
         if len(rows) > 3 and has_repeated_values(rows, classes) and not has_repeated_values(rows, sentences):
             return _guess(
                 "classes", [sentences, classes], f"a column of texts, {sentences}, and one of few values, {classes}"

@@ -127,6 +127,7 @@ def cut_passages(
     number = 0
     for section in _sections(document.blocks):
         path = " > ".join(heading.text for heading in section.headings)
+        # Headings take up at most a quarter of a passage.
         above = _shortened("\n".join(heading.text for heading in section.above), count_tokens, chunk_size // 4)
         room = chunk_size - (count_tokens([above])[0] if above else 0)
         for units in _packed(_units(section.blocks, count_tokens, room), room, chunk_overlap):
@@ -149,6 +150,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
     headings: list[Block] = []
     above: list[Block] = []
     body: list[Block] = []
+    # None marks the end, so that the last section is yielded as well.
     for block in [*blocks, None]:
         if block is not None and block.kind != "heading":
             body.append(block)
@@ -214,9 +216,11 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return False
     if match["stop"] != ".":
         return True
+    # Far enough back for any abbreviation.
     start = max(0, match.start() - 20)
     word = re.split(r"[\s(\[„“\"'-]", text[start : match.start()])[-1]
     last = word.rpartition(".")[2]  # B for z.B, m for p.m
+    # Ordinals and days (3.), initials (J.) and abbreviations do not end a sentence.
     return not (word.isdigit() and len(word) < 4) and len(last) != 1 and last.lower() not in _ABBREVIATIONS
 
 

@@ -91,6 +91,7 @@ class Sentences(ShownRows):
     @cached_property
     def sha256(self) -> str:
         """Fingerprint of the texts in order, including their boundaries; the same for any file format."""
+        # Half a surrogate pair cannot be encoded otherwise. The length prefix separates the texts.
         encoded = (text.encode("utf-8", "surrogatepass") for text in self.texts)
         return content_hash(chunk for content in encoded for chunk in (len(content).to_bytes(8, "little"), content))
 
@@ -285,6 +286,7 @@ def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
         return _cells(load_rows(source), name_of(source), columns)
     name = str(source)
     path = Path(source).expanduser()
+    # A file without the ending of a table has one text a line.
     if leads_to(path, Path.is_file) and not split_suffix(name)[0]:
         if columns is not None:
             raise ConfigError(f"`columns` is for tables; {name} holds one text a line. Leave it out.")

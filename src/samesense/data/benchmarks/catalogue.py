@@ -70,6 +70,7 @@ def _chinese(name: str, train: int, dev: int, test: int, note: str = "") -> Benc
 
 _STSB_DRAWN = "STS-B was drawn from SemEval 2012-2017, so a model trained on it has seen part of this test"
 
+# Sizes and notes are those of the publications; differing copies are reported as not comparable.
 _TABLE = (
     _sts(
         12,

@@ -65,6 +65,7 @@ def text_variant(texts: Sequence[str]) -> str:
     """
     if is_chinese(texts):
         return "raw text"
+    # Tokenisers put spaces around punctuation; raw text has it next to the word.
     apart = sum(bool(_APART.search(text)) for text in texts)
     glued = sum(bool(_GLUED.search(text)) for text in texts)
     lowered = 20 * sum(text != text.lower() for text in texts) <= len(texts)

@@ -65,6 +65,7 @@ def senteval_split(folder: Path, benchmark: Benchmark, split: str) -> Load | Non
     if name in _TWO_FILES and split == WHOLE:
         negative, positive = (folder / file for file in _TWO_FILES[name])
         return _if_there(negative, partial(_two_files, positive=positive))
+    # In STS-B, the first three columns are genre, file and year.
     single: dict[str, tuple[str, Callable[[Path], Loaded]]] = {
         "stsb": (
             f"STS/STSBenchmark/sts-{split}.csv",

@@ -36,6 +36,7 @@ _HEAD_BYTES = 4096
 
 def read_html(path: Path, name: str) -> ExtractedText:
     """Read an HTML file."""
+    # With at most four bytes per character, such a file is too long in any case.
     if path.stat().st_size > 4 * LONGEST_TEXT:
         check_length(path.stat().st_size, name)
     content = decode_html(path.read_bytes(), name)
@@ -129,6 +130,7 @@ class _Blocks:
         if tag == "br":
             self._pieces.append("\n")
             return
+        # Block elements inside a table row do not end the row.
         if self._cells is None:
             self._end()
         if tag in _HEADINGS:

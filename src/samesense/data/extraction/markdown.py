@@ -48,6 +48,7 @@ def _blocks(tokens: Sequence[Any]) -> list[Block]:
     for token in tokens:
         line = token.map[0] + 1 if token.map else line
         if token.type == "heading_open":
+            # The heading's text follows in the next inline token.
             level = int(token.tag[1:])
         elif token.type == "tr_open":
             cells = []

@@ -164,6 +164,7 @@ class _Location:
 def decoded(array: pa.Array, location: _Location) -> list[object]:
     """Return the values of an array; DataError, with the row, if one is damaged or larger than a row may be."""
     try:
+        # Decoding invalid Arrow data could crash the process.
         array.validate(full=True)
         _check_sizes(array, location)
         return values_of(array)

@@ -83,6 +83,7 @@ MOST_LISTED = 30
 LONGEST_NAME = 100
 """Most characters of a column name in such a list; without a header line, a "name" may be a long text."""
 
+# the name under which pyarrow stores the index of a pandas frame
 _ROW_NAMES = re.compile(r"__index_level_\d+__")
 
 
@@ -201,6 +202,7 @@ def resolve_columns(
     pair = first_pair_of(TEXT_PAIRS, spelled)
     if pair is None:
         raise _missing_columns_error(names, source, "two text columns", example)
+    # NLI data may also have a score; the class takes precedence there.
     order = (*CLASS_NAMES, *LABEL_NAMES) if pair == ("premise", "hypothesis") else LABEL_NAMES
     label = first_of(order, spelled)
     negative = first_of(NEGATIVE_NAMES, spelled) if pair in POSITIVE_PAIRS else None
@@ -233,6 +235,7 @@ def identifies(name: str) -> bool:
 
 def spelled_names(names: Sequence[str]) -> dict[str, str]:
     """Return a map from normalized names to the names as the source spells them; of equal ones the first."""
+    # Reversed, so that the first of several equal names wins.
     return {plain(name): name for name in reversed(names)}
 
 
@@ -274,6 +277,7 @@ def _apply_override(
     first = str(actual_names[0])
     second = str(actual_names[1])
     third = actual_names[2]
+    # A column that the user names as text or label is not the subset.
     subset = None if subset in (first, second, third) else subset
     if third is not None and (plain(third) in NEGATIVE_NAMES or sides_of(names).get(third) == "negative"):
         return Columns(first, second, None, subset, third)

@@ -180,6 +180,7 @@ def _csv_records(path: str, lines: Iterable[Line], form: Form, before: int) -> I
             raise DataError(
                 f"{path}, row {start}: the row breaks the quoting rules of CSV ({reason}). {fix}"
             ) from error
+        # The csv module returns no cells for a blank line; a single empty cell is a quoted empty text.
         if any(cells) or len(cells) == 1:
             yield start, cells
         start = before + reader.line_num + 1

@@ -58,7 +58,9 @@ _KANA = re.compile("[\u3041-\u3093\u30a1-\u30f6]")
 _HIRAGANA = re.compile("[\u3041-\u3093]")
 _CYRILLIC = re.compile("[\u0410-\u044f\u0401\u0451\u0404\u0454\u0406\u0456\u0407\u0457\u040e\u045e\u0490\u0491]")
 _TYPOGRAPHIC = re.compile("[\u00a0\u00ab\u00bb\u2013\u2014\u2018-\u201e\u2026\u2116\u00b0\u00a7\u20ac]")
+# a capital after a small letter, as in Cyrillic text decoded with the wrong encoding
 _SWAPPED = re.compile("[\u0430-\u045f][\u0400-\u042f]")
+# the most frequent letters of Russian and Ukrainian
 _FREQUENT = frozenset("оаеинті")
 
 
@@ -84,6 +86,7 @@ def wide_encoding(sample: bytes) -> str:
         return "utf_16"
     even = sample[::2].count(0)
     odd = sample[1::2].count(0)
+    # NULs at even and odd positions alike are binary data and not UTF-16.
     if max(even, odd) < 2 or min(even, odd) > max(even, odd) / 8:
         return ""
     return "utf_16_le" if odd > even else "utf_16_be"
@@ -91,6 +94,7 @@ def wide_encoding(sample: bytes) -> str:
 
 def _narrow_encoding(sample: bytes) -> str:
     natural = [name for name, is_natural in _TESTS.items() if is_natural(_decoded(sample, name))]
+    # Text that is natural in several encodings proves none of them.
     if len(natural) != 1 or natural[0] not in ICONV:
         return ""
     from charset_normalizer import from_bytes

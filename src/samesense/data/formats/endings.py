@@ -118,6 +118,7 @@ def _only_member(raw: IO[bytes], name: str | Path) -> IO[bytes]:
             f"{name}: the format is told from the end of the file name, and the file inside is {inside}. Rename the "
             f"archive to end in {suffix}.zip."
         )
+    # Bit 0 of the flags means that the member is encrypted.
     if members[0].flag_bits & 1:
         raise DataError(f"{name}: the file inside, {inside}, has a password. Unpack it: unzip {name}")
     return archive.open(members[0])

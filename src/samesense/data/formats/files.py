@@ -98,6 +98,7 @@ def _json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
     try:
         records = json.loads(text)
     except (ValueError, RecursionError) as error:
+        # The first line is an object by itself, so the file has JSON lines.
         if _is_object(next(line for _, line in held if line.strip())):
             yield from _json_lines_rows(path, held)
             return

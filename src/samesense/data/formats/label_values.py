@@ -25,19 +25,27 @@ _SYNONYMS = {
 INITIALS = {"c": 0.0, "n": 1.0, "e": 2.0}
 """The value of each NLI class by its first letter."""
 
+# a plain number; ASCII only, because float() also accepts digits of other scripts
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# a decimal comma: 0,5
 _COMMA = re.compile(r"^([+-]?\d+),(\d+)$", re.ASCII)
+# ambiguous: 1,000 and 1.000 may be a thousand or one
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?P<mark>[,.])\d{3}", re.ASCII)
+# three digits after a comma, as in 0,125
 _THREE_DECIMALS = re.compile(r"[+-]?\d+,\d{3}", re.ASCII)
+# certainly thousands: 1,000,000 and 1 000 and 1'000
 _MANY_THOUSANDS = re.compile(
     r"[+-]?\d{1,3}(?:(?:,\d{3}){2,}|(?:\.\d{3}){2,}|(?:[' \u00a0\u2009\u202f]\d{3})+)", re.ASCII
 )
+# thousands with decimals: 1,000.5 and 1.000,5
 _GROUPED_DECIMAL = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:\.\d{3})+,\d+)", re.ASCII)
 _PERCENT = re.compile(r"([+-]?[\d.,]+)\s*[%％]")
+# a number with a sign, a unit or a maximum: ~5, $5, 59 %, 3/5, 4 out of 5, 4 stars
 _QUANTITY = re.compile(
     r"[~≈<>≤≥]?\s*[$€£¥]?\s*[+-]?\d[\d.,'\u00a0\u2009\u202f]*\s*"
     r"(?:[%％‰°$€£¥]|(?:/|von|of|out of|aus|sur|de|out-of)\s*\d[\d.,]*|(?P<unit>[^\W\d_]{1,14})\.?)?"
 )
+# a rating by symbols: ★★★☆
 _RATING = re.compile(r"[★☆⭐✩✭*+●○■□\s]+")
 MOST_UNITS = 3
 """Most different units after numbers; a column with more holds texts that begin with a number."""
@@ -181,11 +189,13 @@ def to_number(value: object) -> float | None:
     Numbers, ``true`` and ``false``, ``yes`` and ``no``, and the class names of published paraphrase data are parsed in
     any case.
     """
+    # Decimals, and scalars of NumPy and torch.
     if not isinstance(value, str | int | float) and (isinstance(value, Decimal) or hasattr(value, "item")):
         value = float(value) if isinstance(value, Decimal) else _item(value)
     if isinstance(value, (bool, int, float)):
         try:
             number = float(value)
+        # An integer can be too large for a float.
         except OverflowError:
             return None
         return number if math.isfinite(number) else None

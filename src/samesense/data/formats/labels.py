@@ -65,6 +65,7 @@ def parse_labels(
     contradicts the labels.
     """
     _check_options(label_order, label_range)
+    # Single letters are NLI classes only if e or c is among them, since n alone means no.
     initials = _are_initials(raw)
     has_class_names = initials or any(isinstance(value, str) and word_of(value) in NLI_VALUES for value in raw)
     if has_class_names and (label_order or label_range):
@@ -86,10 +87,12 @@ def parse_labels(
         coded = {number: NLI_VALUES[name] for number, name in order.items()}
         rule = f"one of the integers {', '.join(coded)} that `label_order` names"
         return _parse_classes(raw, coded, rule, order)
+    # Percentages are read as fractions, so they do not fit a given scale beyond 1.
     shares = label_range is None or label_range[1] <= 1
     location = f"{source}: column {columns.label!r}"
     _refuse_crosses(raw, location)
     parsed = _parse_numbers(plain_numbers(translate_yes_no(raw, location), location, shares=shares), label_range, raw)
+    # A given range says that the numbers are scores and not coded classes.
     if label_range is None:
         _refuse_coded_classes(parsed, columns, source)
     return parsed
@@ -187,6 +190,7 @@ def _parse_numbers(cells: Sequence[object], label_range: Scale | None, raw: Sequ
         for position, value in enumerate(values)
         if value is None and position not in unlabelled
     }
+    # Where numbers and words are mixed, the rarer ones are probably mistakes.
     for position, problem in _mixed_problems(cells, values, raw).items():
         problems[position] = problem
         values[position] = None
@@ -205,6 +209,7 @@ def _parse_numbers(cells: Sequence[object], label_range: Scale | None, raw: Sequ
                 problems[position] = _range_problem(value, scale, "" if label_range else percentage)
                 values[position] = None
     distinct = {value for value in values if value is not None}
+    # Zeros and ones on another given range are scores that happen to be 0 and 1.
     kind: Kind = "binary" if distinct and distinct <= {0.0, 1.0} and label_range in (None, (0, 1)) else "scored"
     return ParsedLabels(values, kind, scale, problems, unlabelled, own_scale=own_scale)
 
@@ -277,6 +282,7 @@ def _range_problem(value: float, scale: Scale, percentage: str) -> tuple[str, st
 
 def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -> None:
     """Raise if numbers may be coded classes: 0, 1, 2 in a column not named as scores, or numbers beside a premise."""
+    # -1 marks a missing label in NLI data, so it does not speak against classes.
     distinct = {value for value in parsed.values if value is not None} - {-1.0}
     inference = columns.is_premise_hypothesis
     scores = columns.holds_scores
@@ -308,10 +314,12 @@ def infer_scale(numbers: Sequence[float]) -> Scale | None:
     are ratings: labels from 1 to 7 are not on the scale 0 to 10. Labels from 1 to 5 count as 0 to 5, as in STS data.
     """
     count = len(numbers)
+    # Few labels outside a range are probably typing errors, so they do not widen the scale.
     allowed = count // 100 if count >= 100 else int(count >= 20)
     for low, high in KNOWN_SCALES:
         inside = [number for number in numbers if low <= number <= high]
         if count - len(inside) <= allowed:
+            # Ratings must reach both ends of a known range; a single value says nothing about the ends.
             ends = math.floor(min(inside)), math.ceil(max(inside))
             fits = high <= 1 or ends in ((low, high), (1, 5)) or len(set(inside)) == 1
             return (low, high) if fits else ends

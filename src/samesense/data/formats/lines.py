@@ -100,6 +100,7 @@ def numbered_lines(
     beyond_ascii = False
     longest = LONGEST_ROW + 1 if bounded else -1
     for number, raw in enumerate(iter(partial(stream.readline, longest), b""), 1):
+        # The first bytes identify other file formats, no matter which line fails later.
         start = start or raw[:_SAMPLE]
         location = f"{source}, row {number}"
         if bounded and len(raw) > LONGEST_ROW:
@@ -107,9 +108,11 @@ def numbered_lines(
                 f"{location}: a row has at most {LONGEST_ROW // 2**20} MB, and this one goes on. {_SHORTEN}"
             )
         try:
+            # Only the first line may begin with a byte order mark.
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             why = f"byte 0x{raw[error.start]:02x} at position {error.start} of the line is not"
+            # If an earlier line with non-ASCII characters was valid UTF-8, only this row is damaged.
             known_error = _format_error(start, source) or (
                 _mixed_encoding_error(location, why) if beyond_ascii else None
             )
@@ -201,6 +204,7 @@ def _nul_error(sample: bytes, source: str, location: str) -> DataError:
 
 def standard_input() -> Iterator[Line]:
     """Yield the lines of standard input; DataError if it is closed."""
+    # Python sets it to None if the process was started without standard input.
     if sys.stdin is None:
         raise DataError("Standard input is read here, and it is closed. Give a file, or let it be open: < FILE")
     return numbered_lines(_recode(sys.stdin.buffer, "standard input"), "standard input")
@@ -208,6 +212,7 @@ def standard_input() -> Iterator[Line]:
 
 def without_breaks(text: str) -> str:
     """Return a text with tabs and line breaks replaced by spaces, so that it fits a TSV field or a line."""
+    # All characters at which str.splitlines() splits, and tabs.
     return re.sub(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", text)
 
 

@@ -60,6 +60,7 @@ def list_in(cell: object) -> list[Any] | None:
         return list(cell)
     if getattr(cell, "ndim", 0) == 1 and hasattr(cell, "tolist"):  # an array of NumPy, as pandas reads lists of Parquet
         return list(cell.tolist())
+    # Only text with a bracket, or a printed array, Index, Series, deque, set or frozenset, can be a list.
     if not isinstance(cell, str) or cell.lstrip()[:1] not in ("[", "(", "{", "a", "I", "S", "d", "s", "f"):
         return None
     if _PRINTED.fullmatch(cell):

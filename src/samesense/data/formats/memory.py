@@ -100,6 +100,7 @@ def _as_rows(source: Source) -> Source:
 
     A dictionary of columns becomes a list of dictionaries, and a dictionary of a single split becomes that split.
     """
+    # Sets have no order; sorting makes the rows reproducible.
     if isinstance(source, set | frozenset):
         return Rows(sorted(source, key=str))
     if isinstance(source, Mapping) and source:
@@ -123,6 +124,7 @@ def _as_list(column: Any) -> list[Any] | None:
         return list(column)
     if isinstance(column, Sequence) and not isinstance(column, str | bytes):  # a column of ``datasets``
         return list(column)
+    # Data frames and tables are not columns.
     if any(hasattr(column, name) for name in ("columns", "column_names", "features")):
         return None
     listed = next((getattr(column, name) for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)
@@ -161,6 +163,7 @@ def memory_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
     anchor, positive and negative, unless the third is a class label; two texts are a pair; one text is a sentence.
     DataError if the object's type is not supported, or its rows differ in form.
     """
+    # A datasets.Dataset, perhaps a streamed one.
     if hasattr(source, "features") and hasattr(source, "with_format"):
         return dataset_rows(source, name_of(source))
     source = _as_rows(source)
@@ -209,6 +212,7 @@ def _streamed_rows(dataset: Any, names: Mapping[str, list[str]]) -> Iterator[tup
 def _named(value: Any, names: list[str]) -> object:
     if value is None:
         return None
+    # The hub uses -1 for a hidden or missing label.
     return names[value] if 0 <= value < len(names) else UNLABELLED
 
 

@@ -30,6 +30,7 @@ def _shortest_end(source: str, rivals: set[str]) -> str:
     if JOINT in source:
         return source
     pieces = PurePath(source).parts
+    # From two parts on, because the file name alone is shared.
     for length in range(2, len(pieces)):
         if all(PurePath(rival).parts[-length:] != pieces[-length:] for rival in rivals):
             return "/".join(pieces[-length:])

@@ -87,6 +87,7 @@ def _encoding(name: str) -> str | None:
 
 
 _BY_THE_RULES = TableOptions()
+# context variables, so that concurrent requests of a server do not share options
 _OPTIONS: ContextVar[TableOptions] = ContextVar("table_options", default=_BY_THE_RULES)
 _APPLIED: ContextVar[frozenset[str]] = ContextVar("applied_options", default=frozenset())
 

@@ -70,9 +70,11 @@ def _unquoted(path: str, number: int, line: str, fields: list[str], width: int, 
     """Return the fields of a row with quotes; if it has more lines, they are taken from ``remaining``."""
     fits = len(fields) == width
     quoted = split_quoted(line.rstrip("\r\n"))
+    # Proof that a program quoted the row: its fields fit only without quotes, or it has a doubled quote.
     if quoted is not None and len(quoted) == width and (not fits or _has_doubled(fields)):
         log_quoted(path)
         return quoted
+    # Without proof the quotes stay; a field that is quoted as a whole is worth a warning.
     doubtful = next(filter(_quoted, fields), None) if fits else None
     if line.count('"') % 2:  # a quote is open at the end of the line
         continuation, certain = _continuation_lines(line, width, remaining, fits=fits)
@@ -102,6 +104,7 @@ def _continuation_lines(line: str, width: int, remaining: _Lines, *, fits: bool)
         if following is None:
             break
         continuation.append(following)
+        # If both lines are rows by themselves, the quotes may belong to the texts.
         certain = certain and not (fits and following[1].count("\t") + 1 == width)
         row += following[1]
     fields = split_quoted(row.rstrip("\r\n"))

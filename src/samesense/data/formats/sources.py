@@ -40,6 +40,7 @@ def load_rows(source: Source) -> Iterator[Row]:
     text = str(source)
     if is_url(source) or leads_to(local(text), Path.is_file):
         return read_rows(source)
+    # A folder takes precedence over a hub data set of the same name.
     folder, split = _folder_and_split(text)
     if folder is not None:
         return dataset_rows(_from_disk(folder, split), text)
@@ -78,6 +79,7 @@ def _folder_and_split(text: str) -> tuple[Path | None, str | None]:
 def _looks_like_path(text: str) -> bool:
     if split_suffix(text)[0] or text.startswith((".", "/", "~")) or "\\" in text:
         return True
+    # A missing file in an existing folder is a misspelt path, not a hub name.
     parent = text.rpartition("/")[0]
     return bool(parent) and leads_to(parent, Path.is_dir)
 
@@ -85,6 +87,7 @@ def _looks_like_path(text: str) -> bool:
 def _from_disk(folder: Path, split: str | None) -> Any:
     datasets = imported("datasets", "train")
     try:
+        # For damaged or foreign folders, datasets raises exceptions of many types.
         loaded = datasets.load_from_disk(str(folder))
     except Exception as error:
         raise DataError(

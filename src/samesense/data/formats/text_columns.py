@@ -124,6 +124,7 @@ def _are_texts(values: Iterable[object]) -> bool:
     if are_quantities(texts) or are_answers(texts):
         return False
     codes = [_is_code(str(text)) for text in with_points(texts)]
+    # A column of texts has at least one word, and no more codes than texts.
     words = any(not code and to_number(text) is None for code, text in zip(codes, texts, strict=True))
     return len(texts) == len(filled) and words and 2 * sum(codes) <= len(texts)
 
@@ -203,6 +204,7 @@ def _looks_like_cells(name: str, rows: Sequence[Row]) -> bool:
     if not cells or _is_name(name, cells):
         return False
     lengths = sorted(map(_length, cells))
+    # The shortest and longest tenth are ignored, so that outliers do not matter.
     tenth = len(lengths) // 10
     slack = 1 if " " in name.strip() or name.isascii() else 1.5  # lengths in characters vary more
     if not lengths[tenth] / slack <= _length(name) <= lengths[-1 - tenth] * slack:
@@ -383,6 +385,7 @@ def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
     label = first_of(("label", "labels", "class"), spelled_names(names_in(rows[:SNIFFED_ROWS])))
     if len(texts) != 2 or title is None or text is None or label is None:
         return None
+    # Decimal labels are similarities, so that title and text are a pair after all.
     numbers = (to_number(cells.get(label)) for _, cells in rows[:SNIFFED_ROWS])
     return None if any(number is not None and not number.is_integer() for number in numbers) else (title, text, label)
 
@@ -482,5 +485,6 @@ def _varies(rows: Sequence[Row], name: str) -> bool:
     """Return whether a column has values that are not just distinct integers, as row numbers are."""
     values = [cells.get(name) for _, cells in rows[:SNIFFED_ROWS] if cells.get(name) not in (None, "")]
     numbers = [to_number(value) for value in values]
+    # Distinct integers are row numbers rather than labels.
     whole = all(number is not None and number.is_integer() for number in numbers)
     return bool(values) and not (whole and len(numbers) > 3 and len(set(numbers)) == len(numbers))

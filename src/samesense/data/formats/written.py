@@ -184,6 +184,7 @@ def _encoding_of(path: str | Path) -> tuple[str, bytes]:
     encoding = current_options().encoding or "utf_8"
     with open_decompressed(path) as stream:
         start = stream.read(4)
+    # UTF-32 first, because its marks begin like those of UTF-16.
     for name, mark in reversed(MARKS.items()):
         if start.startswith(mark) and name.startswith(encoding.replace("-", "_")):
             return name, mark

@@ -148,6 +148,7 @@ def _values(words: set[str], location: str) -> dict[str, str]:
     """Return ``yes`` or ``no`` for each known word of a column."""
     spoken = _languages_of(words)
     certain = bool(spoken)
+    # Without both a yes and a no, a word is used only if all languages agree on it.
     if not certain and words:
         spoken = [language for language in LANGUAGES if words <= language.yes or words <= language.no]
     yes = frozenset[str]().union(*(language.yes for language in spoken)) & words

@@ -20,6 +20,7 @@ process, so they are never stored, and no result may depend on their order.
 Groups = npt.NDArray[np.intp]
 """The group number of each row; groups are numbered from 0 by their first row."""
 
+# odd, so that multiplication modulo 2**64 is invertible and loses no bits
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 

@@ -49,6 +49,7 @@ def choose_held_out(
     """
     strata = strata_of(labels)
     content = _stratum_counts(groups, strata)
+    # Number of pairs that each stratum may still give, in proportion to its size.
     room = np.ceil(np.bincount(strata) * target / max(1, len(groups))).astype(int)
     held = np.zeros(len(content), bool)
     count = 0
@@ -83,8 +84,10 @@ def assign_folds(
     """
     content = _stratum_counts(groups, strata_of(labels)).astype(np.float64)
     content = np.column_stack([content, content.sum(axis=1)])  # balances sizes as well as labels
+    # Counts relative to the total of each stratum, so that rare labels matter as much as frequent ones.
     weights = 1 / np.maximum(content.sum(axis=0), 1) ** 2
     drawn = random_order(first, second, groups, seed)
+    # Stable, so that groups of equal size stay in random order.
     order = drawn[np.argsort(-content[drawn, -1], kind="stable")]
     held = np.zeros((count, content.shape[1]))
     fold = np.zeros(len(content), np.intp)

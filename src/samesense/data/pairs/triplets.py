@@ -50,8 +50,10 @@ def triplets(data: PairData) -> Formed:
     near = _PartnerLists.of(stated, stated.positive)
     far = _PartnerLists.of(stated, ~stated.positive)
     both = (near.sizes > 0) & (far.sizes > 0)
+    # Number of triplets of each anchor.
     counts = np.where(both, np.maximum(near.sizes, far.sizes), 0)
     anchors = np.repeat(np.arange(len(counts)), counts)
+    # 0, 1, 2, ... within the triplets of each anchor.
     turn = np.arange(len(anchors)) - np.repeat(np.cumsum(counts) - counts, counts)
     positive = near.at(anchors, turn)
     negative = far.at(anchors, turn)
@@ -119,6 +121,7 @@ class _Statements:
         labels = np.asarray(data.labels, dtype=np.float64)
         highest = 2.0 if data.kind == "nli" else 1.0
         rows = np.flatnonzero(((labels == 0) | (labels == highest)) & (first != second))
+        # In binary data, each of the two sentences is an anchor.
         ways = 2 if data.kind == "binary" else 1
         swapped = np.tile(np.arange(ways) == 1, len(rows))
         rows = np.repeat(rows, ways)
@@ -126,6 +129,7 @@ class _Statements:
         partners = np.where(swapped, first[rows], second[rows])
         positive = labels[rows] == highest
         pair = group_equal(anchors * _ODD + partners)
+        # Pairs that are labelled positive in one row and negative in another.
         both = np.isin(pair, np.intersect1d(pair[positive], pair[~positive]))
         group = group_equal(np.concatenate([anchors, first[[] if requested is None else requested]]))
         return cls(rows, swapped, positive, group[: len(rows)], pair, ~both, group[len(rows) :])
@@ -139,6 +143,7 @@ class _Statements:
         return _texts(data, self.rows[chosen], ~self.swapped[chosen])
 
 
+# mixes the keys of anchor and partner; unlike a pair key, it distinguishes their order
 _ODD = np.uint64(0xD6E8FEB86659FD93)
 
 
@@ -153,6 +158,7 @@ class _PartnerLists:
     def of(cls, stated: _Statements, side: Flags) -> _PartnerLists:
         """Return the partners of the statements that count and have this side."""
         statements = np.flatnonzero(stated.counts & side)
+        # Each partner once, at its first statement.
         statements = statements[np.sort(np.unique(stated.pair[statements], return_index=True)[1])]
         groups = stated.anchor[statements]
         anchors = 1 + max(stated.anchor.max(initial=-1), stated.of_rows.max(initial=-1))

@@ -79,6 +79,7 @@ class Completion:
 
         DataError if the other anchors have too few texts that can be negatives of this one.
         """
+        # Seeded by epoch and row, so that tuples do not depend on the order in which they are built.
         random = np.random.default_rng((self.seed, 0 if self.fixed else epoch, row))
         own_positives = self.data.positives[row]
         positives = _choose(own_positives, self.positives, random)

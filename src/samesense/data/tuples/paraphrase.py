@@ -54,7 +54,9 @@ def paraphrase(
         for text, number in chosen:
             most[text] = max(most.get(text, 0), number)
         written: dict[str, list[str]] = {}
+        # Texts that need the same number of paraphrases are generated together.
         for number in sorted(set(most.values())):
+            # Longest first, so that the texts of a batch need little padding.
             texts = sorted((text for text in most if most[text] == number), key=len, reverse=True)
             for start in range(0, len(texts), batch_size):
                 batch = texts[start : start + batch_size]
