@@ -18,6 +18,7 @@ from samesense.data.formats.columns import (
     NEGATIVE_NAMES,
     SINGLE_NAMES,
     TEXT_PAIRS,
+    Columns,
     first_of,
     first_pair_of,
     is_distance,
@@ -217,8 +218,8 @@ def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind
 
 
 def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
+    """Detect the kind of a table: by lists, by columns of anchors, by the names of pairs, and last by its cells."""
     names = names_in(rows)
-    spelled = spelled_names(names)
     list_columns = [name for name in ("sections", "sentences") if holds_lists(rows, name)]
     if list_columns:
         return DetectedKind("documents", f"the lists in column {list_columns[0]}")
@@ -229,26 +230,33 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
     if anchors and (hold_lists(rows, source) or _has_several_per_side(layout)):
         _refuse_judgements(rows, layout, source)
         return anchors
+    resolved = _resolved_pairs(names, source)
+    if resolved is not None:
+        third = resolved.label or resolved.negative
+        unread = unread_labels(names, resolved)
+        beside = f", and not by {_join_names(unread)}" if unread else ""
+        return DetectedKind("pairs", f"the columns {_join_names([resolved.text1, resolved.text2, str(third)])}{beside}")
+    triplet = triplet_columns(rows)
+    label = first_of(PAIR_LABELS, spelled_names(names))
+    if triplet is not None and plain(triplet[0]) not in ANCHOR_NAMES:
+        if label is not None:
+            raise label_beside_negative(triplet[:2], label, triplet[2], source)
+        return DetectedKind("pairs", f"the columns {_join_names(triplet)}", columns=",".join(triplet))
+    if anchors and label is None:
+        _refuse_judgements(rows, layout, source)
+        return anchors
+    guessed = _detect_from_cells(rows, source)
+    if guessed is None:
+        raise _unknown_columns(rows, names, source)
+    return guessed
+
+
+def _resolved_pairs(names: Sequence[str], source: str) -> Columns | None:
+    """Return the columns of labelled pairs or triples by their names; ``None`` if the names are others."""
     try:
-        resolved = resolve_columns(names, None, source)
+        return resolve_columns(names, None, source)
     except DataError:
-        triplet = triplet_columns(rows)
-        label = first_of(PAIR_LABELS, spelled)
-        if triplet is not None and plain(triplet[0]) not in ANCHOR_NAMES:
-            if label is not None:
-                raise label_beside_negative(triplet[:2], label, triplet[2], source) from None
-            return DetectedKind("pairs", f"the columns {_join_names(triplet)}", columns=",".join(triplet))
-        if anchors and label is None:
-            _refuse_judgements(rows, layout, source)
-            return anchors
-        guessed = _detect_from_cells(rows, source)
-        if guessed is None:
-            raise _unknown_columns(rows, names, source) from None
-        return guessed
-    third = resolved.label or resolved.negative
-    unread = unread_labels(names, resolved)
-    beside = f", and not by {_join_names(unread)}" if unread else ""
-    return DetectedKind("pairs", f"the columns {_join_names([resolved.text1, resolved.text2, str(third)])}{beside}")
+        return None
 
 
 _JUDGEMENTS = frozenset(

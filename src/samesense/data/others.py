@@ -84,8 +84,10 @@ def plain_texts(source: Source, columns: str | None) -> set[str]:
     elif holds_lines(source):
         texts = all_texts(source)
     else:
-        present = _columns_present(source, columns and columns.split(",")[0])
-        detected = detect_kind(source) if present is None else DetectedKind("texts", "", columns=present)
-        first = detected.columns.split(",")[0] if detected.columns and detected.kind in ("texts", "classes") else None
-        texts = all_texts(source, first)
+        column = _columns_present(source, columns and columns.split(",")[0])
+        if column is None:
+            detected = detect_kind(source)
+            if detected.columns and detected.kind in ("texts", "classes"):
+                column = detected.columns.split(",")[0]
+        texts = all_texts(source, column)
     return {plain_text(text) for text in texts if text.strip()}

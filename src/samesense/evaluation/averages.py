@@ -89,14 +89,18 @@ def _row(average: Average, members: Mapping[str, Result], evidence: Sequence[Evi
     clauses = [f"mean of {len(members)} {_OVER}{', '.join(members)}"]
     if missing:
         clauses.append(f"without {', '.join(missing)}")
-    if missing or doubtful:
-        reasons = [f"{len(members)} of {len(average.members)} members"] if missing else []
-        reasons += [f"{', '.join(doubtful)} differ from what was published"] if doubtful else []
+    reasons = []
+    if missing:
+        reasons.append(f"{len(members)} of {len(average.members)} members")
+    if doubtful:
+        reasons.append(f"{', '.join(doubtful)} differ from what was published")
+    if reasons:
         clauses.append(NOT_COMPARABLE + ", ".join(reasons))
     first = next(iter(members.values()))
     timed = [row.seconds for row in members.values() if row.seconds is not None]
     low, high = _interval(list(members.values()), evidence) or (None, None)
-    clauses += [f"95 % bootstrap, {SAMPLES} samples of each"] if low is not None else []
+    if low is not None:
+        clauses.append(f"95 % bootstrap, {SAMPLES} samples of each")
     return Result(
         task=first.task,
         dataset=f"{average.name}-{len(members)} of {len(average.members)}" if missing else average.name,

@@ -235,29 +235,31 @@ def _delimiter_of(path: str, header: str, following: Sequence[str], marks: Seque
     The usual one needs no proof. Another must give the second row as many fields as the header, or known column
     names. DataError if the header has only another mark, and there is no such proof.
     """
+    usual, *others = marks
     fields = {mark: _count_fields([header], mark) for mark in marks}
-    agree = [mark for mark in marks if fields[mark] > 1 and _count_fields(following, mark) == fields[mark]]
-    if fields[marks[0]] > 1:
-        alternatives = [mark for mark in agree if mark != marks[0]]
-        only = (
-            bool(following) and marks[0] not in agree and len(alternatives) == 1 and _are_names(header, alternatives[0])
-        )
-        return alternatives[0] if only else marks[0]
-    with_known_names = [mark for mark in marks[1:] if fields[mark] > 1 and _has_known_names(header, mark)]
-    if with_known_names:
-        return with_known_names[0]
-    alternatives = [mark for mark in marks[1:] if fields[mark] > 1 and mark != ","]
+    agreeing = [mark for mark in marks if fields[mark] > 1 and _count_fields(following, mark) == fields[mark]]
+    if fields[usual] > 1:
+        alternatives = [mark for mark in agreeing if mark != usual]
+        # Another mark wins only if it is the only one that fits both rows, and splits the header into names.
+        fits_alone = bool(following) and usual not in agreeing and len(alternatives) == 1
+        return alternatives[0] if fits_alone and _are_names(header, alternatives[0]) else usual
+    present = [mark for mark in others if fields[mark] > 1]
+    for mark in present:
+        if _has_known_names(header, mark):
+            return mark
+    # Commas are common within texts, so that they need known names as proof.
+    alternatives = [mark for mark in present if mark != ","]
     for mark in alternatives:
-        if mark in agree:
+        if mark in agreeing:
             return mark
     if alternatives and following:
         mark = alternatives[0]
         raise DataError(
-            f"{path}: {_MARKS[mark]} stand in the first line, and no {_MARKS[marks[0]]}; by them, the first line "
+            f"{path}: {_MARKS[mark]} stand in the first line, and no {_MARKS[usual]}; by them, the first line "
             f"has {fields[mark]} fields and the row after it {_count_fields(following, mark)}. Say what is between "
-            f"the fields: `delimiter` {_named_mark(mark)}, or `delimiter` {_named_mark(marks[0])}."
+            f"the fields: `delimiter` {_named_mark(mark)}, or `delimiter` {_named_mark(usual)}."
         )
-    return marks[0]
+    return usual
 
 
 def _named_mark(mark: str) -> str:

@@ -200,14 +200,9 @@ def _parse_numbers(cells: Sequence[object], label_range: Scale | None, raw: Sequ
     if label_range is not None:
         scale = float(label_range[0]), float(label_range[1])
     if scale is not None:
-        low, high = scale
-        inside = sum(low <= number <= high for number in numbers)
-        # Without an explicit range, the message says how many labels the inferred scale holds.
-        percentage = percent_text(inside, len(numbers)) if numbers else ""
-        for position, value in enumerate(values):
-            if value is not None and not low <= value <= high:
-                problems[position] = _range_problem(value, scale, "" if label_range else percentage)
-                values[position] = None
+        for position, problem in _range_problems(values, scale, inferred=label_range is None).items():
+            problems[position] = problem
+            values[position] = None
     distinct = {value for value in values if value is not None}
     # Zeros and ones on another given range are scores that happen to be 0 and 1.
     kind: Kind = "binary" if distinct and distinct <= {0.0, 1.0} and label_range in (None, (0, 1)) else "scored"
@@ -268,6 +263,18 @@ def refuse_words(raw: Sequence[object], parsed: ParsedLabels, columns: Columns, 
         [cell for cell in cells if cell is not None and not (isinstance(cell, str) and not cell)]
     ):
         raise DataError(f"{source}: no label is known: column {columns.label!r} holds {description}")
+
+
+def _range_problems(values: Sequence[float | None], scale: Scale, *, inferred: bool) -> dict[int, tuple[str, str]]:
+    """Return the problems of the labels outside a scale, by position."""
+    low, high = scale
+    count = sum(value is not None for value in values)
+    outside = {
+        position: value for position, value in enumerate(values) if value is not None and not low <= value <= high
+    }
+    # For an inferred scale, the message says how many labels are on it.
+    percentage = percent_text(count - len(outside), count) if inferred and count else ""
+    return {position: _range_problem(value, scale, percentage) for position, value in outside.items()}
 
 
 def _range_problem(value: float, scale: Scale, percentage: str) -> tuple[str, str]:

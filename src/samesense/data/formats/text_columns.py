@@ -432,14 +432,19 @@ def log_unread(
     text_set = set(texts)
     without_texts = [name for name in reportable if name not in text_set]
     if texts:
-        many = listed([repr(name) for name in texts], MOST_NAMED) if len(texts) > MOST_NAMED else _join_names(texts)
-        subject = f"column {many} holds" if len(texts) == 1 else f"columns {many} hold"
-        logger.warning(
-            f"{source}: {subject} texts and {'is' if len(texts) == 1 else 'are'} not read; read "
-            f"{'is' if len(columns) == 1 else 'are'} {_join_names(columns)}. {fix or 'To read others: `columns`'}"
-        )
+        logger.warning(_unread_warning(texts, columns, source, fix))
     if without_texts and metadata:
         logger.info(f"{source}: not read: {listed(without_texts, MOST_NAMED)}")
+
+
+def _unread_warning(texts: Sequence[str], columns: Sequence[str], source: str, fix: str) -> str:
+    """Return the warning that the text columns ``texts`` are not read, only ``columns``."""
+    many = listed([repr(name) for name in texts], MOST_NAMED) if len(texts) > MOST_NAMED else _join_names(texts)
+    subject = f"column {many} holds" if len(texts) == 1 else f"columns {many} hold"
+    return (
+        f"{source}: {subject} texts and {'is' if len(texts) == 1 else 'are'} not read; read "
+        f"{'is' if len(columns) == 1 else 'are'} {_join_names(columns)}. {fix or 'To read others: `columns`'}"
+    )
 
 
 def _is_unread_text(rows: Sequence[Row], name: str) -> bool:

@@ -37,7 +37,9 @@ def parse_bins(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float | str | list | tuple):
         raise ConfigError(f"{_RULE}; received {value!r}.")
     words = list(value) if isinstance(value, list | tuple) else [value]
-    pieces = [piece for word in words for piece in (word.split(",") if isinstance(word, str) else [word])]
+    pieces: list[Any] = []
+    for word in words:
+        pieces += word.split(",") if isinstance(word, str) else [word]
     try:
         numbers = [float(piece) for piece in pieces]
     except (TypeError, ValueError) as error:

@@ -187,13 +187,15 @@ def concat(datasets: Sequence[PairData]) -> PairData:
             )
     if len(datasets) == 1:
         return first
-    with_subsets = any(data.subsets is not None for data in datasets)
-    sides = [
+    columns = [
         chain.from_iterable(data.sentences1 for data in datasets),
         chain.from_iterable(data.sentences2 for data in datasets),
-        *([chain.from_iterable(data.subsets or repeat("", len(data)) for data in datasets)] if with_subsets else []),
     ]
-    texts = as_columns(zip(*sides, strict=True), TEXTS[: len(sides)])
+    with_subsets = any(data.subsets is not None for data in datasets)
+    if with_subsets:
+        # Pairs of data without subsets get an empty subset name.
+        columns.append(chain.from_iterable(data.subsets or repeat("", len(data)) for data in datasets))
+    texts = as_columns(zip(*columns, strict=True), TEXTS[: len(columns)])
     return PairData(
         sentences1=texts[0],
         sentences2=texts[1],
