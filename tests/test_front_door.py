@@ -36,7 +36,7 @@ def test_command_and_function_have_the_same_defaults(name):
     function = inspect.signature(getattr(samesense, name)).parameters
     settings = any(parameter.kind is parameter.VAR_KEYWORD for parameter in function.values())
     assert settings == ("settings" in command) or name == "sweep"
-    if command.pop("how", None):  # the flags of reading, bundled
+    if command.pop("pair_options", None):  # the flags of reading, bundled
         command |= {
             field.name: inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
             for field in fields(PairOptions)
