@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from samesense.encoder import each_once
+from samesense.encoder import distinct
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.saving.storage import save
@@ -55,7 +55,7 @@ def test_empty_list_and_wrong_type(tiny):
 
 
 def test_forwards_are_bounded_and_without_padding(tiny, sentences, monkeypatch):
-    monkeypatch.setattr(each_once, "BLOCK_TEXTS", 17)
+    monkeypatch.setattr(distinct, "BLOCK_TEXTS", 17)
     shapes, real = [], tiny.forward
     monkeypatch.setattr(tiny, "forward", lambda f, **kw: (shapes.append(f["attention_mask"]), real(f, **kw))[1])
     expected = tiny.encode(sentences)

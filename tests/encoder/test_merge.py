@@ -3,16 +3,16 @@
 import pytest
 import torch
 
-from samesense.encoder.assembly.merge import interpolate, weights_of
+from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.errors import ConfigError
 
 
 def test_weights_between_are_between(tiny):
-    start = weights_of(tiny)
+    start = copy_weights(tiny)
     with torch.no_grad():
         for weight in tiny.parameters():
             weight.add_(1.0)
-    end = weights_of(tiny)
+    end = copy_weights(tiny)
     interpolate(tiny, start, end, 0.25)
     for name, weight in tiny.state_dict().items():
         expected = 0.75 * start[name] + 0.25 * end[name] if weight.is_floating_point() else end[name]

@@ -7,7 +7,7 @@ from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.forward.attention import NAME
 from samesense.encoder.forward.batching import embed_columns
 from samesense.encoder.forward.dropout import CheapDropout
-from samesense.encoder.forward.packing import cheap_dropout_on_cpu, packing, packs, rounded
+from samesense.encoder.forward.packing import cheap_dropout_on_cpu, packing, round_up_tokens, takes_packed_texts
 
 
 def folder_of(kind, tiny_trunk, folder):
@@ -53,11 +53,11 @@ def test_packed_texts_have_the_embeddings_and_gradients_of_padded_ones(
     expected = embed_columns(model, columns, mini_batch_num_tokens=budget)
     slope = gradient(model, expected)
     with packing(model):
-        assert packs(model)
+        assert takes_packed_texts(model)
         got = embed_columns(model, columns, chunk_cost=3, mini_batch_num_tokens=budget)
         own = gradient(model, got)
         padded = model(dict(columns[0]))["sentence_embedding"]
-    assert not packs(model)
+    assert not takes_packed_texts(model)
     for one, other in zip(got, expected, strict=True):
         torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
     torch.testing.assert_close(own, slope, atol=5e-5, rtol=1e-3)
@@ -82,11 +82,11 @@ def test_packed_pairs_have_the_scores_and_gradients_of_padded_ones(
     expected = embed_columns(model, columns, mini_batch_num_tokens=budget)[0]
     gradients = slope(expected)
     with packing(model):
-        assert packs(model) == taken
+        assert takes_packed_texts(model) == taken
         got = embed_columns(model, columns, chunk_cost=3, mini_batch_num_tokens=budget)[0]
         own = slope(got)
         padded = model(dict(columns[0]))["scores"].view(-1, 1)
-    assert not packs(model) and not model[0].model.base_model._forward_hooks
+    assert not takes_packed_texts(model) and not model[0].model.base_model._forward_hooks
     torch.testing.assert_close(got, expected, atol=2e-5, rtol=1e-4)
     torch.testing.assert_close(padded, expected, atol=2e-5, rtol=1e-4)
     assert own.keys() == gradients.keys()
@@ -110,7 +110,7 @@ def test_packed_in_bfloat16_is_as_exact_as_its_numbers(pairs, tiny_trunk, senten
 
     exact, gradients = step()
     with torch.autocast("cpu", dtype=torch.bfloat16), packing(model):
-        assert packs(model)
+        assert takes_packed_texts(model)
         got, own = step()
     assert not torch.equal(got, exact)
     near = 0.1 if pairs else 0.01  # seven bits of fraction; a score here is a small difference of large numbers
@@ -173,7 +173,7 @@ def test_a_model_with_biases_of_attention_is_padded(tiny_trunk, tmp_path, senten
     columns = [model.preprocess(sentences[:5])]
     expected = embed_columns(model, columns)[0]
     with packing(model):
-        assert not packs(model)
+        assert not takes_packed_texts(model)
         assert torch.equal(embed_columns(model, columns)[0], expected)
 
 
@@ -209,8 +209,8 @@ def test_bfloat16_sees_few_numbers_of_tokens(pairs, budget, tiny_trunk, sentence
             own = torch.autograd.grad(packed.square().sum(), table)
     total = int(columns[0]["attention_mask"].sum())
     if budget is None:
-        assert seen == [rounded(total)] and rounded(total) > total
-    assert all(rounded(n) == n for n in seen)
+        assert seen == [round_up_tokens(total)] and round_up_tokens(total) > total
+    assert all(round_up_tokens(n) == n for n in seen)
     assert packed.shape == padded.shape
     torch.testing.assert_close(packed, padded, atol=0.02, rtol=0.05)
     torch.testing.assert_close(own[0], slope[0], atol=0.05 * slope[0].abs().max().item(), rtol=0.1)
@@ -218,5 +218,8 @@ def test_bfloat16_sees_few_numbers_of_tokens(pairs, budget, tiny_trunk, sentence
 
 def test_few_numbers_of_tokens_and_little_more():
     numbers = range(1, 5000)
-    assert all(n <= rounded(n) <= 17 / 16 * n and rounded(rounded(n)) == rounded(n) for n in numbers)
-    assert len({rounded(n) for n in range(1024, 2049)}) == 17
+    assert all(
+        n <= round_up_tokens(n) <= 17 / 16 * n and round_up_tokens(round_up_tokens(n)) == round_up_tokens(n)
+        for n in numbers
+    )
+    assert len({round_up_tokens(n) for n in range(1024, 2049)}) == 17

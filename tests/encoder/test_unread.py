@@ -9,7 +9,7 @@ import samesense
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.pieces import differ_unread
-from samesense.encoder.windows import unread_of
+from samesense.encoder.windows import find_unread
 from samesense.execution import unread
 from samesense.execution.unread import READS_ALL, counted, log_unread_now, logs_unread
 from tests.command import run_command
@@ -43,8 +43,8 @@ def test_cut_and_unknown_texts_are_counted_by_every_backend(tiny_trunk, loaded, 
     assert figures(samesense.load(str(tiny_trunk), precision="float32", deterministic=True)) == wanted
     samesense.export(str(tiny_trunk), output=tmp_path / "exported")
     assert figures(samesense.load(tmp_path / "exported", backend="onnx")) == wanted
-    assert unread_of(TEXTS, loaded.reading).figures == wanted[0]
-    assert unread_of(TEXTS, samesense.load(tmp_path / "exported", backend="onnx").reading).figures == wanted[0]
+    assert find_unread(TEXTS, loaded.reading).figures == wanted[0]
+    assert find_unread(TEXTS, samesense.load(tmp_path / "exported", backend="onnx").reading).figures == wanted[0]
 
 
 def test_a_prompt_is_neither_cut_nor_known_text(tiny_trunk):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from samesense.encoder.assembly.build import build
-from samesense.encoder.windows import Reading, cut_texts, figures_in_words
+from samesense.encoder.windows import Reading, cut_into_windows, describe_windows
 from samesense.inference.models.load import load
 from tests.conftest import WORDS
 
@@ -24,18 +24,18 @@ def by_characters(longest):
 def test_windows_hold_the_text_and_none_is_too_long(longest):
     text = " ".join(WORDS[:30])
     for one in (text, text.replace(" ", ""), "文" * 100, "a" + " " * 50 + "b"):
-        found = cut_texts(["short"[: longest - 2], one], by_characters(longest))
+        found = cut_into_windows(["short"[: longest - 2], one], by_characters(longest))
         assert found.counts[0] == 1 and found.texts[0] == "short"[: longest - 2]
         windows = found.texts[1:]
         assert "".join("".join(windows).split()) == "".join(one.split())
         assert max(map(len, windows)) <= longest - 2
         assert found.figures == {"cut": 1, "windows": len(windows)}
-    assert len(cut_texts(["文" * 100], by_characters(52)).texts) == 2
+    assert len(cut_into_windows(["文" * 100], by_characters(52)).texts) == 2
 
 
 def test_windows_begin_with_words_and_are_of_like_length():
     words = [word[:4] for word in WORDS * 3]
-    windows = cut_texts([" ".join(words)], by_characters(50)).texts
+    windows = cut_into_windows([" ".join(words)], by_characters(50)).texts
     assert " ".join(windows).split() == words
     assert min(map(len, windows)) >= 30
 
@@ -46,18 +46,18 @@ def test_a_window_that_has_more_tokens_alone_is_cut_smaller():
     greedy = Reading(
         20, lambda texts: [len(text) + 2 + 4 * (not text.startswith("a ")) for text in texts], reading.spans
     )
-    windows = cut_texts([" ".join("a bcd efg hij klm nop qrs tuv".split() * 3)], greedy).texts
+    windows = cut_into_windows([" ".join("a bcd efg hij klm nop qrs tuv".split() * 3)], greedy).texts
     assert max(greedy.lengths(windows)) <= 20
 
 
 def test_a_model_that_reads_everything_cuts_nothing():
-    assert cut_texts(["x" * 9999], None).counts == [1]
-    assert cut_texts(["x" * 9999], by_characters(None)).counts == [1]
+    assert cut_into_windows(["x" * 9999], None).counts == [1]
+    assert cut_into_windows(["x" * 9999], by_characters(None)).counts == [1]
 
 
 @pytest.mark.parametrize("how", ["mean", "max"])
 def test_vectors_are_joined_as_in_plain_python(how):
-    windows = cut_texts(["ab", "abcdefghi", "c", "x" * 7], by_characters(5))
+    windows = cut_into_windows(["ab", "abcdefghi", "c", "x" * 7], by_characters(5))
     assert windows.counts == [1, 3, 1, 3]
     rows = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)
     expected, at = [], 0
@@ -73,8 +73,8 @@ def test_vectors_are_joined_as_in_plain_python(how):
 
 
 def test_it_is_said_in_words():
-    assert figures_in_words({"cut": 0, "windows": 0}, 3, "mean") == "no text of 3 is longer than what the model reads"
-    said = figures_in_words({"cut": 2, "windows": 5}, 3, "mean")
+    assert describe_windows({"cut": 0, "windows": 0}, 3, "mean") == "no text of 3 is longer than what the model reads"
+    said = describe_windows({"cut": 2, "windows": 5}, 3, "mean")
     assert said == "2 of 3 texts are longer than what the model reads: cut into 5 windows, the mean is taken"
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.encoder.each_once import each_once
+from samesense.encoder.distinct import encode_distinct
 from samesense.execution import audience, progress
 from samesense.execution.progress import progress_bar, stage
 from samesense.inference.models.model import Model
@@ -85,7 +85,7 @@ def test_a_call_of_a_model_has_a_bar_for_a_person_alone(clock, capsys, monkeypat
         clock.wait(20)
         return np.ones((len(texts), 2), dtype=np.float32)
 
-    encoder = SimpleNamespace(encode=lambda texts, **options: each_once(texts, slow, 2, **options), name="slow")
+    encoder = SimpleNamespace(encode=lambda texts, **options: encode_distinct(texts, slow, 2, **options), name="slow")
     model = Model(encoder)
     texts = [f"text {n}" for n in range(1000)]
     model.encode(texts)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from samesense.encoder.each_once import each_once, token_batches
+from samesense.encoder.distinct import encode_distinct, token_batches
 from samesense.errors import ConfigError
 from samesense.inference.models import backends
 from samesense.inference.models.backends import choose, fastest, measure
@@ -100,9 +100,11 @@ def test_batches_hold_every_text_within_the_budget():
 
 
 def test_rows_of_zeros_stay_when_scaled():
-    rows = each_once(["a", "bb", "a"], lambda block: np.array([[3, 4]] * len(block), np.float32), 2, normalize=True)
+    rows = encode_distinct(
+        ["a", "bb", "a"], lambda block: np.array([[3, 4]] * len(block), np.float32), 2, normalize=True
+    )
     np.testing.assert_allclose(rows, [[0.6, 0.8]] * 3)
-    assert not each_once(["a"], lambda block: np.zeros((1, 2), np.float32), 2, normalize=True).any()
+    assert not encode_distinct(["a"], lambda block: np.zeros((1, 2), np.float32), 2, normalize=True).any()
 
 
 def described(points, pairs=1000, int8=True):

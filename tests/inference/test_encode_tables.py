@@ -18,7 +18,7 @@ import pytest
 
 import samesense
 from samesense.cli.encode import encode as command
-from samesense.encoder.windows import Reading, cut_texts
+from samesense.encoder.windows import Reading, cut_into_windows
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.tasks import Serial
 from samesense.inference.onnx.encoder import OnnxEncoder
@@ -261,11 +261,11 @@ def test_long_texts_are_cut_in_shards_and_counted(tables, tmp_path):
     )
 
     def open_short(model, settings):
-        return replace(open_made_up(model, settings), windows=lambda texts: cut_texts(texts, reading))
+        return replace(open_made_up(model, settings), windows=lambda texts: cut_into_windows(texts, reading))
 
     settings = ShardSettings(shard_size=3, chunk="max", columns="body")
     done = encode_shards(".", [str(tables / "a.tsv")], tmp_path / "v", settings, Serial(), open_as=open_short)
-    windows = cut_texts(TEXTS, reading)
+    windows = cut_into_windows(TEXTS, reading)
     assert done.figures == windows.figures and done.figures["cut"] == 20
     expected = windows.join(encode(windows.texts), "max")
     np.testing.assert_array_equal(samesense.read_vectors(tmp_path / "v"), expected)
@@ -326,6 +326,6 @@ def test_an_exported_model_cuts_texts_as_torch_does(exported, sentences):
         model.encoder.default_prompt_name = "it" if prompt else None
         onnx = OnnxEncoder(exported)
         onnx.description = onnx.description.model_copy(update={"prompt": prompt})
-        windows = cut_texts(texts, onnx.reading)
+        windows = cut_into_windows(texts, onnx.reading)
         assert windows == model.windows(texts) and windows.counts[0] > 1 and windows.counts[1] == 1
         assert max(onnx.reading.lengths(windows.texts)) <= onnx.description.max_tokens

@@ -14,7 +14,7 @@ from samesense.data import read_pairs
 from samesense.data.pairs.data import concat
 from samesense.data.pairs.keys import plain_text
 from samesense.encoder.assembly.build import build
-from samesense.encoder.assembly.merge import weights_of
+from samesense.encoder.assembly.merge import copy_weights
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
@@ -166,11 +166,11 @@ def test_a_run_anew_leaves_no_page_of_the_run_before(files, tiny_trunk, tmp_path
 
 
 def test_the_best_share_on_dev_is_kept_and_compared_with_the_end(tiny, files):
-    start = weights_of(tiny)
+    start = copy_weights(tiny)
     with torch.no_grad():
         for weight in tiny.parameters():
             weight.add_(torch.randn_like(weight))
-    end = weights_of(tiny)
+    end = copy_weights(tiny)
     name = max(end, key=lambda one: end[one].numel())
 
     def nearest_to_a_third(model):
@@ -186,7 +186,7 @@ def test_the_best_share_on_dev_is_kept_and_compared_with_the_end(tiny, files):
 
 
 def test_of_shares_that_are_equal_on_dev_the_largest_is_taken(tiny):
-    assert merge(tiny, weights_of(tiny), lambda _: 0.5, None).share == 1.0
+    assert merge(tiny, copy_weights(tiny), lambda _: 0.5, None).share == 1.0
 
 
 @pytest.mark.parametrize("more", [{}, {"matryoshka": (8,)}, {"standardize": "whiten"}])
@@ -212,7 +212,7 @@ def test_a_run_stopped_before_its_evaluation_remembers_what_was_merged(files, ti
         patched.setattr("samesense.recipes.runner.conclude", stopped)
         with pytest.raises(KeyboardInterrupt):
             train(files["train"], **how)
-    weights = weights_of(build(str(tmp_path / "run"), device="cpu"))
+    weights = copy_weights(build(str(tmp_path / "run"), device="cpu"))
     run = train(files["train"], **how, resume=True)
     assert run.verdict.merge.share in [tenth / 10 for tenth in range(1, 11)]
     assert all(torch.equal(one, weights[name]) for name, one in build(str(run.folder)).state_dict().items())

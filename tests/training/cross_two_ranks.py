@@ -7,7 +7,7 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from samesense.encoder.assembly.build_cross import build_cross
-from samesense.encoder.forward.packing import packing, packs
+from samesense.encoder.forward.packing import packing, takes_packed_texts
 from samesense.training.losses.cross import CrossMSE
 from tests.training.registered import specs, trained_on
 
@@ -74,7 +74,7 @@ def packed_loss_and_gradient(folder, rows, *, pack, share):
     module, columns, labels = made("cosent", model, None)
     module.model, module.tokenise = wrapped, model.preprocess
     with packing(model) if pack else nullcontext():
-        assert packs(model) == pack
+        assert takes_packed_texts(model) == pack
         loss = module([column[rows] for column in columns], torch.tensor(labels[rows]))
         loss.backward()
     found = [p.grad for p in model.parameters()]

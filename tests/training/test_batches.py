@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from samesense.errors import ConfigError, DataError
-from samesense.training.batches import LabelAwareBatches, sampler_of, share_without_comparison
+from samesense.training.batches import LabelAwareBatches, batch_sampler_of, share_without_comparison
 
 LABELS = st.one_of(
     st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=80),
@@ -110,7 +110,7 @@ def test_no_text_comes_twice_in_a_step_of_all_ranks(ranks, monkeypatch):
     texts = [f"text {at // 2}" for at in range(60)]  # each comes twice
     data = Dataset.from_dict({"anchor": texts, "positive": [f"to {at}" for at in range(60)]})
     generator = torch.Generator()
-    sampler = sampler_of("no-duplicates")(data, 4, drop_last=True, generator=generator, seed=1)
+    sampler = batch_sampler_of("no-duplicates")(data, 4, drop_last=True, generator=generator, seed=1)
     orders = []
     for epoch in range(2):
         sampler.set_epoch(epoch)
@@ -125,7 +125,7 @@ def test_no_text_comes_twice_in_a_step_of_all_ranks(ranks, monkeypatch):
 def test_texts_of_which_none_fill_a_step_of_all_ranks_are_refused(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     data = Dataset.from_dict({"anchor": ["a"] * 9 + ["b"], "positive": [f"to {at}" for at in range(10)]})
-    sampler = sampler_of("no-duplicates")(data, 2, drop_last=True, generator=torch.Generator(), seed=1)
+    sampler = batch_sampler_of("no-duplicates")(data, 2, drop_last=True, generator=torch.Generator(), seed=1)
     with pytest.raises(DataError, match=r"needs 4 rows .* 2 processes of batch_size 2 .*; received 10 rows"):
         list(sampler)
 

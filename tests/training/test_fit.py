@@ -12,7 +12,7 @@ from transformers import TrainerCallback
 from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
-from samesense.encoder.forward.packing import rounded
+from samesense.encoder.forward.packing import round_up_tokens
 from samesense.errors import ConfigError
 from samesense.execution.threads import TOKENIZERS
 from samesense.execution.trainer import newest_checkpoint
@@ -391,4 +391,4 @@ def test_in_bfloat16_a_model_sees_few_numbers_of_tokens(tiny_trunk, toy_pairs, t
     settings = SETTINGS.model_copy(update={"max_steps": 8, "eval_steps": 8, "precision": "bfloat16"})
     run_of(tiny_trunk, toy_pairs, tmp_path, settings, callbacks=[Watch()])
     packed = [width for rows, width in seen if rows == 1]
-    assert len(packed) >= 8 and all(width == rounded(width) for width in packed)
+    assert len(packed) >= 8 and all(width == round_up_tokens(width) for width in packed)

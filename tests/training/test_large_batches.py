@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from samesense.encoder.forward.dropout import use_cheap_dropout
-from samesense.encoder.forward.grad_cache import _replay, _used_parameters, forward, replayed
+from samesense.encoder.forward.grad_cache import _replay, _used_parameters, embed_with_cached_gradients, forward
 from samesense.errors import ModelError
 from samesense.training.losses.pairs import CoSENT
 
@@ -36,7 +36,9 @@ def test_replay_gives_the_loss_and_gradient_of_the_masks_that_were_drawn(tiny, c
         with monkeypatch.context() as patch:
             if not replay:
                 patch.setattr(
-                    batching, "replayed", lambda model, parts: torch.cat([batching.forward(model, p) for p in parts])
+                    batching,
+                    "embed_with_cached_gradients",
+                    lambda model, parts: torch.cat([batching.forward(model, p) for p in parts]),
                 )
             loss = CoSENT(tiny, mini_batch_num_tokens=40)(columns(), LABELS)
         torch.rand(7)  # someone else draws between forward and backward
@@ -135,7 +137,7 @@ def test_parameters_that_share_a_gradient_are_not_added_up_twice():
             return {"sentence_embedding": features["rows"] * (self.one + self.other)}
 
     rows = torch.arange(12.0).reshape(4, 3)
-    replayed(model := Sum(), [{"rows": part} for part in rows.split(1)]).square().sum().backward()
+    embed_with_cached_gradients(model := Sum(), [{"rows": part} for part in rows.split(1)]).square().sum().backward()
     plain = Sum()
     plain({"rows": rows})["sentence_embedding"].square().sum().backward()
     for found, wanted in zip(model.parameters(), plain.parameters(), strict=True):

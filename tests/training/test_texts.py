@@ -5,8 +5,8 @@ import torch
 from datasets import Dataset
 
 from samesense.encoder.assembly.build import build
-from samesense.encoder.forward.batching import tokenised
-from samesense.encoder.forward.packing import packing, packs
+from samesense.encoder.forward.batching import tokenize_texts
+from samesense.encoder.forward.packing import packing, takes_packed_texts
 from samesense.recipes.runner import as_dataset
 from samesense.training.fit import fit
 from samesense.training.losses.pairs import CoSENT
@@ -33,7 +33,7 @@ def test_a_loss_is_given_the_features_of_encode(asking, sentences, tmp_path):
 
     data = as_dataset({"a": sentences[:4], "b": sentences[4:8], "label": [0.0, 1.0, 2.0, 3.0]})
     fit(asking, data, Seeing(asking), TrainingSettings(max_steps=1, batch_size=4, precision="float32"), tmp_path)
-    wanted = tokenised(asking, sentences[:8])
+    wanted = tokenize_texts(asking, sentences[:8])
     assert sorted(seen) == sorted(wanted["input_ids"][wanted["attention_mask"].bool()].tolist())
     assert seen.count(asking.tokenizer.convert_tokens_to_ids("old")) >= 8
 
@@ -54,7 +54,7 @@ def test_dev_is_scored_at_the_models_own_length(tiny_trunk, sentences, tmp_path)
     settings = TrainingSettings(max_steps=2, eval_steps=1, precision="float32")
 
     def dev_score(made):
-        lengths.append(tokenised(made, ["red " * 30])["input_ids"].shape[1])
+        lengths.append(tokenize_texts(made, ["red " * 30])["input_ids"].shape[1])
         return 0.5
 
     fit(model, data, CoSENT(model), settings, tmp_path, dev_score=dev_score, max_length=4)
@@ -79,10 +79,10 @@ def test_training_precision_is_timed_on_packed_texts_as_in_training(tiny, senten
     from samesense.training import fit as place
 
     seen = []
-    monkeypatch.setattr(place, "training_precision", lambda model, *_: seen.append(packs(model)))
+    monkeypatch.setattr(place, "training_precision", lambda model, *_: seen.append(takes_packed_texts(model)))
     data = Dataset.from_dict({"a": sentences[:4], "b": sentences[4:8], "label": [0.0, 1.0, 2.0, 3.0]})
     place.pick_precision(tiny, data, TrainingSettings())
     with packing(tiny):  # of a run that has begun
         place.pick_precision(tiny, data, TrainingSettings())
-        seen.append(packs(tiny))
-    assert seen == [True] * 3 and not packs(tiny)
+        seen.append(takes_packed_texts(tiny))
+    assert seen == [True] * 3 and not takes_packed_texts(tiny)

@@ -209,13 +209,13 @@ def _executor(
 
 
 def _shards(model: str, sources: Sequence[str], output: str, options: dict[str, Any], executor: Executor) -> None:
-    from samesense.encoder.windows import figures_in_words
+    from samesense.encoder.windows import describe_windows
     from samesense.inference.shards.encode import ShardSettings, encode_shards
     from samesense.recipes.settings import bind
 
     settings = bind(ShardSettings, options)
     done = encode_shards(model, sources, output, settings, executor)
     if settings.chunk is not None:
-        logger.info(figures_in_words(done.figures, done.rows, settings.chunk))
+        logger.info(describe_windows(done.figures, done.rows, settings.chunk))
     stored = _stored(settings.vectors)
     logger.info(f"{output}: {done.rows} vectors of {done.dim} dimensions{stored} in {done.shards} shards")

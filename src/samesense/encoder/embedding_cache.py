@@ -230,7 +230,7 @@ class Unfinished:
     The vectors are identified by model and text, so any other setting of the task may change in between.
 
     Args:
-        folder: folder for the vectors, which :func:`kept_while_unfinished` removes; OutputError if it is a link.
+        folder: folder for the vectors, which :func:`remove_when_finished` removes; OutputError if it is a link.
         identity: everything besides the text that decides a vector.
         look: called with the texts that are found on disk.
     """
@@ -298,7 +298,7 @@ class Unfinished:
 
 
 @contextmanager
-def kept_while_unfinished(folder: Path) -> Iterator[None]:
+def remove_when_finished(folder: Path) -> Iterator[None]:
     """Remove the folder of :class:`Unfinished` when the block has succeeded; on Ctrl-C say that it is kept."""
     try:
         yield

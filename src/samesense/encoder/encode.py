@@ -9,8 +9,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 from torch import Tensor
 
-from samesense.encoder.each_once import each_once
-from samesense.encoder.forward.batching import embed_columns, tokenised
+from samesense.encoder.distinct import encode_distinct
+from samesense.encoder.forward.batching import embed_columns, tokenize_texts
 from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.encoder.forward.reading import UnreadWatch
@@ -49,7 +49,7 @@ def encode(
     say_default_route(model, task)
     watch = UnreadWatch(model, task)
     with without_dropout(model):
-        rows = each_once(
+        rows = encode_distinct(
             texts,
             lambda block: _embed(model, block, precision, batch_tokens, watch, task).cpu().numpy(),
             model.get_embedding_dimension() or 0,
@@ -73,7 +73,7 @@ def _embed(
     budget = batch_tokens or (CPU_TOKENS if device.type == "cpu" else ACCELERATOR_TOKENS)
     arithmetic = inference_precision(precision, device)
     with torch.inference_mode(), autocast(device, arithmetic), fast_linear(device):
-        features = tokenised(model, texts, task=task)
+        features = tokenize_texts(model, texts, task=task)
         watch.look(texts, features)
         features = batch_to_device(features, device)
         mask = features.get("attention_mask")

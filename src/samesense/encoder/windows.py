@@ -64,7 +64,7 @@ class Reading:
         return is_cut
 
 
-def unread_of(texts: Sequence[str], reading: Reading | None) -> Unread:
+def find_unread(texts: Sequence[str], reading: Reading | None) -> Unread:
     """Return what a model does not read of texts, without encoding them; a reading of ``None`` reads everything."""
     unread = Unread()
     unread.see(texts)
@@ -111,7 +111,7 @@ class Windows:
         return scaled
 
 
-def figures_in_words(figures: dict[str, int], texts: int, combine: Chunk) -> str:
+def describe_windows(figures: dict[str, int], texts: int, combine: Chunk) -> str:
     """Return in words how many texts were cut."""
     cut = figures["cut"]
     windows = figures["windows"]
@@ -121,7 +121,7 @@ def figures_in_words(figures: dict[str, int], texts: int, combine: Chunk) -> str
     return f"{cut} of {texts} texts are longer than what the model reads: cut into {windows} windows, {kind} is taken"
 
 
-def cut_texts(texts: Sequence[str], reading: Reading | None = None) -> Windows:
+def cut_into_windows(texts: Sequence[str], reading: Reading | None = None) -> Windows:
     """Return texts as windows; a text that is read whole is one window. A reading of ``None`` reads everything."""
     longest = reading.longest if reading is not None else None
     if reading is None or longest is None:

@@ -11,7 +11,7 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import httpx, validate_repo_id  # type: ignore[attr-defined]  # made on first use
 
 from samesense.encoder.names import DEFAULT, resolve
-from samesense.encoder.saving.card import FILE, name_on_hub, says_licence, state
+from samesense.encoder.saving.card import FILE, has_licence, name_on_hub, set_rights
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.execution.progress import stage
 from samesense.failures import first_line
@@ -51,7 +51,7 @@ def push(
     if "/" not in name:
         raise ConfigError(f"A repository is named as owner/name; received {name!r}.")
     card = (folder / FILE).read_text(encoding="utf-8")
-    state(folder, license, language)
+    set_rights(folder, license, language)
     name_on_hub(folder, name)
     try:
         return _uploaded(folder, name, private, message)
@@ -61,7 +61,7 @@ def push(
 
 
 def _uploaded(folder: Path, name: str, private: bool, message: str) -> str:
-    if not says_licence(folder):
+    if not has_licence(folder):
         logger.warning(f"the card of {folder} states no licence, so that others may not use the model: give `license`")
     if reason := unreachable():
         raise OutputError(f"{name} cannot be uploaded, as the hub cannot be reached: {reason}.")

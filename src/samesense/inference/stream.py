@@ -18,7 +18,7 @@ from samesense.data.formats.lines import read_lines, standard_input, without_bla
 from samesense.data.formats.text_columns import names_in
 from samesense.data.sentences import read_text_column, read_text_rows, usable_positions
 from samesense.encoder.cosine import checked_rows, nonzero_rows
-from samesense.encoder.windows import Chunk, figures_in_words
+from samesense.encoder.windows import Chunk, describe_windows
 from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import progress_bar
 from samesense.files import replacing
@@ -135,7 +135,7 @@ def encode_with_bar(
     """
     if chunk is not None:
         windows = model.windows(texts, task)
-        logger.info(figures_in_words(windows.figures, len(texts), chunk))
+        logger.info(describe_windows(windows.figures, len(texts), chunk))
         return windows.join(encode_with_bar(model, windows.texts, normalize=normalize, task=task), chunk)
     with progress_bar("encode", "text", len(texts)) as bar:
         rows = model.encode(texts, normalize=normalize, on_progress=bar.update, task=task)

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.encoder.assembly.students import is_made
+from samesense.encoder.assembly.students import is_made_from_teacher
 from samesense.encoder.saving.card import RIGHTS, Card, CardData, write_card
 from samesense.encoder.saving.storage import check_free
 from samesense.errors import AnotherRunError, DataError, OutputError
@@ -216,12 +216,12 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
     start = str(settings.pop("model"))  # of a student it may be how it is made of its teacher
     results = read_results(output / RESULTS) if (output / RESULTS).is_file() else []
     start_is_kept = bool(record.get("verdict", {}).get("kept"))
-    method = f"trained by {record['method']}" + (f" into {start}" if is_made(start) else "")
+    method = f"trained by {record['method']}" + (f" into {start}" if is_made_from_teacher(start) else "")
     if start_is_kept:
         method = f"kept as it is, as training by {record['method']} was not shown to help"
     return Card(
         name=output.resolve().name,
-        base=settings["teacher"][0] if is_made(start) else start,
+        base=settings["teacher"][0] if is_made_from_teacher(start) else start,
         method=method,
         pairs=settings.get("encoder") == "cross",
         pretrained=record["method"] == PRETRAIN,

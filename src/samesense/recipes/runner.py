@@ -16,7 +16,7 @@ from transformers import set_seed
 from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.data.mapped import is_mapped
-from samesense.encoder.assembly.merge import weights_of
+from samesense.encoder.assembly.merge import copy_weights
 from samesense.encoder.assembly.vocabulary import unknown_share
 from samesense.encoder.forward.precision import PrecisionChoice
 from samesense.encoder.saving.storage import save
@@ -222,7 +222,7 @@ def _trained(
         inputs.before_training()
         laps.count("teachers")
     record |= {"start": standardize_start(job, model, inputs, choice)}
-    start = weights_of(model) if job.settings.merge else {}
+    start = copy_weights(model) if job.settings.merge else {}
     selection_score = None if sets.selecting is None else dev_score(adapter, sets.selecting, choice.precision)
     recorder = None
     if sets.selecting is not None and job.concludes:

@@ -133,7 +133,7 @@ class NoDuplicatesInStep(DefaultBatchSampler):  # type: ignore[misc]
             )
 
 
-def sampler_of(batches: Batches) -> type[DefaultBatchSampler] | BatchSamplers:
+def batch_sampler_of(batches: Batches) -> type[DefaultBatchSampler] | BatchSamplers:
     """Return the value of ``batch_sampler`` for the training arguments of sentence-transformers."""
     if batches == "label-aware":
         return LabelAwareBatches

@@ -31,7 +31,7 @@ from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
 from samesense.losses.cosine import NotFiniteError
-from samesense.training.batches import Batches, check_fills_step, examples_of_epoch, sampler_of
+from samesense.training.batches import Batches, batch_sampler_of, check_fills_step, examples_of_epoch
 from samesense.training.callbacks import (
     DEV_METRIC,
     LOSS_WEIGHTS,
@@ -343,7 +343,7 @@ def _arguments(
         num_train_epochs=settings.epochs,
         max_steps=settings.max_steps or -1,
         per_device_train_batch_size=settings.batch_size,
-        batch_sampler=sampler_of("random" if isinstance(batches, Mix) else batches),
+        batch_sampler=batch_sampler_of("random" if isinstance(batches, Mix) else batches),
         lr_scheduler_type=settings.lr_scheduler_type,
         max_grad_norm=settings.max_grad_norm,
         dataloader_pin_memory=model.device.type == "cuda",

@@ -15,7 +15,7 @@ from sentence_transformers.base.sampler import (
     RoundRobinBatchSampler,
 )
 
-from samesense.training.batches import Batches, sampler_of
+from samesense.training.batches import Batches, batch_sampler_of
 
 Mixing = Literal["proportional", "round-robin", "weighted", "in-turn"]
 """How batches of several data sets are ordered: at random, in proportion to their numbers; alternating until one data
@@ -138,7 +138,7 @@ class MixedTrainer(SentenceTransformerTrainer):  # type: ignore[misc]
         name = dataset[0]["dataset_name"]
         shared = self.args.batch_sampler
         # the trainer has one kind of batches for all data sets: set it while this one's sampler is made
-        self.args.batch_sampler = sampler_of(self.mix.batches[name])
+        self.args.batch_sampler = batch_sampler_of(self.mix.batches[name])
         try:
             return super().get_batch_sampler(dataset, self.mix.sizes[name], *arguments, **options)
         finally:

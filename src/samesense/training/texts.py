@@ -9,7 +9,7 @@ from typing import Any
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from transformers import TrainerCallback, TrainerState
 
-from samesense.encoder.forward.batching import tokenised
+from samesense.encoder.forward.batching import tokenize_texts
 from samesense.encoder.forward.grad_cache import Features
 from samesense.encoder.forward.reading import UnreadPairWatch, UnreadWatch
 from samesense.execution.unread import Unread, note
@@ -45,7 +45,7 @@ class TrainingTexts:
 
     def __call__(self, texts: Sequence[Any], **_: Any) -> Features:
         """Return the features of the texts; prompts and tasks that the trainer passes are ignored."""
-        features = tokenised(self.model, texts, self.max_length)
+        features = tokenize_texts(self.model, texts, self.max_length)
         self.given += len(texts)
         self._count(texts, features)
         if self.max_length is not None and "attention_mask" in features:
@@ -71,7 +71,7 @@ class TrainingTexts:
         """Return how many of the texts have more tokens than the maximum length."""
         if not texts:
             return 0
-        mask = tokenised(self.model, texts, (self.max_length or 0) + 1)["attention_mask"]
+        mask = tokenize_texts(self.model, texts, (self.max_length or 0) + 1)["attention_mask"]
         return int((mask.sum(dim=1) > self.max_length).sum())
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from samesense.errors import ConfigError
 
 
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
+def copy_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return a copy of all weights, on the CPU."""
     return {name: weight.detach().to("cpu", copy=True) for name, weight in model.state_dict().items()}
 

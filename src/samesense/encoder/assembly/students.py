@@ -36,7 +36,7 @@ def is_model(teacher: str) -> bool:
     return _NO_MODEL.fullmatch(teacher) is None
 
 
-def is_made(student: str) -> bool:
+def is_made_from_teacher(student: str) -> bool:
     """Return whether a student is made from its teacher, rather than named as a model."""
     return _MADE_OF_TEACHER.fullmatch(student) is not None
 

@@ -14,9 +14,9 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from samesense.encoder.each_once import within_budget
-from samesense.encoder.forward.grad_cache import Features, forward, replayed
-from samesense.encoder.forward.packing import first_position, pack, packs
+from samesense.encoder.distinct import within_budget
+from samesense.encoder.forward.grad_cache import Features, embed_with_cached_gradients, forward
+from samesense.encoder.forward.packing import first_position, pack, takes_packed_texts
 from samesense.encoder.forward.routes import prompt_of
 from samesense.errors import ModelError
 from samesense.types import TaskName
@@ -28,7 +28,7 @@ GROUP_COST = 300
 """The same for packed texts: padding only costs attention there; one more group costs 30 operations per layer."""
 
 
-def tokenised(
+def tokenize_texts(
     model: SentenceTransformer | CrossEncoder,
     texts: Sequence[Any],
     max_length: int | None = None,
@@ -75,9 +75,12 @@ def embed_columns(
     """
     merged = _merge(columns)
     if merged is None:
-        return [forward(model, c) if mini_batch_num_tokens is None else replayed(model, [c]) for c in columns]
+        return [
+            forward(model, c) if mini_batch_num_tokens is None else embed_with_cached_gradients(model, [c])
+            for c in columns
+        ]
     mask = merged["attention_mask"]
-    packed = packs(model)
+    packed = takes_packed_texts(model)
     if chunk_cost is None:
         if mask.device.type != "cpu":
             chunk_cost = mask.numel()  # never worth a cut
@@ -101,7 +104,11 @@ def embed_columns(
         batches = _packed(model, merged, order, chunks, replay)
     else:
         batches = [_trimmed(merged, order[start:end], sorted_lengths[start]) for start, end in chunks]
-    embedded = replayed(model, batches) if replay else torch.cat([forward(model, batch) for batch in batches])
+    embedded = (
+        embed_with_cached_gradients(model, batches)
+        if replay
+        else torch.cat([forward(model, batch) for batch in batches])
+    )
     embeddings = embedded[order.argsort()]  # back to the order of the rows
     sizes = [column["attention_mask"].shape[0] for column in columns]
     return list(embeddings.split(sizes))  # type: ignore[no-untyped-call]

@@ -33,7 +33,7 @@ def forward(model: nn.Module, features: Features) -> Tensor:
     return embeddings.view(len(embeddings), -1)
 
 
-def replayed(model: nn.Module, batches: Sequence[Features]) -> Tensor:
+def embed_with_cached_gradients(model: nn.Module, batches: Sequence[Features]) -> Tensor:
     """Embed the batches one by one, holding the activations of only one, also in the backward: ``(rows, dim)``.
 
     Value and gradient are those of a plain forward of each batch. Under DDP the first batch keeps its activations: it

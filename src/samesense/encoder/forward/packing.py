@@ -61,7 +61,7 @@ def pack(features: Features, rows: Tensor, groups: Sequence[tuple[int, int]], of
     return packed
 
 
-def rounded(tokens: int) -> int:
+def round_up_tokens(tokens: int) -> int:
     """Round a number of tokens up to one of 16 steps between two powers of two (from 32 on).
 
     oneDNN builds new kernels for each new number, which takes 3 ms a step of six layers.
@@ -70,13 +70,13 @@ def rounded(tokens: int) -> int:
     return -(-tokens // unit) * unit
 
 
-def _round_up_tokens(trunk: nn.Module, inputs: tuple[Features, ...]) -> tuple[Features, ...] | None:
+def _add_rounding_tokens(trunk: nn.Module, inputs: tuple[Features, ...]) -> tuple[Features, ...] | None:
     """Pad a packed row with copies of its first token to a rounded number of tokens, under autocast."""
     features = inputs[0]
     if "packing" not in features or not torch.is_autocast_enabled("cpu"):
         return None
     total = features["input_ids"].shape[1]
-    added = rounded(total) - total
+    added = round_up_tokens(total) - total
     filled = {
         key: torch.cat([value, value[:, :1].expand(1, added)], dim=1)
         for key, value in features.items()
@@ -85,8 +85,8 @@ def _round_up_tokens(trunk: nn.Module, inputs: tuple[Features, ...]) -> tuple[Fe
     return {**features, **filled}, *inputs[1:]
 
 
-def _drop_added_tokens(trunk: nn.Module, inputs: tuple[Features, ...], output: Features) -> Features:
-    """Drop the tokens that :func:`_round_up_tokens` has added."""
+def _drop_rounding_tokens(trunk: nn.Module, inputs: tuple[Features, ...], output: Features) -> Features:
+    """Drop the tokens that :func:`_add_rounding_tokens` has added."""
     if "packing" not in output:
         return output
     total = int(output["cu_seq_lens_q"][-1])
@@ -133,7 +133,7 @@ def _embeddings_in_float32(trunk: nn.Module, inputs: tuple[Features, ...], outpu
     return output
 
 
-def packs(model: nn.Module) -> bool:
+def takes_packed_texts(model: nn.Module) -> bool:
     """Return whether a model, perhaps wrapped for DDP, takes packed texts at the moment."""
     trunk = _trunk(getattr(model, "module", model))
     return trunk is not None and trunk.model.config._attn_implementation == NAME
@@ -165,7 +165,7 @@ def packing(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
     trunk.model.set_attn_implementation(NAME)
     if arguments is not None:  # None lets all arguments through
         trunk.model_forward_params = arguments | {"packing"}
-    hooks = [trunk.register_forward_pre_hook(_round_up_tokens), trunk.register_forward_hook(_drop_added_tokens)]
+    hooks = [trunk.register_forward_pre_hook(_add_rounding_tokens), trunk.register_forward_hook(_drop_rounding_tokens)]
     hooks += [*_hook_norms(trunk), trunk.register_forward_hook(_embeddings_in_float32)]
     if isinstance(model, CrossEncoder):  # a bi-encoder's pooling reads packed texts itself
         hooks.append(trunk.model.base_model.register_forward_hook(_first_tokens, with_kwargs=True))

@@ -18,7 +18,7 @@ _TEXT = "a man and a dog and a man"
 """Some words are repeated, so that token ids do not ascend as position ids do."""
 
 
-def positions_of(model: SentenceTransformer | CrossEncoder) -> int:
+def position_limit(model: SentenceTransformer | CrossEncoder) -> int:
     """Return the longest input for which a model has positions, by its position embeddings or its configuration.
 
     For a model with several transformers, as for routes, it is the smallest of theirs.

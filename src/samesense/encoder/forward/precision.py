@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import torch
 from sentence_transformers import SentenceTransformer
 
-from samesense.encoder.forward.batching import embed_columns, tokenised
+from samesense.encoder.forward.batching import embed_columns, tokenize_texts
 from samesense.types import Precision
 
 logger = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ def _step_seconds(
 ) -> float:
     started = time.perf_counter()
     with autocast(model.device, precision):
-        embeddings = embed_columns(model, [tokenised(model, texts, max_length)])[0]
+        embeddings = embed_columns(model, [tokenize_texts(model, texts, max_length)])[0]
     if embeddings.requires_grad:
         embeddings.float().square().sum().backward()  # type: ignore[no-untyped-call]
     model.zero_grad(set_to_none=True)

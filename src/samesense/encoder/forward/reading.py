@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
-from samesense.encoder.forward.batching import tokenised
+from samesense.encoder.forward.batching import tokenize_texts
 from samesense.encoder.forward.grad_cache import Features
 from samesense.encoder.forward.routes import input_of, longest_of, prompt_of
 from samesense.encoder.pieces import Cutter, Pieces
@@ -115,7 +115,7 @@ class UnreadWatch:
 
     def read(self, texts: Sequence[str]) -> None:
         """Tokenise texts and look at them."""
-        self.look(texts, tokenised(self._model, texts, task=self._task))
+        self.look(texts, tokenize_texts(self._model, texts, task=self._task))
 
     def look(self, texts: Sequence[str], features: Features) -> None:
         """Look at texts whose features are given."""

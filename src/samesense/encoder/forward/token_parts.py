@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from sentence_transformers.util import batch_to_device
 from torch import Tensor
 
-from samesense.encoder.forward.batching import tokenised
+from samesense.encoder.forward.batching import tokenize_texts
 from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.routes import default_prompt
 from samesense.errors import ModelError
@@ -60,7 +60,7 @@ def token_parts(model: SentenceTransformer, text: str) -> TokenParts:
 
 def _token_vectors(model: SentenceTransformer, text: str) -> tuple[list[int], Tensor, list[Any]]:
     """Return ids, vectors ``(tokens, dim)`` and the modules behind the mean; a token left out of it has id -1."""
-    features = batch_to_device(tokenised(model, [text]), model.device)
+    features = batch_to_device(tokenize_texts(model, [text]), model.device)
     modules = list(model)
     if isinstance(modules[0], StaticEmbedding):
         ids = features["input_ids"]

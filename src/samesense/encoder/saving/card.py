@@ -101,7 +101,7 @@ def add_section(folder: Path, heading: str, text: str) -> None:
     write_text(folder / FILE, f"{kept_text.rstrip()}\n\n## {heading}\n\n{text}\n")
 
 
-def state(folder: Path, license: str | None, language: Sequence[str]) -> None:  # noqa: A002 - as the hub has it
+def set_rights(folder: Path, license: str | None, language: Sequence[str]) -> None:  # noqa: A002 - as the hub has it
     """Set licence and languages in the card of a model, in its front matter and its table."""
     stated = _requested_rights(license, language)
     if not stated:
@@ -124,7 +124,7 @@ def name_on_hub(folder: Path, name: str) -> None:
     write_text(folder / FILE, text.replace(f'"{match[1]}"', f'"{name}"') if match else text)
 
 
-def says_licence(folder: Path) -> bool:
+def has_licence(folder: Path) -> bool:
     """Return whether the card of a folder states a licence."""
     return bool(_metadata(folder).get("license"))
 

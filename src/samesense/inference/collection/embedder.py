@@ -11,7 +11,7 @@ import numpy as np
 
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.encoder.embedding_cache import Look
-from samesense.encoder.windows import Reading, Windows, cut_texts
+from samesense.encoder.windows import Reading, Windows, cut_into_windows
 from samesense.errors import ModelError
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
@@ -45,7 +45,7 @@ class Embedder:
     identity: str
     name: str = ""
     precision: str = "float32"
-    windows: Callable[[Sequence[str]], Windows] = cut_texts
+    windows: Callable[[Sequence[str]], Windows] = cut_into_windows
     look: Look | None = None
     encode_queries: Encode | None = None
     longest: int | None = None

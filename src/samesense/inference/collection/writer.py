@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from samesense.encoder.embedding_cache import Unfinished, kept_while_unfinished
+from samesense.encoder.embedding_cache import Unfinished, remove_when_finished
 from samesense.errors import DataError, ModelError
 from samesense.files import sync_file, sync_folder
 from samesense.inference.collection import store
@@ -50,7 +50,7 @@ def writing(folder: Path, *, built: bool = True) -> Iterator[Writer]:
             db.execute("BEGIN IMMEDIATE")
             writer = Writer(folder, db, store.read_about(folder, db, built=built))
         try:
-            with kept_while_unfinished(folder / store.UNFINISHED):
+            with remove_when_finished(folder / store.UNFINISHED):
                 yield writer
                 with store.saying(folder):
                     writer.finish()

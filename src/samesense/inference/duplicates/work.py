@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from samesense.encoder.embedding_cache import Unfinished, kept_while_unfinished, remove_unfinished
+from samesense.encoder.embedding_cache import Unfinished, remove_unfinished, remove_when_finished
 from samesense.encoder.windows import Chunk
 from samesense.errors import DataError, OutputError
 from samesense.failures import DAMAGED
@@ -117,7 +117,7 @@ def open_work(
         return work
     if folder.exists() and (not folder.is_dir() or any(not _is_ours(path.name) for path in folder.iterdir())):
         raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
-    with only_writer(folder), kept_while_unfinished(folder / UNFINISHED):
+    with only_writer(folder), remove_when_finished(folder / UNFINISHED):
         identity = model.identity if chunk is None else f"{model.identity} {chunk} of windows"
         unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
         dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk, queries)

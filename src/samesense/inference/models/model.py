@@ -12,7 +12,7 @@ import numpy as np
 from samesense.data.formats.files import text_problem
 from samesense.encoder.cosine import cosine_score, unit
 from samesense.encoder.embedding_cache import EmbeddingCache
-from samesense.encoder.windows import Reading, Windows, cut_texts, unread_of
+from samesense.encoder.windows import Reading, Windows, cut_into_windows, find_unread
 from samesense.errors import DataError, ModelError
 from samesense.execution.audience import requested_progress
 from samesense.execution.unread import note
@@ -271,11 +271,11 @@ class Model:
 
     def look(self, texts: Sequence[str], task: TaskName | None = None) -> None:
         """Count what is not read of texts whose vectors are there already; see :mod:`samesense.execution.unread`."""
-        note(unread_of(list(dict.fromkeys(texts)), self.reading_for(task)), self._embedder)
+        note(find_unread(list(dict.fromkeys(texts)), self.reading_for(task)), self._embedder)
 
     def windows(self, texts: Sequence[str], task: TaskName | None = None) -> Windows:
         """Return texts as windows that the model reads whole; see :mod:`samesense.encoder.windows`."""
-        return cut_texts(texts, self.reading_for(task))
+        return cut_into_windows(texts, self.reading_for(task))
 
     def encode_uncached(self, texts: Sequence[str], *, task: TaskName | None = None) -> Embeddings:
         """Encode as :meth:`encode` does, with nothing remembered before or after: what it costs to encode."""

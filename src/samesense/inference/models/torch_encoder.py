@@ -8,9 +8,9 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from samesense.encoder.assembly.pooling import describe_pooling
-from samesense.encoder.each_once import each_once
+from samesense.encoder.distinct import encode_distinct
 from samesense.encoder.encode import encode
-from samesense.encoder.forward.batching import tokenised
+from samesense.encoder.forward.batching import tokenize_texts
 from samesense.encoder.forward.dropout import without_dropout
 from samesense.encoder.forward.precision import autocast, inference_precision
 from samesense.encoder.forward.reading import UnreadWatch, reading_of
@@ -143,7 +143,7 @@ def _encode_alone(
         return rows
 
     with without_dropout(model):
-        rows = each_once(
+        rows = encode_distinct(
             texts, embed, model.get_embedding_dimension() or 0, normalize=normalize, on_progress=on_progress
         )
     note(watch.unread, model)
@@ -152,5 +152,5 @@ def _encode_alone(
 
 def _is_read(model: SentenceTransformer, text: str, task: TaskName | None) -> bool:
     """Return whether a tokenizer makes a token of a text; one without special tokens makes none of an empty one."""
-    mask = tokenised(model, [text], task=task).get("attention_mask")
+    mask = tokenize_texts(model, [text], task=task).get("attention_mask")
     return mask is None or bool(mask.any())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.encoder.each_once import token_batches
+from samesense.encoder.distinct import token_batches
 from samesense.encoder.names import PROMPTS
 from samesense.errors import ModelError
 from samesense.failures import first_line

@@ -24,7 +24,7 @@ from samesense.encoder.assembly.pooling import describe_pooling
 from samesense.encoder.assembly.vocabulary import fast_tokenizer
 from samesense.encoder.cosine import checked_rows, cosine_score, unit
 from samesense.encoder.encode import encode
-from samesense.encoder.forward.batching import tokenised
+from samesense.encoder.forward.batching import tokenize_texts
 from samesense.encoder.forward.precision import has_bfloat16
 from samesense.encoder.forward.reading import reading_of
 from samesense.encoder.forward.routes import default_prompt, refuse_routes
@@ -74,7 +74,7 @@ AWKWARD = (
 def check_tokens(model: SentenceTransformer, ids: Callable[[str], list[int]], texts: Sequence[str]) -> None:
     """Make sure that the tokenizer alone gives the ids that the model is given by sentence-transformers."""
     for text in texts:
-        expected = tokenised(model, [text])["input_ids"].flatten().tolist()
+        expected = tokenize_texts(model, [text])["input_ids"].flatten().tolist()
         tokens = ids(text)
         if tokens != expected:
             raise ModelError(

@@ -23,7 +23,7 @@ from sentence_transformers.sentence_transformer.modules import (
 )
 from torch import Tensor, nn
 
-from samesense.encoder.forward.batching import tokenised
+from samesense.encoder.forward.batching import tokenize_texts
 from samesense.errors import MissingExtraError, ModelError
 from samesense.failures import first_line
 from samesense.inference.onnx.encoder import INPUTS
@@ -163,7 +163,7 @@ def _features(model: SentenceTransformer) -> dict[str, Any]:
     if isinstance(model[0], StaticEmbedding):
         ids = torch.ones((2, 8), dtype=torch.int64)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    return dict(tokenised(model, EXAMPLE))
+    return dict(tokenize_texts(model, EXAMPLE))
 
 
 @contextlib.contextmanager

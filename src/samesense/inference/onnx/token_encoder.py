@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.encoder.each_once import each_once
+from samesense.encoder.distinct import encode_distinct
 from samesense.encoder.names import PROMPTS
 from samesense.encoder.tokens import reading_by, unknown_id
 from samesense.encoder.windows import Reading
@@ -98,7 +98,7 @@ class TokenEncoder(ABC):
         on_progress: Callable[[int], None] | None = None,
         task: TaskName | None = None,
     ) -> Embeddings:
-        """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; see :func:`each_once`.
+        """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; see :func:`encode_distinct`.
 
         ModelError for texts of a ``task`` whose prompt is not the one that the pooling of the graph leaves out.
         """
@@ -116,7 +116,7 @@ class TokenEncoder(ABC):
             self._count(block, encodings, unread, task)
             return self.embed(encodings, budget)
 
-        rows = each_once(texts, embed_block, self.description.dim, normalize=normalize, on_progress=on_progress)
+        rows = encode_distinct(texts, embed_block, self.description.dim, normalize=normalize, on_progress=on_progress)
         note(unread, self)
         return rows
 

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from samesense.context.origin.origin import FILE as ORIGIN_FILE
-from samesense.encoder.saving.card import RIGHTS, state
+from samesense.encoder.saving.card import RIGHTS, set_rights
 from samesense.execution.sharded import SHARDS
 from samesense.files import only_writer, read_json, replacing_folder
 from samesense.recipes.context.documents import Documents
@@ -147,7 +147,7 @@ class _Later:
         output = self.job.output
         with replacing_folder(output / MODEL) as beside:
             shutil.copytree(output / SURROGATE / MODEL, beside, dirs_exist_ok=True)
-            state(beside, self.job.settings.license, self.job.settings.language)
+            set_rights(beside, self.job.settings.license, self.job.settings.language)
         return evaluate(output, self.job)
 
     def train_output(self) -> TrainOutput:

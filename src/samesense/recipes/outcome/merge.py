@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from samesense.encoder.assembly.merge import interpolate, weights_of
+from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
 from samesense.inference.models.load import load
@@ -49,7 +49,7 @@ def merge(
     Ties go to the largest mixing weight. On the ``first`` set, if there is one, the merged model is compared with the
     end.
     """
-    end = weights_of(model)
+    end = copy_weights(model)
     dev: dict[float, float] = {}
     with progress_bar("merge", "share", len(WEIGHTS), leave=False) as bar:
         for weight in reversed(WEIGHTS):

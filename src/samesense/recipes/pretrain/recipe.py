@@ -28,7 +28,7 @@ from transformers import PrinterCallback, TrainerCallback, TrainingArguments, se
 from samesense.data.documents import running_documents
 from samesense.encoder.assembly.build import build
 from samesense.encoder.forward.packing import cheap_dropout_on_cpu
-from samesense.encoder.forward.positions import positions_of
+from samesense.encoder.forward.positions import position_limit
 from samesense.encoder.forward.precision import inference_precision
 from samesense.encoder.forward.routes import refuse_routes
 from samesense.encoder.saving.storage import save
@@ -109,7 +109,7 @@ def run(
     with stage(f"loading {settings.model}"):
         encoder = build(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
         refuse_routes(encoder, "Pretraining")
-        if settings.max_seq_length > (most := positions_of(encoder)):
+        if settings.max_seq_length > (most := position_limit(encoder)):
             raise ConfigError(
                 f"`max_seq_length` of {settings.model} is {most} or less, as many positions as it has; received "
                 f"{settings.max_seq_length}."

@@ -13,7 +13,7 @@ from torch import nn
 from transformers import TrainerCallback, TrainerState
 
 from samesense.data import PairData
-from samesense.encoder.forward.batching import tokenised
+from samesense.encoder.forward.batching import tokenize_texts
 from samesense.encoder.forward.dropout import in_mode
 from samesense.encoder.forward.grad_cache import forward
 from samesense.errors import ConfigError, ModelError
@@ -34,7 +34,7 @@ def set_dropout(model: nn.Module, p: float) -> None:
 
 def check_two_views(model: SentenceTransformer, texts: Sequence[str], advice: str) -> None:
     """Raise if a model in training gives a text the same vector twice; leaves the random state as it was."""
-    features = batch_to_device(tokenised(model, texts[:8]), model.device)
+    features = batch_to_device(tokenize_texts(model, texts[:8]), model.device)
     with in_mode(model, training=True), torch.random.fork_rng(), torch.no_grad():
         one, other = forward(model, features), forward(model, features)
     if torch.equal(one, other):

@@ -75,7 +75,7 @@ class EmbeddingLoss(LossModule):
             ValueError: if the number of columns does not fit.
         """
         columns = list(sentence_features)
-        if not within(len(columns), self.columns):
+        if not fits_bounds(len(columns), self.columns):
             raise ValueError(f"{type(self).__name__} takes {self.takes}; received {len(columns)} columns.")
         embeddings = embed_columns(self.model, self.views(columns), mini_batch_num_tokens=self.mini_batch_num_tokens)
         return self.compute_loss_from_embeddings(embeddings, labels)
@@ -127,7 +127,7 @@ class EmbeddingLoss(LossModule):
         return {**self.settings, "mini_batch_num_tokens": self.mini_batch_num_tokens}
 
 
-def within(columns: int, bounds: tuple[int, int | None]) -> bool:
+def fits_bounds(columns: int, bounds: tuple[int, int | None]) -> bool:
     """Return whether a number of columns is within the bounds of a loss."""
     least, most = bounds
     return least <= columns and (most is None or columns <= most)

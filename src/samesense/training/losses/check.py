@@ -11,7 +11,7 @@ import numpy as np
 from torch import nn
 
 from samesense.errors import DataError
-from samesense.training.losses.base import EmbeddingLoss, LabelKind, within
+from samesense.training.losses.base import EmbeddingLoss, LabelKind, fits_bounds
 from samesense.training.losses.pairs import Softmax
 from samesense.training.losses.registry import OTHER_MODULES, PAIR_LOSSES
 from samesense.training.losses.spec import loss_class
@@ -69,7 +69,7 @@ def loss_classes() -> list[type[EmbeddingLoss]]:
 
 
 def _fits(loss: EmbeddingLoss | type[EmbeddingLoss], shape: DatasetShape) -> bool:
-    return loss.labels in shape.kinds and within(shape.columns, loss.columns)
+    return loss.labels in shape.kinds and fits_bounds(shape.columns, loss.columns)
 
 
 def _check_classes(loss: EmbeddingLoss, shape: DatasetShape) -> None:

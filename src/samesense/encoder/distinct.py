@@ -15,7 +15,7 @@ BLOCK_TEXTS = 512
 """Texts tokenised at once."""
 
 
-def each_once(
+def encode_distinct(
     texts: Sequence[str],
     embed: Callable[[list[str]], Embeddings],
     dim: int,
