@@ -65,7 +65,7 @@ class KindReport(Shown):
     def lines(self, *, all_rows: bool = False) -> list[str]:
         """Return the report as text: counts, warnings, and the rows that contradict each other (some, or all)."""
         counts = ", ".join(f"{count} {what}" for what, count in self.counts.items())
-        left_out = ", ".join(f"{count} {why}" for why, count in self.left_out.items() if count)
+        left_out = ", ".join(f"{count} {reason}" for reason, count in self.left_out.items() if count)
         return [
             f"{self.name}: {counts}",
             *([f"  {self.read_as}"] if self.read_as else []),
@@ -195,9 +195,9 @@ def _report_on_classes(
         },
         left_out={"bad rows": data.dropped},
         conflicts=[
-            Conflict([numbers[position] for position in same], [text], [data.labels[position] for position in same])
-            for text, same in positions.items()
-            if len({data.labels[position] for position in same}) > 1
+            Conflict([numbers[position] for position in group], [text], [data.labels[position] for position in group])
+            for text, group in positions.items()
+            if len({data.labels[position] for position in group}) > 1
         ],
         warnings=_repeated_warning(len(data) - len(positions), len(data)),
     )
@@ -238,7 +238,7 @@ def _report_on_documents(source: str, against: Mapping[str, Source]) -> KindRepo
 
 
 def _build_report(
-    what: str,
+    unit: str,
     texts: Sequence[str],
     overlaps: Mapping[str, int],
     *,
@@ -246,15 +246,15 @@ def _build_report(
     conflicts: Sequence[Conflict] = (),
     **fields: Any,
 ) -> KindReport:
-    """Return a report that also warns of overlaps and conflicts; ``what`` names the things that overlap."""
-    shared = [f"{n} {what} also in {name}: a score on it would be inflated" for name, n in overlaps.items() if n]
-    many = what if len(conflicts) != 1 else what.removesuffix("s")
-    contrary = f"{len(conflicts)} {many} with rows that contradict each other: decide which is right"
+    """Return a report that also warns of overlaps and conflicts; ``unit`` is what overlaps, such as pairs."""
+    shared = [f"{n} {unit} also in {name}: a score on it would be inflated" for name, n in overlaps.items() if n]
+    conflicting = unit if len(conflicts) != 1 else unit.removesuffix("s")
+    contradiction = f"{len(conflicts)} {conflicting} with rows that contradict each other: decide which is right"
     return KindReport(
         texts=describe_texts(texts),
         overlaps=dict(overlaps),
         conflicts=list(conflicts),
-        warnings=[*shared, *([contrary] if conflicts else []), *warnings],
+        warnings=[*shared, *([contradiction] if conflicts else []), *warnings],
         **fields,
     )
 

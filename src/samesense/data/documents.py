@@ -215,8 +215,8 @@ def _sentence_lists(value: Any) -> list[list[str]] | None:
     if not isinstance(value, list):
         return None
     lists: list[Any] = [sentences.get("sentences") if isinstance(sentences, dict) else sentences for sentences in value]
-    whole = all(isinstance(sentences, list) and all(isinstance(text, str) for text in sentences) for sentences in lists)
-    return lists if whole else None
+    valid = all(isinstance(sentences, list) and all(isinstance(text, str) for text in sentences) for sentences in lists)
+    return lists if valid else None
 
 
 def holds_documents(source: str | Path) -> bool:
@@ -331,8 +331,8 @@ def _draw_triplets(document: Document, count: int, generator: np.random.Generato
         for position in range(len(section))
     ]
     triplets = []
-    for chosen in generator.permutation(len(anchors))[:count]:
-        index, position = anchors[chosen]
+    for choice in generator.permutation(len(anchors))[:count]:
+        index, position = anchors[choice]
         section = sections[index]
         positive = section[(position + int(generator.integers(1, len(section)))) % len(section)]
         negative = outside[index][int(generator.integers(len(outside[index])))]

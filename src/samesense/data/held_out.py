@@ -62,18 +62,20 @@ def hold_out_documents(documents: Sequence[Document]) -> tuple[list[Document], H
 
     If fewer than :data:`FEWEST` can be held out, all are trained on, and there is a reason in place of triplets.
     """
-    by_sections = [number for number, document in enumerate(documents) if _has_sections(document)]
-    whole = [number for number, document in enumerate(documents) if len(set(chain.from_iterable(document))) > 1]
-    unit: Unit = "section" if _to_hold_out(by_sections) else "document"
-    candidates = by_sections if unit == "section" else whole
+    with_sections = [number for number, document in enumerate(documents) if _has_sections(document)]
+    with_sentences = [
+        number for number, document in enumerate(documents) if len(set(chain.from_iterable(document))) > 1
+    ]
+    unit: Unit = "section" if _to_hold_out(with_sections) else "document"
+    candidates = with_sections if unit == "section" else with_sentences
     count = _to_hold_out(candidates)
     if not count:
         return list(documents), HeldOutSections(reason=_too_few(len(candidates)))
     # Sorted by hash, so that the choice does not depend on the order of the documents.
     chosen = set(sorted(candidates, key=lambda number: rows_hash(documents[number]))[:count])
     train = [document for number, document in enumerate(documents) if number not in chosen]
-    apart = [documents[number] for number in sorted(chosen)]
-    triplets = _of_sections(apart) if unit == "section" else _of_documents(apart)
+    held_out = [documents[number] for number in sorted(chosen)]
+    triplets = _of_sections(held_out) if unit == "section" else _of_documents(held_out)
     if len({number for number, _ in triplets}) < FEWEST:
         return list(documents), HeldOutSections(reason=_too_few(len(candidates)))
     return train, HeldOutSections(
@@ -123,12 +125,12 @@ def _of_documents(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
         for sentence in section:
             owners.setdefault(sentence, number)
     # As sections of one document, so that negatives come from other documents.
-    drawn = section_triplets([sections], sum(map(len, sections)), SEED)
+    triplets = section_triplets([sections], sum(map(len, sections)), SEED)
     counts = [0] * len(documents)
-    chosen = []
-    for triplet in drawn:
+    numbered_triplets = []
+    for triplet in triplets:
         number = owners[triplet[0]]
         if counts[number] < PER_DOCUMENT:
             counts[number] += 1
-            chosen.append((number, triplet))
-    return sorted(chosen, key=lambda numbered: numbered[0])
+            numbered_triplets.append((number, triplet))
+    return sorted(numbered_triplets, key=lambda numbered: numbered[0])

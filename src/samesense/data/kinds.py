@@ -177,9 +177,9 @@ def _refuse_table(source: Source) -> None:
     lines = [line.strip("\r\n") for _, line in read if line.strip()]
     table_form = _form_of_table(lines)
     if table_form is not None:
-        what, suffix = table_form
+        description, suffix = table_form
         raise DataError(
-            f"{source}: {what}, and its name does not end in {suffix}. Rename it"
+            f"{source}: {description}, and its name does not end in {suffix}. Rename it"
             + ("." if suffix == ".jsonl" else ", with the names of its columns in the first line.")
         )
 
@@ -191,9 +191,9 @@ def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
     if sum(line.startswith('{"') and line.endswith("}") for line in lines) > len(lines) // 2:
         return "each line is a JSON object", ".jsonl"
     tabs = [line.count("\t") for line in lines]
-    most = max(set(tabs), key=tabs.count)
-    if len(tabs) > 1 and most and 10 * tabs.count(most) >= 9 * len(tabs):
-        return f"its lines have as many tabs each ({most}), so that it is a table", ".tsv"
+    tab_count = max(set(tabs), key=tabs.count)
+    if len(tabs) > 1 and tab_count and 10 * tabs.count(tab_count) >= 9 * len(tabs):
+        return f"its lines have as many tabs each ({tab_count}), so that it is a table", ".tsv"
     names = [plain(name.strip('"')) for name in re.split(r"[,;|\t]", lines[0])]
     if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
         return f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table", ".csv"
@@ -299,8 +299,8 @@ def _refuse_numbers(rows: Sequence[Row], layout: Layout, source: str) -> None:
 def _numbers_of(rows: Sequence[Row], column: str, *, different: bool = False) -> bool:
     """Return whether a column holds two or more numbers and nothing else; with ``different``, not all equal."""
     cells = [str(cell).strip() for _, row in rows if (cell := row.get(column)) is not None and str(cell).strip()]
-    judged = all(map(is_quantity, cells)) or are_answers(cells)
-    return len(cells) > 1 and judged and not (different and len(set(cells)) == 1)
+    are_numbers = all(map(is_quantity, cells)) or are_answers(cells)
+    return len(cells) > 1 and are_numbers and not (different and len(set(cells)) == 1)
 
 
 def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> DataError:
@@ -319,15 +319,15 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     names = names_in(rows)
     texts = find_text_columns(rows)
     spelled = spelled_names(names)
-    single = first_of(SINGLE_NAMES, spelled)
+    single_column = first_of(SINGLE_NAMES, spelled)
     label = first_of(LABEL_NAMES, spelled)
-    if single and label and len(texts) < 2:
-        return DetectedKind("classes", f"the columns {single} and {label}")
+    if single_column and label and len(texts) < 2:
+        return DetectedKind("classes", f"the columns {single_column} and {label}")
     titled = titled_text(rows)
     if titled is not None:
         title, text, label = titled
-        both = f"for pairs of the two, `columns` {quoted(','.join(titled))}"
-        return _guess("classes", [text, label], f"a column of texts, {text}, and {label}, without {title}; {both}")
+        hint = f"for pairs of the two, `columns` {quoted(','.join(titled))}"
+        return _guess("classes", [text, label], f"a column of texts, {text}, and {label}, without {title}; {hint}")
     other_columns = columns_besides(names, texts)
     pairs = guessed_pairs(rows)
     if pairs is not None:
@@ -338,24 +338,24 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
         return _guess("classes", [texts[0], label], f"a column of texts and {label}")
     if first_pair_of(TEXT_PAIRS, spelled):
         return None
-    if not single and set(TEXT_NAMES) & spelled.keys():
+    if not single_column and set(TEXT_NAMES) & spelled.keys():
         return DetectedKind("documents", f"the column {next(name for name in TEXT_NAMES if name in spelled)}")
-    return _detect_text_column(rows, texts, single, source)
+    return _detect_text_column(rows, texts, single_column, source)
 
 
 def _detect_text_column(
-    rows: Sequence[Row], texts: Sequence[str], single: str | None, source: str
+    rows: Sequence[Row], texts: Sequence[str], single_column: str | None, source: str
 ) -> DetectedKind | None:
     """Return texts as the kind, with the column to read and those left unread; ``None`` if it is ambiguous."""
     refuse_lists(rows, texts[:MOST_LOOKED_INTO], source)
-    if len(texts) == 1 and single is None:
+    if len(texts) == 1 and single_column is None:
         refuse_text(texts, source, rows)
     try:
         column = text_column(rows, None, source)
     except DataError:
         return None
     unused = [name for name in texts if name != column]
-    if column == single and not unused:
+    if column == single_column and not unused:
         return DetectedKind("texts", f"the column {column}")
     beside = f"the column {column}, without {_join_names(unused)}" if unused else f"the only column of texts, {column}"
     sure = len(names_in(rows)) == 1
@@ -399,8 +399,8 @@ def _layout_of_texts(rows: Sequence[Row], source: str) -> Layout | None:
     layout = _layout(names_in(rows), source)
     if layout is None or plain(layout.anchor) in ANCHOR_NAMES:
         return layout
-    held = (is_text_column(rows, name) or holds_lists(rows, name) for name in layout.names)
-    return layout if all(held) else None
+    are_texts = (is_text_column(rows, name) or holds_lists(rows, name) for name in layout.names)
+    return layout if all(are_texts) else None
 
 
 def _has_several_per_side(layout: Layout | None) -> bool:

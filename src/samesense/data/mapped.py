@@ -85,9 +85,9 @@ def collect_texts(texts: Iterable[str], *, once: bool) -> Sequence[str]:
 def as_columns(rows: Iterable[Sequence[str]], names: Sequence[str]) -> list[Sequence[str]]:
     """Return rows of texts as columns with these names: lists, or memory-mapped as for :func:`collect_texts`."""
     remaining = iter(rows)
-    most = MOST_IN_MEMORY // len(names)
-    first = deque(islice(remaining, most + 1))
-    if len(first) > most:
+    limit = MOST_IN_MEMORY // len(names)
+    first = deque(islice(remaining, limit + 1))
+    if len(first) > limit:
         table = _write_table(chain(_drain(first), remaining), names)
         return [MappedTexts(table, name) for name in names]
     return [list(column) for column in zip(*first, strict=True)] or [[] for _ in names]
@@ -105,10 +105,10 @@ def take_texts(texts: Sequence[str], rows: Iterable[int]) -> list[str]:
 
 def take_rows(columns: Sequence[Sequence[str]], rows: Iterable[int]) -> list[Sequence[str]]:
     """Return these rows of columns, in the order given; many rows of mapped columns are mapped again."""
-    chosen = np.fromiter(rows, np.int64)
+    indices = np.fromiter(rows, np.int64)
     if not any(map(is_mapped, columns)):
-        return [take_texts(column, chosen) for column in columns]
-    return as_columns(iterate_rows(columns, chosen), [str(number) for number in range(len(columns))])
+        return [take_texts(column, indices) for column in columns]
+    return as_columns(iterate_rows(columns, indices), [str(number) for number in range(len(columns))])
 
 
 def iterate_rows(columns: Sequence[Sequence[str]], rows: npt.NDArray[np.intp]) -> Iterator[tuple[str, ...]]:
@@ -117,10 +117,10 @@ def iterate_rows(columns: Sequence[Sequence[str]], rows: npt.NDArray[np.intp]) -
         yield from zip(*(take_texts(column, rows[start : start + BLOCK]) for column in columns), strict=True)
 
 
-def _drain(held: deque[Any]) -> Iterator[Any]:
+def _drain(items: deque[Any]) -> Iterator[Any]:
     """Yield the items and remove each, so that its memory can be freed."""
-    while held:
-        yield held.popleft()
+    while items:
+        yield items.popleft()
 
 
 def _write_table(rows: Iterator[Sequence[str]], names: Sequence[str]) -> Any:

@@ -167,8 +167,8 @@ def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
             above.append(block)
 
 
-def _units(blocks: Sequence[Block], count_tokens: CountTokens, most: int) -> list[_Unit]:
-    """Return the sentences, rows and lines of blocks, each of at most ``most`` tokens."""
+def _units(blocks: Sequence[Block], count_tokens: CountTokens, max_tokens: int) -> list[_Unit]:
+    """Return the sentences, rows and lines of blocks, each of at most ``max_tokens`` tokens."""
     texts: list[tuple[str, str, Block]] = []
     for block in blocks:
         separator = "\n"
@@ -179,10 +179,10 @@ def _units(blocks: Sequence[Block], count_tokens: CountTokens, most: int) -> lis
     counts = count_tokens([text for text, _, _ in texts]) if texts else []
     units = []
     for (text, separator, block), tokens in zip(texts, counts, strict=True):
-        if tokens <= most:
+        if tokens <= max_tokens:
             units.append(_Unit(text, separator, tokens, block))
             continue
-        for piece in _divided(text, count_tokens, most):
+        for piece in _divided(text, count_tokens, max_tokens):
             units.append(_Unit(piece, separator, count_tokens([piece])[0], block))
             separator = " "
     return units
@@ -224,16 +224,16 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     return not (word.isdigit() and len(word) < 4) and len(last) != 1 and last.lower() not in _ABBREVIATIONS
 
 
-def _divided(text: str, count_tokens: CountTokens, most: int) -> list[str]:
-    """Split a text in halves, at a space if there is one near the middle, until no piece has more than ``most`` tokens.
+def _divided(text: str, count_tokens: CountTokens, max_tokens: int) -> list[str]:
+    """Split a text in halves, at a space near the middle if there is one, until no piece is longer than ``max_tokens``.
 
-    A piece of more than ``16 * most`` characters is split without counting its tokens.
+    A piece of more than ``16 * max_tokens`` characters is split without counting its tokens.
     """
     pending = [text]
     pieces = []
     while pending:
         piece = pending.pop().strip()
-        if len(piece) <= 1 or (len(piece) <= 16 * most and count_tokens([piece])[0] <= most):
+        if len(piece) <= 1 or (len(piece) <= 16 * max_tokens and count_tokens([piece])[0] <= max_tokens):
             pieces.append(piece)
             continue
         middle = len(piece) // 2
@@ -243,14 +243,14 @@ def _divided(text: str, count_tokens: CountTokens, most: int) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-def _packed(units: Sequence[_Unit], most: int, overlap: int) -> Iterator[list[_Unit]]:
-    """Yield runs of units of at most ``most`` tokens, each beginning with the last units of the run before."""
+def _packed(units: Sequence[_Unit], max_tokens: int, overlap: int) -> Iterator[list[_Unit]]:
+    """Yield runs of units of at most ``max_tokens`` tokens, each beginning with the last units of the run before."""
     run: list[_Unit] = []
     tokens = 0
     for unit in units:
-        if run and tokens + unit.tokens > most:
+        if run and tokens + unit.tokens > max_tokens:
             yield run
-            run = _last(run, min(overlap, most - unit.tokens))
+            run = _last(run, min(overlap, max_tokens - unit.tokens))
             tokens = sum(shared.tokens for shared in run)
         run.append(unit)
         tokens += unit.tokens
@@ -258,13 +258,13 @@ def _packed(units: Sequence[_Unit], most: int, overlap: int) -> Iterator[list[_U
         yield run
 
 
-def _last(run: Sequence[_Unit], most: int) -> list[_Unit]:
-    """Return the last units of a run, of at most ``most`` tokens, but never all units."""
+def _last(run: Sequence[_Unit], max_tokens: int) -> list[_Unit]:
+    """Return the last units of a run, of at most ``max_tokens`` tokens, but never all units."""
     shared: list[_Unit] = []
     tokens = 0
     for unit in reversed(run[1:]):
         tokens += unit.tokens
-        if tokens > most:
+        if tokens > max_tokens:
             break
         shared.insert(0, unit)
     return shared
@@ -275,8 +275,8 @@ def _joined(units: Sequence[_Unit]) -> str:
     return first.text + "".join(unit.separator + unit.text for unit in following)
 
 
-def _shortened(text: str, count_tokens: CountTokens, most: int) -> str:
-    """Return a heading, shortened to its beginning if it has more than ``most`` tokens."""
-    if not text or count_tokens([text])[0] <= most:
+def _shortened(text: str, count_tokens: CountTokens, max_tokens: int) -> str:
+    """Return a heading, shortened to its beginning if it has more than ``max_tokens`` tokens."""
+    if not text or count_tokens([text])[0] <= max_tokens:
         return text
-    return _divided(text, count_tokens, most)[0]
+    return _divided(text, count_tokens, max_tokens)[0]

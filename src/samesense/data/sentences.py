@@ -263,9 +263,9 @@ def usable_positions(rows: Sequence[Row], column: str, name: str, *, drop_bad_ro
 
 def _bad_texts(rows: Sequence[Row], column: str) -> list[BadRow]:
     return [
-        BadRow(number, column, wrong, "give the text or delete the row")
+        BadRow(number, column, problem, "give the text or delete the row")
         for number, cells in rows
-        if (wrong := text_problem(cells.get(column)))
+        if (problem := text_problem(cells.get(column)))
     ]
 
 
@@ -312,12 +312,12 @@ def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[st
     for number, cells in chain(first_rows, rows):
         names = row_names(cells)
         if names not in layouts:
-            alike = [row for row in first_rows if row_names(row[1]) == names]
+            same_layout = [row for row in first_rows if row_names(row[1]) == names]
             location = f"{source}, row {number}" if layouts else source
-            layouts[names] = _text_columns(names, columns, location, [] if layouts else alike)
-            refuse_lists(alike, layouts[names], location)
-            if columns is None and alike:
-                log_unread(alike, layouts[names], source)
+            layouts[names] = _text_columns(names, columns, location, [] if layouts else same_layout)
+            refuse_lists(same_layout, layouts[names], location)
+            if columns is None and same_layout:
+                log_unread(same_layout, layouts[names], source)
         for column in layouts[names]:
             value = cells.get(column)
             if value is not None and not isinstance(value, str):
@@ -328,9 +328,9 @@ def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[st
 
 
 def _whole(text: str, location: str) -> str:
-    wrong = character_problem(text)
-    if wrong:
-        raise DataError(f"{location}: {wrong}. Give it again.")
+    problem = character_problem(text)
+    if problem:
+        raise DataError(f"{location}: {problem}. Give it again.")
     return text
 
 
@@ -342,9 +342,9 @@ def _text_columns(names: Sequence[str], columns: str | None, source: str, rows: 
     pair = first_pair_of(TEXT_PAIRS, spelled)
     if pair is not None:
         return [spelled[name] for name in (*pair, *NEGATIVE_NAMES) if name in spelled]
-    single = first_of(SINGLE_NAMES, spelled)
-    if single is not None:
-        return [single]
-    only = text_column(rows or [(0, dict.fromkeys(names))], None, source)
-    logger.info(f"{source}: texts of column {only!r}")
-    return [only]
+    single_column = first_of(SINGLE_NAMES, spelled)
+    if single_column is not None:
+        return [single_column]
+    column = text_column(rows or [(0, dict.fromkeys(names))], None, source)
+    logger.info(f"{source}: texts of column {column!r}")
+    return [column]

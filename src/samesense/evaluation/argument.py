@@ -56,10 +56,10 @@ class ArgumentTask(StsTask):
         self.mode = mode
         self.folds = cross_validation(data, folds, mode, seed)
         sizes = " to ".join(dict.fromkeys(str(end(len(held) for _, held in self.folds)) for end in (min, max)))
-        dealt = MODES[mode].format(count=len(self.folds), sizes=sizes, seed=seed)
+        description = MODES[mode].format(count=len(self.folds), sizes=sizes, seed=seed)
         self.shared = shared_sentences(data, self.folds)  # pairs held out that have a sentence in training
         leak = f"{self.shared} of {len(data)} held-out pairs share a sentence with training pairs"
-        self.note = join_clauses(note, dealt, leak)
+        self.note = join_clauses(note, description, leak)
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``spearman`` and ``pearson``: ``"all"``, ``"mean"`` over folds and, by topic, each topic."""
@@ -120,17 +120,17 @@ def _folds(data: PairData, k: int, mode: Mode, seed: int) -> list[Rows]:
     if len(data) < 2 * k:
         raise DataError(f"{data.source}: {k} folds need at least {2 * k} pairs, got {len(data)}. Ask for fewer folds.")
     if mode == "mixed":
-        dealt = np.random.default_rng(seed).permutation(len(data))
-        return [np.sort(fold) for fold in np.array_split(dealt, k)]
+        order = np.random.default_rng(seed).permutation(len(data))
+        return [np.sort(fold) for fold in np.array_split(order, k)]
     groups = group_pairs(data.sentences1, data.sentences2, "sentences")
     largest = int(np.bincount(groups).max())
     count = int(groups.max()) + 1
     if 2 * largest > len(data) or count < k:
-        why = f"{largest} of {len(data)} are connected by shared sentences"
+        reason = f"{largest} of {len(data)} are connected by shared sentences"
         if count < k and 2 * largest <= len(data):
-            why = f"they fall into {count} groups that share none"
+            reason = f"they fall into {count} groups that share none"
         raise DataError(
-            f"{data.source}: the pairs cannot be dealt into {k} folds that share no sentence: {why}. Give pairs of "
+            f"{data.source}: the pairs cannot be dealt into {k} folds that share no sentence: {reason}. Give pairs of "
             f"more sentences, ask for fewer folds, or take `folds` {k}-mixed: models are then tested on sentences "
             "that they were trained on, so that the figures are too high."
         )

@@ -85,15 +85,15 @@ def _members(suite: str, average: Average, results: Sequence[Result]) -> dict[st
 def _row(average: Average, members: Mapping[str, Result], evidence: Sequence[Evidence]) -> Result:
     missing = [name for name in average.members if name not in members]
     rounded = [round(100 * row.value, 2) for row in members.values()]
-    doubtful = [name for name, row in members.items() if why_not_comparable(row.protocol)]
+    differing = [name for name, row in members.items() if why_not_comparable(row.protocol)]
     clauses = [f"mean of {len(members)} {_OVER}{', '.join(members)}"]
     if missing:
         clauses.append(f"without {', '.join(missing)}")
     reasons = []
     if missing:
         reasons.append(f"{len(members)} of {len(average.members)} members")
-    if doubtful:
-        reasons.append(f"{', '.join(doubtful)} differ from what was published")
+    if differing:
+        reasons.append(f"{', '.join(differing)} differ from what was published")
     if reasons:
         clauses.append(NOT_COMPARABLE + ", ".join(reasons))
     first = next(iter(members.values()))
@@ -122,14 +122,14 @@ def _interval(members: Sequence[Result], evidence: Sequence[Evidence]) -> tuple[
     """Return the 95 % interval of the mean of the members; ``None`` without evidence for all, or with too little."""
     evidence_of = {(item.task, item.dataset, item.metric, item.model, item.seed): item for item in evidence}
     of_members = [evidence_of.get((row.task, row.dataset, row.metric, row.model, row.seed)) for row in members]
-    drawn = [
+    figures = [
         resampled_figures([item.values], item.labels, item.statistic, samples=SAMPLES, seed=number)
         for number, item in enumerate(of_members)
         if item is not None
     ]
-    if len(drawn) < len(members):
+    if len(figures) < len(members):
         return None
     # Only resamples on which all figures are defined count; small data sets may have too few of them.
     with suppress(DataError):
-        return interval_of_runs(mean_of_sets(drawn))
+        return interval_of_runs(mean_of_sets(figures))
     return None

@@ -58,15 +58,15 @@ class BinaryTask(Task):
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``average_precision`` and, with dev pairs, ``accuracy`` and ``f1``, all with evidence."""
         pairs = self.test.pairs()
-        both, seconds = timed_scores(candidate, pairs + (self.dev.pairs() if self.dev else []))
-        scores = both[: len(pairs)]
+        all_scores, seconds = timed_scores(candidate, pairs + (self.dev.pairs() if self.dev else []))
+        scores = all_scores[: len(pairs)]
         labels = np.asarray(self.test.labels, dtype=np.float64)
         build = self.builder(candidate, seconds)
         description = "no threshold is needed" if self.dev else "no threshold was fitted, for there are no dev pairs"
         outcome = TaskResult([build.resampled("average_precision", scores, labels, description)])
         outcome.evidence.append(build.evidence("average_precision", scores, pairs, labels, "average_precision"))
         if self.dev is not None:
-            dev = both[len(pairs) :]
+            dev = all_scores[len(pairs) :]
             fitted = f"fitted for it on {len(dev)} pairs of {self.dev.name}"
             if self._shared:
                 fitted += f", which hold {self._shared} of the test pairs"

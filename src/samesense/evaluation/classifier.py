@@ -61,16 +61,16 @@ def train_layers(
     """
     x = np.ones((len(features), features.shape[1] + 1), dtype=np.float32)
     x[:, :-1] = features
-    many = int(classes.max()) + 1
-    logits = many if many > 2 else 1
+    class_count = int(classes.max()) + 1
+    logits = class_count if class_count > 2 else 1
     source = np.random.default_rng(SEED)
     count = len(grid) * len(training)
     # With one logit, the initial margin of two classes then has the same variance as with two logits.
     bound = 1 / np.sqrt(features.shape[1] * (2 if logits == 1 else 1))
     start = source.uniform(-bound, bound, (x.shape[1], 1, logits)).astype(np.float32)
     layers = _Layers(np.repeat(start, count, axis=1), np.repeat(np.array(grid, dtype=np.float32), len(training)))
-    mine = np.tile(training.T.astype(np.float32), len(grid))
-    watched = np.tile(held.T, len(grid))
+    own_rows = np.tile(training.T.astype(np.float32), len(grid))
+    held_rows = np.tile(held.T, len(grid))
     best = layers.weights.copy()
     best_accuracy = np.full(count, -1.0)
     running = np.arange(count)  # problems that have not ended
@@ -82,18 +82,18 @@ def train_layers(
             order = source.permutation(len(x))
             for first in range(0, len(x), size):
                 rows = order[first : first + size]
-                layers.step(_gradient(x[rows], classes[rows], mine[rows], layers.weights))
+                layers.step(_gradient(x[rows], classes[rows], own_rows[rows], layers.weights))
         passes += PASSES
-        accuracy = _accuracies(x, classes, watched, layers.weights)
-        better = accuracy > best_accuracy[running]
-        best[:, running[better]] = layers.weights[:, better]
-        best_accuracy[running[better]] = accuracy[better]
-        misses[running[~better]] += 1
-        going = misses[running] <= TENACITY
-        running = running[going]
-        mine = mine[:, going]
-        watched = watched[:, going]
-        layers.keep(going)
+        accuracy = _accuracies(x, classes, held_rows, layers.weights)
+        improved = accuracy > best_accuracy[running]
+        best[:, running[improved]] = layers.weights[:, improved]
+        best_accuracy[running[improved]] = accuracy[improved]
+        misses[running[~improved]] += 1
+        unfinished = misses[running] <= TENACITY
+        running = running[unfinished]
+        own_rows = own_rows[:, unfinished]
+        held_rows = held_rows[:, unfinished]
+        layers.keep(unfinished)
     by_penalty = best.reshape(x.shape[1], len(grid), len(training), logits).transpose(1, 2, 0, 3)
     return by_penalty.astype(np.float64)
 
@@ -104,8 +104,8 @@ def predict(features: npt.NDArray[np.floating], weights: Floats) -> Classes:
     Features are ``(n, dim)`` as in training, weights ``(dim + 1, logits)``.
     """
     scores = features.astype(np.float64) @ weights[:-1] + weights[-1]
-    chosen: Classes = scores.argmax(axis=1) if weights.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)
-    return chosen
+    predicted: Classes = scores.argmax(axis=1) if weights.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)
+    return predicted
 
 
 class _Layers:
@@ -132,16 +132,16 @@ class _Layers:
         size += SMALL
         self.weights -= RATE / (1 - FIRST_DECAY**self.steps) * self.first / size
 
-    def keep(self, going: Marks) -> None:
+    def keep(self, unfinished: Marks) -> None:
         """Keep only the problems that go on."""
-        if not going.all():
-            self.decay = self.decay[going]
+        if not unfinished.all():
+            self.decay = self.decay[unfinished]
             self.weights, self.first, self.second = (
-                array[:, going] for array in (self.weights, self.first, self.second)
+                array[:, unfinished] for array in (self.weights, self.first, self.second)
             )
 
 
-def _gradient(x: Narrow, classes: Classes, mine: Narrow, weights: Narrow) -> Narrow:
+def _gradient(x: Narrow, classes: Classes, own_rows: Narrow, weights: Narrow) -> Narrow:
     """Return the gradient of each problem's mean cross-entropy over its rows of a batch, shaped like the weights."""
     margins = (x @ weights.reshape(len(weights), -1)).reshape(len(x), *weights.shape[1:])
     if weights.shape[2] == 1:
@@ -151,20 +151,20 @@ def _gradient(x: Narrow, classes: Classes, mine: Narrow, weights: Narrow) -> Nar
         slope = np.exp(margins - margins.max(axis=2, keepdims=True))
         slope /= slope.sum(axis=2, keepdims=True)
         slope[np.arange(len(x)), :, classes] -= 1
-    slope *= (mine / np.maximum(mine.sum(axis=0), 1))[:, :, None]
+    slope *= (own_rows / np.maximum(own_rows.sum(axis=0), 1))[:, :, None]
     gradient: Narrow = (x.T @ slope.reshape(len(x), -1)).reshape(weights.shape)
     return gradient
 
 
-def _accuracies(x: Narrow, classes: Classes, watched: Marks, weights: Narrow) -> Floats:
+def _accuracies(x: Narrow, classes: Classes, held_rows: Marks, weights: Narrow) -> Floats:
     """Return the accuracy of each problem on its held-out rows ``(problems,)``."""
-    right = np.zeros(weights.shape[1])
+    correct = np.zeros(weights.shape[1])
     for first in range(0, len(x), BLOCK_ROWS):
         rows = slice(first, first + BLOCK_ROWS)
         margins = (x[rows] @ weights.reshape(len(weights), -1)).reshape(-1, *weights.shape[1:])
-        chosen = margins[..., 0] > 0 if weights.shape[2] == 1 else margins.argmax(axis=2)
-        right += ((chosen == classes[rows, None]) & watched[rows]).sum(axis=0)
-    accuracies: Floats = right / watched.sum(axis=0)
+        predicted = margins[..., 0] > 0 if weights.shape[2] == 1 else margins.argmax(axis=2)
+        correct += ((predicted == classes[rows, None]) & held_rows[rows]).sum(axis=0)
+    accuracies: Floats = correct / held_rows.sum(axis=0)
     return accuracies
 
 
@@ -214,7 +214,7 @@ def cross_predict(
     used = (training | held).any(axis=0)
     weights = train_layers(features[used], classes[used], training[:, used], held[:, used], GRID)
     predicted: Classes = np.full(len(classes), -1, dtype=np.intp)
-    chosen = []
+    penalties = []
     problem = 0
     for fold in folds:
         accuracy = np.zeros(len(GRID))
@@ -224,9 +224,9 @@ def cross_predict(
             ]
         best = int(np.argmax(accuracy))
         predicted[fold.test] = predict(features[fold.test], weights[best, problem])
-        chosen.append(GRID[best])
+        penalties.append(GRID[best])
         problem += 1 + len(fold.trials)
-    return predicted, chosen
+    return predicted, penalties
 
 
 def _marks(rows: int, members: Sequence[Rows]) -> npt.NDArray[np.bool_]:

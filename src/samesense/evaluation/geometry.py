@@ -62,8 +62,8 @@ class GeometryTask(Task):
                 f"{data.source}: alignment needs positive pairs, and no label of {len(data)} is above {threshold:g} on "
                 f"the scale of {low:g} to {high:g}. Give data with such pairs."
             )
-        taken = f"{len(self._positives)} positives: label above {threshold:g} on {low:g}-{high:g}"
-        self.note = join_clauses(note, "unit length", taken)
+        description = f"{len(self._positives)} positives: label above {threshold:g} on {low:g}-{high:g}"
+        self.note = join_clauses(note, "unit length", description)
 
     def texts(self) -> Iterable[str]:
         """Return the distinct sentences, in order of first appearance."""
@@ -83,13 +83,15 @@ class GeometryTask(Task):
         build = self.builder(candidate, seconds if encoded else None)
         left, right = np.array(self._positives).T
         n = len(texts)
-        spread = f"population: all {n} distinct sentences"
+        population = f"population: all {n} distinct sentences"
         return TaskResult(
             [
                 build.result("alignment", alignment(rows[left], rows[right]), len(left), "mean squared distance"),
-                build.result("uniformity", uniformity(rows), n, f"{spread}; t = 2, every pair of two of them"),
-                build.result("anisotropy", anisotropy(rows), n, f"{spread}; mean cosine of every pair of two of them"),
-                build.result("effective_rank", effective_rank(rows), n, f"{spread}; centred"),
+                build.result("uniformity", uniformity(rows), n, f"{population}; t = 2, every pair of two of them"),
+                build.result(
+                    "anisotropy", anisotropy(rows), n, f"{population}; mean cosine of every pair of two of them"
+                ),
+                build.result("effective_rank", effective_rank(rows), n, f"{population}; centred"),
             ]
         )
 

@@ -60,15 +60,17 @@ class SectionTask(Task):
         positives = [(anchor, positive) for anchor, positive, _ in self.triplets]
         negatives = [(anchor, negative) for anchor, _, negative in self.triplets]
         scores, seconds = timed_scores(candidate, positives + negatives)
-        close, far = np.split(scores, 2)
-        outcomes = (close > far).astype(np.float64)
+        positive_scores, negative_scores = np.split(scores, 2)
+        outcomes = (positive_scores > negative_scores).astype(np.float64)
         examples = ["\n".join(triplet) for triplet in self.triplets]
         if self._documents is not None:
             _, first, group = np.unique(self._documents, return_index=True, return_inverse=True)
             outcomes = np.bincount(group, weights=outcomes) / np.bincount(group)
             examples = [examples[row] for row in first]
         build = self.builder(candidate, seconds)
-        description = f"positive scored above negative; {int((close == far).sum())} ties count as errors"
+        description = (
+            f"positive scored above negative; {int((positive_scores == negative_scores).sum())} ties count as errors"
+        )
         value = float(outcomes.mean())
         return TaskResult(
             [build.result("accuracy", value, len(outcomes), description, mean_interval(outcomes))],

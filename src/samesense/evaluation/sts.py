@@ -97,11 +97,13 @@ def correlation_results(build: ResultBuilder, scores: Scores, labels: Scores, su
         if defined:
             values = [row.value for row in defined]
             sizes = [row.n for row in defined]
-            taken = f"over {len(defined)} of {len(members_of)} subsets"
+            coverage = f"over {len(defined)} of {len(members_of)} subsets"
             mean = float(np.mean(values))
             weighted = float(np.average(values, weights=sizes))
-            results.append(build.result(metric, mean, sum(sizes), f"mean {taken}", subset="mean"))
-            results.append(build.result(metric, weighted, sum(sizes), f"mean weighted by size {taken}", subset="wmean"))
+            results.append(build.result(metric, mean, sum(sizes), f"mean {coverage}", subset="mean"))
+            results.append(
+                build.result(metric, weighted, sum(sizes), f"mean weighted by size {coverage}", subset="wmean")
+            )
     return results
 
 
@@ -132,9 +134,9 @@ def subset_members(subsets: Sequence[str] | None) -> dict[str, npt.NDArray[np.in
             members.setdefault(name, []).append(index)
     if not 2 <= len(members) <= MOST_SUBSETS:
         return {}
-    taken = [name for name in WHOLE_SUBSETS if name in members]
-    if taken:
-        raise DataError(f"No subset may be named {taken[0]!r}, which stands for all of the data. Rename it.")
+    reserved = [name for name in WHOLE_SUBSETS if name in members]
+    if reserved:
+        raise DataError(f"No subset may be named {reserved[0]!r}, which stands for all of the data. Rename it.")
     return {name: np.array(rows, dtype=np.intp) for name, rows in members.items()}
 
 

@@ -87,9 +87,9 @@ def find_tasks(
     tasks: list[Task] = []
     missing: list[str] = []
     for suite in requested:
-        suite_tasks, absent, refused = _suite_tasks(suite, splits, user_pairs, documents)
+        suite_tasks, suite_missing, refused = _suite_tasks(suite, splits, user_pairs, documents)
         tasks += suite_tasks
-        missing += absent
+        missing += suite_missing
         unfit += refused if suite_tasks else [_no_task_message(suite, source_list, refused)]
     if not tasks:
         raise DataError(" ".join(unfit))
@@ -102,13 +102,13 @@ def _suite_tasks(
     """Return the tasks of a suite, the names of missing benchmarks, and why some data do not fit."""
     if suite.own_tasks is not None:
         return suite.own_tasks(), [], []
-    benchmark_tasks, absent, refused_benchmarks = _benchmark_tasks(suite, splits)
+    benchmark_tasks, missing, refused_benchmarks = _benchmark_tasks(suite, splits)
     pair_tasks, refused_pairs = _pair_tasks(suite, user_pairs)
     document_tasks: list[Task] = []
     if suite.from_documents:
         names = _names_of([path.name for path in documents], list(map(str, documents)))
         document_tasks = [suite.from_documents(path, name) for path, name in zip(documents, names, strict=True)]
-    return [*benchmark_tasks, *document_tasks, *pair_tasks], absent, [*refused_benchmarks, *refused_pairs]
+    return [*benchmark_tasks, *document_tasks, *pair_tasks], missing, [*refused_benchmarks, *refused_pairs]
 
 
 def _source_list(sources: Source) -> list[Source]:

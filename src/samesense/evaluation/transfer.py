@@ -118,14 +118,14 @@ class TransferTask(Task):
         started = time.perf_counter()
         encoded = encodes_all(candidate, self.texts())
         folds = self._planned()
-        predicted, chosen = cross_predict(self._features(candidate.encode), self._classes, folds)
+        predicted, penalties = cross_predict(self._features(candidate.encode), self._classes, folds)
         seconds = time.perf_counter() - started
         build = self.builder(candidate, seconds if encoded else None)
-        description = self._protocol(chosen)
-        right = predicted == self._classes
+        description = self._protocol(penalties)
+        correct = predicted == self._classes
         tested = np.sort(np.concatenate([fold.test for fold in folds]))
-        accuracy = float(np.mean([right[fold.test].mean() for fold in folds]))
-        outcomes = right[tested].astype(np.float64)
+        accuracy = float(np.mean([correct[fold.test].mean() for fold in folds]))
+        outcomes = correct[tested].astype(np.float64)
         results = [build.result("accuracy", accuracy, len(tested), description, mean_interval(outcomes))]
         if self._paired:
             predicted_positive = predicted[tested] == 1
@@ -161,7 +161,7 @@ class TransferTask(Task):
         second = wide[rows[1::2]]
         return np.concatenate([np.abs(first - second), first * second], axis=1)
 
-    def _protocol(self, chosen: Sequence[float]) -> str:
+    def _protocol(self, penalties: Sequence[float]) -> str:
         """Return how the figure was computed, in words."""
         if self._sizes is None:
             choice = f"{self._folds} inner folds"
@@ -175,7 +175,7 @@ class TransferTask(Task):
             f"L2 of {', '.join(f'{l2:g}' for l2 in GRID)}, bias included, chosen on {choice}",
             score,
             f"folds stratified, shuffled with seed {SEED}",
-            "chosen L2: " + ", ".join(f"{l2:g} x {count}" for l2, count in sorted(Counter(chosen).items())),
+            "chosen L2: " + ", ".join(f"{l2:g} x {count}" for l2, count in sorted(Counter(penalties).items())),
         ]
         return "; ".join(clause for clause in clauses if "folds" in choice or not clause.startswith("folds"))
 
@@ -193,7 +193,7 @@ def _row_count(dataset: str, name: str, split: tuple[Sequence[Any], Labels]) -> 
     return len(examples)
 
 
-def _class_numbers(dataset: str, labels: Labels, train: int, fewest: int, why: str) -> npt.NDArray[np.intp]:
+def _class_numbers(dataset: str, labels: Labels, train: int, fewest: int, reason: str) -> npt.NDArray[np.intp]:
     """Return each label as the number of its class ``(n,)``, in ascending order of the labels.
 
     Labels ``(n,)`` begin with those of train; each class must have at least ``fewest`` rows in train.
@@ -203,10 +203,10 @@ def _class_numbers(dataset: str, labels: Labels, train: int, fewest: int, why: s
         raise DataError(
             f"{dataset}: there must be two classes or more to tell apart, and every label is {labels[0]!r}."
         )
-    rare, count = min(counts.items(), key=lambda item: item[1])
+    rarest, count = min(counts.items(), key=lambda item: item[1])
     if count < fewest:
         raise DataError(
-            f"{dataset}: each class must have at least {fewest} rows {why}; class {rare!r} has {count}. "
+            f"{dataset}: each class must have at least {fewest} rows {reason}; class {rarest!r} has {count}. "
             "Leave it out, merge it with another, or take fewer folds (fast)."
         )
     numbers = {label: number for number, label in enumerate(np.unique(labels[:train]).tolist())}
@@ -224,8 +224,8 @@ def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> TransferTa
     fast = splits.fast
     note = splits.note(benchmark, *benchmark.rows, changed=["5 folds instead of 10"] if fast else [])
     if WHOLE in benchmark.rows:
-        whole = splits.sentences(benchmark, WHOLE)
-        return None if whole is None else TransferTask.nested(name, whole.texts, whole.labels, fast, note)
+        data = splits.sentences(benchmark, WHOLE)
+        return None if data is None else TransferTask.nested(name, data.texts, data.labels, fast, note)
     if benchmark.shape == "sentences":
         train, dev, test = (splits.sentences(benchmark, split) for split in ("train", "dev", "test"))
         if train is None or test is None or (dev is None and "dev" in benchmark.rows):

@@ -66,8 +66,8 @@ def text_variant(texts: Sequence[str]) -> str:
     if is_chinese(texts):
         return "raw text"
     # Tokenisers put spaces around punctuation; raw text has it next to the word.
-    apart = sum(bool(_APART.search(text)) for text in texts)
-    glued = sum(bool(_GLUED.search(text)) for text in texts)
-    lowered = 20 * sum(text != text.lower() for text in texts) <= len(texts)
-    changes = [name for name, applies in (("tokenised", apart > glued), ("lower-cased", lowered)) if applies]
+    separated = sum(bool(_APART.search(text)) for text in texts)
+    attached = sum(bool(_GLUED.search(text)) for text in texts)
+    lower_cased = 20 * sum(text != text.lower() for text in texts) <= len(texts)
+    changes = [name for name, applies in (("tokenised", separated > attached), ("lower-cased", lower_cased)) if applies]
     return f"{', '.join(changes) or 'raw'} text"

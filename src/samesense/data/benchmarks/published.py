@@ -66,7 +66,7 @@ def senteval_split(folder: Path, benchmark: Benchmark, split: str) -> Load | Non
         negative, positive = (folder / file for file in _TWO_FILES[name])
         return _if_there(negative, partial(_two_files, positive=positive))
     # In STS-B, the first three columns are genre, file and year.
-    single: dict[str, tuple[str, Callable[[Path], Loaded]]] = {
+    readers: dict[str, tuple[str, Callable[[Path], Loaded]]] = {
         "stsb": (
             f"STS/STSBenchmark/sts-{split}.csv",
             partial(_pairs, texts=(5, 6), label=4, scale=(0, 5), subset=slice(3)),
@@ -79,9 +79,9 @@ def senteval_split(folder: Path, benchmark: Benchmark, split: str) -> Load | Non
         "sst2": (f"SST/binary/sentiment-{split}", _sst),
         "trec": (f"TREC/{_TREC.get(split, split)}.label", _trec),
     }
-    if name not in single:
+    if name not in readers:
         return None
-    file, read = single[name]
+    file, read = readers[name]
     return _if_there(folder / file, read)
 
 

@@ -111,9 +111,9 @@ def _columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str
 
 def _problems(number: int, cells: Mapping[str, object], text: str, label: str, keep_empty: bool) -> list[BadRow]:
     problems = []
-    wrong = text_problem(cells.get(text))
-    if wrong and not (keep_empty and not str(cells.get(text)).strip()):
-        problems.append(BadRow(number, text, wrong, "give the sentence or delete the row"))
+    message = text_problem(cells.get(text))
+    if message and not (keep_empty and not str(cells.get(text)).strip()):
+        problems.append(BadRow(number, text, message, "give the sentence or delete the row"))
     if not _class_text(cells.get(label)):
         problems.append(
             BadRow(number, label, f"{excerpt(cells.get(label))} names no class", "give an integer or a class name")

@@ -59,17 +59,17 @@ def blocks(name: str, size: int) -> Iterator[Block]:
     again = partial(read_lines, name, carriage_returns=suffix == ".csv")
     lines = _Lines(again(), _mark(name))
     rows = _rows(suffix, name, iter(lines))
-    held = list(islice(rows, size))
-    start = lines.start_of(held[0][0]) if held else 0
+    block_rows = list(islice(rows, size))
+    start = lines.start_of(block_rows[0][0]) if block_rows else 0
     form = Form(encoding=current_options().encoding)
-    if held and suffix in TABLES:
+    if block_rows and suffix in TABLES:
         form = form_of(suffix, name, again())
-    while held:
+    while block_rows:
         following = list(islice(rows, size))  # read ahead, because a block ends where the next one begins
         end = lines.start_of(following[0][0]) if following else lines.end
-        yield Block(start, end, form.to_json(), held)
+        yield Block(start, end, form.to_json(), block_rows)
         start = end
-        held = following
+        block_rows = following
 
 
 def rows_at(name: str, start: int, end: int, form: str) -> Iterator[Row]:
@@ -104,9 +104,9 @@ def _content(name: str, start: int, end: int, encoding: str | None) -> bytes:
 def _by_rows(name: str, size: int) -> Iterator[Block]:
     rows = read_rows(name)
     start = 0
-    while held := list(islice(rows, size)):
-        yield Block(start, start + len(held), "", held)
-        start += len(held)
+    while block_rows := list(islice(rows, size)):
+        yield Block(start, start + len(block_rows), "", block_rows)
+        start += len(block_rows)
 
 
 def _rows(suffix: str, name: str, lines: Iterable[Line]) -> Iterator[Row]:

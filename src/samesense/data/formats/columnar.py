@@ -286,9 +286,9 @@ class _Column:
                 raise self._location(self.end).error("the column ends before this row", 0)
             self.start = self.end
             self.end += len(self._array)
-        shared = _is_textual(self._array.type)  # equal texts of a dictionary column share one object
-        whole = shared or most_bytes(self._array) <= BLOCK_BYTES
-        self.values = decoded(self._array, self._location(self.start)) if whole else None
+        shares_texts = _is_textual(self._array.type)  # equal texts of a dictionary column share one object
+        decode_all = shares_texts or most_bytes(self._array) <= BLOCK_BYTES
+        self.values = decoded(self._array, self._location(self.start)) if decode_all else None
 
 
 def arrow_rows(

@@ -267,11 +267,11 @@ def _apply_override(
         )
     actual_names = [name if name in names else spelled.get(plain(name)) for name in requested]
     needed = 3 if labelled else 2
-    absent = [name for name, actual in zip(requested[:needed], actual_names, strict=False) if actual is None]
-    if absent:
+    missing = [name for name, actual in zip(requested[:needed], actual_names, strict=False) if actual is None]
+    if missing:
         such_as = f", such as `columns` {suggestion}" if suggestion else ""
         raise DataError(
-            f"{source}: `columns` names {', '.join(map(repr, absent))}, which this source does not have. "
+            f"{source}: `columns` names {', '.join(map(repr, missing))}, which this source does not have. "
             f"Its columns: {listed(names)}. Use three of these{such_as}."
         )
     first = str(actual_names[0])
@@ -312,12 +312,12 @@ def _unlabelled_error(names: Sequence[str], source: str) -> DataError:
     )
 
 
-def listed(names: Sequence[str], most: int = MOST_LISTED) -> str:
+def listed(names: Sequence[str], limit: int = MOST_LISTED) -> str:
     """Return column names for a message: the first ones, shortened, and the number of the others.
 
     >>> listed(["a", "b", "c", "d"], 2)
     'a, b and 2 more'
     """
-    shortened = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in names[:most]]
-    ending = f" and {len(names) - most:,} more" if len(names) > most else ""
+    shortened = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in names[:limit]]
+    ending = f" and {len(names) - limit:,} more" if len(names) > limit else ""
     return ", ".join(shortened) + ending if names else "none"

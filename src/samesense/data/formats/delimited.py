@@ -215,16 +215,16 @@ def _peek(lines: Iterable[Line]) -> tuple[list[Line], Iterator[Line]]:
     """Return the first non-empty lines, up to the end of the second row after the header, and all lines again."""
     remaining = iter(lines)
     read: list[Line] = []
-    filled = 0
+    non_empty = 0
     quotes = 0
     size = 0
     for line in remaining:
         read.append(line)
         size += len(line[1])
         quotes += line[1].count('"')
-        filled += bool(line[1].strip())
+        non_empty += bool(line[1].strip())
         # An odd number of quotes means that a quoted text goes on in the next line.
-        if (filled >= 3 and quotes % 2 == 0) or len(read) > MOST_LINES or size > LONGEST_ROW:
+        if (non_empty >= 3 and quotes % 2 == 0) or len(read) > MOST_LINES or size > LONGEST_ROW:
             break
     return [line for line in read if line[1].strip()], chain(read, remaining)
 
@@ -334,8 +334,8 @@ def _field_count_fix(form: Form, suffix: str, *, too_many: bool) -> str:
 
 
 def _without_empty_end(header: list[str]) -> list[str]:
-    filled = [index for index, name in enumerate(header) if name.strip()]
-    return header[: filled[-1] + 1] if filled else header
+    non_empty = [index for index, name in enumerate(header) if name.strip()]
+    return header[: non_empty[-1] + 1] if non_empty else header
 
 
 def is_headerless(cells: list[str]) -> bool:

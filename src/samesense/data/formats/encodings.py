@@ -126,11 +126,11 @@ def _share(characters: Sequence[str], encoding: str, leads: Sequence[tuple[int, 
     if len(characters) < FEWEST_CHARACTERS:
         return 0
     pairs = [character.encode(encoding) for character in characters]
-    inside = (
+    in_range = (
         len(pair) == 2 and any(low <= pair[0] <= high for low, high in leads) and pair[1] >= lowest_trail
         for pair in pairs
     )
-    return sum(inside) / len(pairs)
+    return sum(in_range) / len(pairs)
 
 
 def _is_simplified(text: str) -> bool:

@@ -64,7 +64,7 @@ def open_decompressed(name: str | Path) -> Iterator[IO[bytes]]:
             f"{name}: a data file may be compressed by gzip, bzip2 or xz, or be a ZIP archive of one file; by its "
             f"name, this is one of {PACKERS[packing].name}. Unpack it: {PACKERS[packing].unpack} {name}"
         )
-    with open_file(name) as raw, _decompress(raw, packing, name) as stream:
+    with open_file(name) as file, _decompress(file, packing, name) as stream:
         yield stream
 
 
@@ -81,25 +81,25 @@ def read_errors(packing: str) -> tuple[type[Exception], ...]:
     return OSError, EOFError, zlib.error
 
 
-def _decompress(raw: IO[bytes], packing: str, name: str | Path) -> Any:
+def _decompress(file: IO[bytes], packing: str, name: str | Path) -> Any:
     if packing == ".gz":
-        return gzip.open(raw)
+        return gzip.open(file)
     if packing == ".bz2":
         import bz2
 
-        return bz2.open(raw)
+        return bz2.open(file)
     if packing == ".xz":
         import lzma
 
-        return lzma.open(raw)
-    return _only_member(raw, name) if packing == ".zip" else raw
+        return lzma.open(file)
+    return _only_member(file, name) if packing == ".zip" else file
 
 
-def _only_member(raw: IO[bytes], name: str | Path) -> IO[bytes]:
+def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
     """Open the only file of a ZIP archive; DataError if there are several or none, or it has a password."""
     from zipfile import ZipFile
 
-    archive = ZipFile(raw)
+    archive = ZipFile(file)
     members = [
         member
         for member in archive.infolist()
@@ -111,14 +111,14 @@ def _only_member(raw: IO[bytes], name: str | Path) -> IO[bytes]:
             f"{name}: a ZIP archive that is read holds exactly one file; this one holds {len(members)}"
             f"{f' ({listed})' if members else ''}. Unpack it, and name the file that is meant: unzip {name}"
         )
-    inside = members[0].filename
-    suffix = split_suffix(inside)[0]
+    member_name = members[0].filename
+    suffix = split_suffix(member_name)[0]
     if suffix and not split_suffix(str(name))[0]:
         raise DataError(
-            f"{name}: the format is told from the end of the file name, and the file inside is {inside}. Rename the "
-            f"archive to end in {suffix}.zip."
+            f"{name}: the format is told from the end of the file name, and the file inside is {member_name}. Rename "
+            f"the archive to end in {suffix}.zip."
         )
     # Bit 0 of the flags means that the member is encrypted.
     if members[0].flag_bits & 1:
-        raise DataError(f"{name}: the file inside, {inside}, has a password. Unpack it: unzip {name}")
+        raise DataError(f"{name}: the file inside, {member_name}, has a password. Unpack it: unzip {name}")
     return archive.open(members[0])

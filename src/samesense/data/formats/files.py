@@ -91,16 +91,16 @@ def _json_lines_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
 
 def _json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
     """Yield the rows of a JSON list, or of JSON lines, which often have this ending too."""
-    held = list(lines)
-    text = "".join(line for _, line in held)
+    numbered_lines = list(lines)
+    text = "".join(line for _, line in numbered_lines)
     if not text.strip():
         return
     try:
         records = json.loads(text)
     except (ValueError, RecursionError) as error:
         # The first line is an object by itself, so the file has JSON lines.
-        if _is_object(next(line for _, line in held if line.strip())):
-            yield from _json_lines_rows(path, held)
+        if _is_object(next(line for _, line in numbered_lines if line.strip())):
+            yield from _json_lines_rows(path, numbered_lines)
             return
         raise DataError(
             f"{path}: the file must be one JSON list of objects, or one object a line; it is not JSON ({error})."

@@ -65,13 +65,13 @@ def word_of(text: str) -> str:
     return _SYNONYMS.get(word, word)
 
 
-def with_points(raw: Sequence[object]) -> Sequence[object]:
+def with_points(cells: Sequence[object]) -> Sequence[object]:
     """Return labels with decimal points if all decimals have commas, as many spreadsheets write them."""
-    texts = [cell.strip() for cell in raw if isinstance(cell, str)]
-    pointed = any("." in text for text in texts) or any(isinstance(cell, float) for cell in raw)
-    if pointed or not any(map(_COMMA.match, texts)):
-        return raw
-    return [_COMMA.sub(r"\1.\2", cell.strip()) if isinstance(cell, str) else cell for cell in raw]
+    texts = [cell.strip() for cell in cells if isinstance(cell, str)]
+    has_points = any("." in text for text in texts) or any(isinstance(cell, float) for cell in cells)
+    if has_points or not any(map(_COMMA.match, texts)):
+        return cells
+    return [_COMMA.sub(r"\1.\2", cell.strip()) if isinstance(cell, str) else cell for cell in cells]
 
 
 def are_quantities(texts: Sequence[str]) -> bool:
@@ -111,8 +111,8 @@ def plain_numbers(raw: Sequence[object], location: str, *, shares: bool = True) 
         DataError: for ambiguous cells, such as ``1,000``, or percentages among plain numbers.
     """
     _refuse_thousands(raw, location)
-    filled = [cell for cell in raw if isinstance(cell, str) and cell.strip() not in ("", "-")]
-    percents = [cell for cell in filled if _PERCENT.fullmatch(cell.strip())]
+    non_empty = [cell for cell in raw if isinstance(cell, str) and cell.strip() not in ("", "-")]
+    percents = [cell for cell in non_empty if _PERCENT.fullmatch(cell.strip())]
     if not percents:
         return with_points(raw)
     plain_cells = [
@@ -141,17 +141,17 @@ def _is_percent(cell: object) -> bool:
 def _refuse_thousands(raw: Sequence[object], location: str) -> None:
     """Raise DataError if a mark may separate thousands or decimals, and no other number of the column settles it."""
     texts = [_PERCENT.sub(r"\1", cell.strip()) for cell in raw if isinstance(cell, str)]
-    certain = next(
+    grouped = next(
         (text for text in texts if _MANY_THOUSANDS.fullmatch(text) or _GROUPED_DECIMAL.fullmatch(text)), None
     )
-    if certain is not None:
-        raise DataError(f"{location} has marks between thousands, as in {certain!r}. Write the numbers without them.")
-    doubtful = next((text for text in texts if _may_be_thousands(text, texts)), None)
-    if doubtful is not None:
-        whole = re.sub(r"[,.]", "", doubtful)
-        decimal = doubtful.replace(",", ".")
+    if grouped is not None:
+        raise DataError(f"{location} has marks between thousands, as in {grouped!r}. Write the numbers without them.")
+    ambiguous = next((text for text in texts if _may_be_thousands(text, texts)), None)
+    if ambiguous is not None:
+        whole = re.sub(r"[,.]", "", ambiguous)
+        decimal = ambiguous.replace(",", ".")
         raise DataError(
-            f"{location} holds {doubtful!r}, which may be {whole} or {float(decimal):g}. Write the numbers without "
+            f"{location} holds {ambiguous!r}, which may be {whole} or {float(decimal):g}. Write the numbers without "
             "marks between thousands, and decimals with a point."
         )
 
@@ -169,10 +169,10 @@ def _may_be_thousands(text: str, texts: Sequence[str]) -> bool:
     mark = number["mark"]
     marked = [candidate for candidate in texts if mark in candidate]
     if mark == ",":
-        certain = any(
+        is_decimal = any(
             _THREE_DECIMALS.fullmatch(candidate) and not _THOUSANDS.fullmatch(candidate) for candidate in marked
         )
-        return not certain or any("." in candidate for candidate in texts)
+        return not is_decimal or any("." in candidate for candidate in texts)
     if any(_THOUSANDS.fullmatch(candidate) is None for candidate in marked):
         return False
     return any(candidate.lstrip("+-").isdecimal() and len(candidate.lstrip("+-0")) >= 3 for candidate in texts)

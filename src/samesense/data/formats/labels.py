@@ -324,11 +324,11 @@ def infer_scale(numbers: Sequence[float]) -> Scale | None:
     # Few labels outside a range are probably typing errors, so they do not widen the scale.
     allowed = count // 100 if count >= 100 else int(count >= 20)
     for low, high in KNOWN_SCALES:
-        inside = [number for number in numbers if low <= number <= high]
-        if count - len(inside) <= allowed:
+        in_range = [number for number in numbers if low <= number <= high]
+        if count - len(in_range) <= allowed:
             # Ratings must reach both ends of a known range; a single value says nothing about the ends.
-            ends = math.floor(min(inside)), math.ceil(max(inside))
-            fits = high <= 1 or ends in ((low, high), (1, 5)) or len(set(inside)) == 1
+            ends = math.floor(min(in_range)), math.ceil(max(in_range))
+            fits = high <= 1 or ends in ((low, high), (1, 5)) or len(set(in_range)) == 1
             return (low, high) if fits else ends
     return None
 

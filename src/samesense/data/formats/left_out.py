@@ -14,7 +14,7 @@ SHOWN = 10
 
 
 def warn_left_out(
-    source: str, numbers: Sequence[int], total: int, why: str = "they hold no text that can be used"
+    source: str, numbers: Sequence[int], total: int, reason: str = "they hold no text that can be used"
 ) -> None:
     """Warn that the rows with these numbers are left out; DataError if that is all ``total`` rows."""
     if not numbers:
@@ -23,5 +23,5 @@ def warn_left_out(
     if len(numbers) > SHOWN:
         listed += f" and {len(numbers) - SHOWN} more"
     if len(numbers) == total:
-        raise DataError(f"{source}: no row is left of {total}, because {why}: {listed}. Give a file with texts.")
-    logger.warning(f"{source}: {len(numbers)} of {total} rows left out, because {why}: {listed}")
+        raise DataError(f"{source}: no row is left of {total}, because {reason}: {listed}. Give a file with texts.")
+    logger.warning(f"{source}: {len(numbers)} of {total} rows left out, because {reason}: {listed}")

@@ -111,13 +111,13 @@ def numbered_lines(
             # Only the first line may begin with a byte order mark.
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            why = f"byte 0x{raw[error.start]:02x} at position {error.start} of the line is not"
+            reason = f"byte 0x{raw[error.start]:02x} at position {error.start} of the line is not"
             # If an earlier line with non-ASCII characters was valid UTF-8, only this row is damaged.
             known_error = _format_error(start, source) or (
-                _mixed_encoding_error(location, why) if beyond_ascii else None
+                _mixed_encoding_error(location, reason) if beyond_ascii else None
             )
             encoding = wide_encoding(start) or encoding_of(raw + stream.read(CHUNK))
-            raise known_error or _encoding_error(encoding, source, location, why) from error
+            raise known_error or _encoding_error(encoding, source, location, reason) from error
         if "\0" in line:
             raise _format_error(start, source) or _nul_error(raw + stream.read(_SAMPLE), source, location)
         if _TO_TWO_BYTES in line:  # ISO-2022-JP consists of ASCII bytes, so it decodes without an error
@@ -147,9 +147,9 @@ def without_blank_end(lines: Iterable[Line]) -> Iterator[Line]:
 def _format_error(start: bytes, source: str) -> DataError | None:
     if start.startswith(_ARCHIVE) and _is_workbook(source, start):
         return workbook_error(source)
-    for magic, (what, fix) in _OTHER_FORMATS.items():
+    for magic, (description, fix) in _OTHER_FORMATS.items():
         if start.startswith(magic):
-            return DataError(f"{source}: this is no text, but {what}. To read it, {fix}.")
+            return DataError(f"{source}: this is no text, but {description}. To read it, {fix}.")
     return None
 
 
@@ -170,28 +170,28 @@ def _is_workbook(source: str, start: bytes) -> bool:
     return False
 
 
-def _encoding_error(encoding: str, source: str, location: str, why: str) -> DataError:
+def _encoding_error(encoding: str, source: str, location: str, reason: str) -> DataError:
     """Build the error for text that is not UTF-8; ``encoding`` is the detected encoding, ``""`` if it is uncertain."""
     excel = ' (in Excel, save as "CSV UTF-8")' if Path(source).suffix.lower() == ".csv" else ""
     if not encoding:
         return DataError(
-            f"{location}: text must be UTF-8; {why}. The bytes do not prove in which encoding it is: name the one that "
-            f"it was written in by `encoding`, such as {COMMON}, or re-save as UTF-8{excel}."
+            f"{location}: text must be UTF-8; {reason}. The bytes do not prove in which encoding it is: name the one "
+            f"that it was written in by `encoding`, such as {COMMON}, or re-save as UTF-8{excel}."
         )
     name = Path(source)
     files = ""
     if name.suffix and not split_suffix(source)[1] and not is_url(source):
         files = f" {quote(source)} > {quote(str(name.with_suffix(f'.utf8{name.suffix}')))}"
     return DataError(
-        f"{location}: text must be UTF-8; {why}. It is {ICONV[encoding]}: give `encoding` {encoding}, or re-save as "
+        f"{location}: text must be UTF-8; {reason}. It is {ICONV[encoding]}: give `encoding` {encoding}, or re-save as "
         f"UTF-8{excel}, for example: iconv -f {ICONV[encoding]} -t UTF-8{files}"
     )
 
 
-def _mixed_encoding_error(location: str, why: str) -> DataError:
+def _mixed_encoding_error(location: str, reason: str) -> DataError:
     return DataError(
-        f"{location}: text must be UTF-8; {why}, and rows before it are. The row is damaged, or comes from a file in "
-        "another encoding: correct it."
+        f"{location}: text must be UTF-8; {reason}, and rows before it are. The row is damaged, or comes from a file "
+        "in another encoding: correct it."
     )
 
 

@@ -118,8 +118,8 @@ def holds_lists(rows: Iterable[Row], column: str) -> bool:
     ]
     if any(not isinstance(cell, str) and is_list(cell) for cell in cells):
         return True
-    written = sum(map(is_list, cells))
-    return written > 0 and 2 * written >= len(cells)
+    list_like = sum(map(is_list, cells))
+    return list_like > 0 and 2 * list_like >= len(cells)
 
 
 def refuse_lists(rows: Sequence[Row], columns: Iterable[str], source: str) -> None:
@@ -167,19 +167,19 @@ def _check_tokens(cell: str) -> None:
         raise ListCellError(f"{_shown(cell)} is a list of more than {LONGEST_LITERAL:,} characters")
     position = 0
     depth = 0
-    before = ""
+    previous = ""
     while position < len(cell):
         token = _TOKEN.match(cell, position)
         if token is None:
             reason = " (it is cut short by ...)" if cell.startswith("...", position) else ""
             raise ListCellError(f"{_shown(cell)} begins like a list and is none{reason}")
         kind = str(token.lastgroup)
-        if kind == "string" == before:
+        if kind == "string" == previous:
             raise ListCellError(f"{_shown(cell)} has texts without a comma between, as NumPy prints arrays")
         depth += (kind == "open") - (kind == "close")
         if depth > DEEPEST:
             raise ListCellError(f"{_shown(cell)} has lists within lists, more than {DEEPEST} deep")
-        before = before if kind == "space" else kind
+        previous = previous if kind == "space" else kind
         position = token.end()
 
 

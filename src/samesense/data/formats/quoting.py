@@ -75,7 +75,7 @@ def _unquoted(path: str, number: int, line: str, fields: list[str], width: int, 
         log_quoted(path)
         return quoted
     # Without proof the quotes stay; a field that is quoted as a whole is worth a warning.
-    doubtful = next(filter(_quoted, fields), None) if fits else None
+    quoted_field = next(filter(_quoted, fields), None) if fits else None
     if line.count('"') % 2:  # a quote is open at the end of the line
         continuation, certain = _continuation_lines(line, width, remaining, fits=fits)
         joined = split_quoted("".join([line, *(text for _, text in continuation)]).rstrip("\r\n"))
@@ -84,10 +84,10 @@ def _unquoted(path: str, number: int, line: str, fields: list[str], width: int, 
             return joined
         remaining.put_back(continuation)
         if continuation:
-            doubtful = next(field for field in fields if field[:1] == '"')
-    if doubtful is not None and not remaining.warned:
+            quoted_field = next(field for field in fields if field[:1] == '"')
+    if quoted_field is not None and not remaining.warned:
         remaining.warned = True
-        _warn_of_quotes(path, number, doubtful)
+        _warn_of_quotes(path, number, quoted_field)
     return fields
 
 

@@ -55,9 +55,9 @@ def load_rows(source: Source) -> Iterator[Row]:
     return dataset_rows(_from_hub(match["name"], match["config"], match["split"] or "train", text), text)
 
 
-def list_rows(source: Source, most: int | None = None) -> list[Row]:
-    """Return all rows of a source, or the first ``most``; DataError if there are none. See :func:`load_rows`."""
-    rows = list(islice(load_rows(source), most))
+def list_rows(source: Source, limit: int | None = None) -> list[Row]:
+    """Return all rows of a source, or the first ``limit``; DataError if there are none. See :func:`load_rows`."""
+    rows = list(islice(load_rows(source), limit))
     if not rows:
         raise no_rows(source)
     return rows

@@ -80,12 +80,12 @@ _CODES = re.compile(r"https?://\S+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ][\d:.+Z-]
 def names_in(rows: Iterable[Row]) -> list[str]:
     """Return the names of all columns, in order of first appearance."""
     names: dict[str, None] = {}
-    before = None
+    previous = None
     for _, cells in rows:
         columns = cells.names if isinstance(cells, Cells) else None
-        if columns is None or columns is not before:  # rows of one table have the same names
+        if columns is None or columns is not previous:  # rows of one table have the same names
             names.update(dict.fromkeys(cells))
-        before = columns
+        previous = columns
     return list(names)
 
 
@@ -119,14 +119,14 @@ def _sniff(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _are_texts(values: Iterable[object]) -> bool:
-    filled = [value for value in values if value not in (None, "")]
-    texts = [value.strip() for value in filled if isinstance(value, str)]
+    non_empty = [value for value in values if value not in (None, "")]
+    texts = [value.strip() for value in non_empty if isinstance(value, str)]
     if are_quantities(texts) or are_answers(texts):
         return False
-    codes = [_is_code(str(text)) for text in with_points(texts)]
+    is_code = [_is_code(str(text)) for text in with_points(texts)]
     # A column of texts has at least one word, and no more codes than texts.
-    words = any(not code and to_number(text) is None for code, text in zip(codes, texts, strict=True))
-    return len(texts) == len(filled) and words and 2 * sum(codes) <= len(texts)
+    has_words = any(not code and to_number(text) is None for code, text in zip(is_code, texts, strict=True))
+    return len(texts) == len(non_empty) and has_words and 2 * sum(is_code) <= len(texts)
 
 
 def _is_code(text: str) -> bool:
@@ -145,17 +145,21 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
         requested = named_column(names, columns, source)
         refuse_lists(rows, [requested], source)
         return requested
-    single = [spelled[name] for name in SINGLE_NAMES if name in spelled]
-    candidates = single if single and not first_pair_of(TEXT_PAIRS, spelled) else find_text_columns(rows)
+    single_columns = [spelled[name] for name in SINGLE_NAMES if name in spelled]
+    candidates = (
+        single_columns if single_columns and not first_pair_of(TEXT_PAIRS, spelled) else find_text_columns(rows)
+    )
     if len(names) == 1 and any(isinstance(cells.get(names[0]), str) for _, cells in rows):
         candidates = names  # also numbers, and a name that is a label's
     if len(candidates) == 1:
         refuse_lists(rows, candidates, source)
         refuse_text(candidates, source, rows, "; or, of one text a line, end the name of the file in .txt")
         return candidates[0]
-    what = f"several columns hold texts ({listed(candidates)})" if candidates else "no column of texts could be found"
+    problem = (
+        f"several columns hold texts ({listed(candidates)})" if candidates else "no column of texts could be found"
+    )
     raise DataError(
-        f"{source}: {what}. Its columns: {listed(names)}. Name the one to read: `columns` "
+        f"{source}: {problem}. Its columns: {listed(names)}. Name the one to read: `columns` "
         + (quoted(_first_long_column(rows, candidates)) if candidates else "NAME")
     )
 
@@ -209,8 +213,8 @@ def _looks_like_cells(name: str, rows: Sequence[Row]) -> bool:
     slack = 1 if " " in name.strip() or name.isascii() else 1.5  # lengths in characters vary more
     if not lengths[tenth] / slack <= _length(name) <= lengths[-1 - tenth] * slack:
         return False
-    ended = sum(cell[-1:] in _ENDS for cell in cells)
-    return name.strip()[-1:] in _ENDS or 5 * ended < 4 * len(cells)
+    ending_count = sum(cell[-1:] in _ENDS for cell in cells)
+    return name.strip()[-1:] in _ENDS or 5 * ending_count < 4 * len(cells)
 
 
 def _is_name(name: str, cells: Sequence[str]) -> bool:
@@ -273,15 +277,17 @@ class _FirstLine:
         if words > MOST_WORDS or self._unusual.issuperset(self._names):
             return True
         end = name.strip()[-1:]
-        alike = [str(cells.get(name) or "").strip()[-1:] == end for _, cells in self._rows]
-        return 2 * sum(alike) > len(alike)
+        same_ending = [str(cells.get(name) or "").strip()[-1:] == end for _, cells in self._rows]
+        return 2 * sum(same_ending) > len(same_ending)
 
     def is_data(self, texts: Sequence[str]) -> bool:
         """Return whether the line may be a row of data; ``texts`` are the table's text columns."""
         if any(is_number(name) or self.has_text(name) for name in self._names[:MOST_LOOKED_INTO]):
             return True
-        few = texts[:MOST_LOOKED_INTO]
-        return bool(few) and not self.holds_names and all(_looks_like_cells(name, self._rows) for name in few)
+        inspected = texts[:MOST_LOOKED_INTO]
+        return (
+            bool(inspected) and not self.holds_names and all(_looks_like_cells(name, self._rows) for name in inspected)
+        )
 
 
 def _ends_like_sentence(name: str) -> bool:
@@ -328,8 +334,8 @@ def _different_texts(rows: Sequence[Row]) -> list[str]:
     texts = find_text_columns(rows)
     if len(texts) > MOST_LOOKED_INTO:
         return texts
-    different = [name for name in texts if len(rows) < 4 or not has_repeated_values(rows, name)]
-    return different if len(different) > 1 else texts
+    distinct = [name for name in texts if len(rows) < 4 or not has_repeated_values(rows, name)]
+    return distinct if len(distinct) > 1 else texts
 
 
 def has_repeated_values(rows: Sequence[Row], column: str) -> bool:
@@ -439,8 +445,8 @@ def log_unread(
 
 def _unread_warning(texts: Sequence[str], columns: Sequence[str], source: str, fix: str) -> str:
     """Return the warning that the text columns ``texts`` are not read, only ``columns``."""
-    many = listed([repr(name) for name in texts], MOST_NAMED) if len(texts) > MOST_NAMED else _join_names(texts)
-    subject = f"column {many} holds" if len(texts) == 1 else f"columns {many} hold"
+    text_names = listed([repr(name) for name in texts], MOST_NAMED) if len(texts) > MOST_NAMED else _join_names(texts)
+    subject = f"column {text_names} holds" if len(texts) == 1 else f"columns {text_names} hold"
     return (
         f"{source}: {subject} texts and {'is' if len(texts) == 1 else 'are'} not read; read "
         f"{'is' if len(columns) == 1 else 'are'} {_join_names(columns)}. {fix or 'To read others: `columns`'}"
@@ -491,5 +497,5 @@ def _varies(rows: Sequence[Row], name: str) -> bool:
     values = [cells.get(name) for _, cells in rows[:SNIFFED_ROWS] if cells.get(name) not in (None, "")]
     numbers = [to_number(value) for value in values]
     # Distinct integers are row numbers rather than labels.
-    whole = all(number is not None and number.is_integer() for number in numbers)
-    return bool(values) and not (whole and len(numbers) > 3 and len(set(numbers)) == len(numbers))
+    are_integers = all(number is not None and number.is_integer() for number in numbers)
+    return bool(values) and not (are_integers and len(numbers) > 3 and len(set(numbers)) == len(numbers))

@@ -205,5 +205,5 @@ def with_cells(row: WrittenRow, cells: Mapping[str, object]) -> str:
     if not text.endswith("}"):  # the row is a list of texts, which must become an object
         return json.dumps({**(row.cells or {}), **cells}, ensure_ascii=False)
     added = ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(cell)}" for name, cell in cells.items())
-    inside = text[:-1].rstrip()
-    return f"{inside}{'' if inside.endswith('{') else ', '}{added}}}"
+    content = text[:-1].rstrip()
+    return f"{content}{'' if content.endswith('{') else ', '}{added}}}"

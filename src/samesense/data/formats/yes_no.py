@@ -127,8 +127,8 @@ def are_answers(texts: Iterable[str]) -> bool:
     (True, False, False)
     """
     words = set(map(fold, texts))
-    spoken = _languages_of(words)
-    return bool(spoken) and words <= frozenset[str]().union(*(language.yes | language.no for language in spoken))
+    languages = _languages_of(words)
+    return bool(languages) and words <= frozenset[str]().union(*(language.yes | language.no for language in languages))
 
 
 def _texts(cells: Sequence[object]) -> Iterator[str]:
@@ -146,20 +146,20 @@ def _languages_of(words: set[str]) -> list[Answers]:
 
 def _values(words: set[str], location: str) -> dict[str, str]:
     """Return ``yes`` or ``no`` for each known word of a column."""
-    spoken = _languages_of(words)
-    certain = bool(spoken)
+    languages = _languages_of(words)
+    certain = bool(languages)
     # Without both a yes and a no, a word is used only if all languages agree on it.
     if not certain and words:
-        spoken = [language for language in LANGUAGES if words <= language.yes or words <= language.no]
-    yes = frozenset[str]().union(*(language.yes for language in spoken)) & words
-    no = frozenset[str]().union(*(language.no for language in spoken)) & words
-    doubtful = sorted(yes & no)
-    if doubtful and not certain:
+        languages = [language for language in LANGUAGES if words <= language.yes or words <= language.no]
+    yes = frozenset[str]().union(*(language.yes for language in languages)) & words
+    no = frozenset[str]().union(*(language.no for language in languages)) & words
+    ambiguous = sorted(yes & no)
+    if ambiguous and not certain:
         return {}
-    if doubtful:
-        several = " and ".join(map(repr, doubtful))
+    if ambiguous:
+        listed = " and ".join(map(repr, ambiguous))
         raise DataError(
-            f"{location} holds {several}, which may mean yes or no, and nothing in the column settles it. Write 1 for "
+            f"{location} holds {listed}, which may mean yes or no, and nothing in the column settles it. Write 1 for "
             "a pair that belongs together, and 0 for one that does not."
         )
     return {**dict.fromkeys(yes, "yes"), **dict.fromkeys(no, "no")}

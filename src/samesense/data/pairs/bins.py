@@ -138,16 +138,16 @@ def _equal_edges(data: PairData, bins: int) -> Floats:
 
 def _without_empty(data: PairData, positions: Indices, names: Sequence[str], description: str) -> ScoreClasses:
     counts = Counter(positions.tolist())
-    filled = sorted(counts)
-    if len(filled) < 2:
+    used = sorted(counts)
+    if len(used) < 2:
         raise DataError(
-            f"{data.source}: softmax tells classes apart, and all {len(data):,} pairs are of one: {names[filled[0]]}. "
+            f"{data.source}: softmax tells classes apart, and all {len(data):,} pairs are of one: {names[used[0]]}. "
             "Give more bins, or other edges."
         )
     return ScoreClasses(
-        classes=np.searchsorted(filled, positions),
-        names=tuple(names[position] for position in filled),
-        counts=tuple(counts[position] for position in filled),
+        classes=np.searchsorted(used, positions),
+        names=tuple(names[position] for position in used),
+        counts=tuple(counts[position] for position in used),
         empty=tuple(name for position, name in enumerate(names) if position not in counts),
         description=description,
     )

@@ -127,16 +127,18 @@ class PairData(ShownRows):
 
     def take(self, indices: Iterable[int]) -> PairData:
         """Return the rows at these positions, in the order given."""
-        chosen = np.fromiter(indices, np.int64)
+        positions = np.fromiter(indices, np.int64)
         subsets = [] if self.subsets is None else [self.subsets]
-        first, second, *rest_subsets = take_rows([self.sentences1, self.sentences2, *subsets], chosen)
+        first, second, *rest_subsets = take_rows([self.sentences1, self.sentences2, *subsets], positions)
         return replace(
             self,
             sentences1=first,
             sentences2=second,
-            labels=numbers((self.labels[row] for row in chosen), beside=first),
+            labels=numbers((self.labels[row] for row in positions), beside=first),
             subsets=rest_subsets[0] if rest_subsets else None,
-            rows=None if self.rows is None else numbers((self.rows[row] for row in chosen), beside=first, whole=True),
+            rows=None
+            if self.rows is None
+            else numbers((self.rows[row] for row in positions), beside=first, whole=True),
         )
 
     def split(self, fraction: float, seed: int, *, apart: Apart = "sentences") -> tuple[PairData, PairData]:
@@ -159,9 +161,9 @@ class PairData(ShownRows):
         groups = group_pairs(self.sentences1, self.sentences2, apart)
         # Components of sentences differ in size, so the target is also the most that may be held out.
         target = max(1, round(fraction * len(self)))
-        most = target if apart == "sentences" else len(self)
-        held = choose_held_out(self.sentences1, self.sentences2, self.labels, groups, target, most, seed)
-        count = int(held.sum())
+        limit = target if apart == "sentences" else len(self)
+        held_out = choose_held_out(self.sentences1, self.sentences2, self.labels, groups, target, limit, seed)
+        count = int(held_out.sum())
         if not count or count == len(self) or 2 * count < target:
             pairs = len(np.unique(group_pairs(self.sentences1, self.sentences2, "pairs")))
             largest = np.bincount(groups).max(initial=0)
@@ -170,7 +172,7 @@ class PairData(ShownRows):
                 + (f", since {largest} are connected by shared sentences. " if apart == "sentences" else ". ")
                 + "Give a file with more pairs, or a dev file of its own."
             )
-        return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
+        return self.take(np.flatnonzero(~held_out)), self.take(np.flatnonzero(held_out))
 
 
 def concat(datasets: Sequence[PairData]) -> PairData:

@@ -335,7 +335,7 @@ def _labels(report: DataReport, quantiles: Mapping[str, str]) -> str:
     return _counts(report.label_counts, len(report.label_counts)) + positive
 
 
-def _counts(counts: Mapping[str, int], most: int) -> str:
-    listed = [f"{name or '(none)'}: {count}" for name, count in list(counts.items())[:most]]
+def _counts(counts: Mapping[str, int], limit: int) -> str:
+    listed = [f"{name or '(none)'}: {count}" for name, count in list(counts.items())[:limit]]
     hidden = len(counts) - len(listed)
     return ", ".join(listed) + (f" and {hidden} more" if hidden else "")

@@ -40,10 +40,10 @@ def choose_held_out(
     labels: Sequence[float],
     groups: Groups,
     target: int,
-    most: int,
+    limit: int,
     seed: int,
 ) -> Flags:
-    """Return which pairs are held out ``(pairs,)``: about ``target`` pairs and at most ``most``, in whole groups.
+    """Return which pairs are held out ``(pairs,)``: about ``target`` pairs and at most ``limit``, in whole groups.
 
     Groups are drawn at random. Groups that would hold out too many pairs of a stratum of labels come last.
     """
@@ -51,27 +51,27 @@ def choose_held_out(
     content = _stratum_counts(groups, strata)
     # Number of pairs that each stratum may still give, in proportion to its size.
     room = np.ceil(np.bincount(strata) * target / max(1, len(groups))).astype(int)
-    held = np.zeros(len(content), bool)
+    is_held_out = np.zeros(len(content), bool)
     count = 0
     postponed: list[int] = []
-    drawn = random_order(first, second, groups, seed).tolist()
+    order = random_order(first, second, groups, seed).tolist()
     sizes = content.sum(axis=1).tolist()
-    for group in drawn:
+    for group in order:
         if count >= target:
             break
-        if count + sizes[group] > most:
+        if count + sizes[group] > limit:
             continue
         if (content[group] > room).any():
             postponed.append(group)
             continue
-        held[group] = True
+        is_held_out[group] = True
         room -= content[group]
         count += sizes[group]
     for group in postponed:
-        if count < target and count + sizes[group] <= most:
-            held[group] = True
+        if count < target and count + sizes[group] <= limit:
+            is_held_out[group] = True
             count += sizes[group]
-    return held[groups]
+    return is_held_out[groups]
 
 
 def assign_folds(
@@ -89,12 +89,12 @@ def assign_folds(
     drawn = random_order(first, second, groups, seed)
     # Stable, so that groups of equal size stay in random order.
     order = drawn[np.argsort(-content[drawn, -1], kind="stable")]
-    held = np.zeros((count, content.shape[1]))
+    fold_content = np.zeros((count, content.shape[1]))
     fold = np.zeros(len(content), np.intp)
     for group, group_content in zip(order.tolist(), content[order], strict=True):
-        least = int((held @ (group_content * weights)).argmin())
+        least = int((fold_content @ (group_content * weights)).argmin())
         fold[group] = least
-        held[least] += group_content
+        fold_content[least] += group_content
     return fold[groups]
 
 
@@ -103,15 +103,15 @@ def random_order(first: Sequence[str], second: Sequence[str], groups: Groups, se
     order = np.argsort(groups, kind="stable")
     rows = groupby(zip(groups[order], iterate_rows([first, second], order), strict=True), key=itemgetter(0))
     pairs = (min(pair_key(*pair) for _, pair in group_rows) for _, group_rows in rows)
-    drawn = np.fromiter((int(json_hash([seed, *pair])[:16], 16) for pair in pairs), np.uint64)
-    return np.argsort(drawn, kind="stable")
+    hashes = np.fromiter((int(json_hash([seed, *pair])[:16], 16) for pair in pairs), np.uint64)
+    return np.argsort(hashes, kind="stable")
 
 
 def strata_of(labels: Sequence[float] | Floats) -> Groups:
     """Return the stratum of each pair ``(pairs,)``: its label, or a range of labels if there are many."""
     values = np.asarray(labels, dtype=np.float64)
-    different, number = np.unique(values, return_inverse=True)
-    if len(different) <= MOST_STRATA:
+    distinct, number = np.unique(values, return_inverse=True)
+    if len(distinct) <= MOST_STRATA:
         return number
     edges = np.unique(np.quantile(values, np.arange(1, MOST_STRATA) / MOST_STRATA))
     return np.searchsorted(edges, values, side="right")

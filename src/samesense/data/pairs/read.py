@@ -58,24 +58,24 @@ def read_pairs(
         raise no_rows(source)
     resolved = _find_columns(first, columns, name)
     refuse_lists(first, filter(None, (resolved.text1, resolved.text2, resolved.negative)), name)
-    passed = _RowReader(resolved)
-    texts = as_columns(passed.texts(chain(first, rows)), TEXTS[: 2 if resolved.subset is None else 3])
-    parsed = _parse_label_cells(passed.labels, resolved, name, label_order, label_range)
-    problems = [(position, problem) for position, problem in passed.problems if position not in parsed.unlabelled]
+    reader = _RowReader(resolved)
+    texts = as_columns(reader.texts(chain(first, rows)), TEXTS[: 2 if resolved.subset is None else 3])
+    parsed = _parse_label_cells(reader.labels, resolved, name, label_order, label_range)
+    problems = [(position, problem) for position, problem in reader.problems if position not in parsed.unlabelled]
     problems += [
-        (position, BadRow(passed.numbers[position], str(resolved.label), *problem))
+        (position, BadRow(reader.numbers[position], str(resolved.label), *problem))
         for position, problem in parsed.problems.items()
     ]
     if problems and not drop_bad_rows:
-        raise bad_rows_error(name, [problem for _, problem in problems], len(passed.numbers), limit_reported)
+        raise bad_rows_error(name, [problem for _, problem in problems], len(reader.numbers), limit_reported)
     bad = {position for position, _ in problems}
-    usable = np.delete(np.arange(len(passed.numbers)), sorted(parsed.unlabelled | bad))
+    usable = np.delete(np.arange(len(reader.numbers)), sorted(parsed.unlabelled | bad))
     if not len(usable):
         raise DataError(
-            f"{name}: no row is left of {len(passed.numbers)}; {len(bad)} cannot be used and {len(parsed.unlabelled)} "
+            f"{name}: no row is left of {len(reader.numbers)}; {len(bad)} cannot be used and {len(parsed.unlabelled)} "
             "have no label (-, -1 or empty, as in test parts with hidden labels). Give a file with labels."
         )
-    return _assemble(texts, passed, usable, resolved, parsed, name, len(bad))
+    return _assemble(texts, reader, usable, resolved, parsed, name, len(bad))
 
 
 class _RowReader:
@@ -96,14 +96,14 @@ class _RowReader:
         for position, (number, cells) in enumerate(rows):
             self.numbers.append(number)
             self.labels.append(self._label(cells))
-            wrong = {name: what for name in names if (what := text_problem(cells.get(name)))}
+            problems = {name: problem for name in names if (problem := text_problem(cells.get(name)))}
             fix = "give the sentence or delete the row"
-            self.problems += [(position, BadRow(number, name, what, fix)) for name, what in wrong.items()]
+            self.problems += [(position, BadRow(number, name, problem, fix)) for name, problem in problems.items()]
             ends: tuple[str, ...] = ()
             if subset_column is not None:
                 subset = cells.get(subset_column)
                 ends = ("" if subset is None else str(subset),)
-            first, *partners = ["" if name in wrong else str(cells[name]) for name in names]
+            first, *partners = ["" if name in problems else str(cells[name]) for name in names]
             for partner in partners:
                 yield first, partner, *ends
 
@@ -157,8 +157,8 @@ def _find_columns(rows: Sequence[Row], columns: str | None, source: str, *, labe
 
 
 def _used_columns(columns: Columns) -> list[str]:
-    every = (columns.text1, columns.text2, columns.label, columns.negative, columns.subset)
-    return [name for name in every if name is not None]
+    all_columns = (columns.text1, columns.text2, columns.label, columns.negative, columns.subset)
+    return [name for name in all_columns if name is not None]
 
 
 def _warn_of_other_labels(resolved: Columns, label_candidates: Sequence[str], source: str) -> None:
@@ -189,7 +189,7 @@ def _parse_label_cells(
 
 def _assemble(
     texts: Sequence[Sequence[str]],
-    passed: _RowReader,
+    reader: _RowReader,
     usable: Indices,
     columns: Columns,
     parsed: ParsedLabels,
@@ -197,8 +197,8 @@ def _assemble(
     dropped: int,
 ) -> PairData:
     # Each row gives one pair for its positive, and one more if it has a negative.
-    width = len(passed.partners)
-    if len(usable) < len(passed.numbers):
+    width = len(reader.partners)
+    if len(usable) < len(reader.numbers):
         texts = take_rows(texts, (usable[:, None] * width + np.arange(width)).ravel())
     negative_labels = (0.0,) * (width - 1)  # labels of the negatives
     labels = (label for position in usable for label in (parsed.values[position] or 0.0, *negative_labels))
@@ -218,7 +218,7 @@ def _assemble(
         own_scale=parsed.own_scale,
         zero_class=parsed.zero_class,
         rows=numbers(
-            (passed.numbers[position] for position in usable for _ in range(width)), beside=texts[0], whole=True
+            (reader.numbers[position] for position in usable for _ in range(width)), beside=texts[0], whole=True
         ),
     )
 

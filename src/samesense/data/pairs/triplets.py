@@ -46,22 +46,25 @@ def triplets(data: PairData) -> Formed:
     An anchor with p positives and n negatives gives max(p, n) triplets: the shorter list is cycled, so that every
     partner is used and none more often than needed.
     """
-    stated = _Statements.of(data)
-    near = _PartnerLists.of(stated, stated.positive)
-    far = _PartnerLists.of(stated, ~stated.positive)
-    both = (near.sizes > 0) & (far.sizes > 0)
+    statements = _Statements.of(data)
+    positive_lists = _PartnerLists.of(statements, statements.positive)
+    negative_lists = _PartnerLists.of(statements, ~statements.positive)
+    has_both = (positive_lists.sizes > 0) & (negative_lists.sizes > 0)
     # Number of triplets of each anchor.
-    counts = np.where(both, np.maximum(near.sizes, far.sizes), 0)
+    counts = np.where(has_both, np.maximum(positive_lists.sizes, negative_lists.sizes), 0)
     anchors = np.repeat(np.arange(len(counts)), counts)
     # 0, 1, 2, ... within the triplets of each anchor.
     turn = np.arange(len(anchors)) - np.repeat(np.cumsum(counts) - counts, counts)
-    positive = near.at(anchors, turn)
-    negative = far.at(anchors, turn)
+    positive = positive_lists.at(anchors, turn)
+    negative = negative_lists.at(anchors, turn)
     texts = zip(
-        stated.anchors(data, positive), stated.partners(data, positive), stated.partners(data, negative), strict=True
+        statements.anchors(data, positive),
+        statements.partners(data, positive),
+        statements.partners(data, negative),
+        strict=True,
     )
     columns = dict(zip(_TRIPLET, as_columns(texts, _TRIPLET), strict=True))
-    used = np.unique(stated.rows[both[stated.anchor] & stated.counts])
+    used = np.unique(statements.rows[has_both[statements.anchor] & statements.counts])
     return Formed(columns, len(data) - len(used), len(anchors))
 
 
@@ -76,20 +79,20 @@ def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
     columns: dict[str, Sequence[Any]] = {"anchor": first, "positive": second}
     if not hard_negatives or data.kind == "scored":
         return Formed(columns, len(data) - len(rows), 0)
-    stated = _Statements.of(data, rows)
-    anchors = stated.of_rows
-    far = _PartnerLists.of(stated, ~stated.positive)
-    has = far.sizes[anchors] > 0
-    count = int(has.sum())
+    statements = _Statements.of(data, rows)
+    anchors = statements.of_rows
+    negative_lists = _PartnerLists.of(statements, ~statements.positive)
+    has_negative = negative_lists.sizes[anchors] > 0
+    count = int(has_negative.sum())
     if not count:
         return Formed(columns, len(data) - len(rows), 0)
-    chosen = far.at(anchors[has], _occurrence_numbers(anchors)[has])
-    texts = zip(first, second, _fill_negatives(has, stated.partners(data, chosen), second), strict=True)
+    negatives = negative_lists.at(anchors[has_negative], _occurrence_numbers(anchors)[has_negative])
+    texts = zip(first, second, _fill_negatives(has_negative, statements.partners(data, negatives), second), strict=True)
     columns = dict(zip(_TRIPLET, as_columns(texts, _TRIPLET), strict=True))
     if count < len(rows):
-        columns["label"] = numbers(map(int, has), beside=columns["anchor"], whole=True)
-    taken_up = np.isin(stated.pair, stated.pair[chosen])
-    used = np.union1d(rows, stated.rows[taken_up])
+        columns["label"] = numbers(map(int, has_negative), beside=columns["anchor"], whole=True)
+    is_used = np.isin(statements.pair, statements.pair[negatives])
+    used = np.union1d(rows, statements.rows[is_used])
     return Formed(columns, len(data) - len(used), count)
 
 
@@ -130,17 +133,17 @@ class _Statements:
         positive = labels[rows] == highest
         pair = group_equal(anchors * _ODD + partners)
         # Pairs that are labelled positive in one row and negative in another.
-        both = np.isin(pair, np.intersect1d(pair[positive], pair[~positive]))
+        contradictory = np.isin(pair, np.intersect1d(pair[positive], pair[~positive]))
         group = group_equal(np.concatenate([anchors, first[[] if requested is None else requested]]))
-        return cls(rows, swapped, positive, group[: len(rows)], pair, ~both, group[len(rows) :])
+        return cls(rows, swapped, positive, group[: len(rows)], pair, ~contradictory, group[len(rows) :])
 
-    def anchors(self, data: PairData, chosen: Indices) -> Iterator[str]:
+    def anchors(self, data: PairData, indices: Indices) -> Iterator[str]:
         """Yield the anchor texts of these statements."""
-        return _texts(data, self.rows[chosen], self.swapped[chosen])
+        return _texts(data, self.rows[indices], self.swapped[indices])
 
-    def partners(self, data: PairData, chosen: Indices) -> Iterator[str]:
+    def partners(self, data: PairData, indices: Indices) -> Iterator[str]:
         """Yield the partner texts of these statements."""
-        return _texts(data, self.rows[chosen], ~self.swapped[chosen])
+        return _texts(data, self.rows[indices], ~self.swapped[indices])
 
 
 # mixes the keys of anchor and partner; unlike a pair key, it distinguishes their order

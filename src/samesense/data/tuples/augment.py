@@ -87,9 +87,9 @@ def synonyms(fraction: float = 0.2, *, seed: int = 0, of: Synonyms | None = None
         if not replaceable:
             return None
         count = min(len(replaceable), max(1, round(fraction * len(words))))
-        chosen = [list(replaceable)[index] for index in sorted(random.permutation(len(replaceable))[:count])]
+        selected = [list(replaceable)[index] for index in sorted(random.permutation(len(replaceable))[:count])]
         # From the end, so that the positions of earlier words stay valid.
-        for word in reversed(chosen):
+        for word in reversed(selected):
             new = replaceable[word][int(random.integers(len(replaceable[word])))]
             if word[0][:1].isupper():
                 new = new[:1].upper() + new[1:]

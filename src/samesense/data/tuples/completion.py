@@ -61,18 +61,20 @@ class Completion:
     false_negative_filter: Guard = "same"
 
     def __post_init__(self) -> None:
-        lacking = [row for row, positives in enumerate(self.data.positives) if not positives]
-        if lacking and not self.padded:
+        if self.padded:
+            return
+        rows = [row for row, positives in enumerate(self.data.positives) if not positives]
+        if rows:
             raise DataError(
-                f"{self.data.source}: an anchor needs a positive where nothing is filled up, and {len(lacking)} of "
-                f"{len(self.data)} have none, as {self.data.anchors[lacking[0]]!r}. Leave them out, or fill up."
+                f"{self.data.source}: an anchor needs a positive where nothing is filled up, and {len(rows)} of "
+                f"{len(self.data)} have none, as {self.data.anchors[rows[0]]!r}. Leave them out, or fill up."
             )
 
     @cached_property
     def _pool(self) -> list[str]:
         """The positives and negatives of all anchors, from which negatives of other anchors are drawn."""
-        both = zip(self.data.positives, self.data.negatives, strict=True)
-        return [text for sides in both for side in sides for text in side]
+        partners = zip(self.data.positives, self.data.negatives, strict=True)
+        return [text for sides in partners for side in sides for text in side]
 
     def __call__(self, row: int, epoch: int = 0) -> Completed:
         """Return the positives and negatives of an anchor's tuple: of full size if padded, else of at most that size.
@@ -102,12 +104,12 @@ class Completion:
             for row in {classes.get(self.data.anchors[row], -1 - row): row for row in rows}.values():
                 self(row)
             return
-        most = max(map(len, self.data.positives), default=0)
+        most_positives = max(map(len, self.data.positives), default=0)
         key = key_of(self.false_negative_filter)
-        different: set[int] = set()
+        distinct: set[int] = set()
         for text in self._pool:
-            different.add(key(text))
-            if len(different) > most + self.negatives:
+            distinct.add(key(text))
+            if len(distinct) > most_positives + self.negatives:
                 return
         for row in rows:
             self(row)
@@ -132,11 +134,11 @@ class Completion:
         )
 
 
-def _choose(texts: Sequence[str], most: int, random: np.random.Generator) -> list[str]:
-    """Return the texts, or a random sample of them in their order if there are more than ``most``."""
-    if len(texts) <= most:
+def _choose(texts: Sequence[str], limit: int, random: np.random.Generator) -> list[str]:
+    """Return the texts, or a random sample of them in their order if there are more than ``limit``."""
+    if len(texts) <= limit:
         return list(texts)
-    return [texts[index] for index in np.sort(random.permutation(len(texts))[:most])]
+    return [texts[index] for index in np.sort(random.permutation(len(texts))[:limit])]
 
 
 def _draw_indices(size: int, tries: int, random: np.random.Generator) -> Iterator[int]:

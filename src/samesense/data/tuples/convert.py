@@ -55,7 +55,9 @@ def tuples_of_classes(texts: Sequence[str], labels: Sequence[str], *, source: st
     members: defaultdict[str, list[str]] = defaultdict(list)
     for text, label in class_of.items():
         members[label].append(text)
-    partners = {text: chosen for texts_of in members.values() for text, chosen in _positives_in_class(texts_of).items()}
+    partners = {
+        text: positives for texts_of in members.values() for text, positives in _positives_in_class(texts_of).items()
+    }
     numbers = {label: number for number, label in enumerate(members)}
     return TupleData(
         anchors=list(class_of),

@@ -57,13 +57,13 @@ def _group(anchor: str, rows: list[Statement]) -> Group:
             itself += 1
         else:
             sides[row.side][row.partner] = None
-    both = sides["positive"].keys() & sides["negative"].keys()
+    contradictory = sides["positive"].keys() & sides["negative"].keys()
     return Group(
         anchor,
-        [text for text in sides["positive"] if text not in both],
-        [text for text in sides["negative"] if text not in both],
+        [text for text in sides["positive"] if text not in contradictory],
+        [text for text in sides["negative"] if text not in contradictory],
         list(sides["neutral"]),
-        conflicts=[_conflict(rows, partner) for partner in sides["positive"] if partner in both],
+        conflicts=[_conflict(rows, partner) for partner in sides["positive"] if partner in contradictory],
         repeated=len(rows) - itself - sum(map(len, sides.values())),
         itself=itself,
     )
@@ -133,21 +133,21 @@ class TupleData(ShownRows):
 
 def tuple_data(groups: Iterable[Group], *, source: str, name: str, left_out: dict[str, int] | None = None) -> TupleData:
     """Return groups as one object; ``left_out`` are counts of rows left out while the groups were read."""
-    every = list(groups)  # first of all, because reading the groups completes the counts in ``left_out``
+    group_list = list(groups)  # first of all, because reading the groups completes the counts in ``left_out``
     return TupleData(
-        anchors=[group.anchor for group in every],
-        positives=[group.positives for group in every],
-        negatives=[group.negatives for group in every],
-        neutrals=[group.neutrals for group in every],
+        anchors=[group.anchor for group in group_list],
+        positives=[group.positives for group in group_list],
+        negatives=[group.negatives for group in group_list],
+        neutrals=[group.neutrals for group in group_list],
         source=source,
         name=name,
         left_out={
             **(left_out or {}),
-            "partners given both ways": sum(len(group.conflicts) for group in every),
-            "repeated rows": sum(group.repeated for group in every),
-            "partners that are their anchor": sum(group.itself for group in every),
+            "partners given both ways": sum(len(group.conflicts) for group in group_list),
+            "repeated rows": sum(group.repeated for group in group_list),
+            "partners that are their anchor": sum(group.itself for group in group_list),
         },
-        conflicts=[conflict for group in every for conflict in group.conflicts],
+        conflicts=[conflict for group in group_list for conflict in group.conflicts],
     )
 
 

@@ -50,14 +50,14 @@ def paraphrase(
 
     def rewrite(variants: Sequence[Variant]) -> list[str | None]:
         chosen = [variant for variant in variants if random_of(seed, variant).random() < fraction]
-        most: dict[str, int] = {}  # highest variant number of each text
+        highest: dict[str, int] = {}  # highest variant number of each text
         for text, number in chosen:
-            most[text] = max(most.get(text, 0), number)
+            highest[text] = max(highest.get(text, 0), number)
         written: dict[str, list[str]] = {}
         # Texts that need the same number of paraphrases are generated together.
-        for number in sorted(set(most.values())):
+        for number in sorted(set(highest.values())):
             # Longest first, so that the texts of a batch need little padding.
-            texts = sorted((text for text in most if most[text] == number), key=len, reverse=True)
+            texts = sorted((text for text in highest if highest[text] == number), key=len, reverse=True)
             for start in range(0, len(texts), batch_size):
                 batch = texts[start : start + batch_size]
                 written |= zip(batch, _generate(tokenizer, writer, batch, number + 1, prompt, longest), strict=True)
@@ -120,13 +120,13 @@ def augment_named(
     name: AugmentName, *, fraction: float | None = None, seed: int = 0, paraphraser: str = PARAPHRASER
 ) -> Augment | None:
     """Return the augmentation of this name, ``None`` for ``"none"``; ``fraction`` is of the words, or of the texts."""
-    chosen = SHARES.get(name, 0.0) if fraction is None else fraction
+    used_fraction = SHARES.get(name, 0.0) if fraction is None else fraction
     match name:
         case "deletion":
-            return deletion(chosen, seed=seed)
+            return deletion(used_fraction, seed=seed)
         case "synonym":
-            return synonyms(chosen, seed=seed)
+            return synonyms(used_fraction, seed=seed)
         case "paraphrase":
-            return paraphrase(paraphraser, chosen, seed=seed)
+            return paraphrase(paraphraser, used_fraction, seed=seed)
         case "none":
             return None

@@ -145,12 +145,12 @@ class _Reader:
                     names, f"{self.source}, row {row[0]}" if layouts else self.source, self.columns
                 )
                 if self.columns is None:
-                    alike = [candidate for candidate in first if row_names(candidate[1]) == names]
-                    log_unread(alike, layouts[names].columns, self.source)
+                    same_layout = [candidate for candidate in first if row_names(candidate[1]) == names]
+                    log_unread(same_layout, layouts[names].columns, self.source)
             layout = layouts[names]
-            row_statements, wrong = (self._tuple if layout.label is None else self._nli)(row, layout)
-            yield from () if wrong else row_statements
-            problems += wrong
+            row_statements, row_problems = (self._tuple if layout.label is None else self._nli)(row, layout)
+            yield from () if row_problems else row_statements
+            problems += row_problems
         if problems and limit is not None:
             raise bad_rows_error(self.source, problems, total, limit)
         self.counts[_BAD] += len({problem.row for problem in problems})
@@ -159,8 +159,8 @@ class _Reader:
 
     def _tuple(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
         number, cells = row
-        wrong = _text_problems(number, layout.anchor, [cells.get(layout.anchor)])
-        wrong += _list_problems(number, layout.anchor, cells.get(layout.anchor))
+        problems = _text_problems(number, layout.anchor, [cells.get(layout.anchor)])
+        problems += _list_problems(number, layout.anchor, cells.get(layout.anchor))
         anchor = str(cells.get(layout.anchor))
         # Without merging, each row is a group; the source's number distinguishes rows of equal number.
         group = anchor if self.group_anchors else f"{self.number} {number}"
@@ -169,14 +169,16 @@ class _Reader:
             try:
                 texts = texts_in(cells.get(name))
             except ListCellError as error:
-                wrong.append(BadRow(number, name, str(error), FIX))
+                problems.append(BadRow(number, name, str(error), FIX))
                 continue
             self._check_mixture(number, name, cells.get(name))
-            wrong += _text_problems(number, name, texts)
+            problems += _text_problems(number, name, texts)
             statements += [Statement(group, anchor, str(text), side, number) for text in texts]
-        if not statements and not wrong:
-            wrong.append(BadRow(number, layout.anchor, "the anchor stands alone", "give it a positive or a negative"))
-        return statements, wrong
+        if not statements and not problems:
+            problems.append(
+                BadRow(number, layout.anchor, "the anchor stands alone", "give it a positive or a negative")
+            )
+        return statements, problems
 
     def _check_mixture(self, number: int, name: str, cell: object) -> None:
         """Raise DataError if some cells of a column are lists written as text, and others are single texts."""
@@ -193,14 +195,16 @@ class _Reader:
     def _nli(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
         number, cells = row
         hypothesis = layout.partners[0][0]
-        wrong = _text_problems(number, layout.anchor, [cells.get(layout.anchor)])
-        wrong += _text_problems(number, hypothesis, [cells.get(hypothesis)])
+        problems = _text_problems(number, layout.anchor, [cells.get(layout.anchor)])
+        problems += _text_problems(number, hypothesis, [cells.get(hypothesis)])
         side, problem = self._side(cells.get(str(layout.label)), layout)
         if problem:
-            wrong.append(BadRow(number, str(layout.label), problem, "correct the label, or write - if there is none"))
-        if side is None or wrong:
-            self.counts[_NO_LABEL] += not wrong
-            return [], wrong
+            problems.append(
+                BadRow(number, str(layout.label), problem, "correct the label, or write - if there is none")
+            )
+        if side is None or problems:
+            self.counts[_NO_LABEL] += not problems
+            return [], problems
         anchor = str(cells[layout.anchor])
         return [Statement(anchor, anchor, str(cells[hypothesis]), side, number)], []
 
@@ -225,8 +229,8 @@ def _list_problems(number: int, column: str, cell: object) -> list[BadRow]:
         is_list = isinstance(cell, str) and bool(list_in(cell))
     except ListCellError:
         return []  # a text may start with a bracket
-    what = "one text is needed, received a list of texts"
-    return [BadRow(number, column, what, "write one anchor a row")] if is_list else []
+    message = "one text is needed, received a list of texts"
+    return [BadRow(number, column, message, "write one anchor a row")] if is_list else []
 
 
 def _text_problems(number: int, column: str, texts: Sequence[object]) -> list[BadRow]:
