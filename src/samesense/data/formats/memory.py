@@ -44,7 +44,7 @@ def names_among(sources: Source) -> list[str]:
 
 
 def name_of(source: Source) -> str:
-    """Return what messages call a source: the path or hub name, or the type of an object."""
+    """Return the name of a source in messages: its path or hub name, or the type of an object."""
     if not in_memory(source):
         return str(source)
     return f"{type(source).__name__} in memory"
