@@ -99,6 +99,7 @@ def report_on(
     """
     columns = reading_options.get("columns")
     source = rereadable(source)
+    # The kind is detected first, because each kind has its own reader and report.
     detected = detect_kind(source, columns)
     reading_options = {**reading_options, "columns": detected.columns}
     report = _report_by_kind(source, detected.kind, against, columns, limit_reported, reading_options)
@@ -180,6 +181,7 @@ def _report_on_classes(
     positions: defaultdict[str, list[int]] = defaultdict(list)
     for position, text in enumerate(data.texts):
         positions[text].append(position)
+    # Data joined from several sources have no row numbers of their own.
     numbers = data.rows or range(1, len(data) + 1)
     classes = Counter(data.labels)
     return _build_report(

@@ -85,6 +85,7 @@ def running_documents(
     """
     if paragraphs not in get_args(Paragraphs):
         raise ConfigError(f"paragraphs must be one of {', '.join(get_args(Paragraphs))}; received {paragraphs!r}.")
+    # The documents are generated lazily, so an empty source shows only at the end.
     any_document = False
     for sections, is_text in _iterate_documents(source, language):
         any_document = True
@@ -155,6 +156,7 @@ def _read_sections(file: DocumentFile, language: Language) -> list[list[str]]:
     has_headings = any(block.kind == "heading" for block in blocks)
     sections: list[list[str]] = [[]]
     for block in blocks:
+        # Without headings, each paragraph starts a section.
         if block.kind == "heading" or not has_headings:
             sections.append([])
         if block.kind == "text":

@@ -190,6 +190,7 @@ def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
         return None
     if sum(line.startswith('{"') and line.endswith("}") for line in lines) > len(lines) // 2:
         return "each line is a JSON object", ".jsonl"
+    # The same number of tabs in nine of ten lines is a table.
     tabs = [line.count("\t") for line in lines]
     tab_count = max(set(tabs), key=tabs.count)
     if len(tabs) > 1 and tab_count and 10 * tabs.count(tab_count) >= 9 * len(tabs):
@@ -271,6 +272,7 @@ _JUDGEMENTS = frozenset(
 
 def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) -> None:
     """Raise DataError for positives beside a judgement that varies, because those judged bad are not positives."""
+    # A label, or negatives, already say what does not match.
     if layout is None or layout.label is not None or any(side == "negative" for _, side in layout.partners):
         return
     for name in names_in(rows):
@@ -321,6 +323,7 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     spelled = spelled_names(names)
     single_column = first_of(SINGLE_NAMES, spelled)
     label = first_of(LABEL_NAMES, spelled)
+    # Known names for a text and a label, and no second text.
     if single_column and label and len(texts) < 2:
         return DetectedKind("classes", f"the columns {single_column} and {label}")
     titled = titled_text(rows)
@@ -336,6 +339,7 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
         return _guess_two_columns(rows, texts, source)
     if len(texts) == 1 and label and other_columns == [label]:
         return _guess("classes", [texts[0], label], f"a column of texts and {label}")
+    # Names of pairs without a label: the caller's error says what is missing.
     if first_pair_of(TEXT_PAIRS, spelled):
         return None
     if not single_column and set(TEXT_NAMES) & spelled.keys():

@@ -130,6 +130,7 @@ def _write_table(rows: Iterator[Sequence[str]], names: Sequence[str]) -> Any:
     _FOLDERS.append(TemporaryDirectory(prefix="samesense-", ignore_cleanup_errors=True))
     path = Path(_FOLDERS[-1].name) / "texts.arrow"
     schema = pa.schema([(name, pa.large_string()) for name in names])
+    # As an Arrow stream, which datasets maps without copying.
     with writing(path), pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
         while block := list(islice(rows, BLOCK)):
             columns = [pa.array(column, pa.large_string()) for column in zip(*block, strict=True)]

@@ -179,6 +179,7 @@ def _units(blocks: Sequence[Block], count_tokens: CountTokens, max_tokens: int) 
     counts = count_tokens([text for text, _, _ in texts]) if texts else []
     units = []
     for (text, separator, block), tokens in zip(texts, counts, strict=True):
+        # Only units longer than a passage are divided.
         if tokens <= max_tokens:
             units.append(_Unit(text, separator, tokens, block))
             continue

@@ -235,6 +235,7 @@ def read_passage_rows(source: str) -> list[Row]:
         except DataError as error:
             logger.warning(f"left out: {error}")
             continue
+        # Without overlap, so that no text is in two rows.
         for passage in cut_passages(document, chunk_size=ROW_SIZE, chunk_overlap=0):
             rows.append((len(rows) + 1, {"text": passage.text, "file": file.name, **passage.metadata}))
     if not rows:
@@ -340,6 +341,7 @@ def _text_columns(names: Sequence[str], columns: str | None, source: str, rows: 
     if columns is not None:
         return [named_column(names, name.strip(), source) for name in columns.split(",")]
     pair = first_pair_of(TEXT_PAIRS, spelled)
+    # All texts of pairs and triples count, not only the first.
     if pair is not None:
         return [spelled[name] for name in (*pair, *NEGATIVE_NAMES) if name in spelled]
     single_column = first_of(SINGLE_NAMES, spelled)

@@ -134,6 +134,7 @@ def is_split(file: Path, benchmark: Benchmark, split: str) -> bool:
         return False
     if f"{benchmark.name.removesuffix('-zh')}-zh" not in BENCHMARKS:
         return True
+    # Only the longest cell of a row, because labels and short cells have no language.
     longest = [max(map(str, cells.values()), key=len) for _, cells in islice(read_rows(file), _ROWS_LOOKED_AT)]
     return is_chinese(longest) == (benchmark.language == "zh")
 

@@ -217,6 +217,7 @@ def _topic_rows(path: Path, topic: str) -> list[LabelledPair]:
     rows: list[LabelledPair] = []
     start = 1
     for cells in reader:
+        # The first row is the header.
         if start > 1 and cells:
             if len(cells) != ARGUMENT_FIELDS:
                 raise DataError(

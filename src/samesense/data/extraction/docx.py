@@ -44,6 +44,7 @@ def _check_and_read_title(path: Path, name: str) -> str:
     """
     with path.open("rb") as stream:
         start = stream.read(4)
+    # Both the old binary format and encrypted .docx files are OLE containers.
     if start == _OLD_WORD:
         raise DataError(f"{name}: it has a password, or is of Word before 2007. Save it as plain .docx.")
     try:

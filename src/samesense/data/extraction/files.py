@@ -155,6 +155,7 @@ def find_documents(sources: Sequence[str | Path], base: Path | None = None) -> D
             _add(documents, name, base, by_pattern=by_pattern)
     by_path: dict[str, DocumentFile] = {}
     for file in documents.files:
+        # A file that is given twice, or by a link, is read once.
         by_path.setdefault(os.path.realpath(file.path), file)
     documents.files = list(by_path.values())
     if not documents.files:
@@ -225,6 +226,7 @@ def _walk(folder: Path, documents: DocumentFiles) -> Iterator[Path]:
         visible = [name for name in folders if not _is_hidden(name) and name not in links]
         documents.links += len(links)
         documents.hidden += sum(map(_is_hidden, [*set(folders).difference(links), *files]))
+        # In place, so that os.walk does not descend into the other folders.
         folders[:] = visible
         for name in (name for name in files if not _is_hidden(name)):
             if is_document_name(name):

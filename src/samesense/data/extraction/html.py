@@ -72,6 +72,7 @@ def decode_html(content: bytes, name: str) -> str:
 
 
 def _encoding(content: bytes) -> str:
+    # A byte order mark and valid UTF-8 are more reliable than what the page declares.
     wide = wide_encoding(content[:_HEAD_BYTES])
     if wide or content.startswith(codecs.BOM_UTF8):
         return wide or "utf-8-sig"

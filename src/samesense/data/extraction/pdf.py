@@ -69,6 +69,7 @@ def _pages(reader: Any, name: str) -> tuple[list[Block], list[int]]:
         text = page.extract_text() or ""
         characters += len(text)
         check_length(characters, name)
+        # Join words that are hyphenated at line ends; some PDFs also contain NULs.
         text = _HYPHEN.sub("", text.replace("\r\n", "\n").replace("\0", ""))
         paragraphs = [" ".join(paragraph.split()) for paragraph in _PARAGRAPH.split(text) if paragraph.strip()]
         blocks += [Block(paragraph, page=number) for paragraph in paragraphs]

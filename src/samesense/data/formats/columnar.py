@@ -300,6 +300,7 @@ def arrow_rows(
     damages = damage()
     while True:
         try:
+            # Reading the next batch may fail, so a for loop would not do.
             table = next(remaining, None)
         except damages as error:
             raise DataError(

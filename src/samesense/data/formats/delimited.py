@@ -355,6 +355,7 @@ def is_headerless(cells: list[str]) -> bool:
 
 def refuse_repeated(location: str, header: list[str]) -> None:
     """Raise :class:`DataError` if two columns have the same name, ignoring case; ``location`` is for the message."""
+    # Names are looked up without regard to case, so these would be ambiguous.
     counts = Counter(name.strip().casefold() for name in header)
     repeated = [name for name in dict.fromkeys(header) if counts[name.strip().casefold()] > 1]
     if repeated:

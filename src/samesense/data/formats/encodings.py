@@ -211,6 +211,7 @@ class _Recoded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        # A chunk can decode to nothing if it ends within a character.
         while not self._held:
             raw = self._stream.read(CHUNK)
             self._check_start(raw)

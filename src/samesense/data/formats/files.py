@@ -81,6 +81,7 @@ def _json_lines_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
                 f"{path}, row {number}: every line must be one JSON object; this one is not JSON ({error}). "
                 "Correct the line; a JSON list belongs in a file that ends in .json."
             ) from error
+        # A JSON list of rows on one line is a .json file with the wrong ending.
         if isinstance(record, list) and any(isinstance(cell, dict | list) for cell in record):
             raise DataError(
                 f"{path}, row {number}: every line must be one JSON object; this one is a list of rows. Rename the "

@@ -166,6 +166,7 @@ def _may_be_thousands(text: str, texts: Sequence[str]) -> bool:
     number = _THOUSANDS.fullmatch(text)
     if number is None:
         return False
+    # Whether the mark separates thousands depends on the other numbers with this mark.
     mark = number["mark"]
     marked = [candidate for candidate in texts if mark in candidate]
     if mark == ",":
@@ -226,6 +227,7 @@ SHOWN = 5
 def describe_words(cells: Sequence[object]) -> str:
     """Return the labels with their counts and a fix, for a message, if all labels are words; else ``""``."""
     words = Counter(cell.strip() for cell in cells if isinstance(cell, str) and cell.strip())
+    # Other cells are not strings, so the column is something else.
     if not words or sum(words.values()) < len(cells):
         return ""
     listed = ", ".join(f"{word[:40]!r} ({count})" for word, count in words.most_common(SHOWN))

@@ -135,6 +135,7 @@ def _parse_classes(
     for position, cell in enumerate(raw):
         text = _class_text(cell)
         values.append(classes.get(text))
+        # Remember which names of class 0 occur.
         zeros.update({names.get(text, text)}.intersection(ZERO_CLASSES))
         if text in UNLABELLED:
             unlabelled.add(position)
@@ -293,6 +294,7 @@ def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -
     distinct = {value for value in parsed.values if value is not None} - {-1.0}
     inference = columns.is_premise_hypothesis
     scores = columns.holds_scores
+    # Classes may be numbered from 0, in any column not named as scores, or from 1 beside a premise.
     from_0 = bool(distinct) and distinct <= {0.0, 1.0, 2.0} and not scores and (inference or 2.0 in distinct)
     from_1 = inference and bool(distinct) and distinct <= {1.0, 2.0, 3.0}
     if not (from_0 or from_1):

@@ -180,6 +180,7 @@ def _encoding_error(encoding: str, source: str, location: str, reason: str) -> D
         )
     name = Path(source)
     files = ""
+    # The example command names the files only if iconv can read them directly.
     if name.suffix and not split_suffix(source)[1] and not is_url(source):
         files = f" {quote(source)} > {quote(str(name.with_suffix(f'.utf8{name.suffix}')))}"
     return DataError(

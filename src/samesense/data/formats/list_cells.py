@@ -176,6 +176,7 @@ def _check_tokens(cell: str) -> None:
         kind = str(token.lastgroup)
         if kind == "string" == previous:
             raise ListCellError(f"{_shown(cell)} has texts without a comma between, as NumPy prints arrays")
+        # Deep nesting would overflow the parser's stack.
         depth += (kind == "open") - (kind == "close")
         if depth > DEEPEST:
             raise ListCellError(f"{_shown(cell)} has lists within lists, more than {DEEPEST} deep")

@@ -107,6 +107,7 @@ def _as_rows(source: Source) -> Source:
         values = list(source.values())
         columns = [_as_list(value) for value in values]
         lists = [column for column in columns if column is not None]
+        # Not all values are columns; a dictionary with one split stands for that split.
         if len(lists) < len(values):
             return values[0] if len(values) == 1 else source
         _refuse_unequal(dict(zip(map(str, source), map(len, lists), strict=True)))
@@ -173,6 +174,7 @@ def memory_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
             f"{', '.join(map(str, islice(source, 5)))}. Give one split, or a data frame."
         )
     table = _as_table(source)
+    # The index of a pandas frame is not data.
     table = None if table is None else table.drop_columns([name for name in table.column_names if is_index(name)])
     if table is not None and _without_names(table.column_names):
         return _plain_rows(tuple(record.values()) for batch in table.to_batches(BATCH) for record in batch.to_pylist())
@@ -250,6 +252,7 @@ def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
     remaining = iter(rows)
     first = [_cells_of(row) for row in islice(remaining, _FORM)]
     threes = (row for row in first if isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3)
+    # The same names for all rows, decided by most of the first ones.
     names = _names_of([row[2] for row in threes])
     for number, row in enumerate(chain(first, map(_cells_of, remaining)), 1):
         if isinstance(row, Mapping):

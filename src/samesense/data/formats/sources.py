@@ -112,6 +112,7 @@ def _from_disk(folder: Path, split: str | None) -> Any:
 def _from_hub(name: str, config: str | None, split: str, source: str) -> Any:
     datasets = imported("datasets", "train")
     try:
+        # Without a connection, hub_access falls back to the cached copy.
         with hub_access(name, "dataset"):
             return datasets.load_dataset(name, config, split=split)
     except DataError:

@@ -91,6 +91,7 @@ def read_written(path: str | Path, suffix: str | None = None) -> WrittenTable:
     if table.before:
         top += _rows_between(lines.taken_until(table.before + 1), None, blank)
     records = _rows_with_lines(lines, table.rows, blank, header=table.header)
+    # The header is the first of these rows.
     if table.header is not None:
         top.append(next(records))
     line_end = _end_of(lines.first)

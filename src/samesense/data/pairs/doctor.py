@@ -73,6 +73,7 @@ def _conflicts(data: PairData, groups: Groups) -> Iterator[Conflict]:
     numbers = data.rows or range(1, len(data) + 1)
     labels = np.asarray(data.labels, dtype=np.float64)
     order = np.argsort(groups, kind="stable")
+    # First position of each group among the sorted rows.
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
     differ = np.minimum.reduceat(labels[order], starts) < np.maximum.reduceat(labels[order], starts)
     ends = [*starts[1:], len(order)]
@@ -184,6 +185,7 @@ def _direction_warnings(data: PairData) -> Iterable[str]:
     """Yield a warning if labels fall as two texts share more words, because a higher label must mean more similar."""
     if data.kind not in ("scored", "binary") or len(data) < FEWEST_PAIRS:
         return
+    # An even sample, because files are often sorted by label.
     positions = spread_over(len(data), MOST_PAIRS)
     overlaps = [_word_overlap(data.sentences1[position], data.sentences2[position]) for position in positions]
     labels = [data.labels[position] for position in positions]

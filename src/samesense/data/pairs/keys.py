@@ -55,6 +55,7 @@ def components(first: Keys, second: Keys) -> Groups:
 
     if not len(first):
         return np.zeros(0, np.intp)
+    # Texts become the nodes of a graph, pairs its edges.
     texts, number = np.unique(np.concatenate([first, second]), return_inverse=True)
     first_number = number[: len(first)]
     second_number = number[len(first) :]

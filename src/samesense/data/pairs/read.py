@@ -53,6 +53,7 @@ def read_pairs(
     """
     name = name_of(source)
     rows = load_rows(source)
+    # The first rows decide on the columns; the others are streamed.
     first = list(islice(rows, BLOCK))
     if not first:
         raise no_rows(source)

@@ -77,6 +77,7 @@ def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
     rows = np.flatnonzero(np.asarray(data.labels, dtype=np.float64) > above)
     first, second = take_rows([data.sentences1, data.sentences2], rows)
     columns: dict[str, Sequence[Any]] = {"anchor": first, "positive": second}
+    # Low scores do not say that two sentences must be apart.
     if not hard_negatives or data.kind == "scored":
         return Formed(columns, len(data) - len(rows), 0)
     statements = _Statements.of(data, rows)

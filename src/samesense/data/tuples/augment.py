@@ -130,6 +130,7 @@ def augment_positives(data: TupleData, augment: Augment, target: int) -> TupleDa
     variants: list[Variant] = []
     for anchor, existing in zip(data.anchors, data.positives, strict=True):
         source = existing or [anchor]
+        # Positives in turn; in each round every text has the next variant number.
         variants += [(source[number % len(source)], number // len(source)) for number in range(target - len(existing))]
     changed = iter(augment(variants))
     positives = []

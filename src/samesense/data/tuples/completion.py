@@ -121,6 +121,7 @@ class Completion:
         anchor_class = classes.get(anchor)
         excluded = {key(text) for text in taken}
         negatives: list[str] = []
+        # Rejection sampling: texts that must not be negatives are skipped.
         for index in _draw_indices(len(self._pool), 4 * count, random):
             text = self._pool[index]
             if key(text) not in excluded and (anchor_class is None or classes.get(text) != anchor_class):

@@ -58,6 +58,7 @@ def tuples_of_classes(texts: Sequence[str], labels: Sequence[str], *, source: st
     partners = {
         text: positives for texts_of in members.values() for text, positives in _positives_in_class(texts_of).items()
     }
+    # TupleData identifies classes by number.
     numbers = {label: number for number, label in enumerate(members)}
     return TupleData(
         anchors=list(class_of),

@@ -53,6 +53,7 @@ def _group(anchor: str, rows: list[Statement]) -> Group:
     sides: dict[Side, dict[str, None]] = {"positive": {}, "negative": {}, "neutral": {}}
     itself = 0
     for row in rows:
+        # A text is not a partner of itself.
         if row.partner == anchor:
             itself += 1
         else:

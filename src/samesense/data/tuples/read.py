@@ -266,6 +266,7 @@ def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> 
         return _named_layout(names, source, columns)
     spelled = spelled_names(names)
     label = first_of(CLASS_NAMES, spelled)
+    # NLI columns take precedence over columns of anchors.
     pair = first_pair_of(NLI_PAIRS, spelled)
     if pair is not None and label is not None:
         return Layout(spelled[pair[0]], ((spelled[pair[1]], "neutral"),), label)
