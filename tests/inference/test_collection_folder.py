@@ -259,7 +259,7 @@ def test_damage_is_named(folder):
         lambda: Collection.open(folder),
         lambda: Collection.build(folder, entries(), embedder(), overwrite=True),
     ):
-        with pytest.raises(DataError, match=r"is damaged, .* anew in another folder, or delete"):
+        with pytest.raises(DataError, match=r"is damaged, .* again in another folder, or delete"):
             act()
 
 

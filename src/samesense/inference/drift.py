@@ -148,10 +148,12 @@ def drift(
         )
     sample = np.sort(np.random.default_rng(0).choice(len(once), size=min(queries, len(once)), replace=False))
     before, after = (unit_rows(encode_with_bar(model, once, normalize=True)) for model in (old, new))
-    theirs, ours = _nearest(before, sample, top), _nearest(after, sample, top)
+    theirs = _nearest(before, sample, top)
+    ours = _nearest(after, sample, top)
     overlaps = np.array([len(np.intersect1d(a, b)) / top for a, b in zip(theirs, ours, strict=True)])
     either = [np.union1d(a, b) for a, b in zip(theirs, ours, strict=True)]
-    first, second = np.repeat(sample, [len(ids) for ids in either]), np.concatenate(either)
+    first = np.repeat(sample, [len(ids) for ids in either])
+    second = np.concatenate(either)
     scores = cosines_of(before, first, second), cosines_of(after, first, second)
     worst = [index for index in np.argsort(overlaps, kind="stable")[:SHOWN] if overlaps[index] < 1]
     changed = (
@@ -194,7 +196,8 @@ def _threshold(
         limit = float(np.quantile(scores[1], 1 - fraction, method="higher")) if fraction else float("inf")
         return Moved(threshold, limit, "share", fraction)
     right = np.asarray(pairs.labels, dtype=np.float64)
-    before, after = old.scores(pairs.pairs()), new.scores(pairs.pairs())
+    before = old.scores(pairs.pairs())
+    after = new.scores(pairs.pairs())
     limit = best_threshold(before, right, "f1") if threshold is None else threshold
     precision = (
         precision_at(before, right, limit) if (before >= limit).any() else 0.0

@@ -149,7 +149,8 @@ def marked(model: Model, pairs: Iterable[Pair], *, most_words: int = 0) -> dict[
 
 
 def _pieces(text: str, words: Sequence[Word]) -> Marked:
-    pieces, end = [], 0
+    pieces = []
+    end = 0
     for word in words:
         pieces += [(text[end : word.start], 0.0), (text[word.start : word.end], word.share)]
         end = word.end
@@ -170,7 +171,8 @@ def _by_tokens(model: Model, texts: Pair) -> Explanation:
         parts1, parts2 = (token_parts(model.encoder, text) for text in texts)
     except ModelError as error:
         raise _NoTokensError(str(error)) from error
-    left, right = parts1.vectors.astype(np.float64), parts2.vectors.astype(np.float64)
+    left = parts1.vectors.astype(np.float64)
+    right = parts2.vectors.astype(np.float64)
     shares = left @ right.T / (np.linalg.norm(left.sum(axis=0)) * np.linalg.norm(right.sum(axis=0)))
     rows, names1 = _grouped(texts[0], parts1.spans)
     columns, names2 = _grouped(texts[1], parts2.spans)
@@ -232,7 +234,8 @@ def losses(scores: Scores, texts: Pair) -> tuple[Floats, Floats]:
     """Return what the score loses without each word of either text, of the scores of what :func:`occluded` gives."""
     count = len(_without(texts[0]))
     shares = scores[0] - scores[1:]
-    first, second = shares[:count], shares[count:]
+    first = shares[:count]
+    second = shares[count:]
     alone = scores[:1]
     return first if count else alone, second if len(second) else alone
 

@@ -167,7 +167,8 @@ class _Pool:
         self.candidates = len(first)
         remaining = (text for rows in ([data.anchors], data.positives) for group in rows for text in group)
         row_of = {text: row for row, text in enumerate(dict.fromkeys([*first.values(), *remaining]))}
-        self.texts, self._place = list(row_of), row_of
+        self.texts = list(row_of)
+        self._place = row_of
         self._row = {key: row for row, key in enumerate(first)}
         self._own: dict[int, set[int]] = {}
         for anchor, positives in zip(data.anchors, data.positives, strict=True):

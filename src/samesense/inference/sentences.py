@@ -78,7 +78,8 @@ def match_sentences(model: Model, pairs: Sequence[Pair]) -> list[SentenceMatches
     """
     split_pairs = [(_sentences(left), _sentences(right)) for left, right in pairs]
     scores = model.scores([(a, b) for first, second in split_pairs for a in first for b in second])
-    matches, start = [], 0
+    matches = []
+    start = 0
     for first, second in split_pairs:
         count = len(first) * len(second)
         matches.append(_matches(first, second, scores[start : start + count].reshape(len(first), len(second))))

@@ -185,7 +185,8 @@ def write_unit_vectors(
             return unit_rows(nonzero_rows(checked_rows(rows, block), block))
 
         for start, end, task in _blocks(len(texts), queries):
-            block, run = list(texts[start:end]), partial(encode, task=task)
+            block = list(texts[start:end])
+            run = partial(encode, task=task)
             whole = len(block) == BLOCK_TEXTS
             cached = None if task == "query" else unfinished  # whose vectors go by the text alone
             unit = run(block) if cached is None else cached.rows(block, run, keep=whole)

@@ -38,7 +38,8 @@ def rows_of(source: str, read: Usable, form: str) -> Iterator[Cells]:
     if form == ".txt" or not is_table(source):
         yield from ({"text": text} for text in read.texts)
         return
-    count, indices = 0, set(read.places)
+    count = 0
+    indices = set(read.places)
     columns = {} if form == ".jsonl" else dict.fromkeys(read.columns)
     for _, cells in source_rows(source):
         if count in indices:
@@ -179,7 +180,8 @@ def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str) -> None
 
     source_schema = pq.read_schema(source) if _is_parquet(source) else pa.schema([])
     writer = None
-    names, empty = next(cells, []), set[str]()
+    names = next(cells, [])
+    empty = set[str]()
     try:
         while (batch := list(islice(cells, BATCH))) or writer is None:  # a file of no rows is a whole file too
             columns = dict(zip(names, zip(*batch, strict=True), strict=True)) if batch else dict.fromkeys(names, ())

@@ -1,1 +1,1 @@
-"""What a score means: a value on the scale of labels, a probability, yes or no."""
+"""Calibration of scores: to the scale of labels, to probabilities, and to yes and no."""

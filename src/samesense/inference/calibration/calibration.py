@@ -1,4 +1,4 @@
-"""Scores that mean something: on the scale of the user's labels, as a probability, or as yes and no."""
+"""Maps from scores to the scale of the user's labels or to probabilities, and thresholds for yes and no."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from samesense.metrics.inputs import finite_vector
 from samesense.types import Scores
 
 Decide = Literal["accuracy", "f1", "precision", "recall"]
-"""What a threshold for yes and no is chosen for: the best accuracy or F1, or at least a precision or a recall."""
+"""The criterion of a threshold for yes and no: best accuracy, best F1, or a least precision or recall."""
 
 PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
-"""Of which a calibration has the threshold with the highest recall, where its pairs show that the precision holds."""
+"""Precisions for which a calibration stores the threshold of highest recall, if its pairs show that one holds."""
 
 
 LARGEST = 1e100
-"""Numbers of a map beyond which computing with them would overflow."""
+"""Largest number of a map; computing with larger ones would overflow."""
 
 
 def _usable(numbers: Sequence[float]) -> bool:
-    """Return whether numbers are finite, and none is so large that a value computed with it would not be."""
+    """Return whether numbers are finite and small enough to compute with."""
     return bool(np.all(np.abs(numbers) <= LARGEST))
 
 
 @dataclass(frozen=True)
 class Isotonic:
-    """Straight lines between knots, strictly ascending in score and never descending in value; flat outside them."""
+    """A piecewise linear map: knots ascend strictly in score and never descend in value; flat outside the knots."""
 
     scores: tuple[float, ...]
     values: tuple[float, ...]
@@ -54,7 +54,7 @@ class Isotonic:
 
 @dataclass(frozen=True)
 class Logistic:
-    """An S-shaped curve from ``low`` to ``high``, the ends of the scale; ``intercept`` is the log-odds at score 0."""
+    """A logistic curve from ``low`` to ``high``, the ends of the scale; ``intercept`` is the log-odds at score 0."""
 
     slope: float
     intercept: float
@@ -74,7 +74,7 @@ class Logistic:
 
 
 def fit_isotonic(scores: Scores, labels: Scores, scale: Scale) -> Isotonic:
-    """Fit the monotone map of least squared error.
+    """Return the isotonic map of least squared error.
 
     Scores of the model and labels are ``(n,)``; DataError if labels do not rise with scores.
 
@@ -88,31 +88,35 @@ def fit_isotonic(scores: Scores, labels: Scores, scale: Scale) -> Isotonic:
 
 
 def fit_logistic(scores: Scores, labels: Scores, scale: Scale) -> Logistic:
-    """Fit a logistic curve by cross-entropy; a label between the ends of the scale counts in part for either.
+    """Return a logistic curve fitted by cross-entropy; a label within the scale counts partly for either end.
 
     Scores of the model and labels are ``(n,)``; DataError if labels do not rise with scores.
 
-    Source: Platt 1999, "Probabilistic outputs for support vector machines", section 2: targets are drawn in from the
-        ends, so that there is a best curve even where scores tell all pairs apart.
-    Differs: labels between the ends are drawn in in proportion; for 0 and 1 it is Platt's.
+    Source: Platt 1999, "Probabilistic outputs for support vector machines", section 2: targets are smoothed away from 0
+        and 1, so that the optimum is finite even where scores separate the labels perfectly.
+    Differs: labels within the scale are smoothed in proportion; for 0 and 1 the targets are Platt's.
     """
     from sklearn.linear_model import LogisticRegression
 
     _check_rise(scores, labels)
     low, high = scale
     fraction = (labels - low) / (high - low)
-    lowest, highest = 1 / ((1 - fraction).sum() + 2), (fraction.sum() + 1) / (fraction.sum() + 2)
+    lowest = 1 / ((1 - fraction).sum() + 2)
+    highest = (fraction.sum() + 1) / (fraction.sum() + 2)
     targets = lowest + (highest - lowest) * fraction
-    middle, spread = float(scores.mean()), float(scores.std())
+    middle = float(scores.mean())
+    spread = float(scores.std())
+    # Soft targets as weighted examples: each score occurs once as a yes and once as a no.
     rows = np.tile((scores - middle) / spread, 2)[:, None]
-    sides, weights = np.repeat([1, 0], len(scores)), np.concatenate([targets, 1 - targets])
+    sides = np.repeat([1, 0], len(scores))
+    weights = np.concatenate([targets, 1 - targets])
     fitted = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(rows, sides, sample_weight=weights)
     slope = float(fitted.coef_[0, 0]) / spread
     return Logistic(slope, float(fitted.intercept_[0]) - slope * middle, float(low), float(high))
 
 
 def _check_rise(scores: Scores, labels: Scores) -> None:
-    """Refuse what both maps would make flat or falling: a covariance that is not above 0."""
+    """Raise DataError unless the covariance is above 0: the fitted map would be flat or falling."""
     covariance = float(np.dot(scores - scores.mean(), labels - labels.mean())) / len(scores)
     if covariance <= 0:
         raise DataError(
@@ -122,10 +126,10 @@ def _check_rise(scores: Scores, labels: Scores) -> None:
 
 
 Fit = Callable[[Scores, Scores, Scale], Isotonic | Logistic]
-"""Scores, labels and scale in, a map out."""
+"""Fits a map to scores and labels on a scale."""
 
 FITS: dict[str, Fit] = {"isotonic": fit_isotonic, "logistic": fit_logistic}
-"""How a map is fitted, by its name."""
+"""Fitting functions by the name of the map."""
 
 
 def _ascending(scale: tuple[float, float]) -> tuple[float, float]:
@@ -143,40 +147,38 @@ def _rising_precisions(precisions: tuple[tuple[float, float], ...]) -> tuple[tup
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What the scores of one model mean, learnt from labelled pairs.
+    """The calibration of a model's scores, fitted on labelled pairs.
 
-    It is also the form of its file: what is read from one must meet all that stands here.
+    This is also the schema of the calibration file, against which a file is validated.
     """
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
     map: Annotated[Isotonic | Logistic, Field(discriminator="kind")]  # from scores to the scale
-    scale: Annotated[
-        tuple[float, float], AfterValidator(_ascending)
-    ]  # lowest and highest label; (0, 1) for a probability
-    yes: float | None  # the label from which on a pair counts as a yes; None where the labels do not say
-    # for accuracy, for F1, and for the precision or recall that was asked for, the score from which on a pair is called
-    # a yes; all are there where ``yes`` is
+    scale: Annotated[tuple[float, float], AfterValidator(_ascending)]  # lowest and highest label; (0, 1): probability
+    yes: float | None  # the label from which on a pair counts as a yes; None if the labels do not decide that
+    # Scores from which on a pair is called a yes: of best accuracy, of best F1, and for the requested precision or
+    # recall. All are present if ``yes`` is.
     thresholds: dict[Decide, float]
-    decide: Decide  # the threshold that holds unless another is asked for
+    decide: Decide  # the default threshold
     data: str  # name of the pairs it was fitted on
-    sha256: str  # fingerprint of their content
-    n: Annotated[int, Field(ge=1)]  # how many they are
-    errors: dict[str, float]  # what cross-validation found, by name
-    protocol: str  # how the scores were made, in words
-    fingerprint: str  # of the files of the model
-    # for some precisions, ascending, the score of highest recall that keeps it on new pairs with 95 % confidence; those
-    # that the pairs do not show are absent
+    sha256: str  # hash of their content
+    n: Annotated[int, Field(ge=1)]  # number of pairs
+    errors: dict[str, float]  # results of cross-validation, by name
+    protocol: str  # how the scores were computed, in words
+    fingerprint: str  # hash of the model's files
+    # For some precisions, ascending, the score of highest recall that keeps it on new pairs with 95 % confidence; a
+    # precision that the pairs do not show is absent.
     precisions: Annotated[tuple[tuple[float, float], ...], AfterValidator(_rising_precisions)] = ()
-    # the precision or recall that its threshold promises
+    # The precision or recall that the default threshold promises.
     least: Annotated[float, Field(gt=0, le=1)] | None = None
-    folds: Annotated[int, Field(ge=2, le=10)] = 5  # of the cross-validation
-    seed: Annotated[int, Field(ge=0)] = 0  # which decided the folds
-    version: Literal[1] = 1  # of the form of the file
+    folds: Annotated[int, Field(ge=2, le=10)] = 5  # folds of the cross-validation
+    seed: Annotated[int, Field(ge=0)] = 0  # seed of the folds
+    version: Literal[1] = 1  # version of the file's format
 
     def __post_init__(self) -> None:
         low, high = self.scale
-        # computed values may lie beyond an end by a rounding error
+        # Computed values may lie beyond an end by a rounding error.
         ends = self.map(np.array([-np.inf, np.inf])) if isinstance(self.map, Logistic) else np.array(self.map.values)
         slack = 1e-9 * (abs(low) + abs(high))
         if ends.min() < low - slack or ends.max() > high + slack:
@@ -189,7 +191,7 @@ class Calibration:
             raise ValueError("`least` goes with a `decide` of precision or recall")
 
     def apply(self, scores: Scores) -> Scores:
-        """Return scores on the scale of the labels ``(n,)``; a score outside those fitted on stays on the scale.
+        """Return scores mapped to the scale of the labels ``(n,)``; any score is mapped into the scale.
 
         Raises:
             DataError: if a score is not finite.
@@ -200,8 +202,8 @@ class Calibration:
         """Return for each score whether the pair counts as a yes ``(n,)``.
 
         Args:
-            scores: of the model ``(n,)``.
-            by: which threshold; ``None`` takes that of the calibration.
+            scores: scores of the model ``(n,)``.
+            by: which threshold; ``None`` for the default of the calibration.
 
         Raises:
             ConfigError: if there is no such threshold.
@@ -225,7 +227,7 @@ class Calibration:
         )
 
     def at_precision(self, least: float) -> float:
-        """Return the threshold at a precision, or at the next higher one known; ConfigError if there is none."""
+        """Return the threshold for a precision, or for the next higher one stored; ConfigError if there is none."""
         thresholds = [threshold for precision, threshold in self.precisions if precision >= least]
         if not thresholds:
             levels = ", ".join(f"{precision:g}" for precision, _ in self.precisions) or "none"
@@ -238,7 +240,7 @@ class Calibration:
 
 
 def threshold_table(calibration: Calibration, scores: Scores, right: Scores) -> list[str]:
-    """Return lines of thresholds with what each gives on pairs ``(n,)``; ``right`` is 1 for a yes, 0 for a no."""
+    """Return a table of thresholds with precision, recall and F1 on pairs ``(n,)``; ``right`` is 1 for yes, else 0."""
     remarks: dict[float, list[str]] = {}
     for name, threshold in calibration.thresholds.items():
         remarks.setdefault(threshold, [])
@@ -248,8 +250,9 @@ def threshold_table(calibration: Calibration, scores: Scores, right: Scores) -> 
         remarks.setdefault(threshold, []).append(f"precision {100 * least:g} % on new pairs")
     lines = [f"{'threshold':>9}{'precision':>12}{'recall':>9}{'F1':>9}  on these pairs"]
     for threshold in sorted(remarks):
-        shares = (f"{100 * measure(scores, right, threshold):.1f} %" for measure in (precision_at, recall_at, f1_at))
-        precision, recall, f1 = shares
+        precision, recall, f1 = (
+            f"{100 * measure(scores, right, threshold):.1f} %" for measure in (precision_at, recall_at, f1_at)
+        )
         remark = ", ".join(remarks[threshold])
         lines.append(f"{threshold:>9.4f}{precision:>12}{recall:>9}{f1:>9}  {remark}".rstrip())
     return lines

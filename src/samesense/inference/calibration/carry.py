@@ -1,4 +1,4 @@
-"""A calibration that goes with its model into an export: fitted again on the exported vectors, or carried over."""
+"""Carry a calibration over to an export of its model: refitted on the exported vectors, or unchanged."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from samesense.types import Scorer
 
 
 def carry(model: str, folder: Path, exported: Scorer, pairs: PairData | None) -> str:
-    """Give an exported folder the calibration of its model, and return what was done in words; "" if it has none.
+    """Give an exported folder the calibration of its model; return a message on what was done, "" if there is none.
 
-    On labelled ``pairs`` it is fitted again, with the settings that it was made with, on the scores of ``exported``:
-    the folder by its float32 graph. Without pairs, or where these cannot fit it, it is carried over as it is: its
-    protocol then says by how much the exported scores were measured to differ from those of torch. A calibration of
-    other weights is left behind, and one whose precision or recall the pairs do not show of the exported vectors.
+    With labelled ``pairs`` the calibration is fitted again, with its own settings, on the scores of ``exported``, the
+    float32 graph of the folder. Without pairs, or if they do not suffice, it is carried over unchanged, and its
+    protocol then says how far the exported scores differ from those of torch. It is not carried over if it is of other
+    weights, or if the pairs do not show its precision or recall for the exported vectors.
     """
     try:
         home = home_of(model)
@@ -30,14 +30,14 @@ def carry(model: str, folder: Path, exported: Scorer, pairs: PairData | None) ->
     except (ConfigError, ModelError) as error:
         return f"no calibration is carried over: {error}"
     home_of_export = Home(str(folder), folder)
-    why = "no labelled pairs were given"
+    reason = "no labelled pairs were given"
     if pairs is not None:
         try:
             again = _refitted(fitted, home_of_export, exported, pairs)
         except PromiseError as error:
             return f"no calibration is carried over: {error}"
         except (ConfigError, DataError) as error:
-            why = str(error)
+            reason = str(error)
         else:
             store(again, home_of_export.file)
             message = f"calibration: fitted again on {again.n} pairs of {again.data} by the exported vectors"
@@ -48,7 +48,7 @@ def carry(model: str, folder: Path, exported: Scorer, pairs: PairData | None) ->
         replace(fitted, fingerprint=home_of_export.fingerprint(), protocol=f"{fitted.protocol}; {message}"),
         home_of_export.file,
     )
-    return f"calibration: {message} ({why})"
+    return f"calibration: {message} ({reason})"
 
 
 def _refitted(fitted: Calibration, home: Home, exported: Scorer, pairs: PairData) -> Calibration:
@@ -74,7 +74,7 @@ def _settings(fitted: Calibration) -> CalibrationSettings:
 
 
 def _moved(before: Calibration, after: Calibration) -> str:
-    """Return how the threshold moved, where both have one."""
+    """Return a message with both thresholds, where both calibrations have one."""
     if before.decide in before.thresholds and after.decide in after.thresholds:
         return f"; threshold {after.threshold():.4f}, with torch {before.threshold():.4f} on {before.data}"
     return ""

@@ -1,4 +1,4 @@
-"""Fit a calibration on labelled pairs, and find by cross-validation how wrong it is."""
+"""Fit a calibration on labelled pairs, and estimate its errors by cross-validation."""
 
 from __future__ import annotations
 
@@ -35,38 +35,38 @@ from samesense.types import Result, Scorer, Scores
 logger = logging.getLogger(__name__)
 
 Folds = npt.NDArray[np.intp]
-"""Number of the fold of each pair ``(n,)``."""
+"""Index of the fold of each pair ``(n,)``."""
 
 TARGETS: tuple[Target, ...] = ("accuracy", "f1")
-"""What thresholds are best for."""
+"""The metrics for which a best threshold is fitted."""
 
 Errors = dict[str, float]
-"""What cross-validation found, by name."""
+"""Results of cross-validation, by name."""
 
 Intervals = dict[str, tuple[float, float]]
-"""Ends of 95 % intervals, by the name of the error."""
+"""95 % intervals of precision and recall."""
 
 Shape = Literal["auto", "isotonic", "logistic"]
-"""What maps scores to values; ``"auto"`` goes by the labels."""
+"""Kind of the map; ``"auto"`` chooses by the labels."""
 
 Best = Target
-"""What the threshold for yes and no is best for, unless a precision or a recall is asked for."""
+"""The metric of the default threshold, unless a precision or a recall is requested."""
 
 FOLDS = 5
-"""Folds of a cross-validation, unless another number is asked for."""
+"""Default number of folds of a cross-validation."""
 
 LEAST = 50
-"""Pairs that a calibration needs."""
+"""Least number of pairs of a calibration."""
 
 LEAST_OF_EACH = 10
-"""Pairs that yes and no need each."""
+"""Least number of pairs each for yes and for no."""
 
 
 def fold_numbers(data: PairData, count: int, seed: int) -> tuple[Folds, Apart]:
     """Return the fold of each pair ``(n,)``, and what folds do not share: sentences, or else pairs in either order.
 
-    Folds are of like size and with like labels. The order of the rows decides nothing. Where half of the pairs or more
-    hang together by their sentences, so that no folds share none, pairs are kept apart.
+    Folds have similar sizes and distributions of labels, and do not depend on the order of the rows. Where shared
+    sentences connect half of the pairs or more, folds cannot avoid sharing sentences, and only pairs are kept apart.
     """
     for apart in get_args(Apart):
         groups = group_pairs(data.sentences1, data.sentences2, apart)
@@ -78,7 +78,7 @@ def fold_numbers(data: PairData, count: int, seed: int) -> tuple[Folds, Apart]:
 def held_out_values(
     fit: Callable[[Scores, Scores], Callable[[Scores], Scores]], scores: Scores, labels: Scores, folds: Folds
 ) -> Scores:
-    """Return each score through a map that was fitted on the other folds ``(n,)``."""
+    """Return each score mapped by a map that was fitted on the other folds ``(n,)``."""
     values = np.empty_like(scores)
     for fold in np.unique(folds):
         held = folds == fold
@@ -87,21 +87,25 @@ def held_out_values(
 
 
 def value_errors(values: Scores, labels: Scores, *, graded: bool) -> Errors:
-    """Return how far values are from labels, in their unit: ``ece``, and ``mae`` if graded, else ``brier``."""
-    name, error = ("mae", mean_absolute_error) if graded else ("brier", mean_squared_error)
-    return {"ece": calibration_error(values, labels), name: error(values, labels)}
+    """Return the errors of calibrated values: ``ece``, and ``mae`` for graded labels or ``brier`` for others."""
+    errors = {"ece": calibration_error(values, labels)}
+    if graded:
+        errors["mae"] = mean_absolute_error(values, labels)
+    else:
+        errors["brier"] = mean_squared_error(values, labels)
+    return errors
 
 
 def best_dividing(scores: Scores, right: Scores, target: Target) -> float:
-    """Return the threshold of best accuracy or F1 that calls some of the pairs ``(n,)`` a yes, and some a no."""
+    """Return the threshold of best accuracy or F1 among those that call some pairs ``(n,)`` a yes and some a no."""
     return best_threshold(scores, right, target, dividing=True)
 
 
 def decision_quality(scores: Scores, right: Scores, folds: Folds, used: Target) -> tuple[Errors, Intervals]:
-    """Return how good thresholds are that were fitted on the other folds, and intervals of precision and recall.
+    """Return the cross-validated quality of thresholds, and the intervals of precision and recall.
 
-    That is accuracy and F1, each by its own threshold, and precision and recall by the one that is ``used``. All are
-    ``(n,)``; ``right`` is 1 for a yes, 0 for a no.
+    Accuracy and F1 are each at their own best threshold, precision and recall at that of ``used``. Scores, ``right``
+    (1 for a yes, 0 for a no) and folds are ``(n,)``.
     """
     called: dict[Target, Scores] = {target: np.empty_like(scores) for target in TARGETS}
     for fold in np.unique(folds):
@@ -119,16 +123,16 @@ def decision_quality(scores: Scores, right: Scores, folds: Folds, used: Target) 
 
 
 def quality_intervals(hits: float, called: float, positives: float) -> Intervals:
-    """Return the 95 % intervals of precision and recall, each pair taken for a trial of its own.
+    """Return the 95 % intervals of precision and recall, treating pairs as independent trials.
 
-    ``hits`` are those of ``called`` pairs that are a yes, and ``positives`` all that are.
+    ``hits`` is the number of true positives, ``called`` of pairs called a yes, ``positives`` of pairs that are a yes.
     """
     trials = {"precision": called, "recall": positives}
     return {name: share_interval(hits, count) for name, count in trials.items() if count}
 
 
 def read_as_share(scores: Scores, scale: Scale) -> Scores | None:
-    """Return scores taken for shares of the scale, none below its end; ``None`` if they lie beyond -1 and 1."""
+    """Return scores read as fractions of the scale, negative ones as 0; ``None`` if some are outside [-1, 1]."""
     if np.abs(scores).max() > 1:
         return None
     return scale[0] + (scale[1] - scale[0]) * np.clip(scores, 0, 1)
@@ -136,16 +140,17 @@ def read_as_share(scores: Scores, scale: Scale) -> Scores | None:
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationSettings:
-    """What a calibration should be.
+    """Options of a calibration.
 
     Attributes:
-        shape: of the map; ``"auto"`` is logistic for yes/no labels and isotonic for graded ones.
-        yes: the label from which on a pair counts as a yes; ``None`` is 1 for yes/no labels, and none for graded ones.
-        decide: the threshold that holds unless another is asked for: that of best accuracy or F1.
-        min_precision: in its place the threshold of highest recall that keeps this precision on new pairs.
-        min_recall: in its place the threshold of highest precision that keeps this recall on new pairs.
-        folds: of the cross-validation, 2 to 10.
-        seed: which decides them, 0 or more.
+        shape: kind of the map; ``"auto"`` is logistic for yes/no labels and isotonic for graded ones.
+        yes: the label from which on a pair counts as a yes; ``None`` is 1 for yes/no labels, and no threshold for
+            graded ones.
+        decide: the default threshold: that of best accuracy or of best F1.
+        min_precision: instead use the threshold of highest recall that keeps this precision on new pairs.
+        min_recall: instead use the threshold of highest precision that keeps this recall on new pairs.
+        folds: number of folds of the cross-validation, 2 to 10.
+        seed: seed of the folds, 0 or more.
     """
 
     shape: Shape = "auto"
@@ -172,12 +177,14 @@ class CalibrationSettings:
 
     @property
     def used(self) -> Decide:
-        """The threshold that holds unless another is asked for."""
-        return "precision" if self.min_precision else "recall" if self.min_recall else self.decide
+        """The criterion of the default threshold."""
+        if self.min_precision:
+            return "precision"
+        return "recall" if self.min_recall else self.decide
 
     @property
     def promise(self) -> tuple[Share, float] | None:
-        """What is to hold on new pairs, and how much of it; ``None`` if nothing was asked for."""
+        """The metric that must hold on new pairs and its least value; ``None`` if none was requested."""
         if self.min_precision is not None:
             return "precision", self.min_precision
         return None if self.min_recall is None else ("recall", self.min_recall)
@@ -185,16 +192,16 @@ class CalibrationSettings:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Calibrated(Shown):
-    """A calibration and what it was made of.
+    """A calibration with the data of its fit.
 
     Attributes:
-        calibration: fitted on all pairs.
-        scores: of the model ``(n,)``.
-        labels: of the pairs ``(n,)``.
-        held_out: calibrated scores, each by a map that was fitted without its pair ``(n,)``.
-        before: the score itself read as a share of the scale ``(n,)``; ``None`` where scores lie beyond -1 and 1.
+        calibration: the calibration, fitted on all pairs.
+        scores: scores of the model ``(n,)``.
+        labels: labels of the pairs ``(n,)``.
+        held_out: cross-validated calibrated scores ``(n,)``.
+        before: the scores read as fractions of the scale ``(n,)``; ``None`` where some are outside [-1, 1].
         results: the errors, with those of ``before``, and accuracy and F1.
-        intervals: 95 % intervals of precision and recall at the threshold that is used.
+        intervals: 95 % intervals of precision and recall at the default threshold.
     """
 
     calibration: Calibration
@@ -206,8 +213,9 @@ class Calibrated(Shown):
     intervals: Intervals = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return what was fitted and how wrong it is, as lines of text."""
-        fitted, errors = self.calibration, self.calibration.errors
+        """Return the calibration and its errors, as lines of text."""
+        fitted = self.calibration
+        errors = self.calibration.errors
         low, high = fitted.scale
         lines = [
             f"{fitted.n} pairs of {fitted.data}, {fitted.map.kind} map to {low:g}-{high:g}",
@@ -241,15 +249,13 @@ class Calibrated(Shown):
 def calibrate(
     model: Scorer, data: PairData, fingerprint: str, settings: CalibrationSettings | None = None
 ) -> Calibrated:
-    """Fit a calibration of a model on labelled pairs.
-
-    Errors are those of maps and thresholds that were fitted on other pairs than those they are judged on.
+    """Fit a calibration of a model on labelled pairs; the errors are cross-validated.
 
     Args:
         model: gives the scores.
         data: the pairs.
-        fingerprint: of the model, by which the calibration of another is refused.
-        settings: what it should be.
+        fingerprint: hash of the model's files; other models refuse the calibration.
+        settings: options of the calibration.
 
     Raises:
         ConfigError: if the labels have no known scale, or ``yes`` does not divide it.
@@ -263,10 +269,12 @@ def calibrate(
     seconds = time.perf_counter() - started
     if is_constant(scores):
         raise DataError(f"A calibration needs scores that differ; the model gives {scores[0]:g} for every pair.")
-    shape = settings.shape if settings.shape != "auto" else "isotonic" if data.graded else "logistic"
+    shape = settings.shape
+    if shape == "auto":
+        shape = "isotonic" if data.graded else "logistic"
 
-    def fit(some: Scores, theirs: Scores) -> Isotonic | Logistic:
-        return FITS[shape](some, theirs, scale)
+    def fit(fold_scores: Scores, fold_labels: Scores) -> Isotonic | Logistic:
+        return FITS[shape](fold_scores, fold_labels, scale)
 
     folds, apart = fold_numbers(data, settings.folds, settings.seed)
     if apart == "pairs":
@@ -274,11 +282,12 @@ def calibrate(
             f"{data.name}: most pairs hang together by their sentences, so that folds of the cross-validation share "
             "sentences, though no pair: its errors may be too small. Give `data` FILE with pairs of more sentences"
         )
-    held_out, before = held_out_values(fit, scores, labels, folds), read_as_share(scores, scale)
+    held_out = held_out_values(fit, scores, labels, folds)
+    before = read_as_share(scores, scale)
     errors = value_errors(held_out, labels, graded=data.graded)
-    decisions = _Decisions()
     if before is not None:
         errors |= {f"{name}_before": error for name, error in value_errors(before, labels, graded=data.graded).items()}
+    decisions = _Decisions()
     if yes is not None:
         decisions = _decide(data, scores, (labels >= yes).astype(np.float64), folds, settings)
         errors |= decisions.errors
@@ -299,10 +308,11 @@ def calibrate(
         folds=settings.folds,
         seed=settings.seed,
     )
-    how = f"{model.protocol}; {shape} map, {settings.folds}-fold cross-validation by {apart}, seed {settings.seed}"
+    protocol = f"{model.protocol}; {shape} map, {settings.folds}-fold cross-validation by {apart}, seed {settings.seed}"
     intervals = decisions.intervals
     results = [
-        _result(model, data, metric, error, how, seconds, intervals.get(metric)) for metric, error in errors.items()
+        _result(model, data, metric, error, protocol, seconds, intervals.get(metric))
+        for metric, error in errors.items()
     ]
     return Calibrated(
         calibration=calibration,
@@ -317,7 +327,7 @@ def calibrate(
 
 @dataclass(frozen=True)
 class _Decisions:
-    """Thresholds for yes and no, and how good they are."""
+    """Thresholds for yes and no, and their quality."""
 
     thresholds: dict[Decide, float] = field(default_factory=dict)
     precisions: tuple[tuple[float, float], ...] = ()
@@ -326,7 +336,7 @@ class _Decisions:
 
 
 def _decide(data: PairData, scores: Scores, right: Scores, folds: Folds, settings: CalibrationSettings) -> _Decisions:
-    """Return the thresholds for yes and no; DataError if what is to hold on new pairs cannot be promised."""
+    """Return the thresholds for yes and no; PromiseError if the requested precision or recall cannot be promised."""
     pairs = scored_pairs(data, scores, right, folds)
     thresholds: dict[Decide, float] = {target: best_dividing(scores, right, target) for target in TARGETS}
     errors, intervals = decision_quality(scores, right, folds, settings.decide)
@@ -348,7 +358,7 @@ def _decide(data: PairData, scores: Scores, right: Scores, folds: Folds, setting
 
 
 def _warn_of_one_side(data: PairData, scores: Scores, right: Scores, target: Target) -> None:
-    """Warn where calling all pairs the same is better than any threshold that divides them."""
+    """Warn where giving all pairs the same answer is better than any threshold that divides them."""
     best = best_threshold(scores, right, target)
     if np.isfinite(best):
         return
@@ -360,9 +370,9 @@ def _warn_of_one_side(data: PairData, scores: Scores, right: Scores, target: Tar
 
 
 def check_labels(data: PairData, settings: CalibrationSettings) -> tuple[Scale, float | None]:
-    """Raise before any model runs, if no calibration could be fitted with these labels.
+    """Return the scale of the labels, and the label from which on a pair counts as a yes, if there is one.
 
-    Returned are the scale, and the label from which on a pair counts as a yes, if there is one.
+    DataError or ConfigError if no calibration can be fitted with these labels; no model is needed for the check.
     """
     if len(data) < LEAST:
         few = f"{data.source}: a calibration needs at least {LEAST} pairs, and these are {len(data)}."
@@ -389,7 +399,7 @@ def check_labels(data: PairData, settings: CalibrationSettings) -> tuple[Scale, 
 
 
 def _check_no_promise(data: PairData, settings: CalibrationSettings) -> None:
-    """Raise ConfigError where a precision or a recall of yes and no is asked for, and nothing says what a yes is."""
+    """Raise ConfigError if a precision or recall is requested for graded labels, without the label of a yes."""
     if settings.promise is not None and data.scale is not None:
         kind, least = settings.promise
         raise ConfigError(
@@ -403,12 +413,23 @@ def _result(
     data: PairData,
     metric: str,
     value: float,
-    how: str,
+    protocol: str,
     seconds: float,
     interval: tuple[float, float] | None,
 ) -> Result:
     low, high = interval or (None, None)
     return Result(
-        task="calibration", dataset=data.name, split="", subset="all", metric=metric, value=value, n=len(data),
-        protocol=how, model=model.name, seed=model.seed, seconds=seconds, low=low, high=high,
-    )  # fmt: skip
+        task="calibration",
+        dataset=data.name,
+        split="",
+        subset="all",
+        metric=metric,
+        value=value,
+        n=len(data),
+        protocol=protocol,
+        model=model.name,
+        seed=model.seed,
+        seconds=seconds,
+        low=low,
+        high=high,
+    )

@@ -1,4 +1,4 @@
-"""Thresholds that promise a precision or a recall on new pairs, or an error that says what can be promised."""
+"""Find a threshold that promises a precision or a recall on new pairs, or say what can be promised."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from samesense.types import Scores
 
 
 def scored_pairs(data: PairData, scores: Scores, right: Scores, folds: Groups) -> ScoredPairs:
-    """Return the distinct pairs of some data with their scores; all are ``(n,)``, ``right`` is 1 for a yes."""
+    """Return the distinct pairs of the data with their scores; arrays are ``(n,)``, ``right`` is 1 for a yes."""
     keys = plain_keys([*data.sentences1, *data.sentences2])
     return distinct_pairs(scores, right, folds, group_equal(keys).reshape(2, -1).T)
 
 
-def promised(pairs: ScoredPairs, share: Share, least: float, name: str) -> Promise:
+def promised(pairs: ScoredPairs, metric: Share, least: float, name: str) -> Promise:
     """Return the threshold that promises a precision or a recall of ``least`` or more.
 
     Raises:
-        PromiseError: if these pairs, of the data ``name``, show no such threshold; it says what they show instead, and
-            how many pairs would be needed.
+        PromiseError: if these pairs, of the data ``name``, show no such threshold; the message says what they show
+            instead, and how many pairs would be needed.
     """
-    finder = PromiseFinder(pairs, share)
+    finder = PromiseFinder(pairs, metric)
     promise = finder.find(least)
     if promise is not None:
         return promise
     raise PromiseError(
-        f"{name}: no threshold keeps a {share} of {percent(least)} or more on new pairs with {percent(CONFIDENCE)} "
+        f"{name}: no threshold keeps a {metric} of {percent(least)} or more on new pairs with {percent(CONFIDENCE)} "
         f"confidence. {_instead(finder, least)} {_more_pairs(finder, least)}"
     )
 
 
 def percent(value: float) -> str:
-    """Return a share for people."""
+    """Return a fraction as a percentage."""
     return f"{100 * value:.4g} %"
 
 
 def _instead(finder: PromiseFinder, least: float) -> str:
-    """Return in words what can be promised in place of ``least``."""
-    known = finder.highest(least)
-    if known is None:
+    """Return a sentence on what can be promised instead of ``least``."""
+    best = finder.highest(least)
+    if best is None:
         return f"These {_count(finder)} show none for any {finder.share}."
-    highest, promise = known
-    other = "recall" if finder.share == "precision" else "precision"
+    highest, promise = best
+    opposite = "recall" if finder.share == "precision" else "precision"
     return (
-        f"These {_count(finder)} show {percent(highest)}, by the threshold {promise.threshold:.4f} with a {other} of "
-        f"{percent(round(getattr(promise, other), 3))}: ask for `min_{finder.share}` {highest:g}."
+        f"These {_count(finder)} show {percent(highest)}, by the threshold {promise.threshold:.4f} with a {opposite} "
+        f"of {percent(round(getattr(promise, opposite), 3))}: ask for `min_{finder.share}` {highest:g}."
     )
 
 
@@ -59,14 +59,14 @@ def _count(finder: PromiseFinder) -> str:
 
 
 def _more_pairs(finder: PromiseFinder, least: float) -> str:
-    """Return in words how many pairs would be needed."""
+    """Return a sentence on how many pairs would be needed."""
     if least >= 1:
         return "No number of pairs shows 100 %."
     needed = finder.pairs_needed(least)
     if needed is None:
         return f"They do not show that more pairs would do for {percent(least)}; take a model that fits them better."
     needed = max(needed, math.ceil(1.1 * len(finder.pairs.scores)))
-    digits = 10 ** max(0, int(math.log10(needed)) - 1)
-    rounded = math.ceil(needed / digits) * digits
+    unit = 10 ** max(0, int(math.log10(needed)) - 1)
+    rounded = math.ceil(needed / unit) * unit  # to two significant digits
     positives = round(float(np.mean(finder.pairs.right)) * rounded)
     return f"About {rounded:,} pairs like these, {positives:,} of them a yes, would do for {percent(least)}."

@@ -1,1 +1,1 @@
-"""A collection of texts on disk, searched by meaning."""
+"""Collections of texts on disk, searched by vectors and by words."""

@@ -1,4 +1,4 @@
-"""From what a user names to a collection: rows of a table, lines of a file, or documents cut into passages."""
+"""Prepare the sources of a collection: rows of a table, lines of a file, or documents cut into passages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Prepared(Protocol):
-    """Sources that were looked at, so that no model is opened for what cannot be read."""
+    """Sources that have been checked: unreadable ones fail before a model is loaded."""
 
     def build(self, folder: str | Path, embedder: Embedder, **options: Any) -> Collection:
         """Build a collection; for the options see :meth:`Collection.build`."""
@@ -35,11 +35,13 @@ class Prepared(Protocol):
     def add(
         self, collection: Collection, embedder: Embedder, *, upsert: bool, on_progress: Callable[[int], None] | None
     ) -> int:
-        """Add to a collection, and return how many texts were written."""
+        """Add to a collection; return the number of texts written."""
 
 
 @dataclass
 class _Rows:
+    """Rows of a table or lines of a text file; ``remark`` is logged after the build."""
+
     entries: Iterator[Entry]
     remark: str
 
@@ -57,8 +59,10 @@ class _Rows:
 
 @dataclass
 class _Documents:
+    """Documents, found but not read."""
+
     sources: Sequence[str]
-    found: DocumentFiles
+    files: DocumentFiles
     chunk_size: int | None
     chunk_overlap: int | None
     strict: bool
@@ -68,7 +72,7 @@ class _Documents:
             folder,
             self.sources,
             embedder,
-            found=self.found,
+            documents=self.files,
             chunk_size=self.chunk_size,
             chunk_overlap=self.chunk_overlap,
             strict=self.strict,
@@ -82,7 +86,7 @@ class _Documents:
         if upsert:
             raise ConfigError("`upsert` is for rows with ids; changed documents are replaced without it. Leave it out.")
         report = update_from_documents(
-            collection.folder, embedder, more=self.sources, strict=self.strict, on_progress=on_progress
+            collection.folder, embedder, new_sources=self.sources, strict=self.strict, on_progress=on_progress
         )
         return report.passages
 
@@ -97,20 +101,20 @@ def prepare(
     strict: bool = False,
     drop_bad_rows: bool = False,
 ) -> Prepared:
-    """Look at the sources of a collection: which files there are, whether their readers are, and the first row.
+    """Check the sources of a collection: that files exist, their readers are installed, and the first row is valid.
 
     Args:
         sources: folders, patterns or files of documents; or one file of rows, see
             :func:`~samesense.inference.collection.entries.read_entries`.
         columns: column of a table whose texts are read.
-        documents: cut a single ``.txt`` file into passages, in the place of one text a line.
-        chunk_size: tokens of a passage at most.
-        chunk_overlap: tokens that neighbours share at most.
+        documents: cut a single ``.txt`` file into passages instead of reading one text a line.
+        chunk_size: most tokens of a passage.
+        chunk_overlap: most tokens that neighbouring passages share.
         strict: refuse a document that cannot be read.
-        drop_bad_rows: leave out rows that cannot be kept.
+        drop_bad_rows: leave out invalid rows.
 
     Raises:
-        DataError: if a source is not there or cannot be read.
+        DataError: if a source does not exist or cannot be read.
         ConfigError: for options of tables with documents, or of documents with tables.
         MissingExtraError: if the reader of a format is not installed.
     """
@@ -124,11 +128,15 @@ def prepare(
             check_sizes(chunk_size, chunk_overlap or 0)
         return _Documents(sources, found_documents(sources), chunk_size, chunk_overlap, strict)
     (source,) = sources
-    fix = ". To cut it into passages: `documents`" if is_text_file(source) else ""
-    _refuse(passage_options, f"is for documents; {source} is read as {'one text a line' if fix else 'rows'}{fix}")
+    remark = ""
+    if is_text_file(source):
+        fix = ". To cut it into passages: `documents`"
+        remark = f"{source}: one text a line{fix}"
+        _refuse(passage_options, f"is for documents; {source} is read as one text a line{fix}")
+    else:
+        _refuse(passage_options, f"is for documents; {source} is read as rows")
     entries = read_entries(source, columns=columns, drop_bad_rows=drop_bad_rows)
-    first = next(entries)
-    remark = f"{source}: one text a line{fix}" if fix else ""
+    first = next(entries)  # raises for a missing file or an invalid first row
     return _Rows(chain([first], entries), remark)
 
 

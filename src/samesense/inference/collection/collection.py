@@ -1,4 +1,4 @@
-"""A collection of texts on disk that is searched by meaning, by words, or by both: build, open, add, delete, query.
+"""A collection of texts on disk that is searched by vectors, by words, or by both: build, open, add, delete, query.
 
 Example:
     >>> collection = Collection.build("texts", [Entry("A dog runs.", metadata={"topic": "animals"})], model)
@@ -32,18 +32,19 @@ from samesense.inference.search.exact import unit_rows
 from samesense.inference.search.hnsw import check_usearch
 
 DEPTH = 100
-"""Texts of each of the two lists that are merged, at least."""
+"""Least number of hits of each of the two lists that a hybrid query merges."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """One text of an answer.
+    """A hit: one text of an answer.
 
     Attributes:
         id: its number in the collection.
-        score: cosine with the query, in [-1, 1]; of words, BM25; of both, the sum of reciprocal ranks.
+        score: cosine with the query, in [-1, 1]; BM25 where the search is by words; the sum of reciprocal ranks where
+            it is hybrid.
         text: the text.
-        metadata: what else is known of it.
+        metadata: its metadata.
     """
 
     id: int
@@ -53,9 +54,9 @@ class Found:
 
 
 class Collection:
-    """A collection that is there. Each answer is of one state of it; changes by other processes show at once.
+    """An existing collection. Each answer is of one consistent state; changes by other processes are seen at once.
 
-    Vectors stay on disk and are mapped into memory. Several processes may read while one writes.
+    Vectors stay on disk and are memory-mapped. Several processes may read while one writes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -79,24 +80,24 @@ class Collection:
         sources: str = "",
         on_progress: Callable[[int], None] | None = None,
     ) -> Collection:
-        """Make a collection; its texts are read, encoded and written block by block.
+        """Build a collection; its texts are read, encoded and written block by block.
 
-        If it is stopped, by Ctrl-C or a text that is refused, the vectors of whole blocks stay in the folder: the next
-        change takes up those of its model and texts, and removes all when it is done.
+        If the build is stopped, by Ctrl-C or an invalid text, the vectors of complete blocks stay in the folder. The
+        next change reuses those with the same model and texts, and removes them all when it is done.
 
         Args:
-            folder: where it will be; it may be there if it is empty.
+            folder: where to write it; the folder may exist if it is empty.
             entries: the texts.
             model: encodes them, and every later query.
-            dtype: how vectors are kept; float16 halves the size and rounds each number to three digits.
-            approximate: make an approximate index: from ``AUTO_ROWS`` texts on if usearch is installed, always, or
-                never. Its recall is measured and kept.
-            overwrite: replace a collection that is there, once the new one is complete.
-            sources: kept with the collection, see :mod:`samesense.inference.collection.documents`.
+            dtype: type of the stored vectors; float16 halves the size and rounds each number to three digits.
+            approximate: build an approximate index: from ``AUTO_ROWS`` texts on if usearch is installed, always, or
+                never. Its recall is measured and stored.
+            overwrite: replace an existing collection, once the new one is complete.
+            sources: stored with the collection, see :mod:`samesense.inference.collection.documents`.
             on_progress: called with the number of texts just written.
 
         Raises:
-            DataError: for an entry that cannot be kept, an id that comes twice, or no entry at all.
+            DataError: for an invalid entry, a duplicate id, or no entry at all.
             ModelError: if the model gives unusable vectors.
             OutputError: if the folder holds something else or cannot be written to, or another process writes to it.
             MissingExtraError: if ``approximate`` is ``"always"`` and usearch is absent.
@@ -104,7 +105,7 @@ class Collection:
         path = Path(folder)
         if approximate == "always":
             check_usearch()
-        was_there = path.exists()
+        existed = path.exists()
         store.make_place(path)
         try:
             with writing(path, built=False) as writer:
@@ -115,8 +116,8 @@ class Collection:
                 writer.insert(entries, model, False, on_progress)
                 writer.derive()
         except (DataError, ModelError, KeyboardInterrupt):
-            if not was_there and not (path / store.UNFINISHED).exists():
-                shutil.rmtree(path, ignore_errors=True)  # made here, and nothing is in it that a later build takes up
+            if not existed and not (path / store.UNFINISHED).exists():
+                shutil.rmtree(path, ignore_errors=True)  # created here, and without vectors that a later build reuses
             raise
         return cls(path)
 
@@ -126,7 +127,7 @@ class Collection:
         return cls(Path(folder))
 
     def check_model(self, model: Embedder) -> None:
-        """Raise ModelError for a model whose vectors do not belong to the collection."""
+        """Raise ModelError for a model other than the one that the collection was built with."""
         with self._reader.state() as about:
             _check_model(self.folder, about, model)
 
@@ -143,18 +144,18 @@ class Collection:
         upsert: bool = False,
         on_progress: Callable[[int], None] | None = None,
     ) -> int:
-        """Add texts, all or none; return how many.
+        """Add texts, all or none; return their number.
 
         Args:
             entries: the texts.
             model: the model of the collection.
-            upsert: replace the texts whose ids are there; of entries with the same id the last counts.
+            upsert: replace texts with the same ids; of several entries with the same id the last one counts.
             on_progress: called with the number of texts just written.
 
         Raises:
             ModelError: if the model is not the one that the collection was built with.
-            DataError: for an entry that cannot be kept, or an id that is there.
-            OutputError: if another process goes on writing.
+            DataError: for an invalid entry, or an id that exists.
+            OutputError: if another process keeps writing.
         """
         self.check_model(model)
         with writing(self.folder) as writer:
@@ -162,39 +163,40 @@ class Collection:
             return writer.insert(entries, model, upsert, on_progress)
 
     def delete(self, ids: Iterable[int] = (), *, where: Where = None) -> int:
-        """Delete texts by id, or those whose metadata match; return how many.
+        """Delete texts by id, or those whose metadata match; return their number.
 
         Args:
-            ids: each must be there.
-            where: see :meth:`query`; instead of ids.
+            ids: ids of the texts; each must exist.
+            where: condition on the metadata, instead of ids; see :meth:`query`.
 
         Raises:
-            DataError: if an id or a name of metadata is not there; then nothing is deleted.
+            DataError: if an id or a name of metadata does not exist; then nothing is deleted.
             ConfigError: for both ids and ``where``, or neither.
-            OutputError: if another process goes on writing.
+            OutputError: if another process keeps writing.
         """
-        requested, chosen = list(ids), condition(where)
+        requested = list(ids)
+        chosen = condition(where)
         if bool(requested) == bool(where):
             raise ConfigError("Texts are deleted by ids or by metadata; give one of the two.")
         with writing(self.folder) as writer:
             return writer.delete_ids(requested) if requested else writer.delete(chosen)
 
     def compact(self) -> None:
-        """Free the space of deleted texts, and make the approximate index anew."""
+        """Free the space of deleted texts, and rebuild the approximate index."""
         with writing(self.folder) as writer, store.saying(self.folder):
             writer.compact()
         with store.saying(self.folder):
             store.shrink(self.folder)
 
     def about(self) -> dict[str, Any]:
-        """Return what the collection is, as JSON types: sizes, model, and how it is searched with which recall."""
+        """Return a description of the collection, as JSON types: sizes, model, and how it is searched."""
         with self._reader.state() as about:
             count = "SELECT count(*), count(*) FILTER (WHERE position >= ?) FROM text"
             texts, later = self._reader.db.execute(count, (about.graph_rows,)).fetchone()
             return about.shown(texts, later)
 
     def stored(self) -> store.About:
-        """Return what is stored of the collection beside its texts."""
+        """Return what the collection stores about itself: its model, files and settings."""
         with self._reader.state() as about:
             return replace(about)
 
@@ -211,7 +213,7 @@ class Collection:
             yield Entry(text, number, json.loads(metadata))
 
     def check(self, texts: Iterable[str], *, top: int = 10, where: Where = None) -> None:
-        """Raise what :meth:`query` would raise of queries and a condition, before a model is there to answer them."""
+        """Raise the errors of :meth:`query` for queries and a condition, without a model."""
         checked_queries(texts, top)
         chosen = condition(where)
         with self._reader.state():
@@ -229,22 +231,22 @@ class Collection:
     ) -> list[list[Found]]:
         """Return for each text the ``top`` nearest of the collection, the nearest first.
 
-        Of equal ones that comes first which is the query itself, and then they go by id.
+        Among equal scores the query itself comes first, then the texts in the order of their ids.
 
         Args:
-            texts: what is looked for.
+            texts: the queries.
             model: the model of the collection.
-            top: texts of an answer; all of them where there are fewer.
-            where: which texts may be found, by their metadata: a condition such as ``"topic = 'sport' AND year >=
-                2020"``, or values by name, where a list means any of its values. The search is then exact.
+            top: hits a query; all texts where there are fewer.
+            where: only texts whose metadata meet a condition such as ``"topic = 'sport' AND year >= 2020"``, or have
+                these values by name, where a list means any of its values. The search is then exact.
             exact: compare with every text even if there is an approximate index.
-            hybrid: order by meaning and by words together, by the sum of 1 / (60 + rank) over both lists.
+            hybrid: rank by vectors and by words together, by the sum of 1 / (60 + rank) over both lists.
                 Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion (2009).
 
         Raises:
             ModelError: if the model is not the one that the collection was built with.
             DataError: for an empty query, one text in place of several, or a name of metadata that no text has.
-            ConfigError: if ``top`` is no whole number from 1 on, or a condition cannot be parsed.
+            ConfigError: if ``top`` is not a positive whole number, or a condition cannot be parsed.
         """
         self.check_model(model)
         queries, top = checked_queries(texts, top)
@@ -262,7 +264,7 @@ class Collection:
         queries, top = checked_queries(texts, top)
         chosen = condition(where)
         with self._reader.state(), self._reader.stopped_by(stop):
-            return [self._found(self._reader.by_words(text, top, chosen)) for text in queries]
+            return [self._with_texts(self._reader.by_words(text, top, chosen)) for text in queries]
 
     def search(
         self,
@@ -276,14 +278,15 @@ class Collection:
         texts: Sequence[str] | None = None,
         stop: threading.Event | None = None,
     ) -> list[list[Found]]:
-        """Answer queries given as vectors ``(queries, dim)``, hybrid if ``words``, their texts, are given.
+        """Return the hits of queries given as vectors ``(queries, dim)``; see :meth:`query`.
 
-        See :meth:`query`; of equal answers the one that is the query itself comes first where the queries' ``texts``
-        are given. ModelError if the collection holds vectors of another model than that of ``identity`` by now,
-        OutputError once another thread sets ``stop``.
+        The search is hybrid where the queries' texts are given as ``words``. Among equal scores the query itself comes
+        first where the queries are given as ``texts``. ModelError if the collection now holds vectors of another model
+        than that of ``identity``, OutputError once another thread sets ``stop``.
         """
         _, top = checked_queries(words or (), top)
-        chosen, depth = condition(where), top if words is None else max(top, DEPTH)
+        chosen = condition(where)
+        depth = top if words is None else max(top, DEPTH)
         with self._reader.state(with_graph=not exact and not chosen.names) as about:
             if identity not in (None, about.identity):
                 raise ModelError(
@@ -298,11 +301,12 @@ class Collection:
             with self._reader.stopped_by(stop):
                 answers = self._reader.nearest(unit_rows(vectors), depth, chosen, exact, texts)
                 if words is not None:
-                    alike = [self._reader.by_words(text, depth, chosen) for text in words]
-                    answers = [fused(both)[:top] for both in zip(answers, alike, strict=True)]
-                return [self._found(hits) for hits in answers]
+                    by_words = [self._reader.by_words(text, depth, chosen) for text in words]
+                    answers = [fused(both)[:top] for both in zip(answers, by_words, strict=True)]
+                return [self._with_texts(hits) for hits in answers]
 
-    def _found(self, hits: Hits) -> list[Found]:
+    def _with_texts(self, hits: Hits) -> list[Found]:
+        """Return hits with their texts and metadata."""
         rows = self._reader.rows([number for number, _ in hits])
         return [Found(number, score, rows[number][0], json.loads(rows[number][1])) for number, score in hits]
 
@@ -312,5 +316,5 @@ def _check_model(folder: Path, about: store.About, model: Embedder) -> None:
         raise ModelError(
             f"A collection is used with the model it was built with; {folder} was built with {about.model!r} in "
             f"{about.precision}, received {model.name!r} in {model.precision}, which differs in weights, settings or "
-            f"precision. Use that model, or encode the texts anew: samesense index migrate {folder} --model NEW"
+            f"precision. Use that model, or encode the texts again: samesense index migrate {folder} --model NEW"
         )

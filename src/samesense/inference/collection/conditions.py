@@ -1,4 +1,4 @@
-"""Conditions on metadata, as in ``topic = 'sport' AND year >= 2020``: parsed, and made SQL that binds the values."""
+"""Conditions on metadata, such as ``topic = 'sport' AND year >= 2020``: parsed, and compiled to SQL."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Where = str | Mapping[str, Any] | None
 """A condition, or values by name (a list means any of them), or nothing."""
 
 MOST_LIKE = 50_000
-"""Bytes of a pattern that SQLite takes."""
+"""Most bytes of a LIKE pattern; SQLite's limit."""
 
 MOST_COMPARISONS = 480
-"""Comparisons of a condition: SQLite nests them, two levels each, and takes 1,000 levels."""
+"""Most comparisons of a condition: SQLite nests them, two levels each, up to 1,000 levels."""
 
 MOST_WORDS = 10 * MOST_COMPARISONS
-"""Comparisons, AND, OR, NOT and parentheses of a condition."""
+"""Most comparisons, AND, OR, NOT and parentheses of a condition together."""
 
 MOST_DEPTH = 100
-"""Lists and objects inside each other, in metadata and in the values of a condition."""
+"""Most nesting of lists and objects in metadata and in the values of a condition."""
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?|\+\d+", re.ASCII)
-"""Numbers that JSON spells otherwise."""
+"""Numbers that Python reads and JSON does not, such as ``1.``, ``.5`` and ``+1``."""
 
 _BEYOND = re.compile(r"-?[1-9]\d{309,}", re.ASCII)
-"""Whole numbers that are not finite as floating point; Python reads none of thousands of digits."""
+"""Whole numbers too large for a float; int() refuses thousands of digits."""
 
-# Possessive, so that a value of megabytes needs no memory for ways to read it otherwise: there are none.
+# Possessive quantifiers: a value of megabytes must not be stored for backtracking, which could not succeed anyway.
 _VALUE = r"(?:'(?:[^']++|'')*+'|[^\s()'\",<>=!]++)"
 _PART = re.compile(
     rf"""\s*(?:(?P<joint>(?:AND|OR|NOT)\b|[()])
@@ -51,7 +51,7 @@ _PART = re.compile(
 
 
 def _as_json(value: object) -> object:
-    """Return a date or time as tables hold it as text, and an exact decimal as a number."""
+    """Return a date or time as ISO text, and a decimal as a float."""
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, Decimal):
@@ -64,11 +64,11 @@ def _as_json(value: object) -> object:
 json_text = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), default=_as_json
 ).encode
-"""Value to the JSON that equal values share; dates are texts. TypeError or ValueError for what JSON cannot hold."""
+"""Encodes a value as canonical JSON, equal for equal values; TypeError or ValueError for what JSON cannot hold."""
 
 
 class Condition(NamedTuple):
-    """A condition on ``id``: SQL of our own words, the values that it binds, and the names of metadata in it."""
+    """A condition on the table ``text``: SQL without user input, the values it binds, and the metadata names in it."""
 
     sql: str = "TRUE"
     values: tuple[Any, ...] = ()
@@ -76,7 +76,7 @@ class Condition(NamedTuple):
 
 
 def condition(where: Where) -> Condition:
-    """Return a condition as SQL; ConfigError if it cannot be parsed, or no metadata can have its values."""
+    """Return a condition as SQL; ConfigError if it cannot be parsed, or has a value that metadata cannot have."""
     try:
         return _parsed(where) if isinstance(where, str) else _of_values(where)
     except (TypeError, ValueError, AttributeError) as error:
@@ -97,6 +97,7 @@ def check_depth(value: object) -> None:
 
 
 def _inside(value: object) -> Iterable[object]:
+    """Return the items of a list or object."""
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, list | tuple) else ()
@@ -113,14 +114,16 @@ def _of_values(where: Mapping[str, Any] | None) -> Condition:
 def among(ids: Sequence[int], column: Literal["id", "position"] = "id") -> Condition:
     """Return the condition that a text has one of these ids, or positions."""
     try:
-        numbers = [index(number) for number in ids]  # of any library
+        numbers = [index(number) for number in ids]  # integers of any library
     except TypeError as error:
         raise ConfigError(f"An id is a whole number; received {shortened(error)}.") from error
     return Condition(f"{column} IN (SELECT value FROM json_each(?))", (json.dumps(numbers),))
 
 
 def _parsed(text: str) -> Condition:
-    conditions, position, comparisons = [], 0, 0
+    conditions = []
+    position = 0
+    comparisons = 0
     while match := _PART.match(text, position):
         conditions.append(Condition(match["joint"].upper()) if match["joint"] else _comparison(match))
         position = match.end()
@@ -131,9 +134,8 @@ def _parsed(text: str) -> Condition:
             raise _wrong(text, f"it is too long: it may have {MOST_WORDS} comparisons, words and parentheses")
     if position < len(text) or not conditions:
         raise _wrong(text, f"it cannot be read from {text[position : position + 20]!r} on")
-    shape = " ".join(
-        "TRUE" if clause.names else clause.sql for clause in conditions
-    )  # no name, no value: AND, OR, NOT, (, )
+    # With TRUE for each comparison SQLite checks the syntax of AND, OR, NOT and parentheses.
+    shape = " ".join("TRUE" if clause.names else clause.sql for clause in conditions)
     try:
         with closing(sqlite3.connect(":memory:")) as parser:
             parser.execute(f"SELECT CASE WHEN {shape} THEN 1 END")
@@ -143,7 +145,7 @@ def _parsed(text: str) -> Condition:
 
 
 def _checked(whole: Condition, text: str) -> Condition:
-    """Return a condition that SQLite takes; ConfigError for one that is too long or too deep for it."""
+    """Return a condition that SQLite can compile; ConfigError for one that is too long or nested too deeply."""
     try:
         with closing(sqlite3.connect(":memory:")) as parser:
             parser.execute("CREATE TABLE field (id, name, type, value)")
@@ -162,31 +164,35 @@ def _wrong(text: str, why: str) -> ConfigError:
     )
 
 
-def _comparison(found: re.Match[str]) -> Condition:
-    name, sign = found["name"].strip('"'), (found["sign"] or "IN").upper()
-    if found["value"] is None and found["values"] is None:
-        return _has(name, "type != 'null'", negated=not found["there"])
-    values = [pair for one in re.findall(_VALUE, found["values"] or found["value"]) for pair in _meant(one)]
+def _comparison(match: re.Match[str]) -> Condition:
+    """Return the condition of one comparison, a match of ``_PART``."""
+    name = match["name"].strip('"')
+    sign = (match["sign"] or "IN").upper()
+    if match["value"] is None and match["values"] is None:
+        return _has(name, "type != 'null'", negated=not match["there"])
+    values = [pair for value in re.findall(_VALUE, match["values"] or match["value"]) for pair in _meant(value)]
     if sign in ("IN", "=", "!="):
         equal = _equal(name, values)
-        other = _joined([_has(name, "TRUE"), equal._replace(sql=f"NOT {equal.sql}")], " AND ")
-        return other if sign == "!=" or found["absent"] else equal
-    if sign != "LIKE" and values[-1][0] == "real":  # tables hold numbers as texts, so these are numbers as well
+        if sign != "!=" and not match["absent"]:
+            return equal
+        return _joined([_has(name, "TRUE"), equal._replace(sql=f"NOT {equal.sql}")], " AND ")
+    if sign != "LIKE" and values[-1][0] == "real":  # texts that spell a number, as from CSV files, count as numbers
         text = "type = 'text' AND CASE WHEN json_valid(value) THEN json_type(value) IN ('integer', 'real') END"
         sql = f"(type IN ('integer', 'real') OR {text}) AND CAST(value AS NUMERIC) {sign} ?"
         return _has(name, sql, values[-1][1])
     if sign == "LIKE" and len(values[0][1].encode()) > MOST_LIKE:
-        raise _wrong(found.string, f"a pattern of LIKE has at most {MOST_LIKE} bytes")
+        raise _wrong(match.string, f"a pattern of LIKE has at most {MOST_LIKE} bytes")
     return _has(name, f"type = 'text' AND value {sign} ?", values[0][1])
 
 
 def _has(name: str, sql: str, *values: Any, negated: bool = False) -> Condition:
+    """Return the condition that a text has metadata of this name for which ``sql`` holds."""
     inside = f"id {'NOT ' if negated else ''}IN (SELECT id FROM field WHERE name = ? AND {sql})"
     return Condition(inside, (name, *values), (name,))
 
 
 def _equal(name: str, pairs: list[tuple[str, Any]]) -> Condition:
-    """Return the condition that a text has any of these values, each with its type, under a name."""
+    """Return the condition that a text has any of these values, given as type and value, under a name."""
     values_of: dict[str, dict[Any, None]] = {}
     for kind, value in pairs:
         values_of.setdefault(kind, {})[value] = None
@@ -196,20 +202,25 @@ def _equal(name: str, pairs: list[tuple[str, Any]]) -> Condition:
     return Condition(sql, tuple(chain.from_iterable(bound)), (name,))
 
 
-def _joined(parts: list[Condition], word: str) -> Condition:
-    if not parts:
+def _joined(conditions: list[Condition], word: str) -> Condition:
+    if not conditions:
         return Condition()
-    sql, values, names = zip(*parts, strict=True)
+    sql, values, names = zip(*conditions, strict=True)
     return Condition(f"({word.join(sql)})", tuple(chain.from_iterable(values)), tuple(chain.from_iterable(names)))
 
 
 def _alternatives(value: Any) -> list[tuple[str, Any]]:
+    """Return the types and values that a value, or each value of a list, may be stored as."""
     value = value.tolist() if hasattr(value, "tolist") else value  # of NumPy, also a single number
-    return [pair for one in (value if isinstance(value, list | tuple) else [value]) for pair in _stored(one)]
+    values = value if isinstance(value, list | tuple) else [value]
+    return [pair for item in values for pair in _stored(item)]
 
 
 def _meant(value: str) -> list[tuple[str, Any]]:
-    """Return what a value means: a text in quotes, or else a text or the number, true, false or null that it spells."""
+    """Return the types and values that a value in a condition may mean.
+
+    In quotes it is a text; otherwise a text, or the number, true, false or null that it spells.
+    """
     if value.startswith("'"):
         return _stored(value[1:-1].replace("''", "'"))
     if _BEYOND.fullmatch(value):
@@ -229,10 +240,11 @@ def _no_number(name: str) -> None:
 
 
 _read_json = json.JSONDecoder(parse_constant=_no_number).decode
-"""JSON to the value; one decoder for all, as a list may hold a million numbers."""
+"""Decodes JSON; a single decoder, because a condition may hold a million numbers."""
 
 
 def _real(value: int | float) -> float:
+    """Return a number as a float; ConfigError if it is not finite."""
     try:
         if math.isfinite(value):
             return float(value)
@@ -242,7 +254,10 @@ def _real(value: int | float) -> float:
 
 
 def _stored(value: Any) -> list[tuple[str, Any]]:
-    """Return the types and values as which the table ``field`` may hold a value; 1 and 1.0 are equal, 1 and "1" not."""
+    """Return the types and values that a value may be stored as in the table ``field``.
+
+    1 and 1.0 are equal, 1 and "1" are not.
+    """
     if value is None or isinstance(value, bool):
         return [(json.dumps(value), "" if value is None else int(value))]
     if isinstance(value, (int, float)):
@@ -251,7 +266,7 @@ def _stored(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, date | time):
         return [("text", value.isoformat())]
     if isinstance(value, str):
-        if "\0" in value:  # where SQLite would end the text
+        if "\0" in value:  # SQLite would end the text here
             raise ValueError("a text holds NUL, which is no character")
         return [("text", value)]
     check_depth(value)

@@ -1,4 +1,4 @@
-"""Collections of documents: folders cut into passages, and brought up to date when the files change."""
+"""Collections of documents: files cut into passages, and updated when the files change."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from samesense.inference.collection.writer import Writer, writing
 logger = logging.getLogger(__name__)
 
 SHOWN = 20
-"""Files that the summary names; each was named before, with its reason."""
+"""Most skipped files that the summary names; each was logged before, with its reason."""
 
 HASH_DIGITS = 16
-"""Digits of the SHA-256 of a file that are kept with each of its passages."""
+"""Digits of a file's SHA-256 that are stored with each of its passages."""
 
 
 @dataclass(frozen=True)
 class DocumentSources:
-    """Where the documents of a collection are, and how they are cut: kept with it, for the next update.
+    """Where the documents of a collection are, and how they are cut; stored with it for the next update.
 
     Attributes:
         sources: folders, patterns and files, as given.
-        base: folder that relative sources are in.
-        chunk_size: tokens of a passage at most.
-        chunk_overlap: tokens that neighbours share at most.
+        base: folder that relative sources are relative to.
+        chunk_size: most tokens of a passage.
+        chunk_overlap: most tokens that neighbouring passages share.
     """
 
     sources: list[str]
@@ -58,20 +58,20 @@ class DocumentSources:
     chunk_overlap: int
 
     def json(self) -> str:
-        """Return it as the collection keeps it."""
+        """Return the sources as JSON, as the collection stores them."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
 
 @dataclass
 class ReadingReport:
-    """What became of the files of a build or an update.
+    """Counts of a build or an update.
 
     Attributes:
-        files: how many were read.
-        passages: how many were written.
-        skipped: names of those that could not be, with the reason.
-        unchanged: how many had not changed since the last time.
-        removed: how many are gone.
+        files: number of files read.
+        passages: number of passages written.
+        skipped: names of the files that could not be read, with the reason.
+        unchanged: number of files that have not changed since the last time.
+        removed: number of files that no longer exist.
     """
 
     files: int = 0
@@ -81,10 +81,12 @@ class ReadingReport:
     removed: int = 0
 
     def log(self) -> None:
-        """Say how many files were read, and name those that were not."""
+        """Log how many files were read, and which could not be read."""
         figures = [f"{self.files:,} files read"]
-        figures += [f"{self.unchanged:,} unchanged"] if self.unchanged else []
-        figures += [f"{self.removed:,} removed"] if self.removed else []
+        if self.unchanged:
+            figures.append(f"{self.unchanged:,} unchanged")
+        if self.removed:
+            figures.append(f"{self.removed:,} removed")
         logger.info(f"documents: {', '.join(figures)}")
         if self.skipped:
             total = self.files + len(self.skipped)
@@ -96,10 +98,10 @@ class ReadingReport:
 
 
 def are_documents(sources: Sequence[str], documents: bool | None = None) -> bool:
-    """Return whether sources are documents that are cut into passages, and no rows of a table or lines of a file.
+    """Return whether sources are documents to cut into passages, rather than rows of a table or lines of a file.
 
-    Folders, patterns, several files, and single ``.md``, ``.html``, ``.pdf`` and ``.docx`` files are; a single ``.txt``
-    file holds one text a line, unless ``documents`` is true. A folder that ``datasets`` saved holds rows.
+    Folders, patterns, several files, and single ``.md``, ``.html``, ``.pdf`` and ``.docx`` files are documents. A
+    single ``.txt`` file holds one text a line, unless ``documents`` is true. A folder saved by ``datasets`` holds rows.
     """
     first = sources[0]
     if len(sources) > 1 or is_pattern(first) or is_plain_folder(first):
@@ -108,14 +110,14 @@ def are_documents(sources: Sequence[str], documents: bool | None = None) -> bool
 
 
 def sizes_for(embedder: Embedder, chunk_size: int | None, chunk_overlap: int | None) -> tuple[int, int]:
-    """Return the tokens of a passage and of an overlap: those given, or the defaults as far as the model reads.
+    """Return the most tokens of a passage and of an overlap; the defaults are limited to what the model reads.
 
-    ConfigError if passages of this size would not be read whole.
+    ConfigError if the model would truncate passages of this size.
     """
     reading = embedder.reading
     longest = None
     if reading is not None and reading.longest is not None:
-        longest = reading.longest - reading.lengths([""])[0]
+        longest = reading.longest - reading.lengths([""])[0]  # without prompt and special tokens
     if chunk_size is not None and longest is not None and chunk_size > longest:
         raise ConfigError(
             f"A passage is read whole: {embedder.name} reads {longest} tokens; received `chunk_size` {chunk_size}."
@@ -127,7 +129,7 @@ def sizes_for(embedder: Embedder, chunk_size: int | None, chunk_overlap: int | N
 
 
 def found_documents(sources: Sequence[str], base: Path | None = None) -> DocumentFiles:
-    """Find documents, say what was found and passed over, and check that their readers are installed."""
+    """Return the documents, after logging which are read and which not, and checking that readers are installed."""
     documents = find_documents(sources, base)
     logger.info(f"{', '.join(sources[:5])}{' and others' if len(sources) > 5 else ''}: {documents.summary}")
     for message in documents.unreadable:
@@ -141,40 +143,41 @@ def build_from_documents(
     sources: Sequence[str],
     embedder: Embedder,
     *,
-    found: DocumentFiles | None = None,
+    documents: DocumentFiles | None = None,
     chunk_size: int | None = None,
     chunk_overlap: int | None = None,
     strict: bool = False,
     **options: Any,
 ) -> tuple[Collection, ReadingReport]:
-    """Make a collection of the passages of documents.
+    """Build a collection of the passages of documents.
 
     The metadata of a passage are ``file``, ``passage`` (its number in the file), ``title``, ``section``, ``page`` or
     ``line`` where there are any, and ``file_hash``.
 
     Args:
-        folder: where the collection will be.
+        folder: where to write the collection.
         sources: folders, patterns and files.
         embedder: the model.
-        found: the documents, if they were looked for before.
-        chunk_size: tokens of a passage at most.
-        chunk_overlap: tokens that neighbours share at most.
-        strict: refuse a file that cannot be read, in the place of leaving it out with a warning.
+        documents: the files of ``sources``, if they have been searched for before.
+        chunk_size: most tokens of a passage.
+        chunk_overlap: most tokens that neighbouring passages share.
+        strict: refuse a file that cannot be read, instead of leaving it out with a warning.
         options: ``dtype``, ``approximate``, ``overwrite`` and ``on_progress`` of :meth:`Collection.build`.
 
     Returns:
-        The collection, and what became of the files.
+        The collection and the report on the files.
 
     Raises:
-        DataError: if there is no document, none can be read, or ``strict`` and one cannot be.
-        ConfigError: for sizes that cannot be.
+        DataError: if there is no document, none can be read, or with ``strict`` one cannot be read.
+        ConfigError: for invalid sizes.
         MissingExtraError: if the reader of a format is not installed.
     """
-    found = found_documents(sources) if found is None else found
+    if documents is None:
+        documents = found_documents(sources)
     size, overlap = sizes_for(embedder, chunk_size, chunk_overlap)
     origin = DocumentSources(list(sources), str(Path.cwd()), size, overlap)
     report = ReadingReport()
-    entries = _entries(found.files, embedder, origin, report, strict=strict)
+    entries = _entries(documents.files, embedder, origin, report, strict=strict)
     collection = Collection.build(
         folder,
         _refuse_none(entries, sources, report),
@@ -190,41 +193,43 @@ def update_from_documents(
     folder: str | Path,
     embedder: Embedder,
     *,
-    more: Sequence[str] = (),
+    new_sources: Sequence[str] = (),
     strict: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> ReadingReport:
-    """Bring a collection up to date with its files, all or nothing: only new and changed ones are encoded.
+    """Update a collection to its files, all or nothing: only new and changed files are encoded.
 
-    The passages of files that are gone are deleted. Those of a file that has changed and cannot be read any more stay,
-    with a warning.
+    The passages of files that no longer exist are deleted. Those of a file that has changed and cannot be read any more
+    stay, with a warning.
 
     Args:
         folder: the collection.
         embedder: its model.
-        more: further folders, patterns and files, which belong to it from now on.
+        new_sources: more folders, patterns and files, which belong to the collection from now on.
         strict: refuse a file that cannot be read.
         on_progress: called with the number of passages just written.
 
     Raises:
-        DataError: if the collection is not one of documents and ``more`` has none, a source is not there any more, or
-            ``strict`` and a file cannot be read.
+        DataError: if the collection was not built from documents and there are no ``new_sources``, a source does not
+            exist any more, or with ``strict`` a file cannot be read.
         ModelError: for another model than that of the collection.
     """
     Collection.open(folder).check_model(embedder)
     report = ReadingReport()
     with writing(Path(folder)) as writer:
-        origin = _origin(writer.about.sources, more, embedder, Path(folder))
+        origin = _origin(writer.about.sources, new_sources, embedder, Path(folder))
         documents = found_documents(origin.sources, Path(origin.base))
-        indexed = _known_files(writer)
+        indexed = _indexed_files(writer)
         names = {file.name for file in documents.files}
         gone = indexed.keys() - names
         changed = [file for file in documents.files if _has_changed(file, indexed)]
-        report.unchanged, report.removed = len(names) - len(changed), len(gone)
+        report.unchanged = len(names) - len(changed)
+        report.removed = len(gone)
         entries = _entries(changed, embedder, origin, report, strict=strict)
-        first = list(islice(entries, 1))
+        first = list(islice(entries, 1))  # inserting nothing is an error
         if first:
             writer.insert(chain(first, entries), embedder, False, on_progress)
+        # Old passages are deleted only after all files are read, as those of unreadable files stay.
         replaced = {file.name for file in changed} - report.skipped.keys()
         ids = [number for name in gone | (replaced & indexed.keys()) for number in indexed[name].ids]
         if ids:
@@ -237,30 +242,30 @@ def update_from_documents(
 
 
 @dataclass
-class _KnownFile:
+class _IndexedFile:
     """A file in a collection: its hash, and the ids of its passages."""
 
     file_hash: str
     ids: list[int] = field(default_factory=list)
 
 
-def _known_files(writer: Writer) -> dict[str, _KnownFile]:
+def _indexed_files(writer: Writer) -> dict[str, _IndexedFile]:
     """Return the files whose passages are in a collection, by name."""
     query = (
         "SELECT id, json_extract(metadata, '$.file'), json_extract(metadata, '$.file_hash') FROM text "
         "WHERE json_extract(metadata, '$.file_hash') IS NOT NULL"
     )
-    files: dict[str, _KnownFile] = {}
+    files: dict[str, _IndexedFile] = {}
     with store.saying(writer.folder):
         for number, name, digest in writer.db.execute(query):
-            files.setdefault(name, _KnownFile(digest)).ids.append(number)
+            files.setdefault(name, _IndexedFile(digest)).ids.append(number)
     return files
 
 
-def _has_changed(file: DocumentFile, known: dict[str, _KnownFile]) -> bool:
-    """Return whether a file is new or has another content than its passages; yes for one that cannot be read."""
+def _has_changed(file: DocumentFile, indexed: dict[str, _IndexedFile]) -> bool:
+    """Return whether a file is new or has changed since it was indexed; true for one that cannot be read."""
     try:
-        return file.name not in known or known[file.name].file_hash != _short_hash(file.path)
+        return file.name not in indexed or indexed[file.name].file_hash != _short_hash(file.path)
     except OSError:
         return True
 
@@ -269,22 +274,22 @@ def _short_hash(path: Path) -> str:
     return content_hash([path])[:HASH_DIGITS]
 
 
-def _origin(kept: str, more: Sequence[str], embedder: Embedder, folder: Path) -> DocumentSources:
-    """Return the sources that a collection keeps, with further ones; DataError if there are none."""
-    if not kept and not more:
+def _origin(stored: str, new_sources: Sequence[str], embedder: Embedder, folder: Path) -> DocumentSources:
+    """Return the sources that a collection stores, as JSON, with the new ones; DataError if there are none."""
+    if not stored and not new_sources:
         raise DataError(
             f"{folder} was not built from documents, so there are no files to compare it with. Build it from a folder, "
             "or add texts: samesense index add"
         )
-    if not kept:
-        return DocumentSources(list(more), str(Path.cwd()), *sizes_for(embedder, None, None))
+    if not stored:
+        return DocumentSources(list(new_sources), str(Path.cwd()), *sizes_for(embedder, None, None))
     try:
-        origin = DocumentSources(**json.loads(kept))
+        origin = DocumentSources(**json.loads(stored))
     except (TypeError, ValueError) as error:
-        raise DataError(f"{folder} is damaged: its sources cannot be read ({error}). Build it anew.") from error
-    if origin.base != str(Path.cwd()):  # relative to another folder than those that are there
-        more = [str(Path(source).expanduser().absolute()) for source in more]
-    return replace(origin, sources=list(dict.fromkeys([*origin.sources, *more])))
+        raise DataError(f"{folder} is damaged: its sources cannot be read ({error}). Build it again.") from error
+    if origin.base != str(Path.cwd()):  # new relative sources are relative to another folder than the stored ones
+        new_sources = [str(Path(source).expanduser().absolute()) for source in new_sources]
+    return replace(origin, sources=list(dict.fromkeys([*origin.sources, *new_sources])))
 
 
 def _entries(
@@ -295,7 +300,7 @@ def _entries(
     *,
     strict: bool,
 ) -> Iterator[Entry]:
-    """Yield the passages of files; one that cannot be read is named in the report, or refused if ``strict``."""
+    """Yield the passages of files; a file that cannot be read is named in the report, or refused if ``strict``."""
     count_tokens = _token_counter(embedder)
     for file in files:
         try:
@@ -323,7 +328,7 @@ def _file_entries(file: DocumentFile, count_tokens: CountTokens, origin: Documen
 
 
 def _token_counter(embedder: Embedder) -> CountTokens:
-    """Return what counts the tokens of texts, without those that the model adds."""
+    """Return a function that counts the tokens of texts, without prompt and special tokens."""
     reading = embedder.reading
     if reading is None:
         return words_of

@@ -1,4 +1,4 @@
-"""The model behind a collection: an encoder that can be told from any other."""
+"""The model of a collection: an encoder with an identity."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ class Embedder:
 
     Attributes:
         encode: texts in, one embedding a text out.
-        identity: everything that decides a vector besides its text; for a model that is loaded, what
-            :func:`~samesense.encoder.saving.storage.model_identity` returns. ModelError for an empty one.
-        name: what the model is called; it is opened by this name where no other is given.
-        precision: arithmetic, for people and for opening it again.
-        windows: cuts texts into windows that the encoder reads whole.
-        look: counts what is not read of texts whose vectors are there already.
-        longest: tokens that are read of a text, ``None`` for any number.
-        encode_queries: the same as ``encode`` for queries, where these are encoded otherwise.
-        reading: how much is read of a text, ``None`` for all of it.
-        files: hash of the model's files, by which it is known without torch; empty if it is not of files in float32.
+        identity: everything that a vector depends on besides its text; for a loaded model the result of
+            :func:`~samesense.encoder.saving.storage.model_identity`. ModelError for an empty one.
+        name: name of the model; it is opened by this name unless another is given.
+        precision: arithmetic, for display and for opening the model again.
+        windows: cuts texts into windows that the encoder reads without truncation.
+        look: counts truncated texts among those whose vectors are cached.
+        longest: tokens read of a text, ``None`` for any number.
+        encode_queries: encodes queries, where they are encoded differently from documents.
+        reading: how much of a text the model reads, ``None`` for all of it.
+        files: hash of the model's files, which identifies it without torch; empty unless the model is in files, in
+            float32.
     """
 
     encode: Encode
@@ -65,7 +66,7 @@ class Embedder:
         return _unit(self.encode, texts)
 
     def unit_queries(self, texts: list[str]) -> Embeddings:
-        """Return the same of queries."""
+        """Return the embeddings of queries as unit rows, ``(texts, dim)``."""
         return _unit(self.encode_queries or self.encode, texts)
 
 
@@ -74,30 +75,30 @@ def _unit(encode: Encode, texts: list[str]) -> Embeddings:
 
 
 def open_embedder(name: str, precision: str = "auto", *, identity: str | None = None) -> Embedder:
-    """Open a model as what a collection needs of it.
+    """Open a model for a collection.
 
     Args:
-        name: of the model.
+        name: name of the model.
         precision: arithmetic, or the backend of an exported folder.
-        identity: as a collection or a copy of it in a store keeps it; ModelError for a model with another one.
+        identity: identity that a collection, or a copy of it in a store, keeps; ModelError for a model with another.
     """
     options: dict[str, Any] = {"backend" if precision in ("onnx", "onnx-int8") else "precision": precision}
-    files = model_files_hash(name)  # before it is loaded: files that change meanwhile are then others than these
+    files = model_files_hash(name)  # before loading: if the files change meanwhile, the hash does not match them
     embedder = embedder_of(load(name, **options), name)
     if embedder.precision == "float32":
         embedder = replace(embedder, files=files)
     if identity not in (None, embedder.identity):
         raise ModelError(
             f"Vectors are searched with the model that made them; {name!r} in {embedder.precision} differs from it in "
-            "weights, settings or precision. Use that model, or encode the texts anew."
+            "weights, settings or precision. Use that model, or encode the texts again."
         )
     return embedder
 
 
 def open_for_queries(name: str, built: About, texts: Sequence[str]) -> Embedder:
-    """Open a model for some queries of a collection, without torch if its files are those of the collection's model.
+    """Open a model for queries of a collection, without torch if its files are those of the collection's model.
 
-    Of other files, torch tells whether they make the same model; the collection refuses what they do not.
+    Different files may still be the same model: torch is needed to compute its identity, which the collection checks.
     """
     if built.files and built.precision == "float32":
         model = load(name, precision="float32", texts=texts)
@@ -107,14 +108,15 @@ def open_for_queries(name: str, built: About, texts: Sequence[str]) -> Embedder:
 
 
 def embedder_of(model: Model, name: str, *, identity: str | None = None) -> Embedder:
-    """Return a loaded model as what a collection needs of it; ModelError for a cross-encoder.
+    """Return a loaded model as an embedder; ModelError for a cross-encoder.
 
-    ``identity`` is the model's, if it is known; ``None`` asks the model, which reads all its weights.
+    ``identity`` is the model's, if it is known; ``None`` computes it, which reads all weights.
     """
     identity = model.identity if identity is None else identity
-    arithmetic = "bfloat16" if "bfloat16" in model.protocol else "float32"  # a map has no backend, and says it in words
-    computed = "" if model.backend == "numpy" else model.backend.removeprefix("torch-")
-    precision = computed or arithmetic
+    backend_precision = "" if model.backend == "numpy" else model.backend.removeprefix("torch-")
+    # A map has no backend; its precision is in the protocol.
+    protocol_precision = "bfloat16" if "bfloat16" in model.protocol else "float32"
+    precision = backend_precision or protocol_precision
     if not model.tells_tasks_apart:
         reading = model.reading
         longest = None if reading is None else reading.longest

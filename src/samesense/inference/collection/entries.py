@@ -1,4 +1,4 @@
-"""What a collection holds: a text, its id, and whatever else is known of it."""
+"""Entries of a collection: a text, its id and its metadata."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 LARGEST_ID = 2**63 - 2
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
-"""An id as it is shown again: 007 would come back as 7."""
+"""A text that is an id: without leading zeros, as 007 would come back as 7."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Entry:
     """One text of a collection.
 
     Attributes:
-        text: what is found.
-        id: a number of its own, 0 or more; ``None`` lets the collection count on.
-        metadata: JSON values by name, by which a query can choose.
+        text: the text.
+        id: a unique number, 0 or more; ``None`` for the next free one.
+        metadata: JSON values by name, which a query can filter by.
     """
 
     text: str
@@ -44,29 +44,29 @@ class Entry:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def metadata_json(entry: Entry, place: str) -> str:
-    """Return the metadata as JSON; ``place`` says in messages where they come from.
+def metadata_json(entry: Entry, location: str) -> str:
+    """Return the metadata as JSON; ``location`` names their origin in messages.
 
-    DataError for an empty text, an id that is none, or what JSON cannot hold.
+    DataError for an empty text, an invalid id, or metadata that JSON cannot hold.
     """
     if not isinstance(entry.text, str) or not entry.text.strip():
-        raise DataError(f"{place}: a text that is not empty is needed; received {entry.text!r}. Leave the row out.")
+        raise DataError(f"{location}: a text that is not empty is needed; received {entry.text!r}. Leave the row out.")
     is_number = isinstance(entry.id, int) and not isinstance(entry.id, bool)
     if entry.id is not None and not (is_number and 0 <= entry.id <= LARGEST_ID):
         raise DataError(
-            f"{place}: an id is a whole number from 0 to 2**63 - 2; received {entry.id!r}. Keep names under another "
+            f"{location}: an id is a whole number from 0 to 2**63 - 2; received {entry.id!r}. Keep names under another "
             "column: it becomes metadata, by which texts are found and deleted as well."
         )
     if not all(isinstance(name, str) for name in entry.metadata):
-        raise DataError(f"{place}: names of metadata are texts; received {list(entry.metadata)!r}.")
+        raise DataError(f"{location}: names of metadata are texts; received {list(entry.metadata)!r}.")
     try:
-        entry.text.encode()
+        entry.text.encode()  # fails for lone surrogates
         check_depth(entry.metadata)
         metadata = json_text(dict(entry.metadata)) if entry.metadata else "{}"
         metadata.encode()
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"{place}: text and metadata must be JSON: whole characters, finite numbers, true, false, lists and "
+            f"{location}: text and metadata must be JSON: whole characters, finite numbers, true, false, lists and "
             f"objects ({shortened(error)}). Leave the column out, or write it as text."
         ) from error
     return metadata
@@ -75,13 +75,15 @@ def metadata_json(entry: Entry, place: str) -> str:
 def read_entries(source: str, *, columns: str | None = None, drop_bad_rows: bool = False) -> Iterator[Entry]:
     """Yield the entries of a file, lazily: of a text file with one text a line, or of rows that ``load_rows`` reads.
 
-    Of a row, the column of texts is the one that ``columns`` names, or else that of
+    The text of a row is in the column named by ``columns``, or else that of
     :func:`~samesense.data.formats.text_columns.text_column`; the column ``id``, if there is one, is the id, and every
     other column that is not empty is metadata under its name. DataError for a missing or broken file, one without a
-    text, no text column or several, or an id that is no number; rows that cannot be kept are left out with
-    ``drop_bad_rows``, which is said at the end.
+    text, no text column or several, or an invalid id. ``drop_bad_rows`` leaves invalid rows out and logs them at the
+    end.
     """
-    entry, total, why = None, 0, ""
+    entry = None
+    total = 0
+    reason = ""
     left_out: list[int] = []
     for number, read_entry in _entries(source, columns):
         total += 1
@@ -91,19 +93,19 @@ def read_entries(source: str, *, columns: str | None = None, drop_bad_rows: bool
             if not drop_bad_rows:
                 raise DataError(f"{error} `drop_bad_rows` leaves such rows out.") from error
             left_out.append(number)
-            why = why or str(error)
+            reason = reason or str(error)
             continue
         yield entry
-    warn_left_out(source, left_out, total, f"they cannot be kept (the first: {why.removesuffix('.')})")
+    warn_left_out(source, left_out, total, f"they cannot be kept (the first: {reason.removesuffix('.')})")
     if entry is None:
         raise DataError(f"{source} holds no text to keep; at least one is needed.")
 
 
-_Made = tuple[int, Callable[[], Entry]]
-"""Number of a row, and what makes its entry, or says why there is none."""
+_RowEntry = tuple[int, Callable[[], Entry]]
+"""Number of a row, and a function that returns its entry, or raises DataError."""
 
 
-def _entries(source: str, columns: str | None) -> Iterator[_Made]:
+def _entries(source: str, columns: str | None) -> Iterator[_RowEntry]:
     is_text = is_text_file(source) or leads_to(source, Path.is_file)
     if is_text and not split_suffix(source)[0]:
         if columns is not None:
@@ -112,7 +114,7 @@ def _entries(source: str, columns: str | None) -> Iterator[_Made]:
     return _of_rows(source, columns)
 
 
-def _of_lines(source: str) -> Iterator[_Made]:
+def _of_lines(source: str) -> Iterator[_RowEntry]:
     path = Path(source).expanduser()
     if not path.is_file():
         raise missing_file(source)
@@ -120,13 +122,13 @@ def _of_lines(source: str) -> Iterator[_Made]:
         yield number, partial(_of_line, line.rstrip("\r\n"), f"{source}, row {number}")
 
 
-def _of_line(text: str, place: str) -> Entry:
+def _of_line(text: str, location: str) -> Entry:
     if not text.strip():
-        raise DataError(f"{place}: every line must hold a text; this one is empty. Remove it.")
+        raise DataError(f"{location}: every line must hold a text; this one is empty. Remove it.")
     return Entry(text)
 
 
-def _of_rows(source: str, columns: str | None) -> Iterator[_Made]:
+def _of_rows(source: str, columns: str | None) -> Iterator[_RowEntry]:
     rows = load_rows(source)
     head = list(islice(rows, SNIFFED_ROWS))
     if head:
@@ -139,13 +141,15 @@ def _of_rows(source: str, columns: str | None) -> Iterator[_Made]:
 
 def _entry(row: Row, text: str, source: str) -> Entry:
     number, cells = row
-    identifier = next((name for name in cells if name.strip().casefold() == "id"), None)  # not in every row of JSON
-    value, entry_id = cells.get(text), cells[identifier] if identifier else None
+    # Looked up in each row, because rows of JSON need not have the same names.
+    identifier = next((name for name in cells if name.strip().casefold() == "id"), None)
+    value = cells.get(text)
+    entry_id = cells[identifier] if identifier else None
     if not isinstance(value, str):
         raise DataError(f"{source}, row {number}, column {text!r}: a text is needed, received {value!r}.")
     if isinstance(entry_id, str):
         entry_id = int(entry_id) if _NUMBER.fullmatch(entry_id) else entry_id
     metadata = {name: cell for name, cell in cells.items() if name not in (text, identifier) and cell not in (None, "")}
-    entry = Entry(value, entry_id, metadata)  # type: ignore[arg-type]  # metadata_json says what is wrong with an id
+    entry = Entry(value, entry_id, metadata)  # type: ignore[arg-type]  # metadata_json checks the id
     metadata_json(entry, f"{source}, row {number}")
     return entry

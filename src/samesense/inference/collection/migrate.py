@@ -1,4 +1,4 @@
-"""A collection and a change of its model: to notice one, and to encode the texts with another."""
+"""Change the model of a collection, and notice that a model has changed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from samesense.inference.collection.reader import Reader
 from samesense.inference.collection.writer import writing
 
 CANARIES = 8
-"""Texts that are encoded again to see whether the model still gives their vectors."""
+"""Number of texts that are encoded again to check that the model still gives their vectors."""
 
 SAME = 0.98
-"""Least cosine of a vector with that of the same text computed anew; int8 differs with the texts of a batch."""
+"""Least cosine between the vectors of a text encoded twice; in int8 they vary with the other texts of a batch."""
 
 
 def migrate(folder: Path, model: Embedder, *, on_progress: Callable[[int], None] | None = None) -> int:
-    """Encode every text of a collection with another model; return how many.
+    """Encode every text of a collection with another model; return the number of texts.
 
-    The new vectors are written beside the old ones, which answer queries until all are there. Ids and metadata stay.
+    The new vectors are written beside the old ones, which answer queries until all are written. Ids and metadata stay.
 
     Args:
         folder: the collection.
@@ -34,9 +34,9 @@ def migrate(folder: Path, model: Embedder, *, on_progress: Callable[[int], None]
         on_progress: called with the number of texts just written.
 
     Raises:
-        ConfigError: if it is the collection's model.
-        ModelError: if it gives unusable vectors.
-        OutputError: if another process goes on writing.
+        ConfigError: if the model is that of the collection already.
+        ModelError: if the model gives unusable vectors.
+        OutputError: if another process keeps writing.
     """
     with writing(folder) as writer:
         old = writer.about
@@ -52,7 +52,8 @@ def migrate(folder: Path, model: Embedder, *, on_progress: Callable[[int], None]
 def check_vectors(folder: Path, model: Embedder) -> float:
     """Encode a few texts of a collection again; return the lowest cosine with their vectors, 1 without texts.
 
-    Weights and settings may be the same and what computes another: versions, a machine, a function.
+    The same weights and settings may give other vectors with other library versions, on another machine, or where the
+    model is a function.
 
     Raises:
         ModelError: if the model is not that of the collection, or its vectors have changed.
@@ -60,16 +61,17 @@ def check_vectors(folder: Path, model: Embedder) -> float:
     Collection.open(folder).check_model(model)
     reader = Reader(folder)
     with reader.state() as about:
-        ids, positions = store.places(reader.db, Condition(), about.rows)
+        ids, positions = store.matching_positions(reader.db, Condition(), about.rows)
         if not len(ids):
             return 1.0
         some = np.unique(np.linspace(0, len(ids) - 1, CANARIES).astype(np.intp))
-        kept, old = reader.rows(ids[some].tolist()), reader.vectors[positions[some]]
-    texts = [kept[number][0] for number in ids[some].tolist()]
+        rows = reader.rows(ids[some].tolist())
+        old = reader.vectors[positions[some]]
+    texts = [rows[number][0] for number in ids[some].tolist()]
     lowest = float(row_cosines(model.unit(texts), old).min())
     if lowest < SAME:
         raise ModelError(
             f"The model {model.name!r} gives other vectors now than when {folder} was built: the lowest of "
-            f"{len(texts)} cosines is {lowest:.3f}. Use what computed them, or build the collection anew."
+            f"{len(texts)} cosines is {lowest:.3f}. Use what computed them, or rebuild the collection."
         )
     return lowest

@@ -1,4 +1,4 @@
-"""What a collection is asked: texts, and how many of its own answer each."""
+"""Check the queries of a collection and the number of hits."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from samesense.inference.models.model import listed
 
 
 def checked_queries(texts: Iterable[str], top: int) -> tuple[list[str], int]:
-    """Return queries in a list, and how many texts are asked for; DataError or ConfigError if they are none."""
+    """Return the queries as a list and the number of hits; DataError or ConfigError if they are invalid."""
     if isinstance(texts, str):
         raise DataError(f"Queries are given in a list; received {texts[:60]!r}. Write [{texts[:60]!r}].")
     try:
-        count = min(index(top), sys.maxsize)  # of any library; SQLite takes no more
+        count = min(index(top), sys.maxsize)  # an integer of any library; SQLite's integers end at maxsize
     except TypeError as error:
         raise ConfigError(f"`top` is a whole number; received {top!r}. Example: 10") from error
     if count < 1:
         raise ConfigError(f"At least one text must be asked for; received {count}. Example: 10")
-    given = list(listed(texts, "Queries"))
-    for number, text in enumerate(given, 1):
+    queries = list(listed(texts, "Queries"))
+    for number, text in enumerate(queries, 1):
         if not isinstance(text, str) or not text.strip():
-            shown = "empty" if isinstance(text, str) else repr(text)[:60]
-            raise DataError(f"A query must hold a text; query {number} is {shown}.")
-    return given, count
+            value = "empty" if isinstance(text, str) else repr(text)[:60]
+            raise DataError(f"A query must hold a text; query {number} is {value}.")
+    return queries, count

@@ -1,4 +1,4 @@
-"""Reading a collection: one state of it at a time, the files mapped, and the ways to find texts."""
+"""Read a collection: one consistent state at a time, with memory-mapped vectors; search it by vectors and by words."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ from samesense.inference.search.ties import in_order, noise_of
 from samesense.types import Embeddings, Indices
 
 MOST_WORDS = 1000
-"""Different words of a query that are looked for; the time grows with their square."""
+"""Most distinct words of a query that are searched for; the time grows with the square of their number."""
 
 REMEMBERED = 8
-"""Conditions whose texts are remembered, 16 bytes a text."""
+"""Number of conditions whose matching texts are cached, 16 bytes a text."""
 
 SPARE = 16
-"""Texts looked at beyond those that are wanted, as equal ones are put in order."""
+"""Hits collected beyond the requested number, because ties are put in order afterwards."""
 
 STEPS = 100_000
-"""Instructions of the database, some milliseconds, after which it looks whether it is to stop."""
+"""Instructions of SQLite, some milliseconds, between two checks whether to stop."""
 
 RRF = 60
-"""k of the sum of reciprocal ranks by which a hybrid query merges its two lists."""
+"""k of reciprocal rank fusion, by which a hybrid query merges its two lists."""
 
 Hits = list[tuple[int, float]]
 """Ids and scores, the best first."""
 
 
 class Reader:
-    """Reads the state of now, with what was read of it before; several threads take turns."""
+    """Reads the current state of a collection, and caches what it has read; several threads take turns."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = threading.RLock()
         self._connect()
         with self.state():
-            pass  # says what is wrong
+            pass  # raises if the collection cannot be read
 
     def _connect(self) -> None:
         with store.saying(self.folder):
@@ -61,11 +61,11 @@ class Reader:
         self._version = -1
 
     def _reconnect(self) -> None:
-        """Open the database that is in the place of the one that was open; NoCollectionError if there is none."""
+        """Open the database that has replaced the open one; NoCollectionError if there is none."""
         if store.state_of(self.folder) is None:
             raise store.NoCollectionError(
-                f"{self.folder} holds no collection any more; it was deleted or moved while it was open. Build it "
-                "anew, or put it back: it is then read again."
+                f"{self.folder} holds no collection any more; it was deleted or moved while it was open. "
+                "Rebuild it, or put it back: it is then read again."
             )
         self._closes()
         self._connect()
@@ -78,7 +78,7 @@ class Reader:
 
     @contextmanager
     def held(self, *, with_graph: bool = False) -> Iterator[store.About]:
-        """Hold one state, while other things are done too: what they fail with is not taken for damage."""
+        """Hold one state as :meth:`state` does, but let errors of the caller's other work pass unchanged."""
         with self._lock:
             if self.db.in_transaction:
                 yield self.about
@@ -92,7 +92,7 @@ class Reader:
 
     @contextmanager
     def stopped_by(self, stop: threading.Event | None) -> Iterator[None]:
-        """End a query of the database, with an error, once ``stop`` is set; inside of :meth:`state`."""
+        """Interrupt a query of the database once ``stop`` is set; used inside :meth:`state`."""
         if stop is None:
             yield
             return
@@ -103,7 +103,7 @@ class Reader:
             self.db.set_progress_handler(None, STEPS)
 
     def _begin(self, with_graph: bool) -> None:
-        """Begin to read, and again if a writer has removed a file meanwhile."""
+        """Begin a read transaction, and once more if a writer has removed a file meanwhile."""
         if self._state != store.state_of(self.folder):
             self._reconnect()  # a database that was deleted can still be read, but is no longer the collection
         gone = ""
@@ -113,20 +113,20 @@ class Reader:
                 return self._renew(with_graph)
             except FileNotFoundError as error:
                 self.db.rollback()
-                if str(error) == gone:
-                    raise DataError(f"The collection is damaged: {error}. Build it anew from its texts.") from error
+                if str(error) == gone:  # the same file is missing in the new state too
+                    raise DataError(f"The collection is damaged: {error}. Rebuild it from its texts.") from error
                 gone = str(error)
             except BaseException:
                 self.db.rollback()
                 raise
 
     def _renew(self, with_graph: bool) -> None:
-        """Read what the collection is, if it has changed."""
-        (version,) = self.db.execute("PRAGMA data_version").fetchone()  # of changes over other connections
+        """Read the description of the collection and map its files, if it has changed."""
+        (version,) = self.db.execute("PRAGMA data_version").fetchone()  # changes when another connection commits
         if version != self._version:
             self.about = store.read_about(self.folder, self.db)
             self.vectors = self.about.map_vectors(self.folder)
-            self._known: dict[Condition, tuple[Indices, Indices]] = {}
+            self._matching: dict[Condition, tuple[Indices, Indices]] = {}
             self.graph: Graph | None = None
             self._version = version
         if with_graph and self.about.graph and self.graph is None:
@@ -138,16 +138,17 @@ class Reader:
     ) -> list[Hits]:
         """Return for each unit row of ``queries`` the ``top`` nearest texts, by cosine.
 
-        Of equal ones that comes first which is the query itself, of ``texts``; see
+        Among equal scores the query itself, given in ``texts``, comes first; see
         :mod:`samesense.inference.search.ties`.
         """
         store.check_names(self.db, chosen)
         best = [Best(top + SPARE) for _ in queries]
         requested = chosen
         if self.graph is not None and not exact and not chosen.names:
+            # The graph finds texts it covers; those added since are searched exactly.
             self._offer(self.graph, queries, best, top + SPARE)
             chosen = Condition("position >= ?", (self.about.graph_rows,))
-        ids, positions = self._places(chosen)
+        ids, positions = self._positions(chosen)
         nearest(queries, lambda: store.blocks(ids, positions, self.vectors), best, top + SPARE)
         query_texts = [None] * len(best) if texts is None else texts
         return [
@@ -156,19 +157,21 @@ class Reader:
         ]
 
     def _in_order(self, best: Best, query: Embeddings, text: str | None, top: int, chosen: Condition) -> Hits:
-        """Return the hits of a query, with the texts that are the same as its own."""
-        ids, scores = best.ids, best.scores
+        """Return the ordered hits of a query, among them the texts that equal its own."""
+        ids = best.ids
+        scores = best.scores
         same, positions = self._same(text, top, chosen)
         if len(same):
             different = ~np.isin(ids, same)
             same_scores = row_cosines(query[None], self.vectors[positions])
-            ids, scores = np.concatenate([same, ids[different]]), np.concatenate([same_scores, scores[different]])
+            ids = np.concatenate([same, ids[different]])
+            scores = np.concatenate([same_scores, scores[different]])
         noise = noise_of(f"{self.about.precision} {self.about.dtype}")
         order = in_order(scores, ids, np.isin(ids, same), noise)[:top]
         return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
 
     def _same(self, text: str | None, most: int, chosen: Condition) -> tuple[Indices, Indices]:
-        """Return ids and positions of the first texts that are the same as one, and meet a condition."""
+        """Return ids and positions of the first texts that equal ``text`` and meet a condition."""
         if text is None:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         begins = f"substr(text, 1, {store.BEGINNING}) = substr(?, 1, {store.BEGINNING})"
@@ -178,16 +181,18 @@ class Reader:
         return ids, positions
 
     def by_words(self, text: str, top: int, chosen: Condition) -> Hits:
-        """Return the ``top`` texts with the words of a text, by BM25."""
+        """Return the ``top`` texts with any of the words of ``text``, by BM25."""
         store.check_names(self.db, chosen)
         words = list(dict.fromkeys(re.findall(r"\w+", unicodedata.normalize("NFC", text))))[:MOST_WORDS]
+        if not words:
+            return []
         meets = f"AND rowid IN (SELECT id FROM text WHERE {chosen.sql})" if chosen.names else ""
         query = f"SELECT rowid, -rank FROM words WHERE words MATCH ? {meets} ORDER BY rank, rowid LIMIT ?"
         quoted = " OR ".join(f'"{word}"' for word in words)
-        return self.db.execute(query, (quoted, *chosen.values, top)).fetchall() if words else []
+        return self.db.execute(query, (quoted, *chosen.values, top)).fetchall()
 
     def rows(self, ids: list[int]) -> dict[int, tuple[str, str]]:
-        """Return text and metadata, as JSON, of the ids that are there."""
+        """Return text and metadata, as JSON, of the ids that exist."""
         chosen = among(ids)
         records = self.db.execute(f"SELECT id, text, metadata FROM text WHERE {chosen.sql}", chosen.values)
         return {number: (text, metadata) for number, text, metadata in records}
@@ -197,43 +202,42 @@ class Reader:
         return int(self.db.execute("SELECT count(*) FROM text").fetchone()[0])
 
     def batches(self, size: int) -> Iterator[tuple[list[tuple[int, str, str]], npt.NDArray[np.floating]]]:
-        """Yield id, text and metadata, as JSON, of all texts in the order they were added, with their vectors."""
+        """Yield all texts in the order they were added: id, text and metadata (as JSON) of each, and their vectors."""
         with store.saying(self.folder):
             cursor = self.db.execute("SELECT id, text, metadata, position FROM text ORDER BY position")
             while rows := cursor.fetchmany(size):
                 yield [row[:3] for row in rows], self.vectors[[row[3] for row in rows]]
 
     def kinds(self) -> Iterator[tuple[str, str]]:
-        """Yield every name of metadata with the kinds of its values, as ``json_each`` says them."""
-        kind = "iif(typeof(value) = 'real', 'real', type)"  # a whole number beyond 64 bits is kept as a real
+        """Yield every name of metadata with each type of its values, in the terms of ``json_each``."""
+        kind = "iif(typeof(value) = 'real', 'real', type)"  # a whole number beyond 64 bits is stored as a real
         yield from self.db.execute(f"SELECT DISTINCT name, {kind} FROM field ORDER BY 1, 2")
 
-    def _places(self, chosen: Condition) -> tuple[Indices, Indices]:
-        """Return ids and positions of the texts that meet a condition; some are remembered while nothing changes."""
-        if chosen not in self._known:
-            if len(self._known) == REMEMBERED:
-                self._known.clear()
-            self._known[chosen] = store.places(self.db, chosen, self.about.rows)
-        return self._known[chosen]
+    def _positions(self, chosen: Condition) -> tuple[Indices, Indices]:
+        """Return ids and positions of the texts that meet a condition; cached until the collection changes."""
+        if chosen not in self._matching:
+            if len(self._matching) == REMEMBERED:
+                self._matching.clear()
+            self._matching[chosen] = store.matching_positions(self.db, chosen, self.about.rows)
+        return self._matching[chosen]
 
     def _offer(self, graph: Graph, queries: Embeddings, best: list[Best], count: int) -> None:
-        """Let the rows that the approximate index finds compete, by their exact scores."""
+        """Add the rows that the approximate index finds to ``best``, with their exact scores."""
         covered = self.about.graph_rows
         (live,) = self.db.execute("SELECT count(*) FROM text WHERE position < ?", (covered,)).fetchone()
         requested = min(count + 10, covered)
         for query, closest, near_positions in zip(queries, best, graph.search(queries, requested), strict=True):
-            ids, positions = store.places(self.db, among(near_positions.tolist(), "position"), covered)
-            looked = requested
-            while len(ids) < min(count, live) and looked < covered:  # many that were found are deleted
-                looked = min(4 * looked, covered)
-                ids, positions = store.places(
-                    self.db, among(graph.search(query[None], looked)[0].tolist(), "position"), covered
-                )
+            ids, positions = store.matching_positions(self.db, among(near_positions.tolist(), "position"), covered)
+            searched = requested
+            while len(ids) < min(count, live) and searched < covered:  # many of the neighbours are deleted texts
+                searched = min(4 * searched, covered)
+                near_positions = graph.search(query[None], searched)[0]
+                ids, positions = store.matching_positions(self.db, among(near_positions.tolist(), "position"), covered)
             closest.offer(ids, row_cosines(query[None], self.vectors[positions]))
 
 
 def fused(lists: Iterable[Hits]) -> Hits:
-    """Return the sums of reciprocal ranks, the highest first, equal ones by id."""
+    """Return the hits of several lists merged by reciprocal rank fusion, the best first, ties by id."""
     scores: defaultdict[int, float] = defaultdict(float)
     for hits in lists:
         for rank, (number, _) in enumerate(hits, 1):

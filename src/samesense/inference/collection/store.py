@@ -1,8 +1,8 @@
-"""How a collection lies on disk: a SQLite database, and beside it one file of vectors and perhaps a graph.
+"""The files of a collection: a SQLite database, and beside it a file of vectors and perhaps an approximate index.
 
-The database says everything: a row of ``text`` has the ``position`` of its vector in the file, and ``about`` names the
-files. A change is one transaction. Files are written first, to places that no row names yet, so that a process that
-dies leaves the collection as it was, and files that the next writer removes.
+The database is authoritative: a row of ``text`` has the ``position`` of its vector in the file, and ``about`` names the
+files. A change is one transaction. Files are written first, where no row refers to them yet, so that a process that
+dies leaves the collection as it was, plus files that the next writer removes.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ UNFINISHED = "unfinished"
 """Folder of the vectors of a change that was stopped."""
 
 APPLICATION = 0x53614D65
-"""In the header of the database: ours."""
+"""SQLite's application_id of our databases."""
 
 AUTO_ROWS = 200_000
-"""Texts from which on an approximate index is made unless forbidden."""
+"""Number of texts from which on ``approximate="auto"`` builds an approximate index."""
 
 WAIT = 60.0
-"""Seconds for which a writer waits for another."""
+"""Seconds that a writer waits for another."""
 
 Dtype = Literal["float32", "float16"]
 Approximate = Literal["auto", "always", "never"]
@@ -58,9 +58,10 @@ _SCHEMA = (
     "CREATE VIRTUAL TABLE words USING fts5 (text, content = 'text', content_rowid = 'id')",
 )
 BEGINNING = 60
-"""Characters of a text by which the same text is looked up."""
+"""Characters of a text in the index by which equal texts are looked up."""
 
-_DERIVED = (  # at once, and then kept by triggers: several times as fast as by triggers from the first text on
+# Filled at the end of a build, and then updated by triggers: several times as fast as triggers from the first text on.
+_DERIVED = (
     "INSERT INTO words (words) VALUES ('rebuild')",
     "INSERT INTO field SELECT key, type, coalesce(value, ''), text.id FROM text, json_each(metadata) "
     "ORDER BY 1, 2, 3, 4",
@@ -73,37 +74,37 @@ _DERIVED = (  # at once, and then kept by triggers: several times as fast as by 
 
 @dataclass
 class About:
-    """The table ``about``: what is not a text."""
+    """The table ``about``: everything about a collection except its texts."""
 
-    key: str  # in the names of its files, so that no other file is taken for one
-    model: str = ""  # name of the model, for people and for opening it again
-    identity: str = ""  # what tells the model from any other; empty until the collection is built
+    key: str  # part of the names of its files, so that foreign files are not mistaken for them
+    model: str = ""  # name of the model, for display and for opening it again
+    identity: str = ""  # identity of the model; empty until the collection is built
     precision: str = ""  # arithmetic of the vectors
-    dim: int = 0  # numbers of a vector
-    dtype: Dtype = "float32"  # how they are kept
-    approximate: Approximate = "auto"  # whether an approximate index is made
-    next_id: int = 0  # id of the next text that brings none
-    rows: int = 0  # vectors in the file, those of deleted texts too
-    vectors: str = ""  # name of the file
-    graph: str = ""  # name of the approximate index; empty if there is none
-    graph_rows: int = 0  # vectors it covers, from the first on
-    expansion: int = 0  # candidates looked at in a search
-    recall: float = 0.0  # share of the ten nearest neighbours that it found when it was made
-    queries: int = 0  # sampled texts on which that was measured
-    files: str = ""  # hash of the model's files; empty if it is not of files in float32
-    sources: str = ""  # JSON of the documents it was built from, see DocumentSources; empty where it was of rows
+    dim: int = 0  # dimensions of a vector
+    dtype: Dtype = "float32"  # type of the stored vectors
+    approximate: Approximate = "auto"  # whether to build an approximate index
+    next_id: int = 0  # id of the next text without one
+    rows: int = 0  # number of vectors in the file, those of deleted texts included
+    vectors: str = ""  # name of the file of vectors
+    graph: str = ""  # file name of the approximate index; empty if there is none
+    graph_rows: int = 0  # number of vectors it covers, from the first on
+    expansion: int = 0  # candidates examined in a search
+    recall: float = 0.0  # recall@10 measured when the index was built
+    queries: int = 0  # number of sampled texts on which recall was measured
+    files: str = ""  # hash of the model's files; empty unless the model is in files, in float32
+    sources: str = ""  # JSON of the documents it was built from, see DocumentSources; empty if built from rows
 
     def new_name(self, kind: str, suffix: str) -> str:
-        """Return a name that no file has."""
+        """Return a new, unique name for a file."""
         return f"{kind}-{self.key}-{secrets.token_hex(4)}.{suffix}"
 
     def is_ours(self, name: str) -> bool:
-        """Return whether a file has a name that :meth:`new_name` may have given."""
-        found = re.fullmatch(r"(?:vectors|graph)-([0-9a-f]{8})-[0-9a-f]{8}\.[a-z]+", name)
-        return found is not None and found[1] == self.key
+        """Return whether a file name may come from :meth:`new_name`."""
+        match = re.fullmatch(r"(?:vectors|graph)-([0-9a-f]{8})-[0-9a-f]{8}\.[a-z]+", name)
+        return match is not None and match[1] == self.key
 
     def is_sound(self) -> bool:
-        """Return whether everything is of its kind, and no count is negative."""
+        """Return whether all values have the right type and no count is negative."""
         counts = (self.dim, self.next_id, self.rows, self.graph_rows, self.expansion, self.queries)
         texts = (
             self.key,
@@ -125,11 +126,13 @@ class About:
         )
 
     def shown(self, texts: int, later: int) -> dict[str, Any]:
-        """Return what the collection is, as JSON types; ``later`` texts are outside the approximate index."""
+        """Return a description as JSON types; ``later`` is the number of texts outside the approximate index."""
         search = "exact"
         if self.graph:
             search = f"approximate, recall@10 {self.recall:.3f} on {self.queries} sampled texts with expansion "
-            search += f"{self.expansion}" + (f"; {later} later texts are searched exactly" if later else "")
+            search += f"{self.expansion}"
+            if later:
+                search += f"; {later} later texts are searched exactly"
         elif self.approximate == "auto" and self.rows >= AUTO_ROWS:
             search += "; so many texts are searched faster with pip install 'samesense[search]' and index compact"
         return {
@@ -145,9 +148,9 @@ class About:
         }
 
     def map_vectors(self, folder: Path) -> npt.NDArray[np.floating]:
-        """Return the vectors ``(rows, dim)`` by memory mapping: a plain array, as subscripts of numpy's class are slow.
+        """Return the vectors ``(rows, dim)``, memory-mapped; as a plain array, because indexing np.memmap is slow.
 
-        FileNotFoundError if the file is not there, DataError if it is too short.
+        FileNotFoundError if the file does not exist, DataError if it is too short.
         """
         if not self.rows:
             return np.zeros((0, self.dim), dtype=self.dtype)
@@ -155,19 +158,19 @@ class About:
         try:
             return np.asarray(np.memmap(path, dtype=self.dtype, mode="r", shape=(self.rows, self.dim)))
         except ValueError as error:
-            raise DataError(f"The collection is damaged: {path} is too short. Build it anew from its texts.") from error
+            raise DataError(f"The collection is damaged: {path} is too short. Rebuild it from its texts.") from error
 
 
 class NoCollectionError(DataError):
-    """There is no collection in a folder, or none any more, or one that is just built."""
+    """There is no collection in a folder, or no longer, or one that is still being built."""
 
 
 @contextmanager
 def saying(folder: Path) -> Iterator[None]:
-    """Say what a failure of the database or of a file means."""
+    """Turn errors of the database and of files into DataError (damage) or OutputError, with a message that explains."""
     try:
         yield
-    except (LookupError, ValueError, TypeError) as error:  # what is read does not fit together
+    except (LookupError, ValueError, TypeError) as error:  # the values read contradict each other
         raise _damaged(folder, error) from error
     except (sqlite3.DatabaseError, OSError) as error:
         name = getattr(error, "sqlite_errorname", "")
@@ -185,45 +188,47 @@ def saying(folder: Path) -> Iterator[None]:
 
 def _damaged(folder: Path, error: Exception) -> DataError:
     return DataError(
-        f"{folder / DATABASE} is damaged, or not that of a collection: {error}. Build the collection anew in another "
-        "folder, or delete this one first."
+        f"{folder / DATABASE} is damaged, or not that of a collection: {error}. Build the collection again in "
+        "another folder, or delete this one first."
     )
 
 
 def connect(folder: Path, *, write: bool = False) -> sqlite3.Connection:
     """Open the database; DataError if there is none, or if it is a link."""
-    path, mode = folder / DATABASE, "rw"
+    path = folder / DATABASE
+    mode = "rw"
     if path.is_symlink():
         raise DataError(f"{path} is a link; the files of a collection are its own. Open the folder that it leads to.")
     if not path.is_file():
         raise no_collection(folder)
-    if not write and not os.access(folder, os.W_OK):  # without a log, a reader that may not write must not look for one
+    if not write and not os.access(folder, os.W_OK):
+        # SQLite would try to create the missing write-ahead log, which fails in a read-only folder.
         mode = "ro" if (folder / f"{DATABASE}-wal").exists() else "ro&immutable=1"
     where = f"{path.absolute().as_uri()}?mode={mode}"
     return sqlite3.connect(where, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
 
 
 def state_of(folder: Path) -> tuple[int, ...] | None:
-    """Return what tells a database from another one in its place; ``None`` if there is none.
+    """Return values that change when the database is replaced by another one; ``None`` if there is none.
 
-    Where a reader may not write, it also tells states of one database apart, as SQLite does elsewhere.
+    In a read-only folder they also change when the database does, which SQLite notices itself elsewhere.
     """
     try:
-        known = (folder / DATABASE).stat()
+        stat = (folder / DATABASE).stat()
     except OSError:
         return None
     if os.access(folder, os.W_OK):
-        return known.st_dev, known.st_ino
-    return known.st_dev, known.st_ino, known.st_mtime_ns, known.st_size, (folder / f"{DATABASE}-wal").exists()
+        return stat.st_dev, stat.st_ino
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size, (folder / f"{DATABASE}-wal").exists()
 
 
 def no_collection(folder: Path) -> NoCollectionError:
-    """Return what is said of a folder without a collection."""
+    """Return the error for a folder without a collection."""
     return NoCollectionError(f"{folder} holds no collection. Build one: samesense index build {folder} texts.txt")
 
 
 def read_about(folder: Path, db: sqlite3.Connection, *, built: bool = True) -> About:
-    """Return what a collection is; DataError if the database is not ours or, unless not ``built``, is unfinished."""
+    """Return the table ``about``; DataError if the database is not ours or, with ``built``, not yet complete."""
     if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
         raise no_collection(folder)
     rows = dict(db.execute("SELECT name, value FROM about"))
@@ -232,9 +237,9 @@ def read_about(folder: Path, db: sqlite3.Connection, *, built: bool = True) -> A
     try:
         about = About(**rows)
     except TypeError as error:
-        raise DataError(f"{folder / DATABASE} is of another version: {error}. Build the collection anew.") from error
+        raise DataError(f"{folder / DATABASE} is of another version: {error}. Rebuild the collection.") from error
     if not about.is_sound():
-        raise DataError(f"{folder / DATABASE} is damaged: {about}. Build the collection anew.")
+        raise DataError(f"{folder / DATABASE} is damaged: {about}. Rebuild the collection.")
     for name in filter(None, (about.vectors, about.graph)):
         if not about.is_ours(name) or (folder / name).is_symlink():
             raise DataError(f"{folder} is damaged: it names {name!r}, which is a link or no file of a collection.")
@@ -242,7 +247,7 @@ def read_about(folder: Path, db: sqlite3.Connection, *, built: bool = True) -> A
 
 
 def make_place(folder: Path) -> None:
-    """Mark a folder as ours; OutputError if there is anything in it and no collection."""
+    """Create the folder and database of a collection; OutputError if the folder holds something else."""
     path = folder / DATABASE
     check_folder(folder)
     if folder.exists() and not folder.is_dir():
@@ -264,14 +269,14 @@ def make_place(folder: Path) -> None:
 
 
 def shrink(folder: Path) -> None:
-    """Give back the space of what is deleted in the database."""
+    """Free the space of deleted rows in the database."""
     with closing(connect(folder, write=True)) as db:
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def make_tables(db: sqlite3.Connection, key: str) -> None:
-    """Make the tables anew, in the running transaction."""
+    """Drop and create all tables, within the current transaction."""
     for table in _TABLES:
         db.execute(f"DROP TABLE IF EXISTS {table}")
     for statement in _SCHEMA:
@@ -280,14 +285,17 @@ def make_tables(db: sqlite3.Connection, key: str) -> None:
 
 
 def derive(db: sqlite3.Connection) -> None:
-    """Fill the tables that follow from the texts, and have them follow every later change."""
+    """Fill the tables that are derived from the texts, and create the triggers that update them."""
     for statement in _DERIVED:
         db.execute(statement)
 
 
-def places(db: sqlite3.Connection, chosen: Condition, rows: int) -> tuple[Indices, Indices]:
-    """Return ids and positions, ascending, of the texts that meet a condition, both (texts,); ``rows``: all vectors."""
-    if chosen == Condition():  # as long as ids are counted on and nothing is deleted, no row need be fetched
+def matching_positions(db: sqlite3.Connection, chosen: Condition, rows: int) -> tuple[Indices, Indices]:
+    """Return ids and positions of the texts that meet a condition, both ``(texts,)``, by ascending position.
+
+    ``rows`` is the number of vectors in the file.
+    """
+    if chosen == Condition():  # no row need be fetched while ids are consecutive and nothing is deleted
         least, most, texts = db.execute("SELECT min(id - position), max(id - position), count(*) FROM text").fetchone()
         if texts == rows > 0 and least == most:
             return np.arange(rows) + least, np.arange(rows)
@@ -300,22 +308,24 @@ def blocks(ids: Indices, positions: Indices, vectors: npt.NDArray[np.floating]) 
     """Yield ids and vectors of the rows at ``positions``, ascending, at most ``BLOCK_ROWS`` at a time."""
     for start in range(0, len(ids), BLOCK_ROWS):
         block = positions[start : start + BLOCK_ROWS]
-        whole = block[-1] - block[0] == len(block) - 1
-        rows = vectors[block[0] : block[-1] + 1] if whole else vectors.take(block, axis=0)  # half as fast by subscript
+        if block[-1] - block[0] == len(block) - 1:  # consecutive positions need no copy
+            rows = vectors[block[0] : block[-1] + 1]
+        else:
+            rows = vectors.take(block, axis=0)  # twice as fast as indexing
         yield ids[start : start + BLOCK_ROWS], rows
 
 
 _FIRST_NAMES = """WITH RECURSIVE known (name) AS (SELECT min(name) FROM field UNION ALL
 SELECT (SELECT min(field.name) FROM field WHERE field.name > known.name) FROM known WHERE known.name IS NOT NULL)
 SELECT substr(name, 1, 100) FROM known WHERE name IS NOT NULL LIMIT ?"""
-"""The first names of metadata, each looked up in the index: DISTINCT reads every value of every text."""
+"""The first names of metadata, each looked up in the index, because DISTINCT would read every value of every text."""
 
 SHOWN_NAMES = 30
-"""Names of metadata that a message lists."""
+"""Most names of metadata that a message lists."""
 
 
 def check_names(db: sqlite3.Connection, chosen: Condition) -> None:
-    """Raise DataError, naming those there are, for names of metadata that no text has."""
+    """Raise DataError, listing the existing names, for a name of metadata that no text has."""
     for name in dict.fromkeys(chosen.names):
         if db.execute("SELECT 1 FROM field WHERE name = ? LIMIT 1", (name,)).fetchone() is None:
             first_names = [row[0] for row in db.execute(_FIRST_NAMES, (SHOWN_NAMES + 1,))]

@@ -1,4 +1,4 @@
-"""A change of a collection: one transaction, all or nothing, by one writer at a time."""
+"""Change a collection: in one transaction, all or nothing, by one writer at a time."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from samesense.inference.collection.entries import LARGEST_ID, Entry, metadata_j
 from samesense.inference.search.hnsw import Graph, has_usearch, tune
 
 BLOCK_TEXTS = 2048
-"""Texts encoded and written at once: what a change that is stopped may lose."""
+"""Number of texts encoded and written at once; a change that is stopped loses at most these."""
 
 RECALL = 0.95
-"""Recall@10 up to which its search is widened."""
+"""Least recall@10 of the approximate index; its search is widened until it is reached."""
 
 _INSERT = "INSERT INTO text (id, text, metadata, position) VALUES (?, ?, ?, ?)"
 _UPSERT = (
@@ -37,16 +37,16 @@ _UPSERT = (
 
 @contextlib.contextmanager
 def writing(folder: Path, *, built: bool = True) -> Iterator[Writer]:
-    """Yield the writer; what it does is kept at the end, unless there is an exception.
+    """Yield a writer, and commit its changes at the end unless there is an exception.
 
-    OutputError if another process goes on writing, or the disk is full or cannot be written to.
+    OutputError if another process keeps writing, or the disk is full or cannot be written to.
     """
     with store.saying(folder):
         db = store.connect(folder, write=True)
     with contextlib.closing(db):
         with store.saying(folder):
             db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA cache_size = -65536")  # KiB; with the default, large changes are slow
+            db.execute("PRAGMA cache_size = -65536")  # 64 MiB; with the default of 2 MiB large changes are slow
             db.execute("BEGIN IMMEDIATE")
             writer = Writer(folder, db, store.read_about(folder, db, built=built))
         try:
@@ -61,14 +61,16 @@ def writing(folder: Path, *, built: bool = True) -> Iterator[Writer]:
 
 
 class Writer:
-    """What a change consists of; ``about`` is written at its end."""
+    """The operations of a change; ``about`` is written at its end."""
 
     def __init__(self, folder: Path, db: sqlite3.Connection, about: store.About) -> None:
-        self.folder, self.db, self.about = folder, db, about
+        self.folder = folder
+        self.db = db
+        self.about = about
         self._names = {path.name for path in folder.iterdir() if about.is_ours(path.name)}
 
     def build(self, model: Embedder, dtype: store.Dtype, approximate: store.Approximate) -> None:
-        """Begin anew, without any text."""
+        """Start from empty tables."""
         with store.saying(self.folder):
             store.make_tables(self.db, self.about.key)
             self.about = store.About(
@@ -83,25 +85,28 @@ class Writer:
             self._new_vectors()
 
     def derive(self) -> None:
-        """End what :meth:`build` began, after the texts are in."""
+        """Complete a :meth:`build` after the texts are inserted."""
         with store.saying(self.folder):
             store.derive(self.db)
 
     def insert(
         self, entries: Iterable[Entry], model: Embedder, upsert: bool, on_progress: Callable[[int], None] | None
     ) -> int:
-        """Add texts; return how many."""
-        about, before, source = self.about, self.about.rows, iter(entries)
+        """Add texts; return their number."""
+        about = self.about
+        before = about.rows
+        source = iter(entries)
         unfinished = Unfinished(self.folder / store.UNFINISHED, model.identity, model.look)
-        given: set[int] = set()
+        assigned: set[int] = set()
         while block := list(islice(source, BLOCK_TEXTS)):
             if upsert:
-                given |= self._given(block, given)
+                assigned |= self._assign_ids(block, assigned)
             rows = [self._row(entry, about.rows + number, before) for number, entry in enumerate(block)]
             if not upsert:
                 self._check_new([row[0] for row in rows])
-            texts, whole = [entry.text for entry in block], len(block) == BLOCK_TEXTS
-            vectors = unfinished.rows(texts, model.unit, keep=whole)  # the last ones are few, and soon computed
+            texts = [entry.text for entry in block]
+            whole = len(block) == BLOCK_TEXTS
+            vectors = unfinished.rows(texts, model.unit, keep=whole)  # a partial block is not worth saving
             if about.dim not in (0, vectors.shape[1]):
                 raise ModelError(
                     f"The collection holds vectors of {about.dim} numbers; the model gave {vectors.shape[1]}."
@@ -117,15 +122,15 @@ class Writer:
         return about.rows - before
 
     def delete(self, chosen: Condition) -> int:
-        """Delete the texts that meet a condition; return how many."""
+        """Delete the texts that meet a condition; return their number."""
         with store.saying(self.folder):
             store.check_names(self.db, chosen)
             return self.db.execute(f"DELETE FROM text WHERE {chosen.sql}", chosen.values).rowcount
 
     def delete_ids(self, ids: list[int]) -> int:
-        """Delete texts by id; DataError, and nothing is deleted, if one is not there."""
-        there = self._there([number for number in ids if 0 <= number <= LARGEST_ID])
-        missing = sorted(set(ids) - there)
+        """Delete texts by id; if one does not exist, raise DataError and delete nothing."""
+        existing = self._existing([number for number in ids if 0 <= number <= LARGEST_ID])
+        missing = sorted(set(ids) - existing)
         if missing:
             raise DataError(
                 f"The collection holds no text with the id {missing[0]} ({len(missing)} of {len(ids)} ids are not "
@@ -134,17 +139,17 @@ class Writer:
         return self.delete(among(ids))
 
     def compact(self) -> None:
-        """Write the vectors anew, without those of deleted texts, and the approximate index."""
-        ids, positions = store.places(self.db, Condition(), self.about.rows)
+        """Rewrite the vectors without those of deleted texts, and drop the approximate index."""
+        ids, positions = store.matching_positions(self.db, Condition(), self.about.rows)
         old = self.about.map_vectors(self.folder)
         self._new_vectors()
         for _, vectors in store.blocks(ids, positions, old):
             self._append(vectors)
-        # In this order no position is taken: each is that of the row itself, or of one that has left it.
+        # In this order positions stay unique: each new one is the row's own, or that of a row moved before.
         self.db.executemany("UPDATE text SET position = ? WHERE id = ?", enumerate(ids.tolist()))
 
     def finish(self) -> None:
-        """Compact if most texts are deleted, make the approximate index if it is due, and write what changed."""
+        """Compact if most texts are deleted, build the approximate index if it is due, and write ``about``."""
         about = self.about
         if 2 * self.db.execute("SELECT count(*) FROM text").fetchone()[0] < about.rows:
             self.compact()
@@ -155,13 +160,14 @@ class Writer:
         self.db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", asdict(about).items())
 
     def tidy(self) -> None:
-        """Undo what is not committed, and remove the files that this leaves without a reader."""
+        """Roll back uncommitted changes, and remove the files that the collection does not use."""
         self.db.rollback()
         committed = store.read_about(self.folder, self.db, built=False)
         for name in self._names - {committed.vectors, committed.graph}:
             (self.folder / name).unlink(missing_ok=True)
 
     def _row(self, entry: Entry, position: int, before: int) -> tuple[int, str, str, int]:
+        """Return the row of an entry in the table ``text``, with the next id if it has none."""
         metadata = metadata_json(entry, f"text {position - before + 1}")
         number = self.about.next_id if entry.id is None else entry.id
         if number > LARGEST_ID:
@@ -169,11 +175,12 @@ class Writer:
         self.about.next_id = max(self.about.next_id, number + 1)
         return number, entry.text, metadata, position
 
-    def _given(self, block: Iterable[Entry], before: set[int]) -> set[int]:
-        """Return the ids that texts without one will have; DataError if a later text brings such an id."""
-        assigned, following = set[int](), self.about.next_id
+    def _assign_ids(self, block: Iterable[Entry], before: set[int]) -> set[int]:
+        """Return the ids that entries without one will get; DataError if a later entry has such an id."""
+        assigned = set[int]()
+        next_id = self.about.next_id
         for entry in block:
-            number = following if entry.id is None else entry.id
+            number = next_id if entry.id is None else entry.id
             if entry.id is None:
                 assigned.add(number)
             elif number in assigned or number in before:
@@ -181,25 +188,29 @@ class Writer:
                     f"Every text has an id of its own; {number} was given to a text before it that brings none. Give "
                     "all texts ids, or none."
                 )
-            following = max(following, number + 1)
+            next_id = max(next_id, number + 1)
         return assigned
 
-    def _there(self, ids: list[int]) -> set[int]:
+    def _existing(self, ids: list[int]) -> set[int]:
+        """Return those of the ids that are in the collection."""
         chosen = among(ids)
         return {number for (number,) in self.db.execute(f"SELECT id FROM text WHERE {chosen.sql}", chosen.values)}
 
     def _check_new(self, ids: list[int]) -> None:
-        """Refuse ids that come twice, or are in the collection."""
-        there = self._there(ids) | {number for number, times in Counter(ids).items() if times > 1}
-        if there:
+        """Raise DataError for ids that come twice, or are in the collection."""
+        duplicates = self._existing(ids) | {number for number, times in Counter(ids).items() if times > 1}
+        if duplicates:
             raise DataError(
-                f"Every text has an id of its own; {min(there)} comes twice or is in the collection ({len(there)} such "
-                "ids in this block). Correct the column id; when adding, `upsert` replaces the texts that are there."
+                f"Every text has an id of its own; {min(duplicates)} comes twice or is in the collection "
+                f"({len(duplicates)} such ids in this block). Correct the column id; when adding, `upsert` replaces "
+                "the texts that are there."
             )
 
     def _new_vectors(self) -> None:
-        self.about.vectors, self.about.rows = self._new_file("vectors", "bin"), 0
-        self.about.graph, self.about.graph_rows = "", 0
+        self.about.vectors = self._new_file("vectors", "bin")
+        self.about.rows = 0
+        self.about.graph = ""
+        self.about.graph_rows = 0
 
     def _new_file(self, kind: str, suffix: str) -> str:
         name = self.about.new_name(kind, suffix)
@@ -210,24 +221,27 @@ class Writer:
     def _append(self, vectors: npt.NDArray[np.floating]) -> None:
         width = self.about.dim * np.dtype(self.about.dtype).itemsize
         with (self.folder / self.about.vectors).open("r+b") as stream:
-            stream.seek(self.about.rows * width)  # a writer that failed may have left some beyond
+            stream.seek(self.about.rows * width)  # not to the end: a writer that failed may have left more
             stream.write(np.ascontiguousarray(vectors, dtype=self.about.dtype).tobytes())
         self.about.rows += len(vectors)
 
     def _graph_is_due(self) -> bool:
-        """Return whether a graph is wanted and absent, or more rows are outside the one there is than in it."""
+        """Return whether to build an approximate index: it is missing, or fewer than half of the rows are in it."""
         about = self.about
         if about.approximate == "auto" and (about.rows < store.AUTO_ROWS or not has_usearch()):
             return False
         return about.approximate != "never" and about.rows >= 2 and 2 * about.graph_rows < about.rows
 
     def _make_graph(self) -> None:
-        about, vectors = self.about, self.about.map_vectors(self.folder)
+        about = self.about
+        vectors = about.map_vectors(self.folder)
         rows = np.arange(about.rows)
         graph = Graph.build(store.blocks(rows, rows, vectors), about.dim, half=about.dtype == "float16")
         about.recall, about.queries = tune(
             graph, lambda some: vectors[some], lambda: store.blocks(rows, rows, vectors), about.rows, RECALL
         )
-        about.graph, about.graph_rows, about.expansion = self._new_file("graph", "usearch"), about.rows, graph.expansion
+        about.graph = self._new_file("graph", "usearch")
+        about.graph_rows = about.rows
+        about.expansion = graph.expansion
         graph.save(self.folder / about.graph)
         sync_file(self.folder / about.graph)

@@ -1,4 +1,4 @@
-"""Near-duplicates of a list of texts: which rows are kept, and which of them stands for each that is not."""
+"""Near-duplicates of a list of texts: which rows are kept, and which kept row represents each removed one."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Keep = Literal["first", "longest", "central"]
 Search = Literal["auto", "exact", "approximate"]
 
 EXACT_ROWS = 50_000
-"""Different texts up to which every pair is compared, unless asked otherwise."""
+"""Number of distinct texts up to which ``search="auto"`` compares every pair."""
 
 ROOM = 0.1
-"""By how much links are kept below the threshold where a folder keeps them for the next one."""
+"""Links down to this much below the threshold are stored in a ``work`` folder, for lower thresholds."""
 
 
 class Removed(NamedTuple):
     """A row that is not kept.
 
     Attributes:
-        row: its place, from 0.
-        kept: place of the row that is kept in its stead.
+        row: its index, from 0.
+        kept: index of the row that is kept instead.
         score: their cosine, in [-1, 1]; 1 for equal texts.
     """
 
@@ -45,12 +45,12 @@ class Removed(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Rows of which one is kept.
+    """A group of near-duplicates, one of which is kept.
 
     Attributes:
-        kept: place of that row, from 0.
-        rows: all places, ascending, that one among them.
-        lowest: lowest cosine of a row with the one that is kept. Far below the threshold it tells of a chain.
+        kept: index of the kept row, from 0.
+        rows: indices of all rows, ascending, the kept one included.
+        lowest: lowest cosine of a row with the kept one. A value far below the threshold indicates a chain.
     """
 
     kept: int
@@ -60,13 +60,13 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Distinct:
-    """Texts, each once.
+    """The distinct texts of some rows.
 
     Attributes:
-        texts: in the order in which they first come.
-        of_row: of each row the place of its text ``(rows,)``.
-        first_row: of each text its first row ``(texts,)``.
-        copies: of each text how many rows have it ``(texts,)``.
+        texts: the texts, in the order of their first row.
+        of_row: index of each row's text ``(rows,)``.
+        first_row: first row of each text ``(texts,)``.
+        copies: number of rows of each text ``(texts,)``.
     """
 
     texts: list[str]
@@ -76,7 +76,7 @@ class Distinct:
 
 
 def distinct(texts: Sequence[str]) -> Distinct:
-    """Return the texts of rows, each once."""
+    """Return the distinct texts of rows."""
     number_of: dict[str, int] = {}
     of_row = np.fromiter(
         (number_of.setdefault(text, len(number_of)) for text in texts), dtype=np.int64, count=len(texts)
@@ -87,18 +87,18 @@ def distinct(texts: Sequence[str]) -> Distinct:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Deduplicated(ShownRows):
-    """What is kept of a list of texts. Prints as a line.
+    """The kept rows of a list of texts. Prints as a line.
 
     Attributes:
         threshold: cosine from which on two texts count as the same.
-        kept_by: of each row the row that is kept in its stead, itself if it is kept ``(rows,)``.
+        kept_by: for each row the row that is kept instead; the row itself if it is kept ``(rows,)``.
         scores: cosine of each row with that row, 1 for equal texts ``(rows,)``.
-        recall: share of the pairs above the threshold that the search found, by a sample; ``None``: all; NaN: the
-            sample has none.
-        sampled: how many pairs the sample has.
-        unmerged: rows that are kept though they are as close to another, since the two differ in what the model did not
-            read: behind the cut, or unknown to its tokenizer.
-        anew: what :meth:`at` does.
+        recall: share of the pairs above the threshold that the search found, measured on a sample; ``None`` if the
+            search was exact, NaN if the sample has no such pair.
+        sampled: number of pairs in the sample.
+        unmerged: rows kept although another row is at the threshold or above, because the two differ in what the model
+            did not read: after the truncation, or unknown to its tokenizer.
+        recompute: the function behind :meth:`at`.
     """
 
     threshold: float
@@ -107,23 +107,23 @@ class Deduplicated(ShownRows):
     recall: float | None
     sampled: int
     unmerged: Indices
-    anew: Callable[[float], Deduplicated]
+    recompute: Callable[[float], Deduplicated]
 
     @property
     def kept(self) -> Indices:
-        """Places of the rows that are kept, ascending."""
+        """Indices of the kept rows, ascending."""
         return np.flatnonzero(self.kept_by == np.arange(len(self.kept_by)))
 
     @property
     def removed(self) -> list[Removed]:
-        """The other rows, in their order."""
+        """The removed rows, in their order."""
         rows = np.flatnonzero(self.kept_by != np.arange(len(self.kept_by)))
         columns = rows.tolist(), self.kept_by[rows].tolist(), self.scores[rows].tolist()
         return [Removed(*row) for row in zip(*columns, strict=True)]
 
     @property
     def groups(self) -> list[Group]:
-        """Groups of two rows or more, the largest first, of equal ones that with the lowest row."""
+        """Groups of two rows or more, the largest first, ties by their lowest row."""
         order = np.argsort(self.kept_by, kind="stable")
         cuts = np.flatnonzero(np.diff(self.kept_by[order])) + 1
         row_groups = [rows for rows in np.split(order, cuts) if len(rows) > 1]
@@ -134,34 +134,43 @@ class Deduplicated(ShownRows):
         ]
 
     def at(self, threshold: float) -> Deduplicated:
-        """Return what is kept at another threshold; nothing is encoded, and what was found is searched only once."""
+        """Return the result at another threshold; nothing is encoded again, and links are searched only once."""
         check_threshold(threshold)
-        return self.anew(threshold)
+        return self.recompute(threshold)
 
     def __str__(self) -> str:
-        """Return how many are kept."""
-        rows, count = len(self.kept_by), len(self.kept)
+        """Return how many rows are kept, as a line of text."""
+        rows = len(self.kept_by)
+        count = len(self.kept)
         tail = share_found(self.recall, self.sampled, "pairs")
         text = f"{count} of {rows} texts kept, {rows - count} removed at a cosine of {self.threshold:.4g} or more{tail}"
-        left = len(self.unmerged)
-        return f"{text}; {left} of those kept differ from others in what the model did not read" if left else text
+        unmerged = len(self.unmerged)
+        if unmerged:
+            text += f"; {unmerged} of those kept differ from others in what the model did not read"
+        return text
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return the rows that are removed, each with the row that is kept in its stead, and their cosine."""
+        """Return the removed rows, each with the row that is kept instead and their cosine."""
         return [row._asdict() for row in self.removed]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain JSON types."""
-        rows, count = len(self.kept_by), len(self.kept)
+        rows = len(self.kept_by)
+        count = len(self.kept)
         measured = self.recall is not None and self.sampled > 0
         return {
-            "texts": rows, "kept": count, "removed": rows - count, "unmerged": len(self.unmerged),
-            "threshold": self.threshold, "recall": self.recall if measured else None, "sampled": self.sampled,
-        }  # fmt: skip
+            "texts": rows,
+            "kept": count,
+            "removed": rows - count,
+            "unmerged": len(self.unmerged),
+            "threshold": self.threshold,
+            "recall": self.recall if measured else None,
+            "sampled": self.sampled,
+        }
 
 
 def approximately(search: Search, rows: int) -> bool:
-    """Return whether so many rows are searched approximately."""
+    """Return whether this number of rows is searched approximately."""
     return search == "approximate" or (search == "auto" and rows > EXACT_ROWS)
 
 
@@ -176,64 +185,71 @@ def dedup(
     work: Path | None = None,
     chunk: Chunk | None = None,
 ) -> Deduplicated:
-    """Find which texts say the same as another at a threshold, and keep one of them.
+    """Group texts that say the same at a threshold, and keep one of each group.
 
-    Texts that differ in what the model did not read are not the same, whatever their cosine.
+    Texts that differ in what the model did not read are kept apart even where their cosine is 1.
 
-    Memory grows with the texts and their links, of each :data:`~samesense.inference.duplicates.links.LINKS_PER_ROW` at
-    most; vectors are mapped from a file.
+    Memory grows with the texts and their links, at most :data:`~samesense.inference.duplicates.links.LINKS_PER_ROW` a
+    text; vectors are memory-mapped from a file.
 
     Args:
-        texts: one a row.
-        model: encodes them, equal ones once.
+        texts: the texts, one a row.
+        model: encodes the texts, equal ones once.
         threshold: cosine from which on two texts count as the same, from -1 to 1.
-        by: ``"representative"`` keeps a text unless it is close to one that is kept; ``"linked"`` keeps one text of
-            all that are linked by pairs, so that ends of a chain need not be close.
-        keep: which text goes first: the first, the longest, or the one that is close to most rows.
-        search: compare all pairs, or each text with those of the lists closest to it; ``"auto"`` does the latter above
-            :data:`EXACT_ROWS` different texts.
+        by: ``"representative"`` keeps a text unless it is close to a kept one; ``"linked"`` keeps one text of each
+            connected component, so that the ends of a chain need not be close.
+        keep: which text is preferred: the first, the longest, or the one that is close to most rows.
+        search: compare all pairs, or each text with those of the closest lists; ``"auto"`` does the latter above
+            :data:`EXACT_ROWS` distinct texts.
         work: folder that keeps vectors and links, for other thresholds of the same texts.
-        chunk: what is taken of the windows of texts that are longer than what the model reads; ``None`` cuts them.
+        chunk: how the windows of texts longer than the model reads are combined; ``None`` truncates such texts.
 
     Raises:
-        ConfigError: if the threshold is no cosine.
+        ConfigError: if the threshold is not a cosine.
         ModelError: if a vector is not finite or all zeros.
         OutputError: if ``work`` holds something else.
     """
     check_threshold(threshold)
-    once = distinct(texts)
-    approximate = approximately(search, len(once.texts))
-    work_folder = open_work(work, f"dedup, {'approximate' if approximate else 'exact'}", model, once.texts, chunk)
-    unlike = Unlike(once.texts, model.reading, in_windows=chunk is not None)
+    unique = distinct(texts)
+    approximate = approximately(search, len(unique.texts))
+    work_folder = open_work(work, f"dedup, {'approximate' if approximate else 'exact'}", model, unique.texts, chunk)
+    unlike = Unlike(unique.texts, model.reading, in_windows=chunk is not None)
+    find = approximate_links if approximate else exact_links
+    group = linked if by == "linked" else represented
 
-    def at(cut: float) -> Deduplicated:
-        floor = cut if work is None else max(-1.0, cut - ROOM)
-        find = approximate_links if approximate else exact_links
-        links = work_folder.links(cut, lambda vectors: find(vectors, floor))
-        same = links.scores >= cut
-        same[same] = ~unlike(links.first[same], links.second[same])
-        left = (links.scores >= cut) & ~same
-        apart = np.unique(np.concatenate([links.first[left], links.second[left]]))
+    def at_threshold(level: float) -> Deduplicated:
+        floor = level if work is None else max(-1.0, level - ROOM)
+        links = work_folder.links(level, lambda vectors: find(vectors, floor))
+        close = links.scores >= level
+        same = close.copy()
+        same[close] = ~unlike(links.first[close], links.second[close])
+        different = close & ~same
+        apart = np.unique(np.concatenate([links.first[different], links.second[different]]))
         links = replace(links, first=links.first[same], second=links.second[same], scores=links.scores[same])
-        order = _order(once, links, cut, keep)
-        retained = (linked if by == "linked" else represented)(work_folder.vectors, links, cut, order, unlike)
+        order = _order(unique, links, level, keep)
+        groups = group(work_folder.vectors, links, level, order, unlike)
+        # Groups are of distinct texts; their rows follow from them.
         return Deduplicated(
-            threshold=cut, kept_by=once.first_row[retained.kept_by][once.of_row], scores=retained.scores[once.of_row],
-            recall=links.recall, sampled=links.sampled, anew=at,
-            unmerged=once.first_row[apart[retained.kept_by[apart] == apart]],
-        )  # fmt: skip
+            threshold=level,
+            kept_by=unique.first_row[groups.kept_by][unique.of_row],
+            scores=groups.scores[unique.of_row],
+            recall=links.recall,
+            sampled=links.sampled,
+            recompute=at_threshold,
+            unmerged=unique.first_row[apart[groups.kept_by[apart] == apart]],
+        )
 
-    return at(threshold)
+    return at_threshold(threshold)
 
 
-def _order(once: Distinct, links: Links, threshold: float, keep: Keep) -> Indices:
-    """Return the texts in the order in which they may stay; of equal ones the first goes first."""
+def _order(unique: Distinct, links: Links, threshold: float, keep: Keep) -> Indices:
+    """Return the texts in the order in which they are preferred; ties keep their order."""
     if keep == "longest":
-        return np.argsort([-len(text) for text in once.texts], kind="stable")
+        return np.argsort([-len(text) for text in unique.texts], kind="stable")
     if keep == "central":
-        near = once.copies.copy()
+        near = unique.copies.copy()
         close = links.scores >= threshold
-        np.add.at(near, links.first[close], once.copies[links.second[close]])
-        np.add.at(near, links.second[close], once.copies[links.first[close]])
+        np.add.at(near, links.first[close], unique.copies[links.second[close]])
+        np.add.at(near, links.second[close], unique.copies[links.first[close]])
         return np.argsort(-near, kind="stable")
-    return np.arange(len(once.texts))
+    return np.arange(len(unique.texts))

@@ -1,4 +1,4 @@
-"""Groups of rows that say the same, each with the one row that is kept, from links at a threshold."""
+"""Group near-duplicate rows by their links at a threshold, and choose the row to keep of each group."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy.typing as npt
 from samesense.encoder.cosine import row_cosines
 from samesense.inference.duplicates.links import Links
 from samesense.inference.search.exact import margin, unit_rows
-from samesense.inference.search.mining import Near, cosines_of, near_pairs, pair_cosines, parts
+from samesense.inference.search.mining import Near, cosines_of, near_pairs, pair_blocks, pair_cosines
 from samesense.inference.search.ties import best as best_of
 from samesense.types import Embeddings, Indices, Scores
 
 
 class Kept(NamedTuple):
-    """What is kept.
+    """The kept row of each group.
 
     Attributes:
-        kept_by: of each row the row that is kept in its place, itself where it is kept ``(rows,)``.
-        scores: cosine of each row with that row, 1 where it is kept ``(rows,)``.
+        kept_by: for each row the row that is kept instead; the row itself if it is kept ``(rows,)``.
+        scores: cosine of each row with that row, 1 for kept rows ``(rows,)``.
     """
 
     kept_by: Indices
@@ -29,22 +29,21 @@ class Kept(NamedTuple):
 
 
 Differ = Callable[[Indices, Indices], npt.NDArray[np.bool_]]
-"""Pairs of rows in, and out which of them are different however close."""
+"""Takes pairs of rows, and returns which of them differ even though they are close."""
 
 
 def represented(vectors: Embeddings, links: Links, threshold: float, order: Indices, differ: Differ) -> Kept:
-    """Go through the rows in ``order``: keep one unless a row that is kept already is at the threshold or closer.
+    """Go through the rows in ``order``, and keep each one that is not linked to a row kept before.
 
-    A row that is not kept belongs to the closest of these, among the links that were found, and of equally close ones
-    to the first. No two rows that are kept are linked. Where links were left out, rows are compared again, and those
-    that ``differ`` are not linked; ``vectors`` are ``(rows, dim)``, ``order`` names each row once.
+    A removed row is represented by the closest kept row that it is linked to, ties by the first. Where links were left
+    out, kept rows are compared again, so that no two rows at the threshold are kept unless they ``differ``. ``vectors``
+    are ``(rows, dim)``; ``order`` names each row once.
     """
     kept_by = np.full(len(order), -1, dtype=np.int64)
     scores = np.ones(len(order))
-    starts, neighbours, near = _lists(links, threshold, len(order))
+    starts, neighbours, near = _adjacency(links, threshold, len(order))
     crowd = _Crowd(vectors, threshold, differ)
-    alone = np.diff(starts) == 0
-    alone &= links.beyond < threshold
+    alone = (np.diff(starts) == 0) & (links.beyond < threshold)
     kept_by[alone] = np.flatnonzero(alone)
     for row in order[~alone[order]].tolist():
         listed = neighbours[starts[row] : starts[row + 1]]
@@ -52,55 +51,65 @@ def represented(vectors: Embeddings, links: Links, threshold: float, order: Indi
         if len(close):
             candidates = starts[row] + close
             best = candidates[best_of(near[candidates], neighbours[candidates])]
-            kept_by[row], scores[row] = neighbours[best], near[best]
+            kept_by[row] = neighbours[best]
+            scores[row] = near[best]
         else:
-            kept_by[row], scores[row] = row, 1.0
+            kept_by[row] = row
+            scores[row] = 1.0
             if links.beyond[row] >= threshold:
                 kept_by[row], scores[row] = crowd.closest(row)
     return Kept(kept_by, scores)
 
 
 class _Crowd:
-    """Rows that are kept and may have links that were left out: such a link has two of them at its ends."""
+    """The kept rows with links that were left out; a missing link between kept rows has two of them at its ends."""
 
     def __init__(self, vectors: Embeddings, threshold: float, differ: Differ) -> None:
-        self._vectors, self._threshold, self._differ = vectors, threshold, differ
+        self._vectors = vectors
+        self._threshold = threshold
+        self._differ = differ
         self._rows: list[int] = []
-        self._held = np.zeros((64, vectors.shape[1]), dtype=np.float32)
+        self._unit = np.zeros((64, vectors.shape[1]), dtype=np.float32)
 
     def closest(self, row: int) -> tuple[int, float]:
-        """Return the closest of them and its cosine if it reaches the threshold; else take the row in."""
+        """Return the closest row and its cosine if it reaches the threshold; otherwise add ``row``, and return it."""
         row_vector = self._vectors[row : row + 1]
-        unit, count = unit_rows(row_vector, row)[0], len(self._rows)
-        close = np.flatnonzero(self._held[:count] @ unit >= self._threshold - margin(len(unit)))
+        unit = unit_rows(row_vector, row)[0]
+        count = len(self._rows)
+        # The float32 product preselects; the exact cosines decide.
+        close = np.flatnonzero(self._unit[:count] @ unit >= self._threshold - margin(len(unit)))
         rows = np.array(self._rows, dtype=np.int64)[close]
         exact = row_cosines(row_vector, self._vectors[rows]) if len(rows) else np.zeros(0)
-        rows, exact = rows[exact >= self._threshold], exact[exact >= self._threshold]
+        rows = rows[exact >= self._threshold]
+        exact = exact[exact >= self._threshold]
         same = ~self._differ(np.full(len(rows), row), rows)
         if same.any():
             best = best_of(exact[same], rows[same])
             return int(rows[same][best]), float(exact[same][best])
-        if count == len(self._held):
-            self._held = np.concatenate([self._held, np.zeros_like(self._held)])
-        self._held[count] = unit
+        if count == len(self._unit):
+            self._unit = np.concatenate([self._unit, np.zeros_like(self._unit)])
+        self._unit[count] = unit
         self._rows.append(row)
         return row, 1.0
 
 
-def _lists(links: Links, threshold: float, rows: int) -> tuple[Indices, Indices, Scores]:
-    """Return the links at a threshold by row: those of row i are from ``starts[i]`` to ``starts[i + 1]``."""
+def _adjacency(links: Links, threshold: float, rows: int) -> tuple[Indices, Indices, Scores]:
+    """Return ``starts``, neighbours and scores: row i is linked to ``neighbours[starts[i] : starts[i + 1]]``."""
     above = links.scores >= threshold
-    first, second, scores = links.first[above], links.second[above], links.scores[above]
-    ends, neighbours = np.concatenate([first, second]), np.concatenate([second, first])
+    first = links.first[above]
+    second = links.second[above]
+    scores = links.scores[above]
+    ends = np.concatenate([first, second])
+    neighbours = np.concatenate([second, first])
     order = np.lexsort((neighbours, ends))
     starts = np.searchsorted(ends[order], np.arange(rows + 1))
     return starts, neighbours[order], np.concatenate([scores, scores])[order]
 
 
 def linked(vectors: Embeddings, links: Links, threshold: float, order: Indices, differ: Differ) -> Kept:
-    """Keep of each connected component, whose edges are the links at the threshold, the row that is first in ``order``.
+    """Keep of each connected component of the links at the threshold the row that is first in ``order``.
 
-    It is single-linkage clustering, cut at the threshold: ends of a chain need not be close. Links that were left out
+    This is single-linkage clustering, cut at the threshold: ends of a chain need not be close. Links that were left out
     are searched again where the search was exact, and rows that ``differ`` are not linked.
     """
     labels = np.arange(len(order), dtype=np.int64)
@@ -123,12 +132,13 @@ def linked(vectors: Embeddings, links: Links, threshold: float, order: Indices, 
 
 
 def _linked(labels: Indices, vectors: Embeddings, near: Near, threshold: float) -> Indices:
-    """Return the labels, each the lowest row of its component, after linking pairs that reach the threshold."""
+    """Return the labels, each the lowest row of its component, after joining pairs that reach the threshold."""
+    # Pairs within rounding error of the threshold need their exact cosine, unless they are joined already.
     sure = near.scores >= threshold + margin(vectors.shape[1])
     labels = _joined(labels, near.first[sure], near.second[sure])
     doubtful = near.take(~sure)
     doubtful = doubtful.take(labels[doubtful.first] != labels[doubtful.second])
-    for block in parts(doubtful):
+    for block in pair_blocks(doubtful):
         close = pair_cosines(vectors, block) >= threshold
         labels = _joined(labels, block.first[close], block.second[close])
     return labels

@@ -1,6 +1,6 @@
-"""Pairs of rows that are close, the closest of each row, so that any higher threshold can be set without a new search.
+"""Links: pairs of close rows, limited to the closest of each row; a higher threshold then needs no new search.
 
-Memory grows with the rows, whatever the number of pairs.
+Memory grows with the number of rows, not with the number of pairs.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ import numpy.typing as npt
 
 from samesense.inference.search.exact import margin
 from samesense.inference.search.lists import make_lists, near_in_lists
-from samesense.inference.search.mining import Near, near_pairs, pair_cosines, parts
+from samesense.inference.search.mining import Near, near_pairs, pair_blocks, pair_cosines
 from samesense.types import Embeddings, Indices, Scores
 
 LINKS_PER_ROW = 32
-"""Links kept of a row: its closest. A link is kept if it is among these of either end."""
+"""Number of links kept of a row: its closest. A link is kept if it is among these of either end."""
 
 POOL = 2_000_000
-"""Links gathered, beside those that are kept, before the closest are chosen again."""
+"""Number of new links collected before the closest are chosen again."""
 
 
 @dataclass(frozen=True)
 class Links:
     """Pairs of rows with a cosine at the floor or above, each once.
 
-    Of a row the closest :data:`LINKS_PER_ROW` are there for certain, if the search was exact.
+    After an exact search they contain the closest :data:`LINKS_PER_ROW` of each row.
 
     Attributes:
-        first: rows ``(links,)``; between two lists, of the first one.
-        second: rows ``(links,)``, larger than ``first`` in one list.
+        first: rows ``(links,)``; between two lists, rows of the first list.
+        second: rows ``(links,)``; in a single list larger than ``first``.
         scores: cosines ``(links,)``.
-        beyond: of each row the highest cosine of a link that may have been left out, minus infinity if none was
-            ``(rows,)``. A link is left out at both its ends.
+        beyond: for each row the highest cosine of a link that may have been left out, minus infinity if none was
+            ``(rows,)``. A link that is left out counts at both its ends.
         floor: lowest cosine.
         recall: share of the links of sampled rows that were found, NaN if these have none; ``None`` if the search was
             exact.
-        sampled: how many links these were.
+        sampled: number of links of the sampled rows.
     """
 
     first: Indices
@@ -51,7 +51,7 @@ class Links:
 
 
 def share_found(recall: float | None, sampled: int, pairs: str) -> str:
-    """Return in words, to follow others, which share of the pairs a search found; nothing if it was exact."""
+    """Return the end of a sentence on the share of the pairs that a search found; "" if it was exact."""
     if recall is None:
         return ""
     if not sampled:
@@ -60,18 +60,18 @@ def share_found(recall: float | None, sampled: int, pairs: str) -> str:
 
 
 class _Closest:
-    """The links gathered so far, the closest of each row."""
+    """Collects links, and keeps the closest of each row."""
 
     def __init__(self, rows: int, most: int) -> None:
         self._most = most
-        nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-        self._pool: list[tuple[Indices, Indices, npt.NDArray[np.floating]]] = [nothing]
+        empty = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+        self._pool: list[tuple[Indices, Indices, npt.NDArray[np.floating]]] = [empty]
         self._waiting = 0
-        self._least = np.full(rows, -np.inf)  # a link at or below it is not among the closest of a row
+        self._least = np.full(rows, -np.inf)  # score of each row's last kept link; links up to it cannot enter
         self.beyond = np.full(rows, -np.inf)
 
     def hopeful(self, near: Near, slack: float) -> Near:
-        """Return the pairs that may be among the closest of a row; scores may err by ``slack``."""
+        """Return the pairs that may be among the closest of a row; their scores are accurate to ``slack``."""
         scores = np.minimum(near.scores, 1.0)
         chosen = (scores > self._least[near.first]) | (scores > self._least[near.second])
         self._leave_out(near.take(~chosen), slack)
@@ -83,7 +83,7 @@ class _Closest:
         return near
 
     def add(self, near: Near, scores: Scores) -> None:
-        """Take links with their exact scores."""
+        """Add links with their exact scores."""
         self._pool.append((near.first, near.second, scores))
         self._waiting += len(scores)
         if self._waiting >= POOL:
@@ -97,7 +97,8 @@ class _Closest:
         self._least[full] = least
         self._leave_out(links.take(~chosen), 0.0)
         links = links.take(chosen)
-        self._pool, self._waiting = [(links.first, links.second, links.scores)], 0
+        self._pool = [(links.first, links.second, links.scores)]
+        self._waiting = 0
         return links
 
     def _leave_out(self, near: Near, slack: float) -> None:
@@ -106,9 +107,9 @@ class _Closest:
 
 
 def _among_closest(links: Near, most: int) -> tuple[npt.NDArray[np.bool_], Indices, Scores]:
-    """Return which links are among the ``most`` closest of either end, and the rows that have so many, with the last.
+    """Return which links are among the ``most`` closest of either end, ties to lower rows first.
 
-    Of links that tie, those to lower rows come first.
+    Also return the rows that have ``most`` links, and the score of the last one of each.
     """
     ends = np.concatenate([links.first, links.second])
     neighbours = np.concatenate([links.second, links.first])
@@ -117,29 +118,29 @@ def _among_closest(links: Near, most: int) -> tuple[npt.NDArray[np.bool_], Indic
     starts = np.flatnonzero(np.diff(ends[order], prepend=-1))
     rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
     chosen = np.zeros(len(links.scores), dtype=bool)
-    chosen[order[rank < most] % max(1, len(chosen))] = True
+    chosen[order[rank < most] % max(1, len(chosen))] = True  # each link occurs twice in ``ends``, once from each end
     last = order[rank == most - 1]
     return chosen, ends[last], scores[last]
 
 
 def exact_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW) -> Links:
-    """Compare every row ``(rows, dim)`` with every other; ModelError for one that is not finite or all zeros."""
+    """Return the links of rows ``(rows, dim)``, comparing every pair; ModelError for a row not finite or all zeros."""
     return _links(near_pairs(vectors, lambda: floor), vectors, floor, most)
 
 
 def approximate_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW) -> Links:
-    """Compare each unit row ``(rows, dim)`` with those of the lists closest to it; the recall is measured."""
+    """Return the links of unit rows ``(rows, dim)`` that are in close lists, with the measured recall."""
     lists = make_lists(vectors, vectors, floor, most)
     reached = _links(near_in_lists(lists, floor), vectors, floor, most)
     return replace(reached, recall=lists.recall, sampled=lists.sampled)
 
 
-def _links(found: Iterable[Near], vectors: Embeddings, floor: float, most: int) -> Links:
-    """Return those of the pairs that reach the floor, the closest of each row."""
+def _links(pairs: Iterable[Near], vectors: Embeddings, floor: float, most: int) -> Links:
+    """Return the pairs that reach the floor, limited to the closest of each row."""
     closest = _Closest(len(vectors), most)
     slack = margin(vectors.shape[1]) if vectors.ndim == 2 else 0.0
-    for near in found:
-        for block in parts(closest.hopeful(near, slack)):
+    for near in pairs:
+        for block in pair_blocks(closest.hopeful(near, slack)):
             scores = pair_cosines(vectors, block)
             above = scores >= floor
             closest.add(block.take(above), scores[above])

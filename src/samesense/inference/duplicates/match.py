@@ -1,4 +1,4 @@
-"""For each text of one list the closest of another."""
+"""Match the texts of one list with the closest texts of another."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest, unit_rows
 from samesense.inference.search.lists import blocks, make_lists, near_in_lists
-from samesense.inference.search.mining import check_threshold, parts
+from samesense.inference.search.mining import check_threshold, pair_blocks
 from samesense.inference.search.ties import groups, in_order, same_as
 from samesense.results import ShownRows
 from samesense.types import Embeddings, Indices, TaskName
 
 
 class Match(NamedTuple):
-    """Two rows that belong together.
+    """A row of the first list and a row of the second list that match.
 
     Attributes:
-        row: place in the first list, from 0.
-        match: place in the second.
+        row: index in the first list, from 0.
+        match: index in the second list.
         score: their cosine, in [-1, 1]; 1 for equal texts.
     """
 
@@ -44,17 +44,18 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Matched(ShownRows):
-    """What was found of one list in another. Prints as a line.
+    """The matches of one list in another. Prints as a line.
 
     Attributes:
         threshold: lowest cosine of a match.
-        pairs: rows of the first list in their order, each with its matches, the closest first.
-        rows: how many the first list has.
-        recall: share of the true matches that the search found, by a sample; ``None``: all; NaN: the sample has none.
-        sampled: how many matches the sample has.
-        unmerged: rows of the first list that are close to one of the second and are not matched with it, since the two
-            differ in what the model did not read: behind the cut, or unknown to its tokenizer.
-        anew: what :meth:`at` does.
+        pairs: the matches, in the order of the rows of the first list, the closest match of a row first.
+        rows: number of rows of the first list.
+        recall: share of the true matches that the search found, measured on a sample; ``None`` if the search was exact,
+            NaN if the sample has no match.
+        sampled: number of matches in the sample.
+        unmerged: rows of the first list that are close to a row of the second and not matched with it, because the two
+            differ in what the model did not read: after the truncation, or unknown to its tokenizer.
+        recompute: the function behind :meth:`at`.
     """
 
     threshold: float
@@ -63,42 +64,48 @@ class Matched(ShownRows):
     recall: float | None
     sampled: int
     unmerged: Indices
-    anew: Callable[[float], Matched]
+    recompute: Callable[[float], Matched]
 
     @property
     def unmatched(self) -> Indices:
-        """Places of the rows of the first list that have no match, ascending."""
+        """Indices of the rows of the first list without a match, ascending."""
         return np.setdiff1d(np.arange(self.rows), [pair.row for pair in self.pairs])
 
     def at(self, threshold: float) -> Matched:
-        """Return the matches at another threshold; nothing is encoded, and what was found is searched only once."""
+        """Return the matches at another threshold; nothing is encoded again, and links are searched only once."""
         check_threshold(threshold)
-        return self.anew(threshold)
+        return self.recompute(threshold)
 
     def __str__(self) -> str:
-        """Return how many rows have a match."""
+        """Return how many rows have a match, as a line of text."""
         matched = self.rows - len(self.unmatched)
         recall_text = share_found(self.recall, self.sampled, "matches")
         message = f"{matched} of {self.rows} texts matched at a cosine of {self.threshold:.4g} or more{recall_text}"
-        left = len(self.unmerged)
-        return f"{message}; {left} are close to others that differ in what the model did not read" if left else message
+        unmerged = len(self.unmerged)
+        if unmerged:
+            message += f"; {unmerged} are close to others that differ in what the model did not read"
+        return message
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return the matches, each a row of either list and their cosine."""
+        """Return the matches, each with a row of either list and their cosine."""
         return [pair._asdict() for pair in self.pairs]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain JSON types."""
         measured = self.recall is not None and self.sampled > 0
         return {
-            "texts": self.rows, "matched": self.rows - len(self.unmatched), "matches": len(self.pairs),
-            "unmerged": len(self.unmerged), "threshold": self.threshold, "recall": self.recall if measured else None,
+            "texts": self.rows,
+            "matched": self.rows - len(self.unmatched),
+            "matches": len(self.pairs),
+            "unmerged": len(self.unmerged),
+            "threshold": self.threshold,
+            "recall": self.recall if measured else None,
             "sampled": self.sampled,
-        }  # fmt: skip
+        }
 
 
 def check_top(top: int, *, one_to_one: bool) -> None:
-    """Raise ConfigError for a number of matches that :func:`match` cannot be asked for."""
+    """Raise ConfigError for a number of matches that :func:`match` does not accept."""
     if top < 1 or (one_to_one and top > 1):
         raise ConfigError(
             f"A row has one match or more, and one only where none is matched twice; received `top` {top}"
@@ -108,7 +115,7 @@ def check_top(top: int, *, one_to_one: bool) -> None:
 
 def match(
     texts: Sequence[str],
-    others: Sequence[str],
+    second_texts: Sequence[str],
     model: Model,
     threshold: float,
     *,
@@ -118,104 +125,115 @@ def match(
     work: Path | None = None,
     chunk: Chunk | None = None,
 ) -> Matched:
-    """Find for each text of one list the closest of another, at a threshold or above.
+    """Match each text of one list with the closest texts of another, at a threshold or above.
 
-    Of each text the :data:`~samesense.inference.duplicates.links.LINKS_PER_ROW` closest are looked at, or ``top`` if
-    that is more. Rows that tie are in the order of the second list.
+    Of each text the ``top`` + :data:`~samesense.inference.duplicates.links.LINKS_PER_ROW` closest are candidates. Ties
+    keep the order of the second list.
 
-    A model that tells queries from documents reads the first list as queries.
+    A model that distinguishes queries from documents reads the first list as queries.
 
     Args:
-        texts: of the first list, one a row.
-        others: of the second.
-        model: encodes them, equal ones once.
+        texts: texts of the first list, one a row.
+        second_texts: texts of the second list.
+        model: encodes the texts, equal ones once.
         threshold: lowest cosine of a match, from -1 to 1.
-        top: matches of a row at most.
-        one_to_one: match no row of the second list twice: the closest two rows first, then the closest of the rest.
-        search: compare all pairs, or only those of the closest lists of near rows; ``"auto"`` does the latter above
-            :data:`~samesense.inference.duplicates.dedup.EXACT_ROWS` of its texts.
+        top: most matches of a row.
+        one_to_one: match no row of the second list twice: the closest two rows first, then the closest of those left.
+        search: compare all pairs, or each text with those of the closest lists; ``"auto"`` does the latter above
+            :data:`~samesense.inference.duplicates.dedup.EXACT_ROWS` texts in the second list.
         work: folder that keeps vectors and links, for other thresholds of the same texts.
-        chunk: what is taken of the windows of texts that are longer than what the model reads; ``None`` cuts them.
+        chunk: how the windows of texts longer than the model reads are combined; ``None`` truncates such texts.
 
     Raises:
-        ConfigError: if the threshold is no cosine, or ``top`` does not fit.
+        ConfigError: if the threshold is not a cosine, or ``top`` does not fit.
         ModelError: if a vector is not finite or all zeros.
         OutputError: if ``work`` holds something else.
     """
     check_threshold(threshold)
     check_top(top, one_to_one=one_to_one)
-    first, second = distinct(texts), distinct(others)
-    count, approximate = LINKS_PER_ROW + top, approximately(search, len(second.texts))
-    here = len(first.texts)
-    what = f"match, {'approximate' if approximate else 'exact'}, {here} texts, {count} each"
+    first = distinct(texts)
+    second = distinct(second_texts)
+    count = LINKS_PER_ROW + top
+    approximate = approximately(search, len(second.texts))
+    split = len(first.texts)  # both lists are encoded as one: the second begins at this row
+    what = f"match, {'approximate' if approximate else 'exact'}, {split} texts, {count} each"
     both = [*first.texts, *second.texts]
-    apart = model.tells_tasks_apart
-    work_folder = open_work(work, what, model, both, chunk, here if apart else None)
-    readings = [model.reading_for(task) for task in get_args(TaskName)] if apart else [model.reading]
+    find = _approximate if approximate else _exact
+    if model.tells_tasks_apart:
+        # The same text as query and as document has two vectors, and is not known to match itself.
+        readings = [model.reading_for(task) for task in get_args(TaskName)]
+        same = np.full(split, -1)
+    else:
+        readings = [model.reading]
+        same = _same_texts(first, second)
+    work_folder = open_work(work, what, model, both, chunk, split if model.tells_tasks_apart else None)
     unlike = Unlike(both, *readings, in_windows=chunk is not None)
-    same = np.full(here, -1) if apart else _same_texts(first, second)
 
-    def at(cut: float) -> Matched:
-        floor = cut if work is None else max(-1.0, cut - ROOM)
-        find = _approximate if approximate else _exact
-        links = work_folder.links(cut, lambda vectors: find(vectors, here, floor, count))
-        links, left = _alike(links, cut, unlike, here)
+    def at_threshold(level: float) -> Matched:
+        floor = level if work is None else max(-1.0, level - ROOM)
+        links = work_folder.links(level, lambda vectors: find(vectors, split, floor, count))
+        links, different = _alike(links, level, unlike, split)
         links = _with_same(links, same)
         pairs = _one_to_one(links, first, second, same) if one_to_one else _closest(links, first, second, top)
         return Matched(
-            threshold=cut, pairs=pairs, rows=len(texts), recall=links.recall, sampled=links.sampled,
-            unmerged=np.flatnonzero(np.isin(first.of_row, left)), anew=at,
-        )  # fmt: skip
+            threshold=level,
+            pairs=pairs,
+            rows=len(texts),
+            recall=links.recall,
+            sampled=links.sampled,
+            unmerged=np.flatnonzero(np.isin(first.of_row, different)),
+            recompute=at_threshold,
+        )
 
-    return at(threshold)
+    return at_threshold(threshold)
 
 
 def _same_texts(first: Distinct, second: Distinct) -> Indices:
-    """Return of each text of the first list its place in the second, -1 if it is not there ``(texts,)``."""
+    """Return for each text of the first list its index in the second, -1 if it is not there ``(texts,)``."""
     position = {text: number for number, text in enumerate(second.texts)}
     return np.array([position.get(text, -1) for text in first.texts], dtype=np.int64)
 
 
-def _alike(links: Links, threshold: float, unlike: Unlike, here: int) -> tuple[Links, Indices]:
-    """Return the links at the threshold without those of texts that are unlike, and the first texts of the latter."""
+def _alike(links: Links, threshold: float, unlike: Unlike, split: int) -> tuple[Links, Indices]:
+    """Return the links at the threshold whose texts do not differ, and the first texts of those that do."""
     close = np.flatnonzero(links.scores >= threshold)
-    apart = unlike(links.first[close], here + links.second[close])
+    apart = unlike(links.first[close], split + links.second[close])
     retained = close[~apart]
     alike = replace(links, first=links.first[retained], second=links.second[retained], scores=links.scores[retained])
     return alike, np.unique(links.first[close[apart]])
 
 
 def _with_same(links: Links, same: Indices) -> Links:
-    """Return the links with one of each text to itself in the second list, whose cosine is 1."""
-    there = np.flatnonzero(same >= 0)
+    """Return the links with a link of each text to the same text in the second list, whose cosine is 1."""
+    shared = np.flatnonzero(same >= 0)
     differs = same[links.first] != links.second
     return replace(
         links,
-        first=np.concatenate([there, links.first[differs]]),
-        second=np.concatenate([same[there], links.second[differs]]),
-        scores=np.concatenate([np.ones(len(there)), links.scores[differs]]),
+        first=np.concatenate([shared, links.first[differs]]),
+        second=np.concatenate([same[shared], links.second[differs]]),
+        scores=np.concatenate([np.ones(len(shared)), links.scores[differs]]),
     )
 
 
-def _exact(vectors: Embeddings, here: int, floor: float, count: int) -> Links:
-    """Return the ``count`` closest of the rows from ``here`` on, for each row before it."""
-    best = [Best(count) for _ in range(here)]
-    for ids, rows in blocks(vectors[:here]):
-        nearest(unit_rows(rows), lambda: blocks(vectors[here:]), [best[row] for row in ids], count)
-    first = np.repeat(np.arange(here), [len(row_best.ids) for row_best in best])
+def _exact(vectors: Embeddings, split: int, floor: float, count: int) -> Links:
+    """Return for each row before ``split`` its ``count`` closest among the rows from ``split`` on."""
+    best = [Best(count) for _ in range(split)]
+    for ids, rows in blocks(vectors[:split]):
+        nearest(unit_rows(rows), lambda: blocks(vectors[split:]), [best[row] for row in ids], count)
+    first = np.repeat(np.arange(split), [len(row_best.ids) for row_best in best])
     second = np.concatenate([np.zeros(0, dtype=np.int64), *(row_best.ids for row_best in best)])
     scores = np.concatenate([np.zeros(0), *(row_best.scores for row_best in best)])
     above = scores >= floor
     return Links(first[above], second[above], scores[above], np.full(len(vectors), -np.inf), floor)
 
 
-def _approximate(vectors: Embeddings, here: int, floor: float, count: int) -> Links:
-    """Return about the same, by the lists closest to each row; scores are exact, the recall measured."""
-    lists = make_lists(vectors[:here], vectors[here:], floor, count)
+def _approximate(vectors: Embeddings, split: int, floor: float, count: int) -> Links:
+    """Return nearly the links of :func:`_exact`, from the lists closest to each row, with the measured recall."""
+    lists = make_lists(vectors[:split], vectors[split:], floor, count)
     matches = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
     for near in near_in_lists(lists, floor):
-        for block in parts(near):
-            scores = row_cosines(vectors[block.first], vectors[here + block.second])
+        for block in pair_blocks(near):
+            scores = row_cosines(vectors[block.first], vectors[split + block.second])
             close = scores >= floor
             matches.append((block.first[close], block.second[close], scores[close]))
     first, second, scores = (np.concatenate(block) for block in zip(*matches, strict=True))
@@ -227,24 +245,25 @@ def _approximate(vectors: Embeddings, here: int, floor: float, count: int) -> Li
 
 
 def _closest(links: Links, first: Distinct, second: Distinct, top: int) -> list[Match]:
-    """Return for each row of the first list its matches, ``top`` at most, the closest first, then by row."""
+    """Return for each row of the first list at most ``top`` matches, the closest first, ties by row."""
     of_text: list[list[Match]] = [[] for _ in first.texts]
     copies = _rows(second)
-    for text, candidate, score in _at(links, first, second):
+    for text, candidate, score in _ranked(links, first, second):
         rows = copies[candidate][: top - len(of_text[text])].tolist()
         of_text[text] += [Match(0, row, score) for row in rows]
     return [entry._replace(row=row) for row, text in enumerate(first.of_row.tolist()) for entry in of_text[text]]
 
 
-def _one_to_one(links: Links, first: Distinct, second: Distinct, own: Indices) -> list[Match]:
-    """Return matches that share no row, the closest first; a row whose matches are all taken has none.
+def _one_to_one(links: Links, first: Distinct, second: Distinct, same: Indices) -> list[Match]:
+    """Return matches that share no row, chosen greedily by score; a row whose candidates are all taken has none.
 
-    Rows with the same text are matched before any others. Of those that tie, rows of the first list go in their order,
-    and each takes the first of the second that is left. Copies of texts wait in queues, since their pairs may be many.
+    Rows with the same text are matched before any others. Among ties, rows of the first list go in their order, and
+    each takes the first free row of the second list. Copies of texts wait in queues, because their pairs may be many.
     """
-    waiting, free = ([deque(rows.tolist()) for rows in _rows(texts)] for texts in (first, second))
+    waiting = [deque(rows.tolist()) for rows in _rows(first)]
+    free = [deque(rows.tolist()) for rows in _rows(second)]
     matches: list[Match] = []
-    for tied in _tied(list(_at(links, first, second)), own.tolist()):
+    for tied in _tied(list(_ranked(links, first, second)), same.tolist()):
         candidates: dict[int, dict[int, float]] = {}
         for text, candidate, score in tied:
             candidates.setdefault(text, {})[candidate] = score
@@ -252,9 +271,9 @@ def _one_to_one(links: Links, first: Distinct, second: Distinct, own: Indices) -
         heapify(ready)
         while ready:
             row, text = heappop(ready)
-            left = [candidate for candidate in candidates[text] if free[candidate]]
-            if left:
-                candidate = min(left, key=lambda candidate: free[candidate][0])
+            available = [candidate for candidate in candidates[text] if free[candidate]]
+            if available:
+                candidate = min(available, key=lambda candidate: free[candidate][0])
                 matches.append(Match(row, free[candidate].popleft(), candidates[text][candidate]))
                 waiting[text].popleft()
                 if waiting[text]:
@@ -262,34 +281,36 @@ def _one_to_one(links: Links, first: Distinct, second: Distinct, own: Indices) -
     return sorted(matches)
 
 
-def _at(links: Links, first: Distinct, second: Distinct) -> Iterator[tuple[int, int, float]]:
-    """Yield the links of each text together, in the order of :mod:`samesense.inference.search.ties`."""
+def _ranked(links: Links, first: Distinct, second: Distinct) -> Iterator[tuple[int, int, float]]:
+    """Yield the links text by text, those of a text in the order of :mod:`samesense.inference.search.ties`."""
     order = np.lexsort((links.second, -links.scores, links.first))
     starts = np.flatnonzero(np.diff(links.first[order], prepend=-1))
     for indices in np.split(order, starts[1:]) if len(order) else ():
         text = int(links.first[indices[0]])
-        candidates, scores = links.second[indices], links.scores[indices]
+        candidates = links.second[indices]
+        scores = links.scores[indices]
         if len(indices) > 1:
             ranking = in_order(
                 scores, candidates, same_as(first.texts[text], [second.texts[candidate] for candidate in candidates])
             )
-            candidates, scores = candidates[ranking], scores[ranking]
+            candidates = candidates[ranking]
+            scores = scores[ranking]
         yield from (
             (text, candidate, score) for candidate, score in zip(candidates.tolist(), scores.tolist(), strict=True)
         )
 
 
-def _tied(links: list[tuple[int, int, float]], own: list[int]) -> Iterator[list[tuple[int, int, float]]]:
-    """Yield groups of links that tie, the closest first, and before all those of a text to its ``own`` place."""
-    same = [link for link in links if own[link[0]] == link[1]]
-    if same:
-        yield same
-    remaining = sorted((link for link in links if own[link[0]] != link[1]), key=lambda link: -link[2])
+def _tied(links: list[tuple[int, int, float]], same: list[int]) -> Iterator[list[tuple[int, int, float]]]:
+    """Yield groups of links with equal scores, the closest first; links between equal texts before all others."""
+    identical = [link for link in links if same[link[0]] == link[1]]
+    if identical:
+        yield identical
+    remaining = sorted((link for link in links if same[link[0]] != link[1]), key=lambda link: -link[2])
     numbers = groups(np.array([score for _, _, score in remaining])).tolist()
     for _, tied in groupby(zip(numbers, remaining, strict=True), key=lambda numbered: numbered[0]):
         yield [link for _, link in tied]
 
 
 def _rows(texts: Distinct) -> list[Indices]:
-    """Return of each text the rows that have it, ascending."""
+    """Return the rows of each text, ascending."""
     return np.split(np.argsort(texts.of_row, kind="stable"), np.cumsum(texts.copies)[:-1])

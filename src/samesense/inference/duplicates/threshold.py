@@ -1,4 +1,4 @@
-"""The cosine from which on two texts count as the same: a number, or learnt from labelled pairs."""
+"""The cosine from which on two texts count as the same: a number, or fitted on labelled pairs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from samesense.metrics.classification import best_threshold, check_binary, preci
 logger = logging.getLogger(__name__)
 
 DEFAULT = 0.9
-"""Where nothing is said."""
+"""Default threshold."""
 
 
 def check_one(threshold: Threshold | None, min_precision: float | None, pairs: bool) -> None:
-    """Raise ConfigError where a threshold is given and is to be found besides, or for what is no precision."""
+    """Raise ConfigError for a threshold together with a way to find one, or for an invalid precision."""
     if threshold is not None and (pairs or min_precision is not None):
         raise ConfigError(
             f"A threshold is a number, or comes from `pairs` or a calibration; received `threshold` {threshold} and "
@@ -34,9 +34,9 @@ def check_one(threshold: Threshold | None, min_precision: float | None, pairs: b
 
 
 def known_threshold(model: object, threshold: Threshold | None, min_precision: float | None) -> float:
-    """Return a threshold that needs no pairs: a number, that of the model's calibration, or that at a precision.
+    """Return a threshold that needs no pairs: a number, that of the model's calibration, or its one for a precision.
 
-    ConfigError if the model has no name by which a calibration is read.
+    ConfigError if the model has no name, by which its calibration is read.
     """
     if min_precision is not None:
         return calibration_of(model).at_precision(min_precision)
@@ -44,10 +44,10 @@ def known_threshold(model: object, threshold: Threshold | None, min_precision: f
 
 
 def threshold_from(pairs: PairData, model: Model, min_precision: float | None) -> float:
-    """Return the threshold of best F1 on pairs labelled 1 for the same, 0 for not, or of most recall at a precision.
+    """Return the threshold of best F1 on pairs labelled 1 (the same) or 0 (not), or of most recall at a precision.
 
-    ConfigError if labels are graded; DataError if all scores are equal, one kind is absent, or the pairs do not show
-    that the precision holds on new ones.
+    ConfigError if labels are graded; DataError if all scores are equal, one of the two labels is missing, or the pairs
+    do not show that the precision holds on new ones.
     """
     if pairs.graded:
         raise ConfigError(
@@ -67,7 +67,8 @@ def threshold_from(pairs: PairData, model: Model, min_precision: float | None) -
             f"{pairs.name}: no score of these pairs reaches the best F1 and leaves some out. Label more pairs about "
             "the score at which you doubt, or give a number: `threshold`."
         )
-    precision, recall = (100 * measure(scores, right, level) for measure in (precision_at, recall_at))
+    precision = 100 * precision_at(scores, right, level)
+    recall = 100 * recall_at(scores, right, level)
     logger.info(
         f"threshold {level:.4f}: on {len(right)} pairs of {pairs.name}, {int(right.sum())} of them the same, precision "
         f"{precision:.1f} %, recall {recall:.1f} %"

@@ -1,6 +1,6 @@
-"""The folder of a search for near-duplicates: vectors of the texts, and the links that were found.
+"""The work folder of a search for near-duplicates: vectors and links of the texts.
 
-With them another threshold needs neither model nor search.
+With them, another threshold needs neither the model nor a new search.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ from samesense.types import Embeddings
 
 logger = logging.getLogger(__name__)
 
-ABOUT, VECTORS, LINKS, UNFINISHED = "about.json", "vectors.bin", "links.npz", "unfinished"
+ABOUT = "about.json"
+VECTORS = "vectors.bin"
+LINKS = "links.npz"
+UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True)
 class About:
-    """What a folder holds: ``texts`` and ``model`` are hashes, ``what`` says what the texts are to each other."""
+    """Contents of a work folder: ``texts`` and ``model`` are hashes, ``what`` is the kind of search."""
 
     what: str
     texts: str
@@ -43,16 +46,17 @@ class About:
 
 
 class Work:
-    """Vectors and links of texts in a folder; one that is temporary is removed with the object (``holder``)."""
+    """Vectors and links of texts in a folder; a temporary folder (``holder``) is removed with the object."""
 
     def __init__(self, folder: Path, about: About, holder: TemporaryDirectory[str] | None = None) -> None:
-        self.folder, self._holder = folder, holder
+        self.folder = folder
+        self._holder = holder
         self.vectors: Embeddings = map_array(folder / VECTORS, np.float32, about.rows * about.dim).reshape(
             -1, about.dim
         )
 
     def links(self, floor: float, search: Callable[[Embeddings], Links]) -> Links:
-        """Return the links with a cosine at a floor or above: those that are kept here, or new ones by ``search``."""
+        """Return the links with a cosine at ``floor`` or above: the stored ones, or new ones of ``search``."""
         path = self.folder / LINKS
         stored = _read(path) if path.exists() else None
         if stored is not None and stored.floor <= floor and len(stored.beyond) == len(self.vectors):
@@ -65,14 +69,14 @@ class Work:
 
 
 def _read(path: Path) -> Links | None:
-    """Return the links that are kept; ``None`` if they are damaged, which is said, so that they are searched again."""
+    """Return the stored links; ``None``, after a warning, if the file is damaged."""
     try:
         with np.load(path) as archive:
             arrays: dict[str, Any] = {
                 name: archive[name] if archive[name].ndim else archive[name].item() for name in archive
             }
         links = Links(**arrays)
-        len(links.beyond)  # says if it is no array
+        len(links.beyond)  # raises if it is not an array
         return links
     except DAMAGED as error:
         logger.warning(f"{path} is damaged ({type(error).__name__}): links are searched again.")
@@ -87,16 +91,16 @@ def open_work(
     chunk: Chunk | None = None,
     queries: int | None = None,
 ) -> Work:
-    """Return the work on these texts, encoding them unless that is done; equal texts should be given once.
+    """Return the work on these texts, which are encoded unless the folder has their vectors.
 
     Args:
-        folder: where it is, or will be; ``None`` for a temporary one. Another may hold earlier work, so that the model
-            needs an identity.
+        folder: the work folder; ``None`` for a temporary one. The model needs an identity unless it is temporary.
         what: kind of the search.
         model: encodes the texts.
-        texts: they.
-        chunk: what is taken of the windows of texts that are longer than what the model reads; ``None`` cuts them.
-        queries: so many of the first texts are queries and the others documents; ``None`` makes no difference.
+        texts: the texts, which should be distinct.
+        chunk: how the windows of texts longer than the model reads are combined; ``None`` truncates such texts.
+        queries: number of texts at the beginning that are queries, the others being documents; ``None`` if the model
+            does not distinguish them.
 
     Raises:
         OutputError: if the folder holds something else, or work on other texts or by another model, or another process
@@ -113,7 +117,7 @@ def open_work(
     check_folder(folder)
     work = _finished(folder, expected, len(texts))
     if work is not None:
-        model.look(texts if chunk is None else model.windows(texts).texts)
+        model.look(texts if chunk is None else model.windows(texts).texts)  # warns of truncated texts
         return work
     if folder.exists() and (not folder.is_dir() or any(not _is_ours(path.name) for path in folder.iterdir())):
         raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
@@ -122,26 +126,26 @@ def open_work(
         unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
         dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk, queries)
         write_json(folder / ABOUT, asdict(About(**expected, rows=len(texts), dim=dim)))
-    return Work(folder, _earlier(folder, expected, len(texts)))
+    return Work(folder, _read_about(folder, expected, len(texts)))
 
 
-def _finished(folder: Path, known: dict[str, str], rows: int) -> Work | None:
-    """Return the work that a folder holds; ``None`` if there is none, or it is damaged, which is said.
+def _finished(folder: Path, expected: dict[str, str], rows: int) -> Work | None:
+    """Return the work in a folder; ``None`` if there is none, or, after a warning, if it is damaged.
 
-    OutputError if it is another's.
+    OutputError if it is that of another search.
     """
     if not (folder / ABOUT).exists():
         return None
     try:
-        work = Work(folder, _earlier(folder, known, rows))
+        work = Work(folder, _read_about(folder, expected, rows))
     except DataError as error:
         if any(not _is_ours(path.name) for path in folder.iterdir()):
             raise
-        logger.warning(f"{folder}: the vectors there are damaged, and are made anew. {error}")
+        logger.warning(f"{folder}: the vectors there are damaged, and are made again. {error}")
         for name in (ABOUT, LINKS, VECTORS):
             (folder / name).unlink(missing_ok=True)
         return None
-    remove_unfinished(folder / UNFINISHED)  # of a process that was killed after it had written all
+    remove_unfinished(folder / UNFINISHED)  # left by a process that was killed after it had written everything
     return work
 
 
@@ -149,16 +153,14 @@ def _is_ours(name: str) -> bool:
     return name in (ABOUT, LINKS, VECTORS, LOCK, UNFINISHED) or is_temporary(name)
 
 
-def _earlier(folder: Path, known: dict[str, str], rows: int) -> About:
-    """Return what a folder holds; OutputError if that is not what is asked for."""
+def _read_about(folder: Path, expected: dict[str, str], rows: int) -> About:
+    """Return the description of the work in a folder; OutputError if it is not as expected."""
     fix = "Give another folder, or delete this one."
     content = read_json(folder / ABOUT, fix)
-    if any(content.get(name) != value for name, value in known.items()):
-        key = next(name for name, value in known.items() if content.get(name) != value)
-        raise OutputError(
-            f"{folder} holds the vectors of another search: it differs in the {key if key != 'what' else 'kind'}. "
-            "Give another folder, or delete this one."
-        )
+    different = [name for name, value in expected.items() if content.get(name) != value]
+    if different:
+        key = different[0] if different[0] != "what" else "kind"
+        raise OutputError(f"{folder} holds the vectors of another search: it differs in the {key}. {fix}")
     try:
         about = About(**content)
     except TypeError as error:

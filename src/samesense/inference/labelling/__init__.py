@@ -1,1 +1,1 @@
-"""Which pairs are worth a label, and the file that labels are kept in; by a model, a function or a person."""
+"""Choose pairs that are worth a label, and write labels to a file; labelled by a model, a function or a person."""

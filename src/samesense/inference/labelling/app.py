@@ -1,4 +1,4 @@
-"""The page on which a person labels pairs, on this machine alone."""
+"""The web page on which a person labels pairs, served to this machine only."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class UndoRequest(OwnForm):
 
 
 def build_app(desk: Desk, traffic: Traffic) -> FastAPI:
-    """Return the ASGI application of a desk, which answers by names of this machine only."""
+    """Return the ASGI application of a desk, which only answers requests to this machine."""
     app = FastAPI(title="samesense label", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.add_middleware(RequestMiddleware, traffic=traffic, hosts=LOOPBACK)
     add_exception_handlers(app)
@@ -70,7 +70,7 @@ def build_app(desk: Desk, traffic: Traffic) -> FastAPI:
 
 
 def run(desk: Desk, port: int) -> None:
-    """Show the page until Ctrl-C or SIGTERM; ConfigError if the port is taken."""
+    """Serve the page until Ctrl-C or SIGTERM; ConfigError if the port is taken."""
     close_progress()
     traffic = Traffic(Limits())
     run_app(build_app(desk, traffic), traffic, "labelling, until Ctrl+C,", host="127.0.0.1", port=port)

@@ -1,4 +1,4 @@
-"""Which pairs are labelled first: candidates among texts, and their order by what models make of them."""
+"""Choose the pairs to label first: candidates among texts, ordered by the scores of models."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from samesense.types import Encode, Floats, Indices, Pair, Score, Scores
 PairsBy = Literal["bands", "neighbours", "disagreement", "random"]
 
 CANDIDATES = 10_000
-"""Pairs at most among which is chosen, unless more are wanted, as each is scored by the model, or by two."""
+"""Number of candidate pairs, unless more are requested; each is scored by one model or two."""
 
 TEXTS = 20_000
-"""Texts at most that are encoded; of more, these are drawn."""
+"""Most texts that are encoded; of more, this number is sampled."""
 
 NEAR = 5
-"""Nearest texts of a text that are candidates with it."""
+"""Number of nearest neighbours of a text that are candidates with it."""
 
 BANDS = 10
-"""Ranges of the model's score, equally wide, that have their turn."""
+"""Number of equally wide ranges of the model's score, which take turns."""
 
 
 def near_pairs(texts: Sequence[str], encode: Encode, count: int, rng: np.random.Generator) -> list[Pair]:
-    """Return pairs of a text with one of the :data:`NEAR` nearest others, each pair once, in random order.
+    """Return ``count`` pairs of a text and one of its :data:`NEAR` nearest neighbours, each once, in random order.
 
-    There are ``count``, or all that there are if they are fewer. ``encode`` is asked for all texts.
+    They are fewer if there are not as many. All texts are encoded.
     """
     vectors = unit_rows(encode(texts))
-    sample = rng.permutation(len(texts))[: 1 + 2 * count // NEAR]  # two may be the nearest of each other
+    # Twice as many as needed, because two texts may be neighbours of each other.
+    sample = rng.permutation(len(texts))[: 1 + 2 * count // NEAR]
     best = [Best(NEAR + 1) for _ in sample]
     nearest(vectors[sample], lambda: [(np.arange(len(texts)), vectors)], best, NEAR + 1)
     index_pairs = dict.fromkeys(
@@ -46,8 +47,8 @@ def near_pairs(texts: Sequence[str], encode: Encode, count: int, rng: np.random.
 
 
 def random_pairs(texts: Sequence[str], count: int, rng: np.random.Generator) -> list[Pair]:
-    """Return pairs of two different texts drawn at random, each pair once; all that there are if they are fewer."""
-    if len(texts) * (len(texts) - 1) // 2 <= 4 * count:  # of more, enough of the drawn ones differ
+    """Return ``count`` random pairs of two different texts, each once; fewer if there are not as many."""
+    if len(texts) * (len(texts) - 1) // 2 <= 4 * count:  # with more pairs, enough of the drawn ones are distinct
         return _shuffled(list(combinations(texts, 2)), rng)[:count]
     drawn = np.sort(rng.integers(len(texts), size=(2 * count + 100, 2)), axis=1).tolist()
     different = dict.fromkeys((left, right) for left, right in drawn if left != right)
@@ -57,11 +58,13 @@ def random_pairs(texts: Sequence[str], count: int, rng: np.random.Generator) -> 
 def pairs_of(
     texts: Sequence[str], by: PairsBy, encode: Encode | None, count: int, rng: np.random.Generator
 ) -> list[Pair]:
-    """Return candidates among texts: near ones, random ones (without an ``encode``), or half and half for all scores.
+    """Return candidate pairs: near pairs for ``"neighbours"``, otherwise half near and half random pairs.
 
-    They are about ``count``, or :data:`CANDIDATES` if that is more. ConfigError if there are not two different texts.
+    Without ``encode`` all are random. There are about ``count``, or :data:`CANDIDATES` if that is more. ConfigError if
+    there are fewer than two different texts.
     """
-    different, most = list(dict.fromkeys(texts)), max(count, CANDIDATES)
+    different = list(dict.fromkeys(texts))
+    most = max(count, CANDIDATES)
     if len(different) < 2:
         raise ConfigError(f"Pairs are made of two different texts or more; received {len(different)}.")
     if len(different) > TEXTS:
@@ -76,34 +79,37 @@ def pairs_of(
 
 
 def some_of(pairs: Sequence[Pair], count: int, rng: np.random.Generator) -> list[Pair]:
-    """Return different pairs of those given, in random order, ``count`` or :data:`CANDIDATES` at most."""
+    """Return a random sample of distinct pairs, of ``count`` or, if that is more, :data:`CANDIDATES` pairs."""
     different = {frozenset(pair): pair for pair in pairs if pair[0] != pair[1]}
     return _shuffled(list(different.values()), rng)[: max(count, CANDIDATES)]
 
 
 def ordered(
-    pairs: list[Pair], by: PairsBy, score: Score | None, other: Score | None, rng: np.random.Generator
+    pairs: list[Pair], by: PairsBy, score: Score | None, second_score: Score | None, rng: np.random.Generator
 ) -> list[Pair]:
-    """Return the pairs in the order in which they should be labelled; any first part of it is a choice of that size.
+    """Return the pairs in the order in which they should be labelled; any number of them from the start can be used.
 
-    ``score`` is needed for bands and for disagreement, which is that within bands, ``other`` for disagreement; other
-    orders are that of the pairs.
+    ``"bands"`` needs ``score``; ``"disagreement"``, which orders the pairs within bands, needs ``second_score`` as
+    well. Otherwise the pairs keep their order.
 
-    Source: Thakur et al. 2021 (Augmented SBERT), section 3.1, chooses by neighbourhood (semantic search) and by the
-    distribution of scores, from candidates drawn at random.
-    Differs: bands are equally full, while there the scores follow the labels that are already there.
+    Source: Thakur et al. 2021 (Augmented SBERT), section 3.1, samples by semantic search and by the distribution of
+    scores, from random candidates.
+    Differs: bands are filled equally; there the scores follow the distribution of the existing labels.
     """
     if score is None or by not in ("bands", "disagreement"):
         return pairs
     scores = score(pairs)
-    first = rng.permutation(len(pairs)) if other is None else np.argsort(-disagreement(scores, other(pairs)))
-    return [pairs[index] for index in in_bands(scores, first, rng)]
+    if second_score is None:
+        order = rng.permutation(len(pairs))
+    else:
+        order = np.argsort(-disagreement(scores, second_score(pairs)))
+    return [pairs[index] for index in in_bands(scores, order, rng)]
 
 
 def in_bands(scores: Scores, order: Indices, rng: np.random.Generator) -> Indices:
-    """Return places so that :data:`BANDS` equally wide ranges of the scores take turns while they have any left.
+    """Return indices such that :data:`BANDS` equally wide ranges of the scores take turns until they are empty.
 
-    In each range the places keep their ``order``.
+    Within a range the indices keep their ``order``.
     """
     edges = np.linspace(scores.min(), scores.max(), BANDS + 1)[1:-1]
     band = np.searchsorted(edges, scores[order], side="right")
@@ -114,12 +120,12 @@ def in_bands(scores: Scores, order: Indices, rng: np.random.Generator) -> Indice
     return indices
 
 
-def disagreement(one: Scores, other: Scores) -> Floats:
-    """Return how far apart two models are on each pair, by scores of mean 0 and deviation 1.
+def disagreement(first: Scores, second: Scores) -> Floats:
+    """Return the distance of two models' standardized scores (mean 0, deviation 1) on each pair.
 
-    Not by ranks: those of unrelated pairs, which are the most, are chance, and would be furthest apart.
+    Ranks are not used: among the many unrelated pairs they are random, and would differ the most.
     """
-    standard = [(scores - scores.mean()) / (scores.std() or 1.0) for scores in (one, other)]
+    standard = [(scores - scores.mean()) / (scores.std() or 1.0) for scores in (first, second)]
     apart: Floats = np.abs(standard[0] - standard[1])
     return apart
 

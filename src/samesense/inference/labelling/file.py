@@ -1,4 +1,4 @@
-"""The file of labels: one line a label, on disk before the next pair is shown, and nothing of anyone else's."""
+"""The file of labels: one line a label, by one labeller, on disk before the next pair is shown."""
 
 from __future__ import annotations
 
@@ -27,30 +27,32 @@ class Labels:
     """An open file of labels; see :func:`open_labels`.
 
     Attributes:
-        path: of the file.
-        by: who labels, as every line says.
+        path: path of the file.
+        by: name of the labeller, which every line holds.
     """
 
     def __init__(self, path: Path, by: str) -> None:
-        self.path, self.by = path, by
-        self._lines = path.suffix == ".jsonl"
-        self._known: set[frozenset[str]] = set()
+        self.path = path
+        self.by = by
+        self._json_lines = path.suffix == ".jsonl"
+        self._pairs: set[frozenset[str]] = set()
         self._added: list[tuple[frozenset[str], int, int]] = []  # pair, first and last byte, since it was opened
         self._read()
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._pairs)
 
     def __contains__(self, pair: Pair) -> bool:
-        return frozenset(pair) in self._known
+        return frozenset(pair) in self._pairs
 
     def add(self, labelled: Sequence[tuple[Pair, float]]) -> None:
-        """Append labels of pairs that have none; on disk when it returns. OutputError if they cannot be written."""
+        """Append labels of pairs that have none; they are on disk when this returns. OutputError if that fails."""
         lines = [self._line(pair, score) for pair, score in labelled]
-        with writing(self.path), self.path.open("r+b", buffering=0) as stream:  # what fails is not written on closing
+        # Unbuffered: after a failed write, a buffer would be written again on closing.
+        with writing(self.path), self.path.open("r+b", buffering=0) as stream:
             end = stream.seek(0, os.SEEK_END)
             stream.seek(max(0, end - 1))
-            missing = b"" if stream.read(1) in (b"", b"\n") else b"\n"  # some editors take the last one away
+            missing = b"" if stream.read(1) in (b"", b"\n") else b"\n"  # some editors remove the last line break
             added = missing + b"".join(lines)
             try:
                 if stream.write(added) != len(added):
@@ -62,11 +64,11 @@ class Labels:
         start = end + len(missing)
         for (pair, _), line in zip(labelled, lines, strict=True):
             self._added.append((frozenset(pair), start, start + len(line)))
-            self._known.add(frozenset(pair))
+            self._pairs.add(frozenset(pair))
             start += len(line)
 
     def undo(self) -> None:
-        """Take back the label added last since the file was opened; OutputError if the file was changed meanwhile."""
+        """Remove the label added last since the file was opened; OutputError if another program changed the file."""
         pair, start, end = self._added[-1]
         with writing(self.path), self.path.open("r+b") as stream:
             if stream.seek(0, os.SEEK_END) != end:
@@ -74,7 +76,7 @@ class Labels:
             stream.truncate(start)
             os.fsync(stream.fileno())
         self._added.pop()
-        self._known.discard(pair)
+        self._pairs.discard(pair)
 
     def check(self, pairs: Sequence[Pair]) -> None:
         """Raise DataError if a text cannot be read back from the file."""
@@ -83,7 +85,7 @@ class Labels:
                 raise DataError(
                     f"A text that is labelled must be characters; {text[:60]!r} is not: {wrong}. Correct it."
                 )
-            if not self._lines and any(sign in text for sign in "\t\r\n"):
+            if not self._json_lines and any(sign in text for sign in "\t\r\n"):
                 raise DataError(
                     f"A text in a .tsv file has no tab and no line break; {text[:60]!r} has. Name an output that "
                     "ends in .jsonl"
@@ -91,29 +93,31 @@ class Labels:
 
     def _line(self, pair: Pair, score: float) -> bytes:
         number = f"{score:.6g}"
-        if self._lines:
+        if self._json_lines:
             cells = dict(zip(COLUMNS, (*pair, float(number), self.by), strict=True))
             return (json.dumps(cells, ensure_ascii=False) + "\n").encode()
         return ("\t".join((*pair, number, self.by)) + "\n").encode()
 
     def _read(self) -> None:
-        """Read what is there."""
+        """Read the existing labels, and drop a last line that was cut off."""
         content = self.path.read_bytes()
         start = content.rfind(b"\n") + 1
         *lines, last = content.decode("utf-8", "replace").split("\n")
-        if not self._lines and (not lines or lines[0].rstrip("\r") != HEADER.rstrip("\n")):
-            raise self._other()
+        if not self._json_lines and (not lines or lines[0].rstrip("\r") != HEADER.rstrip("\n")):
+            raise self._not_ours()
         cut_off = self._is_cut_off(last, alone=start == 0)
-        lines += [last] if last and not cut_off else []
-        for number, line in enumerate(lines[0 if self._lines else 1 :], 1 if self._lines else 2):
-            self._known.add(self._pair_of(line.rstrip("\r"), number))
+        if last and not cut_off:
+            lines.append(last)
+        header_lines = 0 if self._json_lines else 1
+        for number, line in enumerate(lines[header_lines:], header_lines + 1):
+            self._pairs.add(self._pair_of(line.rstrip("\r"), number))
         if last and cut_off:
             logger.warning(f"{self.path}: the last label was cut off and is dropped: {last!r}")
             os.truncate(self.path, start)
 
     def _is_cut_off(self, last: str, *, alone: bool) -> bool:
-        """Return whether a last line without an end is the beginning of one written here, and not all of it."""
-        if not self._lines:
+        """Return whether a last line without a line break is an incomplete line written by this class."""
+        if not self._json_lines:
             cells = last.split("\t")
             whole = len(cells) >= len(COLUMNS) and (cells[3] == self.by or not self.by.startswith(cells[3]))
             return not whole
@@ -126,12 +130,10 @@ class Labels:
     def _pair_of(self, line: str, number: int) -> frozenset[str]:
         cells = self._cells(line)
         if len(cells) != len(COLUMNS):
-            raise (
-                self._other()
-                if number <= 1
-                else DataError(
-                    f"{self.path}, row {number}: it is no label, {', '.join(COLUMNS)}. Put the row right or delete it."
-                )
+            if number <= 1:  # no file of labels at all
+                raise self._not_ours()
+            raise DataError(
+                f"{self.path}, row {number}: it is no label, {', '.join(COLUMNS)}. Put the row right or delete it."
             )
         if cells[3] != self.by:
             raise ConfigError(
@@ -141,7 +143,7 @@ class Labels:
         return frozenset(cells[:2])
 
     def _cells(self, line: str) -> list[str]:
-        if not self._lines:
+        if not self._json_lines:
             return line.split("\t")
         try:
             row = parse_json(line)
@@ -149,7 +151,7 @@ class Labels:
         except (ValueError, KeyError, TypeError):
             return []
 
-    def _other(self) -> OutputError:
+    def _not_ours(self) -> OutputError:
         return OutputError(
             f"{self.path} is there and is no file of labels made here ({', '.join(COLUMNS)}). Name another output."
         )
@@ -157,10 +159,10 @@ class Labels:
 
 @contextmanager
 def open_labels(path: Path, by: str, inputs: Sequence[str | Path] = ()) -> Iterator[Labels]:
-    """Hold a file of labels by someone, made if it is not there, and there is a label in the end.
+    """Yield the labels of ``by`` in a file, which is created if needed, and removed again if it gets no label.
 
-    ConfigError if it ends in neither ``.tsv`` nor ``.jsonl``, or holds the labels of someone else; OutputError if it is
-    another file, one of ``inputs``, or another process writes to it.
+    ConfigError if the name ends in neither ``.tsv`` nor ``.jsonl``, or the file holds the labels of someone else;
+    OutputError if it is not a file of labels, is one of ``inputs``, or another process writes to it.
     """
     if path.suffix not in (".tsv", ".jsonl"):
         raise ConfigError(f"Labels are written to a file that ends in .tsv or .jsonl; received {str(path)!r}.")

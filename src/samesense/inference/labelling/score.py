@@ -1,4 +1,4 @@
-"""Labels by whatever scores pairs: a cross-encoder, an Origin, a function, or a chat endpoint."""
+"""Label pairs with anything that scores pairs: a cross-encoder, an Origin, a function, or a chat endpoint."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from samesense.inference.models.chat import Chat
 from samesense.types import Pair, Score
 
 BLOCK = 64
-"""Pairs that are scored, and written, at once."""
+"""Number of pairs that are scored and written at once."""
 
 
 logger = logging.getLogger(__name__)
 
 
 def label_all(pairs: Sequence[Pair], score: Score, labels: Labels) -> None:
-    """Have those of the pairs labelled that have no label yet; warns where an answer could not be read.
+    """Label the pairs that have no label yet; each label is on disk at once. Warn of answers that cannot be read.
 
-    What is labelled is on disk at once. ModelError if a score is not one finite number a pair, and whatever the score
-    raises.
+    ModelError if ``score`` does not return one finite number a pair; errors that it raises are passed on.
     """
-    wanted = [pair for pair in pairs if pair not in labels]
-    answers = _one_by_one(wanted, score) if isinstance(score, Chat) else _in_blocks(wanted, score)
-    left = 0
-    with progress_bar("label", "pair", len(pairs), initial=len(pairs) - len(wanted)) as bar:
+    unlabelled = [pair for pair in pairs if pair not in labels]
+    answers = _one_by_one(unlabelled, score) if isinstance(score, Chat) else _in_blocks(unlabelled, score)
+    unanswered = 0
+    with progress_bar("label", "pair", len(pairs), initial=len(pairs) - len(unlabelled)) as bar:
         for answered in answers:
             labelled = [(pair, label) for pair, label in answered if label is not None]
             if labelled:
                 labels.add(labelled)
-            left += len(answered) - len(labelled)
+            unanswered += len(answered) - len(labelled)
             bar.update(len(answered))
-    if left:
-        logger.warning(f"{left} pairs have no label, as no answer for them could be read")
+    if unanswered:
+        logger.warning(f"{unanswered} pairs have no label, as no answer for them could be read")
 
 
 def _one_by_one(pairs: Sequence[Pair], chat: Chat) -> Iterator[list[tuple[Pair, float | None]]]:

@@ -50,7 +50,8 @@ SCALES: dict[ScaleName, Scale] = {
 }
 """Source: Cer et al. 2017 (SemEval-2017 task 1), table 1, for the scale from 0 to 5; the words are ours."""
 
-URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"
+URL_VARIABLE = "OPENAI_BASE_URL"
+KEY_VARIABLE = "OPENAI_API_KEY"
 URL = "https://api.openai.com/v1"
 
 WORKERS = 4
@@ -87,12 +88,16 @@ class Chat:
 
         ConfigError if the name is empty, or OpenAI's own address is asked without a key.
         """
-        self.model, self.scale, self._most = model, scale, max_calls
-        self.calls, self.tokens = 0, (0, 0)
+        self.model = model
+        self.scale = scale
+        self._most = max_calls
+        self.calls = 0
+        self.tokens = (0, 0)
         self._url = os.environ.get(URL_VARIABLE, "").rstrip("/") or URL
         self._key = os.environ.get(KEY_VARIABLE, "").strip()
         self._extra: dict[str, Any] = {"temperature": 0}
-        self._lock, self._stopped = threading.Lock(), threading.Event()
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
         self._open = urllib.request.build_opener(_NoRedirect)
         if not model or not self._url.startswith(("http://", "https://")):
             raise ConfigError(
@@ -264,9 +269,11 @@ def _refusal(error: urllib.error.HTTPError) -> Exception:
     """Return what a status other than success means."""
     try:
         details = json.load(error)["error"]
-        message, param = str(details["message"])[:300], details.get("param")
+        message = str(details["message"])[:300]
+        param = details.get("param")
     except (OSError, http.client.HTTPException, AttributeError, KeyError, TypeError, ValueError):
-        message, param = str(error.reason), None
+        message = str(error.reason)
+        param = None
     message = f"status {error.code}, {message}"
     if error.code in _AGAIN or error.code >= 500:
         pause = error.headers.get("Retry-After", "")

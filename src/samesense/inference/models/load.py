@@ -114,7 +114,8 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         loaded = apply_maps(model, narrow, None)
         if name is not None or seed is not None:
             loaded = copy(loaded)
-            loaded.name, loaded.seed = name or loaded.name, loaded.seed if seed is None else seed
+            loaded.name = name or loaded.name
+            loaded.seed = loaded.seed if seed is None else seed
         return loaded
     base, maps = split_maps(f"{model}{narrow}") if isinstance(model, str | Path) else ("", narrow)
     options = _Options(
@@ -134,14 +135,16 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         loaded = _from_memory(model, options)
         if cache:
             loaded.remember(None if cache is True else Path(cache))
-        loaded.name, loaded.seed = name or loaded.name, seed
+        loaded.name = name or loaded.name
+        loaded.seed = seed
         return apply_maps(loaded, maps, None)
     with stage(f"loading {base}"):
         loaded = _open(base, options)
     if cache:
         loaded.remember(None if cache is True or split_kind(base)[0] else Path(cache))
     loaded = apply_maps(loaded, maps, fit_texts, seed=seed or 0, cache=bool(cache))
-    loaded.name, loaded.seed = name or f"{model}{narrow}", seed
+    loaded.name = name or f"{model}{narrow}"
+    loaded.seed = seed
     if calibration is not None or (prompt is None and pooling is None):  # that in its folder is of its own scores
         loaded.home = f"{model}{narrow}", calibration
     return loaded

@@ -90,7 +90,10 @@ class Model:
         self._encoder = encoder
         self._pair_score = score
         self._caches: dict[TaskName | None, EmbeddingCache] | None = None
-        self.name, self.seed, self.choice, self.cross_encoder = name, seed, choice, cross_encoder
+        self.name = name
+        self.seed = seed
+        self.choice = choice
+        self.cross_encoder = cross_encoder
         self._protocol = protocol
         self.home: tuple[str, Path | None] | None = None
         self.reopen: Callable[[], Model] | None = None
@@ -148,7 +151,8 @@ class Model:
         self.__dict__.update(state)
         if self.reopen is not None:
             reopened = self.reopen()
-            self._encoder, self._pair_score = reopened._encoder, reopened._pair_score
+            self._encoder = reopened._encoder
+            self._pair_score = reopened._pair_score
         if remembers:
             self.remember(self._cache_folder)
 

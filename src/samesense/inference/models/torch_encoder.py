@@ -48,7 +48,8 @@ class TorchEncoder:
         """
         self.sentence_transformer = model
         self._precision = inference_precision(precision, model.device)
-        self._deterministic, self._threads = deterministic, threads
+        self._deterministic = deterministic
+        self._threads = threads
         self.name = f"torch-{self._precision}"
         survive_forks()
 
@@ -128,7 +129,8 @@ def _encode_alone(
     last bits. They depend on the number of threads too, which must be one.
     """
     say_default_route(model, task)
-    watch, prompt = UnreadWatch(model, task), prompt_of(model, task)
+    watch = UnreadWatch(model, task)
+    prompt = prompt_of(model, task)
     as_task = {} if task is None else {"task": task}
     whole = _is_read(model, "", task)  # with special tokens every text is read
 

@@ -78,7 +78,8 @@ class OnnxEncoder(TokenEncoder):
         """Raise ModelError if the graph takes or gives something else than the description says."""
         takes = sorted(tensor.name for tensor in self._session.get_inputs())
         gives = next((tensor.shape[-1] for tensor in self._session.get_outputs() if tensor.name == VECTOR_OUTPUT), None)
-        inputs, dim = sorted(self.description.inputs), self.description.dim
+        inputs = sorted(self.description.inputs)
+        dim = self.description.dim
         if takes != inputs or gives != dim:
             raise ModelError(
                 f"{self.folder / DESCRIPTION} says that its graph takes {', '.join(inputs)} and gives {dim} numbers; "

@@ -91,7 +91,8 @@ def parity(exported: OnnxEncoder, reference: Embeddings, texts: list[str]) -> Pa
 
     together = exported.encode(texts)
     alone = np.concatenate([exported.encode([text]) for text in texts])
-    least, moved = 1.0, 0.0
+    least = 1.0
+    moved = 0.0
     for rows in (together, alone):
         moved = max(moved, float(np.abs(_next_cosines(rows) - _next_cosines(reference)).max()))
         distances = paired_cosine_distances(checked_rows(rows, texts), reference)  # 0 where both are zeros
@@ -283,7 +284,8 @@ def _told(description: Description) -> str:
     """Return for the card what the graphs are and how true they are."""
     lines = []
     for name, graph in description.graphs.items():
-        least, drift = description.parity[name], description.drift
+        least = description.parity[name]
+        drift = description.drift
         moved = ""
         if drift is not None:
             moved = f"; Spearman x100 {drift.points[name]:+.2f} on {drift.pairs} pairs of {plain(drift.data)}"

@@ -16,7 +16,8 @@ DESCRIPTION = "samesense_onnx.json"
 GRAPHS = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_quantized.onnx"}
 """The graph of each backend that runs without torch, by the names under which optimum and transformers.js look."""
 
-VECTOR_OUTPUT, TOKEN_OUTPUT = "sentence_embedding", "last_hidden_state"
+VECTOR_OUTPUT = "sentence_embedding"
+TOKEN_OUTPUT = "last_hidden_state"
 """Outputs of a graph: the vector of a text, and the states of its tokens before any pooling."""
 
 TOKENIZER = "tokenizer.json"
@@ -116,7 +117,8 @@ class Description(Shown, _Part):
         columns += [] if self.drift is None else ["drift of Spearman x100"]
         rows = []
         for backend, graph in self.graphs.items():
-            parity, agreement = self.parity.get(backend), self.agreement.get(backend)
+            parity = self.parity.get(backend)
+            agreement = self.agreement.get(backend)
             cells = [backend, f"{graph.bytes / 1e6:.1f}"]
             cells += ["" if parity is None else f"{parity.least_cosine:.6f}"]
             cells += ["" if agreement is None else f"{agreement.largest:.2g}"]

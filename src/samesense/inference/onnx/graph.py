@@ -130,7 +130,9 @@ class _Graph(nn.Module):
         self.steps = nn.ModuleList(
             [_StaticMean(first) if isinstance(first, StaticEmbedding) else first, *later_modules]
         )
-        self.names, self.constants, self.dim = names, constants, model.get_embedding_dimension()
+        self.names = names
+        self.constants = constants
+        self.dim = model.get_embedding_dimension()
         self.tokens = isinstance(first, Transformer)
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, Tensor]:

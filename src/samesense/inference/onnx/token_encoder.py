@@ -108,7 +108,8 @@ class TokenEncoder(ABC):
                 f"The graph of {self.folder} leaves the prompt {self.description.prompt!r} out of the mean, and so no "
                 f"other; a {task} has the prompt {prompt!r}. Keep to torch for search with this model."
             )
-        budget, unread = batch_tokens or BATCH_TOKENS, Unread()
+        budget = batch_tokens or BATCH_TOKENS
+        unread = Unread()
         unread.longest = self.description.max_tokens or 0
 
         def embed_block(block: list[str]) -> Embeddings:
@@ -123,7 +124,8 @@ class TokenEncoder(ABC):
     def _count(self, texts: list[str], encodings: list[Encoding], unread: Unread, task: TaskName | None) -> None:
         """Count texts that are not read in full; see :class:`~samesense.encoder.forward.reading.UnreadWatch`."""
         unread.see(texts)
-        longest, unknown = self.description.max_tokens, unknown_id(self._tokenizer)
+        longest = self.description.max_tokens
+        unknown = unknown_id(self._tokenizer)
         added = len(self._encodings([""], self.prompt_of(task))[0].ids)
         few = []
         for text, encoding in zip(texts, encodings, strict=True):

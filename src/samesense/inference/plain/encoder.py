@@ -42,7 +42,8 @@ class PooledTransformer:
 
     def __init__(self, transformer: Transformer, pooling: Pooling) -> None:
         self.work = transformer.parameters
-        self._transformer, self._pooling = transformer, pooling
+        self._transformer = transformer
+        self._pooling = pooling
 
     def __call__(self, ids: npt.NDArray[np.int64]) -> Array:
         """Return the vector of a text."""
@@ -54,7 +55,8 @@ class StaticMean:
 
     def __init__(self, weights: Weights, name: str) -> None:
         self.work = weights.shapes[name][1]
-        self._weights, self._name = weights, name
+        self._weights = weights
+        self._name = name
 
     def __call__(self, ids: npt.NDArray[np.int64]) -> Array:
         """Return the vector of a text."""
@@ -89,7 +91,9 @@ class NumpyEncoder(TokenEncoder):
         ``truncate_dim`` numbers of each vector are kept, ``None`` for all.
         """
         super().__init__(folder, description, tokenizer)
-        self._trunk, self._maps, self._open_torch = trunk, maps, open_torch
+        self._trunk = trunk
+        self._maps = maps
+        self._open_torch = open_torch
         self._truncate_dim = truncate_dim
         self.reopen: Callable[[], NumpyEncoder] | None = None  # set where the folder was opened
         self._threads = thread_count(threads)

@@ -117,7 +117,8 @@ def _opened(
 def _settings_of_model(folder: Path) -> dict[str, Any]:
     """Return prompts, the name of the default one, and the numbers of a vector that are kept."""
     settings = read_settings(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
-    prompts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
+    prompts = settings.get("prompts") or {}
+    default = settings.get("default_prompt_name")
     keys = {"__version__", "prompts", "default_prompt_name", "similarity_fn_name", "model_type", "truncate_dim"}
     if unknown := settings.keys() - keys:
         raise NotPlainError(f"{SETTINGS} has {min(unknown)}")
@@ -146,7 +147,8 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
 def _static(
     folder: Path, behind: list[tuple[str, Path]]
 ) -> tuple[Tokenizer, Trunk, dict[str, Any], list[tuple[str, Path]]]:
-    tokenizer, weights = read_bare_tokenizer(folder), Weights(folder / FILE)
+    tokenizer = read_bare_tokenizer(folder)
+    weights = Weights(folder / FILE)
     if set(weights.shapes) != {"embedding.weight"}:
         raise NotPlainError("its vectors are stored otherwise")
     rows, width = weights.shapes["embedding.weight"]
@@ -207,13 +209,15 @@ def _pooling(
     behind: list[tuple[str, Path]], transformer: Transformer, chosen: PoolingName | None, *, bare: bool, hidden: bool
 ) -> tuple[Pooling, list[tuple[str, Path]]]:
     """Return the pooling, and the modules behind it."""
-    width, depth = transformer.width, transformer.depth
+    width = transformer.width
+    depth = transformer.depth
     if chosen is not None or bare:
         layers = [module for module in behind if module[0] not in ("Pooling", "WeightedLayerPooling")]
         return chosen_pooling(chosen or "mean", depth), layers
     weighed = None
     if behind[0][0] == "WeightedLayerPooling":
-        weighed, behind = behind[0][1], behind[1:]
+        weighed = behind[0][1]
+        behind = behind[1:]
     if not behind or behind[0][0] != "Pooling":
         raise NotPlainError("no pooling follows its transformer")
     pooling = read_pooling(read_settings(behind[0][1] / "config.json"), width)

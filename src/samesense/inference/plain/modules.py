@@ -72,13 +72,16 @@ class Pooling:
         """Take modes, and the weights of layers from ``start`` on, if the states of several are weighed."""
         if unknown := set(modes) - POOLS.keys():
             raise NotPlainError(f"it pools by {min(unknown)}")
-        self.modes, self.includes_prompt = modes, includes_prompt
-        self._layers, self._start = layers, start
+        self.modes = modes
+        self.includes_prompt = includes_prompt
+        self._layers = layers
+        self._start = start
         self.name = "+".join(modes)
 
     def weigh(self, layers: Array, start: int, depth: int) -> None:
         """Take the weights of layers, of which the model has ``depth``, in the place of the last one."""
-        self._layers, self._start = layers, start
+        self._layers = layers
+        self._start = start
         named = name_layer_pooling([round(float(weight), 4) for weight in layers], depth, start)
         self.name = named or f"{self.name} of weighted layers"
 
@@ -157,7 +160,8 @@ def _norm(folder: Path, width: int) -> Map:
     weights = Weights(folder / FILE)
     if weights.shapes != {"norm.weight": (width,), "norm.bias": (width,)}:
         raise NotPlainError("its norm is of another width")
-    weight, bias = weights["norm.weight"], weights["norm.bias"]
+    weight = weights["norm.weight"]
+    bias = weights["norm.bias"]
     return lambda vector: layer_norm(vector, weight, bias, 1e-5)
 
 
@@ -167,7 +171,8 @@ def _dense(folder: Path, config: dict[str, Any], width: int) -> tuple[Map, int]:
     activation = OF_TORCH.get(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     if activation is None:
         raise NotPlainError(f"its activation is {config['activation_function']}")
-    weights, out = Weights(folder / FILE), config["out_features"]
+    weights = Weights(folder / FILE)
+    out = config["out_features"]
     shapes: dict[str, tuple[int, ...]] = {"linear.weight": (out, width)}
     if config.get("bias", True):
         shapes["linear.bias"] = (out,)

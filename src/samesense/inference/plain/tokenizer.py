@@ -186,7 +186,8 @@ def _word_piece(settings: dict[str, Any], marks: dict[str, str]) -> dict[str, An
 
 def _check_ends(content: dict[str, Any], marks: dict[str, str], *, vocabulary: dict[str, int]) -> None:
     """Raise NotPlainError unless a text stands between the mark of a class and a separator."""
-    first, last = marks["cls_token"], marks["sep_token"]
+    first = marks["cls_token"]
+    last = marks["sep_token"]
     processor = content.get("post_processor") or {}
     if processor.get("type") == "TemplateProcessing":
         expected: list[dict[str, Any]] = [

@@ -139,7 +139,8 @@ class Transformer:
 
     def _attended(self, layer: Layer, states: Array, bias: Array | None) -> Array:
         """Return what the tokens attend to, ``(tokens, width)``."""
-        tokens, size = len(states), self.width // self.heads
+        tokens = len(states)
+        size = self.width // self.heads
 
         def split(rows: Array) -> Array:
             return rows.reshape(tokens, self.heads, size).transpose(1, 0, 2)

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SCORE, PROBABILITY, VALUE, SAME = "score", "probability", "value", "same"
+SCORE = "score"
+PROBABILITY = "probability"
+VALUE = "value"
+SAME = "same"
 """Names of the columns that a table gets."""
 
 Values = dict[str, list[float | bool | None]]

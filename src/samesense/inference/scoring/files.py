@@ -130,7 +130,8 @@ class ScoredSource:
     """A table that is read from its first row as often as it is asked for."""
 
     def __init__(self, source: Source, called: str = "") -> None:
-        self.source, self.called = source, called or name_of(source)
+        self.source = source
+        self.called = called or name_of(source)
         self.is_text = not in_memory(source) and is_written(str(source))
         if self.is_text and not _is_there(str(source)):
             raise missing_file(str(source))
@@ -190,7 +191,8 @@ def scored_rows(
     source: ScoredSource, survey: Survey, columns: ScoreColumns, model: Model, table: WrittenTable | None = None
 ) -> Iterator[tuple[SourceRow, dict[str, Any]]]:
     """Yield all rows with their new cells, scored block by block; DataError if the source has changed meanwhile."""
-    rows, count = source.rows(table), 0
+    rows = source.rows(table)
+    count = 0
     with progress_bar("score", "row", survey.total) as bar:
         while block := list(islice(rows, BLOCK)):
             values = columns.values([pair_of(row.cells, survey.compared) for row in block], model)
@@ -208,7 +210,8 @@ class _Same:
     """Counts the pairs that are the same while rows pass by."""
 
     def __init__(self, columns: ScoreColumns) -> None:
-        self._name, self.count = columns.prefix + SAME, 0
+        self._name = columns.prefix + SAME
+        self.count = 0
 
     def counting(self, rows: ScoredRows) -> ScoredRows:
         """Yield the rows."""

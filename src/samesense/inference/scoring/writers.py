@@ -63,7 +63,9 @@ class TextWriter:
 
     def __init__(self, table: WrittenTable, names: Sequence[str], decimal: Decimal) -> None:
         """Take the table, the names of the new columns, and the decimal mark; ConfigError if it cannot hold them."""
-        self._table, self._names, self._decimal = table, list(names), decimal
+        self._table = table
+        self._names = list(names)
+        self._decimal = decimal
         self._delimiter = table.form.delimiter
         if table.form.rules == "none" and decimal == "comma" and self._delimiter == ",":
             raise ConfigError(

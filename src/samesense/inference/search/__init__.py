@@ -1,1 +1,1 @@
-"""Nearest texts, mined pairs and reranking."""
+"""Nearest neighbours, pair mining and reranking."""

@@ -1,4 +1,4 @@
-"""The nearest rows by cosine, exactly: blocks of rows at a time, and ties to the lower id."""
+"""Exact nearest neighbours by cosine, block by block, ties to the lower id."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ BLOCK_ROWS = 4096
 """Rows compared at once."""
 
 BLOCK_QUERIES = 256
-"""Queries compared at once; with ``BLOCK_ROWS`` it bounds the memory of a search."""
+"""Queries compared at once; together with ``BLOCK_ROWS`` this bounds the memory of a search."""
 
 
 def unit_rows(vectors: npt.NDArray[Any], first: int = 0) -> Embeddings:
     """Return the rows ``(rows, dim)`` divided by their lengths, as float32.
 
-    ``first`` is the number of the first row, for messages.
+    ``first`` is the index of the first row, for messages.
     """
     wide = np.asarray(vectors, dtype=np.float64)
     largest = np.abs(wide).max(axis=1, initial=0.0)
@@ -42,10 +42,10 @@ def unit_rows(vectors: npt.NDArray[Any], first: int = 0) -> Embeddings:
 
 
 def margin(dim: int) -> float:
-    """Return by how much two float32 products of unit rows may be in the wrong order.
+    """Return the largest difference at which two float32 products of unit rows may be in the wrong order.
 
-    A product of ``dim`` terms errs by at most ``dim`` roundings of 2**-24; a few more are for lengths that are not
-    quite 1. Both products may err.
+    A product of ``dim`` terms has an error of at most ``dim`` roundings of 2**-24; a few more account for lengths that
+    are not exactly 1. Both products may have the error.
 
     Source: Higham, Accuracy and Stability of Numerical Algorithms (2002), section 3.1.
     """
@@ -62,21 +62,23 @@ class Best:
 
     @property
     def floor(self) -> float:
-        """Score below which nothing can enter any more."""
+        """Score below which no row can enter any more."""
         return float(self.scores[-1]) if len(self.scores) == self._count else -np.inf
 
     def offer(self, ids: Indices, scores: Scores) -> None:
-        """Let ``ids`` with ``scores``, both ``(rows,)``, compete."""
-        ids, scores = np.concatenate([self.ids, ids]), np.concatenate([self.scores, scores])
+        """Add ``ids`` with ``scores``, both ``(rows,)``, and keep the best."""
+        ids = np.concatenate([self.ids, ids])
+        scores = np.concatenate([self.scores, scores])
         order = np.lexsort((ids, -scores))[: self._count]
-        self.ids, self.scores = ids[order], scores[order]
+        self.ids = ids[order]
+        self.scores = scores[order]
 
 
 def nearest(queries: Embeddings, blocks: Callable[[], Iterable[Block]], best: list[Best], count: int) -> None:
-    """Let every row of the blocks compete for every query; no matrix of all scores is ever held.
+    """Add the nearest rows of the blocks to the ``best`` of each query, without a matrix of all scores.
 
-    A float32 product finds what may belong to the best; the scores that decide are computed again in float64. Queries
-    are unit rows ``(queries, dim)``; ``blocks`` gives all rows each time it is called; ``best`` is filled further.
+    A float32 product preselects rows; the scores that decide are computed in float64. Queries are unit rows
+    ``(queries, dim)``; ``blocks`` yields all rows each time it is called.
     """
     slack = margin(queries.shape[1])
     for start in range(0, len(queries), BLOCK_QUERIES):
@@ -92,14 +94,14 @@ def nearest(queries: Embeddings, blocks: Callable[[], Iterable[Block]], best: li
 
 
 def _least(scores: npt.NDArray[np.float32], count: int) -> float:
-    """Return the score of the last of the best ``count``, or minus infinity if there are fewer."""
+    """Return the ``count``-th highest score, or minus infinity if there are no more than ``count``."""
     if len(scores) <= count:
         return -np.inf
     return float(np.partition(scores, len(scores) - count)[len(scores) - count])
 
 
 def _possible(scores: npt.NDArray[np.float32], floor: float) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield the places of scores that reach the floor, not too many at a time."""
+    """Yield the indices of scores that reach the floor, a few hundred at a time."""
     indices = np.flatnonzero(scores >= floor)
     for start in range(0, len(indices), 512):
         yield indices[start : start + 512]

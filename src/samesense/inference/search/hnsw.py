@@ -1,4 +1,4 @@
-"""Approximate search for large collections: a graph of neighbours (HNSW, by usearch), measured against exact search.
+"""Approximate search for large collections: an HNSW graph (usearch), with its recall measured against exact search.
 
 Source: Malkov and Yashunin, Efficient and robust approximate nearest neighbor search using Hierarchical Navigable Small
 World graphs (2018).
@@ -20,36 +20,36 @@ from samesense.inference.search.exact import Best, Block, nearest, unit_rows
 from samesense.types import Embeddings, Scores
 
 CONNECTIVITY = 16
-"""Neighbours a row keeps in the graph."""
+"""Number of neighbours of a row in the graph; HNSW's M."""
 
 EXPANSION_BUILD = 128
-"""Candidates looked at while a row is put into the graph."""
+"""Number of candidates examined when a row is added; HNSW's ef_construction."""
 
 EXPANSIONS = (64, 128, 256, 512, 1024)
-"""Candidates looked at in a search; the first that reaches the recall wanted is taken."""
+"""Numbers of candidates examined in a search (HNSW's ef); the first that reaches the target recall is used."""
 
 QUERIES = 200
-"""Rows by which recall is measured."""
+"""Number of rows on which recall is measured."""
 
 Rows = Callable[[npt.NDArray[np.intp]], npt.NDArray[np.floating]]
-"""Row numbers in, vectors out."""
+"""Returns the vectors of row numbers."""
 
 
 def has_usearch() -> bool:
-    """Return whether the extra is installed."""
+    """Return whether usearch is installed."""
     return importlib.util.find_spec("usearch") is not None
 
 
 def check_usearch() -> None:
-    """Raise MissingExtraError if the extra is not installed."""
+    """Raise MissingExtraError if usearch is not installed."""
     if not has_usearch():
         raise MissingExtraError("usearch", "search")
 
 
 class Graph:
-    """A graph of neighbours over rows that are numbered from 0; opened by memory mapping.
+    """An HNSW graph over rows numbered from 0; a saved graph is memory-mapped.
 
-    A search looks at ``expansion`` candidates: more find more and take longer.
+    A search examines ``expansion`` candidates: more give a higher recall and take longer.
     """
 
     def __init__(self, index: Any, expansion: int, threads: int = 0) -> None:
@@ -59,9 +59,9 @@ class Graph:
 
     @classmethod
     def build(cls, blocks: Iterable[Block], dim: int, *, half: bool, threads: int = 0) -> Graph:
-        """Put the rows of the blocks into a new graph, numbered in the order they come.
+        """Return a new graph of the rows of the blocks, numbered in their order.
 
-        ``threads`` is 0 for all cores; with 1 the graph is the same each time.
+        ``threads`` is 0 for all cores; with 1 the graph is deterministic.
         """
         check_usearch()
         from usearch.index import Index
@@ -101,29 +101,29 @@ class Graph:
         self._index.save(str(path))
 
     def search(self, queries: Embeddings, count: int) -> list[npt.NDArray[np.intp]]:
-        """Return for each unit row of ``queries`` the numbers of about the nearest ``count`` rows, in no set order."""
+        """Return for each unit row of ``queries`` approximately the nearest ``count`` rows, in no particular order."""
         self._index.expansion_search = self.expansion
         matches = self._index.search(queries, count, threads=self._threads)
         if queries.shape[0] == 1:
             return [np.asarray(matches.keys, dtype=np.intp).reshape(-1)]
         return [
-            np.asarray(keys[:held], dtype=np.intp)
-            for keys, held in zip(matches.keys, matches.counts.tolist(), strict=True)
+            np.asarray(keys[:length], dtype=np.intp)
+            for keys, length in zip(matches.keys, matches.counts.tolist(), strict=True)
         ]
 
 
 def _damaged(path: Path, what: str) -> DataError:
     return DataError(
-        f"The approximate index {path} cannot be read: {what}. Make it anew: samesense index compact {path.parent}"
+        f"The approximate index {path} cannot be read: {what}. Rebuild it: samesense index compact {path.parent}"
     )
 
 
 def neighbours(
     queries: Embeddings, blocks: Callable[[], Iterable[Block]], sample: npt.NDArray[np.intp]
 ) -> list[Scores]:
-    """Return for each query the scores of its ten nearest rows in order, itself left out, by exact search.
+    """Return for each query the scores of its ten nearest other rows, in order, by exact search.
 
-    Queries are unit rows ``(sample, dim)``, ``sample`` the numbers of these rows.
+    Queries are unit rows ``(sample, dim)``, ``sample`` their row numbers.
     """
     best = [Best(11) for _ in sample]
     nearest(queries, blocks, best, 11)
@@ -135,28 +135,29 @@ def measure_recall(
 ) -> float:
     """Return recall@10: the share of the ten nearest neighbours that the graph finds, over all queries.
 
-    A found row counts if its score reaches that of the last true neighbour, so that ties are no misses. Queries are
-    unit rows ``(sample, dim)``, ``sample`` the numbers of these rows; for ``truth`` see :func:`neighbours`.
+    A row counts as a hit if its score reaches that of the last true neighbour, so that ties are no misses. Queries are
+    unit rows ``(sample, dim)``, ``sample`` their row numbers; for ``truth`` see :func:`neighbours`.
     """
     hits = total = 0
     for query, row, true, near_rows in zip(queries, sample, truth, graph.search(queries, 11), strict=True):
         if not len(true):
             raise DataError("Recall is defined for two rows or more; received one.")
         neighbour_rows = near_rows[near_rows != row]
-        scores = (
-            np.sort(row_cosines(query[None], rows(neighbour_rows)))[::-1][:10] if len(neighbour_rows) else np.zeros(0)
-        )
+        scores = np.zeros(0)
+        if len(neighbour_rows):
+            scores = np.sort(row_cosines(query[None], rows(neighbour_rows)))[::-1][:10]
         hits += min(len(true), int((scores >= true[-1]).sum()))
         total += len(true)
     return hits / total
 
 
 def tune(
-    graph: Graph, rows: Rows, blocks: Callable[[], Iterable[Block]], total: int, wanted: float
+    graph: Graph, rows: Rows, blocks: Callable[[], Iterable[Block]], total: int, target_recall: float
 ) -> tuple[float, int]:
-    """Widen the graph's search until its recall@10 is ``wanted`` or the widest is reached; return recall and queries.
+    """Widen the graph's search until its recall@10 reaches the target, if any width does.
 
-    The queries, at most ``QUERIES``, are sampled from the rows, the same ones for the same number of rows.
+    Returns the recall and the number of queries. These, at most ``QUERIES``, are sampled from the rows, the same ones
+    for the same number of rows.
     """
     sample = np.sort(np.random.default_rng(0).choice(total, size=min(QUERIES, total), replace=False))
     queries = unit_rows(rows(sample))
@@ -165,6 +166,6 @@ def tune(
     for expansion in EXPANSIONS:
         graph.expansion = expansion
         recall = measure_recall(graph, rows, queries, sample, truth)
-        if recall >= wanted:
+        if recall >= target_recall:
             break
     return recall, len(sample)

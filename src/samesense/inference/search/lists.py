@@ -1,7 +1,7 @@
-"""Near pairs of many rows without comparing all: each row is compared with those of the few lists closest to it.
+"""Near pairs of many rows by inverted lists (IVF): each row is compared with the rows of the few closest lists.
 
-Rows that are near the same centre are in one list. Products of blocks do the work, so that to look for all rows at once
-takes less time than to build a graph of neighbours, see benchmarks/LOG.md.
+Rows that are near the same centre form a list. The work is done by products of blocks, so that searching for all rows
+at once takes less time than building an HNSW graph, see benchmarks/LOG.md.
 
 Source: Sivic and Zisserman, Video Google: A Text Retrieval Approach to Object Matching in Videos (2003), for inverted
 lists of centres; Jegou, Douze and Schmid, Product Quantization for Nearest Neighbor Search (2011), section IV, for
@@ -23,33 +23,36 @@ from samesense.inference.search.mining import Near
 from samesense.types import Embeddings, Indices
 
 PROBES = (4, 8, 16, 32)
-"""Lists a row is looked for in; the first that reaches the recall wanted is taken."""
+"""Numbers of lists that a query searches; the first that reaches the target recall is used."""
 
 WANTED = 0.98
-"""Share of the links of a sample that is to be found."""
+"""Target recall, on the links of a sample."""
 
 SAMPLE = 1000
-"""Rows on which it is measured."""
+"""Number of rows on which recall is measured."""
 
 ENOUGH = 50
-"""Links of these rows with which the share says something; with fewer, each row is looked for in most lists."""
+"""Least number of links for a measurement of recall; with fewer, the largest number of lists is searched."""
 
-ROUNDS, ROWS_A_LIST = 4, 32
-"""Of k-means, and the rows of a list that it is made from."""
+ROUNDS = 4
+"""Iterations of k-means."""
+
+ROWS_A_LIST = 32
+"""Sampled rows for k-means, for each list."""
 
 
 @dataclass(frozen=True)
 class Lists:
-    """Rows and the lists in which they are, and are looked for.
+    """Queries, targets, and the lists that they belong to.
 
     Attributes:
-        queries: rows that are looked for ``(queries, dim)``.
-        probes: of each the closest lists, the closest first ``(queries, probes)``.
-        targets: rows that are found ``(targets, dim)``.
-        homes: of each its list ``(targets,)``.
+        queries: query rows ``(queries, dim)``.
+        probes: the lists that each query searches, the closest first ``(queries, probes)``.
+        targets: target rows ``(targets, dim)``.
+        homes: the list of each target ``(targets,)``.
         same: queries and targets are the same rows.
         recall: share of the links of sampled queries that are found, NaN if these have none.
-        sampled: how many links these were.
+        sampled: number of links of the sampled queries.
     """
 
     queries: Embeddings
@@ -62,11 +65,11 @@ class Lists:
 
 
 def make_lists(queries: Embeddings, targets: Embeddings, floor: float, most: int) -> Lists:
-    """Put unit rows ``(targets, dim)`` into lists, and find in how many of them each query must be looked for.
+    """Return unit rows ``(targets, dim)`` in lists, and the number of lists that each query must search.
 
-    That is measured on :data:`SAMPLE` queries: the share of their links, up to ``most`` each, with a cosine at the
-    ``floor`` or above that are found; fewer than :data:`ENOUGH` links say too little. Queries that are the targets
-    themselves are given as the same object. The outcome is the same each time.
+    The number is chosen by the recall on :data:`SAMPLE` queries: the share of their links that are found, where a link
+    has a cosine at the ``floor`` or above, up to ``most`` each. Queries that are the targets themselves must be given
+    as the same object. The result is deterministic.
     """
     same = queries is targets
     count = int(max(1, min(np.sqrt(8 * len(targets)), len(targets) / 8)))
@@ -80,11 +83,13 @@ def make_lists(queries: Embeddings, targets: Embeddings, floor: float, most: int
     true = [
         closest.ids[(closest.scores >= floor) & not_self] for closest, not_self in zip(best, different, strict=True)
     ]
-    first, second = np.repeat(sample, [len(ids) for ids in true]), np.concatenate(true)
-    used, recall = 0, np.nan
+    first = np.repeat(sample, [len(ids) for ids in true])
+    second = np.concatenate(true)
+    used = 0
+    recall = np.nan
     for used in PROBES:
         hits = _meets(probes[first, :used], homes[second])
-        if same:
+        if same:  # a pair is found from either end
             hits |= _meets(probes[second, :used], homes[first])
         recall = float(hits.mean()) if len(hits) else np.nan
         if used >= count or (len(hits) >= ENOUGH and recall >= WANTED):
@@ -93,12 +98,13 @@ def make_lists(queries: Embeddings, targets: Embeddings, floor: float, most: int
 
 
 def _meets(probes: npt.NDArray[np.int32], homes: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return which homes are among the probed lists ``(rows,)``."""
     hits: npt.NDArray[np.bool_] = (probes == homes[:, None]).any(axis=1)
     return hits
 
 
 def near_in_lists(lists: Lists, floor: float) -> Iterator[Near]:
-    """Yield the pairs of a query and a target, each once, whose cosine may reach the floor, as far as lists tell."""
+    """Yield the pairs of a query and a target in a probed list, each once, whose cosine may reach the floor."""
     of_list = np.argsort(lists.homes, kind="stable")
     ends = np.searchsorted(lists.homes[of_list], np.arange(lists.homes.max(initial=-1) + 2))
     by_list = np.argsort(lists.probes, axis=None, kind="stable")
@@ -106,11 +112,11 @@ def near_in_lists(lists: Lists, floor: float) -> Iterator[Near]:
     slack = margin(lists.targets.shape[1])
     with progress_bar("neighbours", "list", len(ends) - 1, leave=False) as bar:
         for number in range(len(ends) - 1):
-            here = np.sort(by_list[stops[number] : stops[number + 1]] // lists.probes.shape[1])
+            probing = np.sort(by_list[stops[number] : stops[number + 1]] // lists.probes.shape[1])
             members = of_list[ends[number] : ends[number + 1]]
-            for rows in _parts(members):
+            for rows in _row_blocks(members):
                 right = lists.targets[rows]
-                for queries in _parts(here):
+                for queries in _row_blocks(probing):
                     scores = lists.queries[queries] @ right.T
                     query_rows, target_rows = np.nonzero(scores >= floor - slack)
                     near = Near(queries[query_rows], rows[target_rows], scores[query_rows, target_rows])
@@ -119,20 +125,20 @@ def near_in_lists(lists: Lists, floor: float) -> Iterator[Near]:
 
 
 def _once(lists: Lists, near: Near) -> Near:
-    """Return the pairs with the lower row first, without those of a row with itself or found from both ends."""
+    """Return the pairs with the lower row first; those found from both ends once, those of a row with itself not."""
     twice = (near.first > near.second) & _meets(lists.probes[near.second], lists.homes[near.first])
     near = near.take((near.first != near.second) & ~twice)
     return Near(np.minimum(near.first, near.second), np.maximum(near.first, near.second), near.scores)
 
 
 def blocks(vectors: Embeddings) -> Iterator[Block]:
-    """Yield the rows with their numbers, some at a time."""
+    """Yield the rows with their numbers, block by block."""
     for start in range(0, len(vectors), BLOCK_ROWS):
         rows = vectors[start : start + BLOCK_ROWS]
         yield np.arange(start, start + len(rows)), rows
 
 
-def _parts(rows: Indices) -> Iterator[Indices]:
+def _row_blocks(rows: Indices) -> Iterator[Indices]:
     for start in range(0, len(rows), BLOCK_ROWS):
         yield rows[start : start + BLOCK_ROWS]
 
@@ -147,14 +153,14 @@ def _centres(vectors: Embeddings, count: int) -> Embeddings:
         homes = _closest(sample, centres, 1, "")[:, 0]
         sums = np.zeros_like(centres)
         np.add.at(sums, homes, sample)
-        held = np.linalg.norm(sums, axis=1) > 0
-        centres[held] = unit_rows(sums[held])
+        nonempty = np.linalg.norm(sums, axis=1) > 0
+        centres[nonempty] = unit_rows(sums[nonempty])
     return centres
 
 
 def _closest(vectors: Embeddings, centres: Embeddings, count: int, desc: str = "lists") -> npt.NDArray[np.int32]:
     """Return for each row the ``count`` closest centres, the closest first ``(rows, count)``."""
-    found = np.empty((len(vectors), count), dtype=np.int32)
+    closest = np.empty((len(vectors), count), dtype=np.int32)
     with progress_bar(desc, "row", len(vectors), leave=False, inner=not desc) as bar:
         for ids, rows in blocks(vectors):
             scores = rows @ centres.T
@@ -163,6 +169,6 @@ def _closest(vectors: Embeddings, centres: Embeddings, count: int, desc: str = "
             else:
                 some = np.broadcast_to(np.arange(count), scores.shape)
             order = np.argsort(-np.take_along_axis(scores, some, axis=1), axis=1, kind="stable")
-            found[ids] = np.take_along_axis(some, order, axis=1)
+            closest[ids] = np.take_along_axis(some, order, axis=1)
             bar.update(len(ids))
-    return found
+    return closest

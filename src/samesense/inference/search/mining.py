@@ -1,6 +1,6 @@
-"""The closest pairs of a corpus: exactly, blocks of rows against blocks of rows.
+"""Paraphrase mining: the closest pairs of a corpus, exactly, blocks of rows against blocks of rows.
 
-Memory grows with the texts alone.
+Memory grows linearly with the texts.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ BLOCK_ROWS = 1024
 """Rows of a block; two blocks are compared at once."""
 
 BLOCK_PAIRS = 4096
-"""Pairs whose vectors are held in float64 at once."""
+"""Pairs whose vectors are in memory in float64 at once."""
 
 
 class MinedPair(NamedTuple):
-    """Two texts of a corpus that are close.
+    """Two close texts of a corpus.
 
     Attributes:
-        first: place of the one, from 0.
-        second: place of the other, larger than ``first``.
+        first: index of the first text, from 0.
+        second: index of the second text, larger than ``first``.
         score: cosine, in [-1, 1].
     """
 
@@ -42,7 +42,7 @@ class MinedPairs(RowList):
     """Pairs of texts, the closest first, with the texts themselves: a list of :class:`MinedPair`.
 
     Attributes:
-        texts: from which they were mined, by their places.
+        texts: the texts of the corpus.
     """
 
     def __init__(self, pairs: Sequence[MinedPair], texts: Sequence[str]) -> None:
@@ -55,23 +55,22 @@ class MinedPairs(RowList):
 
 
 class Near(NamedTuple):
-    """Pairs of rows that a float32 product puts at a floor or above it: numbers and scores, all ``(pairs,)``."""
+    """Pairs of rows whose float32 product reaches a floor: row numbers and scores, all ``(pairs,)``."""
 
     first: Indices
     second: Indices
     scores: npt.NDArray[np.floating]
 
     def take(self, chosen: npt.NDArray[Any] | slice) -> Near:
-        """Return some of the pairs."""
+        """Return the chosen pairs."""
         return Near(self.first[chosen], self.second[chosen], self.scores[chosen])
 
 
 def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float = -1.0) -> list[MinedPair]:
     """Return the ``top`` pairs of rows ``(texts, dim)`` with the highest cosine, each once, the closest first.
 
-    Pairs that tie are ordered by their places; none has a cosine below ``threshold``, in [-1, 1]. Vectors may be mapped
-    from a file: time grows with the square of the rows, memory does not. ModelError for a row that is not finite or all
-    zeros.
+    Ties are ordered by row; no pair has a cosine below ``threshold``, in [-1, 1]. Vectors may be memory-mapped: time
+    grows with the square of the rows, memory does not. ModelError for a row that is not finite or all zeros.
     """
     check_mining(top, threshold)
     best = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -84,8 +83,8 @@ def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float 
         if len(near.scores) > top:
             least = np.partition(near.scores, len(near.scores) - top)[len(near.scores) - top]
             near = near.take(near.scores >= least - slack)
-        for block in parts(near):
-            if len(best[0]) == top and best[0][-1] == 1.0:  # nothing is closer, so only an earlier place can enter
+        for block in pair_blocks(near):
+            if len(best[0]) == top and best[0][-1] == 1.0:  # no score is higher, so only earlier rows can enter
                 block = block.take(
                     (block.first < best[1][-1]) | (block.first == best[1][-1]) & (block.second < best[2][-1])
                 )
@@ -101,9 +100,9 @@ def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float 
 
 
 def near_pairs(vectors: npt.NDArray[np.floating], floor: Callable[[], float]) -> Iterator[Near]:
-    """Yield every pair of rows once whose cosine may reach the floor, block by block; some may fall short by rounding.
+    """Yield every pair of rows whose cosine may reach the floor once, block by block; some fall short by rounding.
 
-    ``floor`` is asked before each block, so that it may rise.
+    ``floor`` is called before each block, so that it may rise.
     """
     if vectors.ndim != 2:
         raise ModelError(f"One row a text is needed, a matrix; received the shape {vectors.shape}.")
@@ -120,8 +119,8 @@ def near_pairs(vectors: npt.NDArray[np.floating], floor: Callable[[], float]) ->
                 yield Near(low + first, high + second, scores[first, second])
 
 
-def parts(near: Near) -> Iterator[Near]:
-    """Yield the pairs, ``BLOCK_PAIRS`` at most at a time."""
+def pair_blocks(near: Near) -> Iterator[Near]:
+    """Yield the pairs, at most ``BLOCK_PAIRS`` at a time."""
     for start in range(0, len(near.scores), BLOCK_PAIRS):
         yield near.take(slice(start, start + BLOCK_PAIRS))
 
@@ -139,13 +138,13 @@ def cosines_of(vectors: npt.NDArray[np.floating], first: Indices, second: Indice
 
 
 def check_mining(top: int, threshold: float) -> None:
-    """Refuse what :func:`mine` cannot be asked for, before anything is encoded for it."""
+    """Raise ConfigError for invalid arguments of :func:`mine`, before anything is encoded."""
     if top < 1:
         raise ConfigError(f"At least one pair must be asked for; received {top}. Example: 100")
     check_threshold(threshold)
 
 
 def check_threshold(threshold: float) -> None:
-    """Raise ConfigError for what is no cosine: outside [-1, 1]."""
+    """Raise ConfigError for a threshold outside [-1, 1]."""
     if not -1.0 <= threshold <= 1.0:
         raise ConfigError(f"A threshold is a cosine, from -1 to 1; received {threshold:g}. Example: 0.9")

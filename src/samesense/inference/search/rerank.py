@@ -1,4 +1,4 @@
-"""Find texts with an encoder, then order the best of them with a cross-encoder."""
+"""Retrieve texts with a bi-encoder, then rerank the best with a cross-encoder."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from samesense.types import Encode, Score
 
 @dataclass(frozen=True)
 class Ranked:
-    """One text of an answer.
+    """A reranked text.
 
     Attributes:
-        position: place among the texts given, from 0.
+        position: index among the given texts, from 0.
         text: the text.
-        cosine: by which it was found, in [-1, 1].
-        score: of the cross-encoder, by which it stands where it stands.
+        cosine: cosine by which it was retrieved, in [-1, 1].
+        score: score of the cross-encoder, by which it is ranked.
     """
 
     position: int
@@ -40,13 +40,12 @@ def rerank(
     noise: tuple[float, float] = (TIE, TIE),
     encode_query: Encode | None = None,
 ) -> list[Ranked]:
-    """Return the ``top_k`` texts nearest to ``query`` by cosine, in the order in which a cross-encoder puts them.
+    """Return the ``top_k`` texts nearest to ``query`` by cosine, ranked by a cross-encoder.
 
-    The cross-encoder reads the query first and sees ``top_k`` pairs, however many texts there are. Of texts that tie
-    the query's own comes first, and others stay in the order given; ``noise`` is that of both models, see
-    :mod:`samesense.inference.search.ties`; ``encode_query`` is for a query where it is encoded otherwise than the
-    texts. ModelError if a model gives another number of rows or scores than asked for,
-    or one that is not finite.
+    The cross-encoder scores only the ``top_k`` pairs, the query first. Among ties the query's own text comes first, and
+    others keep their order; ``noise`` is that of both models, see :mod:`samesense.inference.search.ties`.
+    ``encode_query`` encodes the query where the model distinguishes queries from documents. ModelError if a model
+    returns a wrong number of rows or scores, or one that is not finite.
     """
     if top_k < 1:
         raise ConfigError(f"At least one text must be asked for; received {top_k}. Example: 10")

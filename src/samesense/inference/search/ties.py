@@ -1,7 +1,7 @@
-"""Which of equal scores comes first: the same text, then the lower row. One rule for every search.
+"""The order of equal scores, the same in every search: first the text that equals the query, then the lower row.
 
-Equal is what cannot be told from equal: the same tokens among other texts of a batch give a vector that differs in its
-last bits. The score of the same text may differ by the noise of its arithmetic, and it still comes first.
+Scores count as equal within a tolerance, because the same text in another batch gives a vector that differs in its last
+bits. A text that equals the query comes first even if its score is lower by the noise of the arithmetic.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ import numpy.typing as npt
 from samesense.types import Indices, Scores
 
 TIE = 4e-7
-"""Scores that are closer are equal: twice by how much cosines of the same texts in other batches differed in float32.
+"""Scores that differ by less are equal: twice the measured difference of cosines of the same texts in other batches.
 
-That was 2.0e-7 over 50 queries and 400 texts in batches of 1 to 200 (all-MiniLM-L6-v2, multilingual-e5-small).
+In float32 it was 2.0e-7 over 50 queries and 400 texts in batches of 1 to 200 (all-MiniLM-L6-v2, multilingual-e5-small).
 """
 
 NOISE = {"bfloat16": 4e-3, "onnx-int8": 2e-2, "float16": 1e-4}
-"""How far arithmetic moves a cosine with the texts beside it; float32 stays below TIE.
+"""How far a cosine may vary with the other texts of a batch, by arithmetic; in float32 it is below TIE.
 
-bfloat16: four times what was measured, 1.1e-3 (all-MiniLM-L6-v2). int8, which takes its scale from all texts of a
-batch, and vectors kept in float16 were not measured: these are upper estimates.
+bfloat16: four times the measured 1.1e-3 (all-MiniLM-L6-v2). int8, whose scale depends on all texts of a batch, and
+vectors stored in float16 were not measured: these are upper estimates.
 """
 
 
 def noise_of(arithmetic: str) -> float:
-    """Return how far a cosine may move with the texts beside it, of a backend or a protocol that names it."""
+    """Return how far a cosine may vary with the batch, for a backend or protocol, whose name holds the arithmetic."""
     return max([TIE, *(noise for name, noise in NOISE.items() if name in arithmetic)])
 
 
 def in_order(
     scores: Scores, rows: Indices, same: npt.NDArray[np.bool_] | None = None, noise: float = TIE
 ) -> npt.NDArray[np.intp]:
-    """Return the places of the scores, the best first.
+    """Return the indices of the scores, the best first.
 
-    Of equal ones those come first that are ``same``, the text that is looked for, and then the lower row. What is the
-    same stands before all that are better by ``noise`` at most. All arrays are ``(n,)``.
+    Among equal scores, texts that equal the query (``same``) come first, then lower rows. A same text also comes before
+    all that are better by at most ``noise``. All arrays are ``(n,)``.
     """
     order = np.lexsort((rows, -scores))
     if len(order) < 2:
@@ -46,28 +46,31 @@ def in_order(
     first = ~same if same is not None else np.zeros(len(rows), dtype=bool)
     group = groups(scores[order])
     order = order[np.lexsort((rows[order], first[order], group))]
-    return order if same is None or not same.any() else _moved(order, scores, same, noise)
+    if same is None or not same.any():
+        return order
+    return _move_same_up(order, scores, same, noise)
 
 
 def groups(scores: Scores) -> Indices:
-    """Return the numbers of groups of equal scores ``(n,)``, which fall; all of one are TIE from its first at most."""
+    """Return the group of each score ``(n,)``; scores descend, and those of a group are within TIE of its first."""
     if not len(scores):
         return np.zeros(0, dtype=np.int64)
     new = np.concatenate([[False], -np.diff(scores) > TIE])
     starts = np.concatenate([[0], np.flatnonzero(new), [len(scores)]])
     spans = scores[starts[:-1]] - scores[starts[1:] - 1]
-    for chain in np.flatnonzero(spans > TIE).tolist():  # each close to the next, and the ends are not
+    for chain in np.flatnonzero(spans > TIE).tolist():  # each score is close to the next, but the ends are not
         head = scores[starts[chain]]
         for index in range(starts[chain], starts[chain + 1]):
             if head - scores[index] > TIE:
-                head, new[index] = scores[index], True
+                head = scores[index]
+                new[index] = True
     return np.cumsum(new)
 
 
-def _moved(
+def _move_same_up(
     order: npt.NDArray[np.intp], scores: Scores, same: npt.NDArray[np.bool_], noise: float
 ) -> npt.NDArray[np.intp]:
-    """Return the order with what is the same before all that are better by no more than noise."""
+    """Return the order with each same text before all that are better by at most ``noise``."""
     indices: list[int] = order.tolist()
     start = 0
     for index in [index for index in indices if same[index]]:
@@ -81,11 +84,11 @@ def _moved(
 
 
 def best(scores: Scores, rows: Indices) -> int:
-    """Return the place of the best score, of equal ones that of the lowest row."""
+    """Return the index of the best score, among equal scores that of the lowest row."""
     equal = np.flatnonzero(scores >= scores.max() - TIE)
     return int(equal[np.argmin(rows[equal])])
 
 
 def same_as(text: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Return which of the texts are the same as one ``(texts,)``."""
+    """Return which of the texts equal ``text`` ``(texts,)``."""
     return np.array([candidate == text for candidate in texts], dtype=bool)

@@ -1,1 +1,1 @@
-"""Serve: models behind HTTP, with the embeddings interface of OpenAI and one page for people."""
+"""Serve models over HTTP: OpenAI's embeddings API, similarity, reranking, search, and a web page."""

@@ -1,4 +1,4 @@
-"""From the work for a request to its answer, unless time is over or the caller has gone."""
+"""Run the work of a request and send its answer; cancel it on timeout or when the client disconnects."""
 
 from __future__ import annotations
 
@@ -13,24 +13,30 @@ from samesense.inference.serve.errors import RequestError
 from samesense.inference.serve.limits import Limits
 
 Answer = Callable[[], Any]
-"""Makes the answer of JSON types."""
+"""Builds the answer, of JSON types; called in a worker thread."""
 
 
 async def finish(request: Request, work: Coroutine[Any, Any, Answer], limits: Limits) -> Response:
-    """Return the answer of ``work`` written by another thread; give it up when time is over or the caller has gone."""
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(request.receive())
+    """Return the answer of ``work``, serialized in another thread.
+
+    RequestError 504 after ``max_seconds``, 499 when the client disconnects; ``work`` is cancelled then.
+    """
+    task = asyncio.ensure_future(work)
+    # The body was read before, so the next message can only be that the client has disconnected.
+    disconnected = asyncio.ensure_future(request.receive())
+    waiting = {task, disconnected}
     try:
-        done, _ = await asyncio.wait({task, gone}, timeout=limits.max_seconds, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(waiting, timeout=limits.max_seconds, return_when=asyncio.FIRST_COMPLETED)
         if task in done:
-            body = await asyncio.to_thread(_written, task.result())
+            body = await asyncio.to_thread(_serialize, task.result())
             return Response(body, media_type="application/json")
         if done:
             raise RequestError(499, "The caller has gone.", code="client_gone")
         raise limits.late()
     finally:
-        for waiting in (task, gone):
-            waiting.cancel()
+        for future in waiting:
+            future.cancel()
 
 
-def _written(answer: Answer) -> bytes:
+def _serialize(answer: Answer) -> bytes:
     return json.dumps(answer(), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -45,17 +45,17 @@ def build_app(
 ) -> FastAPI:
     """Return the ASGI application that serves models.
 
-    Callers must send any of ``keys``, and name the server by any of ``hosts``; none lets everyone in. On the page pairs
-    are given ``labels``, if there is where to keep them.
+    Clients must send one of ``keys`` and name one of ``hosts`` in the Host header; an empty list lets everyone in. With
+    ``labels`` the page lets its users label pairs, and the labels are saved there.
     """
 
     @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await services.start()
         yield
         await services.stop()
 
-    app = FastAPI(title="samesense", lifespan=life, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(title="samesense", lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.add_middleware(RequestMiddleware, traffic=services, keys=keys, hosts=hosts)
     add_exception_handlers(app)
     _add_information(app, services, with_labels=labels is not None)
@@ -72,8 +72,11 @@ def _add_information(app: FastAPI, services: Services, *, with_labels: bool) -> 
 
     @app.get("/health")
     async def health() -> JSONResponse:
-        status = "stopping" if services.stopping else "ok" if services.alive else "broken"
-        models, labels = [service.facts() for service in services.all], shown_scale() if with_labels else None
+        status = "ok" if services.alive else "broken"
+        if services.stopping:
+            status = "stopping"
+        models = [service.facts() for service in services.all]
+        labels = shown_scale() if with_labels else None
         facts = {"status": status, "models": models, "labels": labels}
         return JSONResponse(facts, 200 if status == "ok" else 503)
 
@@ -87,9 +90,9 @@ def _add_information(app: FastAPI, services: Services, *, with_labels: bool) -> 
     async def models() -> dict[str, Any]:
         return {"object": "list", "data": [_model(service) for service in services.all]}
 
-    @app.get("/v1/models/{wanted:path}")
-    async def model(wanted: str) -> dict[str, Any]:
-        return _model(services.find(wanted))
+    @app.get("/v1/models/{name:path}")
+    async def model(name: str) -> dict[str, Any]:
+        return _model(services.find(name))
 
 
 def _add_work(app: FastAPI, services: Services) -> None:
@@ -106,10 +109,11 @@ def _add_work(app: FastAPI, services: Services) -> None:
         return await _embedded(request, form, services.embedder(deployment))
 
     async def _embedded(request: Request, form: EmbeddingsRequest, service: EmbeddingService) -> Response:
-        cut, task = may_cut(form.truncate), task_of(form.input_type or form.task)
+        truncate = may_cut(form.truncate)
+        task = task_of(form.input_type or form.task)
 
         async def work() -> Answer:
-            rows, tokens = await service.embed(form.input, "input", cut=cut, task=task)
+            rows, tokens = await service.embed(form.input, "input", truncate=truncate, task=task)
             rows = service.shortened(rows, form.dimensions)
             return lambda: embeddings_answer(rows, form.encoding_format) | signed(service, tokens)
 
@@ -150,7 +154,8 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
     @app.post("/similarity")
     async def similarity(request: Request, form: SimilarityRequest) -> Response:
         service = services.find(form.model)
-        pairs, meaning = pairs_of(form, limits), meanings(form, service)
+        pairs = pairs_of(form, limits)
+        meaning = meanings(form, service)
 
         async def work() -> Answer:
             scores, tokens = await service.similarities(pairs, "pairs" if form.texts is None else "texts")
@@ -167,8 +172,8 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
         limits.check_words(sum(len(word_spans(text)) for text in texts), "text1")
 
         async def work() -> Answer:
-            without = await asyncio.to_thread(occluded, texts)
-            scores, tokens = await service.similarities(without, "text1")
+            pairs = await asyncio.to_thread(occluded, texts)
+            scores, tokens = await service.similarities(pairs, "text1")
             return lambda: explained(scores, texts) | signed(service, tokens)
 
         return await finish(request, work(), limits)

@@ -1,4 +1,4 @@
-"""Connections that hold a place and send or read nothing, and a system that has no room for more."""
+"""Protection against slow or hostile connections, and against a flood of log lines when file handles run out."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from samesense.inference.serve.limits import Limits
 logger = logging.getLogger(__name__)
 
 EVERY = 60.0
-"""Seconds between two complaints of one kind."""
+"""Seconds between two log lines with the same message."""
 
 TIMES = 3
-"""How often ``max_seconds`` a request may take from its head to the last byte read: to send, to answer, to read."""
+"""A connection may take this multiple of ``max_seconds``: once each for the body, the computation and the answer."""
 
 
 MOST_HEAD = 2**16
-"""Bytes of the head of a request."""
+"""Most bytes of a request's head."""
 
 FREE_PIECES = 1000
-"""Pieces of a body that may have any size."""
+"""Number of chunks up to which the size of a body's chunks is not checked."""
 
 SMALLEST_PIECE = 64
-"""Bytes that the pieces of a body have at least, on average."""
+"""Least mean size of a body's chunks, in bytes."""
 
 
 class BoundedConnection(h11.Connection):
-    """The HTTP/1.1 of one connection: refuses a body in tiny pieces, each of which costs as much as a large one.
+    """An HTTP/1.1 connection that refuses a body in tiny chunks, because each chunk costs as much as a large one.
 
-    A body of a megabyte in chunks of one byte holds up every other request for seconds.
+    A body of a megabyte in chunks of one byte blocks every other request for seconds.
     """
 
     _pieces = 0
     _size = 0
 
     def next_event(self) -> Any:
-        """Return the next event, as h11 does; RemoteProtocolError for a body in tiny pieces."""
+        """Return the next event, as h11 does; RemoteProtocolError for a body in tiny chunks."""
         event = super().next_event()
         if isinstance(event, h11.Request):
             self._pieces = self._size = 0
@@ -55,7 +55,7 @@ class BoundedConnection(h11.Connection):
 
 
 class BoundedProtocol(H11Protocol):
-    """The protocol of uvicorn with a :class:`BoundedConnection`, also where httptools is installed."""
+    """uvicorn's h11 protocol with a :class:`BoundedConnection`; used even where httptools is installed."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -63,39 +63,43 @@ class BoundedProtocol(H11Protocol):
 
 
 class Patience:
-    """Closes the connections on which nothing moves: uvicorn waits for ever for a head, and for slow readers."""
+    """Closes stalled connections: uvicorn waits forever for the head of a request and for slow readers."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._since: dict[Any, tuple[Any, bool, float]] = {}
 
     def check(self, connections: Collection[Any]) -> None:
-        """Close the connections on which the same has been waited for for too long."""
-        now, before = time.monotonic(), self._since
+        """Close the connections that have been in the same state for too long."""
+        now = time.monotonic()
+        before = self._since
         self._since = {}
         for connection in list(connections):
-            cycle = connection.cycle  # of the request that is answered, or was answered last
+            cycle = connection.cycle  # uvicorn's state of the current request, or of the last one
             idle = cycle is None or cycle.response_complete
-            old = before.get(connection, (None, not idle, now))
-            since = old[2] if (old[0], old[1]) == (cycle, idle) else now
-            if now - since > (self._limits.max_header_seconds if idle else TIMES * self._limits.max_seconds):
+            old_cycle, old_idle, old_since = before.get(connection, (None, not idle, now))
+            since = old_since if (old_cycle, old_idle) == (cycle, idle) else now
+            limit = self._limits.max_header_seconds if idle else TIMES * self._limits.max_seconds
+            if now - since > limit:
                 connection.transport.abort()
             else:
                 self._since[connection] = (cycle, idle, since)
 
 
 class Complaints:
-    """An exception handler of a loop which says once a minute what may come thousands of times a second.
+    """An exception handler of an event loop that logs each message at most once a minute.
 
-    Where a process may open no more files, asyncio reports every connection that it cannot accept, with a traceback.
+    When a process has run out of file handles, asyncio reports every connection that it cannot accept, with a
+    traceback, thousands of times a second.
     """
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Say what went wrong, or nothing."""
-        message, now = f"{context.get('message')}: {context.get('exception')}", time.monotonic()
+        """Log the error of ``context``, unless the same was logged within the last minute."""
+        message = f"{context.get('message')}: {context.get('exception')}"
+        now = time.monotonic()
         if now - self._last.get(message, -EVERY) < EVERY:
             return
         self._last[message] = now

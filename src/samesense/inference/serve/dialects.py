@@ -1,4 +1,4 @@
-"""The forms and paths of other servers, so that their clients work: Text Embeddings Inference, Infinity, Cohere, Azure.
+"""Request formats and paths of other servers, so that their clients work here: TEI, Infinity, Cohere and Azure.
 
 Source: the OpenAPI description of Text Embeddings Inference 1.8 (POST /embed, POST /rerank), that of Infinity 0.0.77
 (OpenAI's paths without /v1), the Cohere API (POST /v1/embed, POST /v2/embed) and Azure OpenAI (deployments, api-key).
@@ -29,7 +29,7 @@ Direction = Literal["left", "right", "Left", "Right"]
 
 
 class EmbedRequest(Form):
-    """POST /embed of Text Embeddings Inference: the embeddings of ``inputs``, without anything around them."""
+    """POST /embed of Text Embeddings Inference: the answer is the bare list of embeddings of ``inputs``."""
 
     inputs: Input
     normalize: bool | None = None
@@ -72,7 +72,7 @@ class CohereEmbedRequest(Form):
 
 
 def add_dialects(app: FastAPI, services: Services) -> None:
-    """Have an application answer in the forms of other servers."""
+    """Add the routes of other servers to an application."""
     _add_text_embeddings_inference(app, services)
     _add_plain_rerank(app, services)
     _add_cohere(app, services)
@@ -94,7 +94,7 @@ def _add_text_embeddings_inference(app: FastAPI, services: Services) -> None:
             )
 
         async def work() -> Answer:
-            rows, _ = await service.embed(form.inputs, "inputs", cut=form.truncate, task=task)
+            rows, _ = await service.embed(form.inputs, "inputs", truncate=form.truncate, task=task)
             rows = normalized(service.shortened(rows, form.dimensions))
             return lambda: np.asarray(rows, dtype=np.float32).tolist()
 
@@ -102,7 +102,7 @@ def _add_text_embeddings_inference(app: FastAPI, services: Services) -> None:
 
 
 def _normalization(form: EmbedRequest, service: EmbeddingService) -> Callable[[Embeddings], Embeddings]:
-    """Return what is done to the rows of a model so that their length is as requested."""
+    """Return the function that gives embeddings the length that a request asks for; RequestError if none can."""
     if form.normalize is False and service.serving.normalize:
         raise invalid(
             "Vectors have length 1 here; `samesense serve --no-normalize` gives them as the model does. Leave "
@@ -113,6 +113,7 @@ def _normalization(form: EmbedRequest, service: EmbeddingService) -> Callable[[E
 
 
 def _check_side(direction: str) -> None:
+    """Raise RequestError for truncation at the start of a text."""
     if direction.lower() == "left":
         raise invalid(
             "Texts that are too long are cut at their end; received 'truncation_direction' left. Leave it out.",
@@ -133,7 +134,7 @@ def _add_plain_rerank(app: FastAPI, services: Services) -> None:
         documents = form.documents if form.texts is None else form.texts
 
         async def work() -> Answer:
-            scores, tokens = await service.rerank(form.query, documents or [], param, cut=form.truncate)
+            scores, tokens = await service.rerank(form.query, documents or [], param, truncate=form.truncate)
             plain = RerankRequest(query=form.query, documents=documents or [], top_n=form.top_n)
             with_documents = form.return_documents if form.texts is None else form.return_text
             answer = partial(ranked, scores, plain, tokens, with_documents=with_documents, noise=service.serving.noise)
@@ -145,8 +146,11 @@ def _add_plain_rerank(app: FastAPI, services: Services) -> None:
 
 
 def _as_rank(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result of /v1/rerank in the form of Text Embeddings Inference."""
     rank = {"index": result["index"], "score": result["relevance_score"]}
-    return rank | ({"text": result["document"]["text"]} if "document" in result else {})
+    if "document" in result:
+        rank["text"] = result["document"]["text"]
+    return rank
 
 
 def _add_cohere(app: FastAPI, services: Services) -> None:
@@ -154,13 +158,13 @@ def _add_cohere(app: FastAPI, services: Services) -> None:
     @app.post("/v2/embed")
     async def cohere_embed(request: Request, form: CohereEmbedRequest) -> Response:
         service = services.embedder(form.model)
-        cut = may_cut(form.truncate)
+        truncate = may_cut(form.truncate)
         types = form.embedding_types
         if types is None and request.url.path == "/v2/embed":
-            types = ["float"]
+            types = ["float"]  # v2 always answers by type, v1 only on request
 
         async def work() -> Answer:
-            rows, tokens = await service.embed(form.texts, "texts", task=task_of(form.input_type), cut=cut)
+            rows, tokens = await service.embed(form.texts, "texts", task=task_of(form.input_type), truncate=truncate)
             rows = service.shortened(rows, form.output_dimension)
             return lambda: _cohere_answer(rows, types, form.texts, tokens)
 

@@ -1,6 +1,6 @@
-"""What the server answers instead of a result: a status, and an error in the shape that OpenAI's clients read.
+"""Errors of requests: an HTTP status, and a body in the format that OpenAI's clients read.
 
-Without fastapi, which the help of the command and the limits do not need.
+This module does not import fastapi, so that `samesense serve --help` and the limits work without it.
 """
 
 from __future__ import annotations
@@ -8,45 +8,53 @@ from __future__ import annotations
 from typing import Any
 
 MOST = 1000
-"""Characters of a message: requests of megabytes get a short answer."""
+"""Most characters of a message: a request of megabytes must not be quoted in full."""
 
 
 class RequestError(Exception):
-    """A request that gets no result: the status of HTTP, a ``code`` for programs, and the field concerned (``param``).
+    """A failed request: its HTTP ``status``, a ``code`` for programs, and the field concerned (``param``).
 
-    After ``retry_after`` seconds trying again makes sense; ``None`` where it does not.
+    ``retry_after`` is the number of seconds after which to try again; ``None`` where trying again makes no sense.
     """
 
     def __init__(
         self, status: int, message: str, *, code: str, param: str | None = None, retry_after: int | None = None
     ) -> None:
         super().__init__(message)
-        self.status, self.message, self.code, self.param, self.retry_after = status, message, code, param, retry_after
+        self.status = status
+        self.message = message
+        self.code = code
+        self.param = param
+        self.retry_after = retry_after
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of the answer."""
-        headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
-        return headers | ({"WWW-Authenticate": "Bearer"} if self.status == 401 else {})
+        """HTTP headers of the answer."""
+        headers = {}
+        if self.retry_after is not None:
+            headers["Retry-After"] = str(self.retry_after)
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        return headers
 
     def body(self) -> dict[str, Any]:
-        """Return the answer as plain JSON types.
+        """Return the body of the answer, of JSON types.
 
         Source: the error object of the OpenAI API (message, type, param, code).
         """
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         if self.status == 429:
             kind = "rate_limit_error"
-        param = None if self.param is None else _shown(self.param, 100)
-        return {"error": {"message": _shown(self.message, MOST), "type": kind, "param": param, "code": self.code}}
+        param = None if self.param is None else _excerpt(self.param, 100)
+        return {"error": {"message": _excerpt(self.message, MOST), "type": kind, "param": param, "code": self.code}}
 
 
-def _shown(text: str, most: int) -> str:
-    """Return the beginning of a text, in characters that can be sent: halves of surrogate pairs cannot."""
-    whole = text[:most].encode(errors="backslashreplace").decode()
-    return whole if len(text) <= most else f"{whole} ..."
+def _excerpt(text: str, most: int) -> str:
+    """Return the first ``most`` characters of a text, with lone surrogates escaped, which cannot be sent."""
+    beginning = text[:most].encode(errors="backslashreplace").decode()
+    return beginning if len(text) <= most else f"{beginning} ..."
 
 
 def invalid(message: str, *, param: str | None = None, status: int = 400) -> RequestError:
-    """Return the error of a request that breaks a rule."""
+    """Return the error of an invalid request."""
     return RequestError(status, message, code="invalid_request" if status == 400 else "too_large", param=param)

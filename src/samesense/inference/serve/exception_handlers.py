@@ -1,4 +1,4 @@
-"""Every error of an application as an answer of the server; see :mod:`samesense.inference.serve.errors`."""
+"""Exception handlers that turn every error into an answer; see :mod:`samesense.inference.serve.errors`."""
 
 from __future__ import annotations
 
@@ -17,48 +17,46 @@ from samesense.inference.serve.schemas import json_excerpt
 
 
 def add_exception_handlers(app: FastAPI) -> None:
-    """Give every error of an application the shape that OpenAI's clients read."""
+    """Have an application answer every error in the format that OpenAI's clients read."""
 
-    def told(error: RequestError) -> JSONResponse:
+    def response(error: RequestError) -> JSONResponse:
         return JSONResponse(error.body(), error.status, headers=error.headers)
 
     @app.exception_handler(RequestError)
     async def refused(_: Request, error: RequestError) -> JSONResponse:
-        return told(error)
+        return response(error)
 
     @app.exception_handler(SamesenseError)
     async def failed(_: Request, error: SamesenseError) -> JSONResponse:
-        return told(RequestError(500, str(error), code="model_error"))
+        return response(RequestError(500, str(error), code="model_error"))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
-        answer = told(_malformed(error.errors()[0]))
-        traceback.clear_frames(error.__traceback__)  # they hold the request, and the error that holds them
+        answer = response(_malformed(error.errors()[0]))
+        traceback.clear_frames(error.__traceback__)  # breaks a reference cycle that would keep the request in memory
         return answer
 
     @app.exception_handler(HTTPException)
     async def plain(request: Request, error: HTTPException) -> JSONResponse:
-        where = f"{request.method} {request.url.path[:100]!r}: {error.detail}"
-        return told(
-            RequestError(error.status_code, where, code="not_found" if error.status_code == 404 else "bad_request")
-        )
+        message = f"{request.method} {request.url.path[:100]!r}: {error.detail}"
+        code = "not_found" if error.status_code == 404 else "bad_request"
+        return response(RequestError(error.status_code, message, code=code))
 
     @app.exception_handler(Exception)
     async def broken(_: Request, error: Exception) -> JSONResponse:
-        return told(
-            RequestError(500, f"A defect of the server: {type(error).__name__}. Its log says more.", code="defect")
-        )
+        message = f"A defect of the server: {type(error).__name__}. Its log says more."
+        return response(RequestError(500, message, code="defect"))
 
 
 def _malformed(error: Mapping[str, Any]) -> RequestError:
-    """Return what is said of the first error of a form."""
+    """Return the error of a request from the first error that pydantic reports."""
     if error["type"] == "json_invalid":
         return invalid(f"The body must be JSON; at character {error['loc'][-1]}: {error['ctx']['error']}.")
-    field = ".".join(str(part)[:60] for part in error["loc"][1:5]) or "body"
+    field = ".".join(str(key)[:60] for key in error["loc"][1:5]) or "body"
     if field == "body" and error["type"] != "value_error":
         return invalid("The body must be a JSON object, with the header Content-Type: application/json.")
     message = error["msg"].removeprefix("Value error, ")
-    if error["type"] not in ("missing", "value_error"):  # of these there is nothing to show, or it is in the words
+    if error["type"] not in ("missing", "value_error"):  # there is no value, or the message shows it already
         message += f"; received {json_excerpt(error['input'])}"
     if field == "body":
         return invalid(f"{message}.", param=getattr(error["ctx"]["error"], "param", None))

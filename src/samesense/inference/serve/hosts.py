@@ -1,4 +1,4 @@
-"""Names of a server: those that are allowed, and the one in a request."""
+"""Host names: those that a server is allowed to be called by, and the one in the Host header of a request."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ipaddress import IPv6Address
 from samesense.errors import ConfigError
 
 _HOST = re.compile(r"(?:(?P<name>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)|\[(?P<v6>[0-9a-f:.]+)\])(?::(?P<port>[0-9]{1,5}))?")
-"""The header in small letters. Source: RFC 9110, 7.2; names without escapes, users and the final dot of a root."""
+"""The header in lower case. Source: RFC 9110, 7.2; without percent-encoding, user info and a final dot."""
 
 
 def host_name(headers: Sequence[str]) -> str | None:
-    """Return the name in the header ``Host``, without the port and in small letters; ``None`` if it is not exactly one.
+    """Return the name in the Host header, in lower case and without the port; ``None`` unless it is exactly one.
 
-    Nothing else may stand there: of ``evil@localhost`` a lenient reader takes ``localhost``.
+    The whole header must match: a lenient parser would read ``localhost`` from ``evil@localhost``.
 
     >>> host_name(["LocalHost:8000"]), host_name(["[::1]:80"]), host_name(["evil@localhost"])
     ('localhost', '::1', None)
@@ -27,7 +27,7 @@ def host_name(headers: Sequence[str]) -> str | None:
 
 
 def allowed_names(names: Sequence[str]) -> list[str]:
-    """Return names of a server as they stand in requests; ConfigError for what is no name.
+    """Return the names of a server as clients send them; ConfigError for what is not a host name.
 
     >>> allowed_names(["My.Name", "[::1]", "b\u00fccher.example"])
     ['my.name', '::1', 'xn--bcher-kva.example']
@@ -46,7 +46,7 @@ def allowed_names(names: Sequence[str]) -> list[str]:
 
 
 def _parse(header: str) -> tuple[str | None, str | None]:
-    """Return the name and the port in a header; ``None`` for what is not there, or is not in order."""
+    """Return the name and the port in a Host header; ``None`` for what is missing or malformed."""
     match = _HOST.fullmatch(header.lower()) if header.isascii() else None
     if match is None or int(match["port"] or 0) > 65535:
         return None, None
@@ -54,7 +54,7 @@ def _parse(header: str) -> tuple[str | None, str | None]:
 
 
 def _address(text: str) -> str | None:
-    """Return an address of IPv6 in its shortest form; ``None`` for anything else."""
+    """Return an IPv6 address in its shortest form; ``None`` for anything else."""
     try:
         return str(IPv6Address(text))
     except ValueError:
@@ -62,7 +62,7 @@ def _address(text: str) -> str | None:
 
 
 def _ascii(name: str) -> str:
-    """Return a name as browsers send it; what cannot be sent as it is."""
+    """Return a name in IDNA encoding, as browsers send it; unchanged where it has none."""
     try:
         return name.encode("idna").decode()
     except UnicodeError:

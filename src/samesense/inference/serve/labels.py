@@ -1,4 +1,4 @@
-"""Labels that are given on a page: who may give them, and the route by which the pair that is compared gets one."""
+"""The route by which users of the web page label a pair, and the check that the request comes from that page."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from samesense.types import Pair
 
 SCALE = SCALES["0-5"]
 BY = f"person, {SCALE.name}"
-"""Who labels, as samesense label says it too: one goes on in the file of the other."""
+"""Value of the ``by`` column; the same as that of samesense label, so that either can continue the other's file."""
 
 
 class LabelFile(Protocol):
-    """Keeps labels; :class:`samesense.inference.labelling.file.Labels` is one."""
+    """Stores labels, such as :class:`samesense.inference.labelling.file.Labels`."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of labels."""
 
     def __contains__(self, pair: Pair) -> bool:
         """Return whether a pair, in either order, has a label."""
 
     def check(self, pairs: Sequence[Pair]) -> None:
-        """Raise DataError if a text cannot be kept."""
+        """Raise DataError if a text cannot be stored."""
 
     def add(self, labelled: Sequence[tuple[Pair, float]]) -> None:
-        """Keep labels of pairs that have none; OutputError if that fails."""
+        """Store labels of pairs that have none; OutputError if that fails."""
 
 
 def add_labels(app: FastAPI, labels: LabelFile, limits: Limits) -> None:
-    """Have an application take labels from its own page."""
+    """Add the route by which an application's own page sends labels."""
 
     @app.post("/label", dependencies=[Depends(from_the_page)])
     async def label(form: LabelRequest) -> dict[str, Any]:
@@ -48,24 +48,24 @@ def add_labels(app: FastAPI, labels: LabelFile, limits: Limits) -> None:
             labels.check([pair])
         except DataError as error:
             raise invalid(str(error), param="text1") from error
-        kept(lambda: labels.add([(pair, float(form.score))]))
+        save_label(lambda: labels.add([(pair, float(form.score))]))
         return {"object": "label", "labels": len(labels)}
 
 
 def shown_scale() -> list[dict[str, Any]]:
-    """Return the labels that a page offers, with what they mean."""
+    """Return the labels that a page offers, with their meanings."""
     return [{"value": value, "meaning": meaning} for value, meaning in SCALE.meanings.items()]
 
 
 def from_the_page(request: Request) -> None:
-    """Refuse what another page in the same browser sends: a browser names the page's own address in ``Origin``."""
+    """Refuse cross-origin requests: a browser names the address of the page in the header Origin."""
     origin = request.headers.get("origin")
     if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
         raise RequestError(403, "Labels are given on the page of this server alone.", code="other_origin")
 
 
-def kept(write: Callable[[], None]) -> None:
-    """Keep a label; RequestError if it cannot be written."""
+def save_label(write: Callable[[], None]) -> None:
+    """Call ``write``, which stores a label; RequestError 507 if it cannot be written."""
     try:
         write()
     except OutputError as error:

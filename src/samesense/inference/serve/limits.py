@@ -1,4 +1,4 @@
-"""How much one request may ask, and how much may wait."""
+"""Limits on the size of a request, on the queue and on time."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from samesense.inference.serve.structure import Structure, measure
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds of a server; every one is positive, ``wait_ms`` may be 0.
+    """Limits of a server; all are positive, ``wait_ms`` may be 0.
 
     Attributes:
         max_texts: texts of one request.
         max_chars: characters of one text.
         max_body: bytes of one request.
-        max_bodies: bytes of all requests together that are read or answered, 200 more for each value; those of at most
-            64 KiB do not count.
+        max_bodies: bytes of all requests in progress together, plus 200 for each JSON value; requests of at most 64 KiB
+            do not count.
         max_values: texts, numbers, lists and objects of one request.
-        max_keys: names in the objects of one request, which cost more than values.
-        max_depth: lists and objects of one request inside each other.
+        max_keys: keys in the objects of one request, which cost more than values.
+        max_depth: nesting of lists and objects of one request.
         max_where: bytes of the condition of a search.
         max_matrix: texts of one request for all their similarities.
         max_top: hits a query.
         max_hits: hits of one request, over all its queries.
-        queue_tokens: tokens that wait or are computed for one model; a request beyond is asked to come again.
+        queue_tokens: tokens that wait or are computed for one model; a request that exceeds them is refused with 429.
         batch_tokens: tokens of one batch.
         wait_ms: milliseconds that an idle server waits for more requests to batch.
-        max_seconds: from the arrival of a request to its answer.
-        max_header_seconds: in which the head of a request must arrive.
-        grace: seconds that a stopping server gives to what it has accepted.
+        max_seconds: seconds from the arrival of a request to its answer.
+        max_header_seconds: seconds in which the head of a request must arrive.
+        grace: seconds that a stopping server gives to the requests it has accepted.
 
     Raises:
         ConfigError: if a bound is not positive, or not finite.
@@ -73,7 +73,7 @@ class Limits:
             raise _beyond(message, "max_texts", param)
 
     def check_texts(self, texts: Sequence[str], param: str) -> None:
-        """Raise RequestError 400 for empty texts, 413 for too much, naming the first text concerned."""
+        """Raise RequestError, naming the first text concerned: 400 for an empty one, 413 for too many or too long."""
         if not texts:
             raise invalid(f"'{param}' holds no text; give at least one.", param=param)
         self.check_count(len(texts), param)
@@ -102,13 +102,13 @@ class Limits:
             raise _beyond(message, "max_hits", "top")
 
     def check_side(self, count: int, param: str) -> None:
-        """Raise RequestError 413 for too many texts that are all compared with each other."""
+        """Raise RequestError 413 for a similarity matrix of too many texts."""
         if count > self.max_matrix:
             message = f"'{param}' may be 1 to {self.max_matrix}; received {count}. Send 'pairs'."
             raise _beyond(message, "max_matrix", param)
 
     def check_words(self, count: int, param: str) -> None:
-        """Raise RequestError 413 for too many words of which each is left out in turn."""
+        """Raise RequestError 413 for too many words to explain; each word is one pair to score."""
         if count > self.max_texts:
             message = (
                 f"Each word is left out in turn, and two texts may have {self.max_texts} words and marks together; "
@@ -130,8 +130,8 @@ class Limits:
             raise _beyond(message, "max_body", None)
 
     def check_structure(self, body: bytes) -> int:
-        """Return the values in JSON; RequestError 413 if they are too many or too deep, 400 if it is not in UTF-8."""
-        if b"\0" in body:
+        """Return the number of values in JSON; RequestError 413 if they are too many or too deep, 400 if not UTF-8."""
+        if b"\0" in body:  # UTF-16 and UTF-32 have zero bytes
             raise invalid("The body must be JSON in UTF-8; received a zero byte.")
         most = Structure(self.max_values, self.max_keys, self.max_depth)
         values, keys, depth = measure(body, most)
@@ -148,13 +148,11 @@ class Limits:
 
     def late(self) -> RequestError:
         """Return the error of a request that took too long."""
-        return RequestError(
-            504, f"There was no answer within {self.max_seconds:g} s. Send fewer texts at once, or come again.",
-            code="timeout",
-        )  # fmt: skip
+        message = f"There was no answer within {self.max_seconds:g} s. Send fewer texts at once, or come again."
+        return RequestError(504, message, code="timeout")
 
 
 def _beyond(message: str, limit: str, param: str | None) -> RequestError:
-    """Return the error of a request that is larger than a limit, with the option that sets the limit."""
+    """Return the error of a request that exceeds a limit, with the option that sets the limit."""
     option = limit.replace("_", "-")
     return invalid(f"{message} The limit is that of `samesense serve --{option}`.", param=param, status=413)

@@ -1,4 +1,4 @@
-"""What runs before every route: keys, the size of a request, and its count."""
+"""Middleware before every route: checks keys, host name and size of a request, and counts it."""
 
 from __future__ import annotations
 
@@ -20,31 +20,35 @@ from samesense.inference.serve.traffic import SMALL_BODY, VALUE_BYTES, BodyBytes
 logger = logging.getLogger(__name__)
 
 OPEN = ("/", "/health")
-"""Paths of GET that need no key: the page holds no data, and whoever watches a server has none."""
+"""Paths of GET that need no key: the page holds no data, and health checks have no key."""
 
 ALWAYS = ("/health", "/metrics")
-"""Paths that answer while the server stops."""
+"""Paths that are answered while the server stops."""
 
 
 class RequestMiddleware:
     """ASGI middleware: refuses with 401, 408, 413, 421 or 503 before anything is parsed, and counts every request.
 
-    Any of ``keys`` opens, and any of ``hosts`` is a name of the server; none lets everyone in. The check of names
-    protects against DNS rebinding: a web page whose name was made to lead to this machine sends that name.
+    A request must send one of ``keys`` and name one of ``hosts``; an empty list lets everyone in. The check of the Host
+    header protects against DNS rebinding: a hostile page that resolves its own name to this machine sends that name.
     """
 
     def __init__(self, app: ASGIApp, *, traffic: Traffic, keys: Sequence[str] = (), hosts: Sequence[str] = ()) -> None:
-        self._app, self._traffic, self._hosts = app, traffic, frozenset(hosts)
+        self._app = app
+        self._traffic = traffic
+        self._hosts = frozenset(hosts)
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on, or answer it with an error."""
+        """Pass a request on to the application, or answer it with an error."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         prefix, path = _split_prefix(scope)
         scope["path"] = f"{prefix}{path}"
-        started, status, waiting = time.perf_counter(), 500, 1
+        started = time.perf_counter()
+        status = 500  # unless an answer starts
+        waiting = 1  # 0 once the answer is complete
 
         async def answer(message: Message) -> None:
             nonlocal status, waiting
@@ -55,7 +59,7 @@ class RequestMiddleware:
                 if self._traffic.stopping:
                     headers["Connection"] = "close"
             elif not message.get("more_body", False):
-                # Before the last bytes leave: a caller who has them may stop the server, and is not waiting any more.
+                # Before the last bytes are sent: a client who has them no longer waits, and may stop the server.
                 self._traffic.running -= waiting
                 waiting = 0
             await send(message)
@@ -67,7 +71,10 @@ class RequestMiddleware:
             await self._start()
             body = await self._read(scope, receive, size)
             check = self._traffic.limits.check_structure
-            values = check(body) if len(body) <= SMALL_BODY else await asyncio.to_thread(check, body)
+            if len(body) <= SMALL_BODY:
+                values = check(body)
+            else:  # a large body would block the event loop
+                values = await asyncio.to_thread(check, body)
             size.grow(len(body) + VALUE_BYTES * values)
             await self._app(scope, _replay(body, receive), answer)
         except RequestError as error:
@@ -81,7 +88,7 @@ class RequestMiddleware:
             self._traffic.metrics.seconds.labels(route).observe(time.perf_counter() - started)
 
     async def _start(self) -> None:
-        """Start what is served, where no one did; RequestError 503 if that fails."""
+        """Start the models unless they are started; RequestError 503 if that fails."""
         try:
             await self._traffic.start()
         except SamesenseError as error:
@@ -90,6 +97,7 @@ class RequestMiddleware:
             raise RequestError(503, message, code="not_started", retry_after=60) from error
 
     def _check(self, scope: Scope) -> None:
+        """Raise RequestError for a stopping server (503), an unknown host name (421) or a wrong key (401)."""
         _, path = _split_prefix(scope)
         if self._traffic.stopping and path not in ALWAYS:
             raise _stopping()
@@ -108,7 +116,7 @@ class RequestMiddleware:
             )
 
     def _has_key(self, scope: Scope) -> bool:
-        """Compare with every key, each in a time that does not depend on where they differ."""
+        """Return whether a request sends a valid key; every comparison takes constant time."""
         headers = Headers(scope=scope)
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         sent = [bearer.strip()] if scheme.lower() == "bearer" else []
@@ -117,12 +125,13 @@ class RequestMiddleware:
         return any(matches)
 
     async def _read(self, scope: Scope, receive: Receive, size: BodyBytes) -> bytes:
-        """Return the body of a request, within the limits."""
+        """Return the body of a request; RequestError 413 if it is too large, 408 if it does not arrive in time."""
         limits = self._traffic.limits
         announced = Headers(scope=scope).get("content-length", "0")
         if announced.isascii() and announced.isdigit():
             limits.check_body(int(announced[:20]))
-        body, incomplete = bytearray(), True
+        body = bytearray()
+        incomplete = True
         arriving = self._traffic.arriving
         try:
             async with asyncio.timeout(limits.max_seconds) as deadline:
@@ -147,20 +156,21 @@ class RequestMiddleware:
 
 
 def _plain_path(path: str) -> str:
-    """Return a path without empty parts: clients join addresses with a slash too many, or end in one."""
+    """Return a path without empty segments: some clients send doubled or trailing slashes."""
     return "/" + "/".join(segment for segment in path.split("/") if segment)
 
 
 def _split_prefix(scope: Scope) -> tuple[str, str]:
-    """Return the prefix under which another application has mounted this one, or none, and the path behind it."""
-    prefix, path = scope.get("root_path", "").rstrip("/"), scope["path"]
+    """Return the prefix under which another application has mounted this one, or "", and the path after it."""
+    prefix = scope.get("root_path", "").rstrip("/")
+    path = scope["path"]
     if not f"{path}/".startswith(f"{prefix}/"):
         return "", _plain_path(path)
     return prefix, _plain_path(path.removeprefix(prefix))
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a ``receive`` that gives a body in one piece, and then what else comes."""
+    """Return a ``receive`` whose first message is the whole body; later messages come from ``receive``."""
     whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

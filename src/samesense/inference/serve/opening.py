@@ -1,4 +1,4 @@
-"""From names of models, a collection and a file of keys to what a server serves."""
+"""Open what a server serves: models by name, their calibrations, a collection, and the file of keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEY_VARIABLE = "SAMESENSE_API_KEY"
 
 
 ModelLike = Any
-"""A name, or a model in memory; whatever :func:`samesense.load` takes."""
+"""A name, or a model in memory; anything that :func:`samesense.load` takes."""
 
 
 def open_models(
@@ -40,64 +40,69 @@ def open_models(
     collection: Path | None = None,
     calibration: Path | None = None,
     threshold: float | str | None = None,
-    **how: Any,
+    **options: Any,
 ) -> list[Serving]:
-    """Open the models of a server, each by its place or as ``NAME=PLACE``.
+    """Open the models of a server, each by its location or as ``NAME=LOCATION``.
 
     Args:
         models: folders, outputs of train or export, hub names, default, or models in memory; one, several, or several
-            by name. The name of one is its place's last part unless it is given.
+            by name. The default name of a model is the last component of its location.
         backend: what computes; see :func:`~samesense.inference.models.load.load`.
         precision: arithmetic of torch.
-        collection: a collection that was built with one of them.
-        calibration: file of the one model's calibration; by default that in each model's folder, if there is one.
-        threshold: the one model's score from which on a pair is a yes, or ``calibrated`` for those of calibrations.
-        how: other fields of :class:`~samesense.inference.serve.service.Serving`.
+        collection: a collection that was built with one of the models.
+        calibration: calibration file, for a single model; by default that in each model's folder, if there is one.
+        threshold: score from which on a pair is a yes, for a single model, or ``calibrated`` for that of each
+            calibration.
+        options: other fields of :class:`~samesense.inference.serve.service.Serving`.
 
     Raises:
         ConfigError: if several models are given one calibration or one number as a threshold.
         ModelError: if a model cannot be opened, the collection is that of another, or there is no calibration.
     """
-    placed = named_models(models)
-    if len(placed) > 1 and (calibration is not None or isinstance(threshold, float)):
+    locations = named_models(models)
+    if len(locations) > 1 and (calibration is not None or isinstance(threshold, float)):
         raise ConfigError(
             "A `calibration` or a `threshold` is that of one model; received several models. Keep each calibration in "
             "its model's folder, where it is found, and say --threshold calibrated."
         )
-    for _, location in placed:
+    for _, location in locations:
         if isinstance(location, str) and split_maps(location)[1] and not Path(location).expanduser().exists():
             raise ConfigError(
                 f"A model is served as it stands, without a map behind its name; received {location!r}. With --shorten "
                 "callers may ask for fewer 'dimensions'."
             )
-    fitted = [_calibration_of(location, calibration) for _, location in placed]
-    if threshold == "calibrated" and not any(fitted):
-        read_of(_address(placed[0][1]), calibration)  # says what is missing
-    loaded = [_opened(location, backend, precision) for _, location in placed]
+    calibrations = [_calibration_of(location, calibration) for _, location in locations]
+    if threshold == "calibrated" and not any(calibrations):
+        read_of(_address(locations[0][1]), calibration)  # raises the error that says what is missing
+    loaded = [_open(location, backend, precision) for _, location in locations]
     servings = []
-    for (name, _), model, fit in zip(placed, loaded, fitted, strict=True):
-        model_threshold = threshold if not isinstance(threshold, str) else None if fit is None else fit.threshold()
+    for (name, _), model, model_calibration in zip(locations, loaded, calibrations, strict=True):
+        model_threshold: float | None = None
+        if not isinstance(threshold, str):
+            model_threshold = threshold
+        elif model_calibration is not None:
+            model_threshold = model_calibration.threshold()
         work = {"encode": model.encode} if model.embeds else {"score": model.scores}
         servings.append(
             Serving(
                 name=name,
                 tokens=served_tokens(model),
-                calibration=fit,
+                calibration=model_calibration,
                 threshold=model_threshold,
                 noise=noise_of(model.protocol),
                 tells_tasks_apart=model.tells_tasks_apart,
                 **work,
-                **how,
+                **options,
             )
         )
     if collection is not None:
-        searched, location = _open_search(collection, loaded)
-        servings[location] = replace(servings[location], search=searched)
+        search, index = _open_search(collection, loaded)
+        servings[index] = replace(servings[index], search=search)
     return servings
 
 
 def named_models(models: ModelLike | Sequence[ModelLike] | Mapping[str, ModelLike]) -> list[tuple[str, ModelLike]]:
-    """Return the name of each model and its place, or the model itself; ConfigError if there is none."""
+    """Return the name of each model with its location, or with the model itself; ConfigError if there is none."""
     if isinstance(models, Mapping):
         pairs = [(name, str(model) if isinstance(model, Path) else model) for name, model in models.items()]
     else:
@@ -109,17 +114,19 @@ def named_models(models: ModelLike | Sequence[ModelLike] | Mapping[str, ModelLik
 
 
 def _named(model: ModelLike) -> tuple[str, ModelLike]:
-    """Return name and place of a model; a place that is there may hold an equals sign."""
+    """Return the name and the location of a model; in the path of an existing folder ``=`` is part of the path."""
     if not isinstance(model, str | Path):
         loaded = load(model)
         return Path(loaded.name).name, loaded
     text = str(model)
     name, equals, location = text.partition("=")
     path = Path(text).expanduser()
-    return (name, location) if equals and not path.exists() else (path.name or path.resolve().name, text)
+    if equals and not path.exists():
+        return name, location
+    return path.name or path.resolve().name, text
 
 
-def _opened(model: ModelLike, backend: BackendOption, precision: Precision) -> Model:
+def _open(model: ModelLike, backend: BackendOption, precision: Precision) -> Model:
     if isinstance(model, str):
         return load(model, backend=backend, precision=precision)
     return load(model)
@@ -143,34 +150,35 @@ def _calibration_of(model: ModelLike, file: Path | None) -> Calibration | None:
 
 
 @dataclass(frozen=True)
-class _Searched:
-    """A collection that is searched with the vectors of one model alone: it may be built anew with another."""
+class _ModelSearch:
+    """Search in a collection by the vectors of one model; checked, for it may be rebuilt with another model."""
 
     collection: Collection
     identity: str
 
-    def search(self, vectors: Embeddings, **how: Any) -> Sequence[Sequence[Found]]:
-        return self.collection.search(vectors, **how, identity=self.identity)
+    def search(self, vectors: Embeddings, **options: Any) -> Sequence[Sequence[Found]]:
+        return self.collection.search(vectors, **options, identity=self.identity)
 
-    def text_search(self, texts: Sequence[str], **how: Any) -> Sequence[Sequence[Found]]:
-        return self.collection.text_search(texts, **how)
+    def text_search(self, texts: Sequence[str], **options: Any) -> Sequence[Sequence[Found]]:
+        return self.collection.text_search(texts, **options)
 
 
-def _open_search(folder: Path, models: Sequence[Model]) -> tuple[_Searched, int]:
-    """Return a collection and which of the models it was built with."""
+def _open_search(folder: Path, models: Sequence[Model]) -> tuple[_ModelSearch, int]:
+    """Return a collection, and the index of the model that it was built with."""
     collection = Collection.open(folder)
-    collection.search(np.eye(1, collection.about()["dim"]), top=1)  # says now if a file or usearch is missing
+    collection.search(np.eye(1, collection.about()["dim"]), top=1)  # fails now if a file or usearch is missing
+    # ModelError is suppressed for all but the last model, so that the last one says what differs.
     *earlier, last = [index for index, model in enumerate(models) if model.embeds] or [0]
     for index in earlier:
         with suppress(ModelError):
             collection.check_model(embedder_of(models[index], models[index].name))
-            return _Searched(collection, models[index].identity), index
+            return _ModelSearch(collection, models[index].identity), index
     collection.check_model(embedder_of(models[last], models[last].name))
-    return _Searched(collection, models[last].identity), last
+    return _ModelSearch(collection, models[last].identity), last
 
 
 def open_calibration(model: str, file: Path | None) -> Calibration | None:
-    """Return the calibration of ``file``, or the one in the model's folder, or none if neither is there."""
+    """Return the calibration in ``file``, or else in the model's folder; ``None`` if there is none."""
     home = home_of(model)
     if file is None and (home.kept is None or not home.kept.is_file()):
         return None
@@ -178,7 +186,7 @@ def open_calibration(model: str, file: Path | None) -> Calibration | None:
 
 
 def read_keys(file: Path | None) -> list[str]:
-    """Return the keys of a file, one a line, or the one of the environment; none where neither is given."""
+    """Return the keys in a file, one a line, or without a file that of the environment, if any."""
     if file is None:
         value = os.environ.get(KEY_VARIABLE)
         if value is not None and not value.strip():
@@ -193,9 +201,9 @@ def read_keys(file: Path | None) -> list[str]:
     return _checked(keys, str(file))
 
 
-def _checked(keys: list[str], place: str) -> list[str]:
-    """Refuse keys that clients cannot send alike, without showing them."""
+def _checked(keys: list[str], source: str) -> list[str]:
+    """Return the keys; ConfigError for one that clients may encode differently, without quoting it."""
     for number, key in enumerate(keys, 1):
         if not (key.isascii() and key.isprintable()):
-            raise ConfigError(f"A key must be of ASCII letters, digits and signs; key {number} of {place} is not.")
+            raise ConfigError(f"A key must be of ASCII letters, digits and signs; key {number} of {source} is not.")
     return keys

@@ -1,4 +1,4 @@
-"""Pages for people: what they share put into each, and the policy they are served with."""
+"""Web pages: shared parts are inserted into each, and each is served with a content security policy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from importlib.resources import files
 from fastapi import FastAPI, Response
 
 SHARED = {"/* shared.css */": "shared.css", "// shared.js": "shared.js"}
-"""What stands in a page for what all pages have, and the file of that."""
+"""Placeholder in a page, and the file that replaces it."""
 
 
 def page_of(name: str) -> str:
-    """Return a page of the folder ``page``, whole in one file."""
+    """Return a page of the folder ``page``, with the shared files inserted."""
     folder = files("samesense.inference.serve").joinpath("page")
     page = folder.joinpath(name).read_text(encoding="utf-8")
     for mark, file in SHARED.items():
@@ -22,7 +22,7 @@ def page_of(name: str) -> str:
 
 
 def add_page(app: FastAPI, name: str) -> None:
-    """Have an application answer ``GET /`` with a page, under a policy by which only its own script and style run."""
+    """Have an application answer ``GET /`` with a page, with a policy under which only its own script and style run."""
     page = page_of(name)
     headers = {"Content-Security-Policy": policy(page), "Referrer-Policy": "no-referrer"}
 
@@ -34,11 +34,11 @@ def add_page(app: FastAPI, name: str) -> None:
 def policy(page: str) -> str:
     """Return a content security policy under which only the page's own script and style run."""
 
-    def own(tag: str) -> str:
+    def content_hash(tag: str) -> str:
         content = page.partition(f"<{tag}")[2].partition(">")[2].partition(f"</{tag.split()[0]}>")[0]
         return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
     return (
-        f"default-src 'none'; script-src {own('script')}; style-src {own('style')}; connect-src 'self'; "
-        "img-src data:; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+        f"default-src 'none'; script-src {content_hash('script')}; style-src {content_hash('style')}; "
+        "connect-src 'self'; img-src data:; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
     )

@@ -1,4 +1,4 @@
-"""From scores and hits to what the server answers."""
+"""Build the answers of the server from scores, embeddings and hits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from samesense.types import Embeddings, Pair, Scores
 
 
 def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
-    """Return the pairs of a request: its own, or all of its texts with each other, row by row."""
+    """Return the pairs of a request: its ``pairs``, or all pairs of its ``texts``, row by row."""
     if (form.pairs is None) == (form.texts is None):
         raise invalid("Give either 'pairs', for the similarity of each, or 'texts', for all with each other.")
     if form.pairs is not None:
@@ -31,43 +31,45 @@ def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
         return form.pairs
     texts = form.texts or []
     limits.check_side(len(texts), "texts")
-    limits.check_texts(texts, "texts")  # before equal ones are put together, so that their places are the caller's
+    limits.check_texts(texts, "texts")  # before deduplication, so that an error names the caller's index
     return [(first, second) for first in texts for second in texts]
 
 
 Meaning = Callable[[Scores], npt.NDArray[Any]]
-"""From scores to what is shown beside them."""
+"""Computes from scores the values shown beside them: calibrated scores, or yes and no."""
 
 
 def meanings(form: SimilarityRequest, service: Service[Any]) -> dict[str, Meaning]:
-    """Return what a request wants beside scores, by name."""
+    """Return the columns that a request wants beside the scores, by name."""
     by_name: dict[str, Meaning] = {}
     if form.calibrated:
         by_name["calibrated"] = service.calibrated().apply
     if form.yes_no or service.serving.threshold is not None:
-        threshold = service.cut()
+        threshold = service.yes_threshold()
         by_name["yes"] = lambda scores: scores >= threshold
     return by_name
 
 
 def similarities(scores: Scores, meaning: Mapping[str, Meaning], side: int | None) -> dict[str, Any]:
-    """Return a list of scores, or a matrix of ``side`` rows, and beside them what they mean."""
-    kinds = {"score" if side is None else "scores": scores} | {kind: means(scores) for kind, means in meaning.items()}
+    """Return a list of scores, or with ``side`` a square matrix of that many rows, with the columns of ``meaning``."""
+    arrays = {"score" if side is None else "scores": scores}
+    for name, compute in meaning.items():
+        arrays[name] = compute(scores)
     if side is not None:
-        return {"object": "matrix", **{kind: values.reshape(side, side).tolist() for kind, values in kinds.items()}}
-    columns = {kind: values.tolist() for kind, values in kinds.items()}
-    data = [{"index": i, **{kind: column[i] for kind, column in columns.items()}} for i in range(len(scores))]
+        return {"object": "matrix", **{name: values.reshape(side, side).tolist() for name, values in arrays.items()}}
+    columns = {name: values.tolist() for name, values in arrays.items()}
+    data = [{"index": i, **{name: column[i] for name, column in columns.items()}} for i in range(len(scores))]
     return {"object": "list", "data": data}
 
 
 def explained(scores: Scores, texts: Pair) -> dict[str, Any]:
-    """Return the score of two texts, and what it loses without each word, of the scores of :func:`occluded` pairs."""
+    """Return the score of two texts and its loss without each word, from the scores of the :func:`occluded` pairs."""
     sides = (
         [
             {"text": text[start:end], "start": start, "end": end, "loss": loss}
-            for (start, end), loss in zip(word_spans(text), shares.tolist(), strict=True)
+            for (start, end), loss in zip(word_spans(text), text_losses.tolist(), strict=True)
         ]
-        for text, shares in zip(texts, losses(scores, texts), strict=True)
+        for text, text_losses in zip(texts, losses(scores, texts), strict=True)
     )
     return {"object": "explanation", "score": float(scores[0]), **dict(zip(("words1", "words2"), sides, strict=True))}
 
@@ -77,7 +79,7 @@ def ranked(
 ) -> dict[str, Any]:
     """Return the documents, best first; Cohere's clients read ``id`` and ``meta``.
 
-    Of equal ones that comes first which is the query itself, and others stay in the order given.
+    Among equal scores the query itself comes first, and the other documents keep their order.
     """
     indices = np.arange(len(scores))
     order = in_order(scores, indices, same_as(form.query, form.documents), noise)[: form.top_n].tolist()
@@ -99,9 +101,9 @@ def embeddings_answer(rows: Embeddings, form: Literal["float", "base64"]) -> dic
     return {"object": "list", "data": data}
 
 
-def listed(found: Sequence[Sequence[Found]]) -> list[dict[str, Any]]:
-    """Return the hits of each query, as plain JSON types."""
-    return [{"index": index, "hits": [_as_json(hit) for hit in hits]} for index, hits in enumerate(found)]
+def listed(query_hits: Sequence[Sequence[Found]]) -> list[dict[str, Any]]:
+    """Return the hits of each query, as JSON types."""
+    return [{"index": index, "hits": [_as_json(hit) for hit in hits]} for index, hits in enumerate(query_hits)]
 
 
 def _as_json(hit: Found) -> dict[str, Any]:
@@ -109,5 +111,5 @@ def _as_json(hit: Found) -> dict[str, Any]:
 
 
 def signed(service: Service[Any], tokens: int) -> dict[str, Any]:
-    """Return what ends an answer: which model gave it, and how much it read, in OpenAI's shape."""
+    """Return the fields ``model`` and ``usage`` of an answer, as OpenAI has them."""
     return {"model": service.serving.name, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}}

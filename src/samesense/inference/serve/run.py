@@ -1,4 +1,4 @@
-"""Run the server until it is told to stop, and then finish what was accepted."""
+"""Run the server until it is stopped; requests accepted by then are still answered."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from samesense.inference.serve.traffic import Traffic
 logger = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""Names of this machine that no other machine can answer to."""
+"""Names of this machine that reach no other machine."""
 
 CHECKED = 10
-"""Tenths of a second between two checks of the connections."""
+"""Ticks of uvicorn, of 0.1 s, between two checks of the connections."""
 
 
 class GracefulServer(uvicorn.Server):
-    """A server that, told to stop, refuses new requests with 503 until the accepted ones are answered.
+    """A server that, once stopped, refuses new requests with 503 until the accepted ones are answered.
 
     A second signal stops it at once.
     """
 
     def __init__(self, config: uvicorn.Config, traffic: Traffic, what: str) -> None:
         super().__init__(config)
-        self._traffic, self._what = traffic, what
+        self._traffic = traffic
+        self._what = what
         self._until = 0.0
         self._patience = Patience(traffic.limits)
 
@@ -54,7 +55,7 @@ class GracefulServer(uvicorn.Server):
             say(logger, f"{self._what} at http://{address}:{port}")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop, at the second signal without waiting."""
+        """Begin to stop; at the second signal stop without waiting."""
         if self._traffic.stopping:
             self.should_exit = self.force_exit = True
             return
@@ -63,12 +64,12 @@ class GracefulServer(uvicorn.Server):
         logger.info(f"{signal.Signals(sig).name}: finishing {self._traffic.running} requests")
 
     async def on_tick(self, counter: int) -> bool:
-        """Leave when everything accepted is answered, or the time for it is over."""
+        """Exit once all accepted requests are answered or the grace period is over; check connections once a second."""
         if self._traffic.stopping:
             self._traffic.give_up_arriving()
         if counter % CHECKED == 0:
             self._patience.check(self.server_state.connections)
-        # A request that is answered may still be on its way to a slow caller: that is one of uvicorn's tasks.
+        # An answer may still be on its way to a slow client; then uvicorn has a task for it.
         done = not self._traffic.running and not self.server_state.tasks
         if self._traffic.stopping and (done or time.monotonic() > self._until):
             self.should_exit = True
@@ -84,13 +85,14 @@ def serve(
     hosts: Sequence[str] = (),
     labels: LabelFile | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then answer what was accepted and return; port 0 takes a free one.
+    """Serve until SIGTERM or SIGINT, then answer the accepted requests and return; port 0 takes a free one.
 
-    Any of ``keys`` lets callers in, none lets everyone in. Callers name the server by any of ``hosts``, this machine's
-    own names among them; where there are none, by any name, unless there is no key and it listens on this machine
-    alone. ``labels`` keeps those that are given on the page. ConfigError if the address cannot be listened on.
+    Clients must send one of ``keys``; without keys everyone is let in. The Host header must name one of ``hosts`` or
+    this machine; without ``hosts`` any name is allowed, except where there is no key and the server listens on this
+    machine only. ``labels`` stores the labels given on the page. ConfigError if the server cannot listen there.
     """
     check_port(port)
+    # A server on loopback without a key is what DNS rebinding attacks; elsewhere a key or the network protects it.
     allowed = (*hosts, *LOOPBACK) if hosts or (not keys and host in LOOPBACK) else ()
     app = build_app(services, keys=keys, hosts=allowed_names(allowed), labels=labels)
     if host not in LOOPBACK and not keys:
@@ -100,27 +102,33 @@ def serve(
 
 
 def check_port(port: int) -> None:
-    """Raise ConfigError for what is no port."""
+    """Raise ConfigError for an invalid port."""
     if not 0 <= port <= 65535:
         raise ConfigError(f"A port is 0 to 65535; received {port}. Give another `port`.")
 
 
 def run_app(app: FastAPI, traffic: Traffic, what: str, *, host: str, port: int) -> None:
-    """Say what goes on and where until it is told to stop; ConfigError if the address cannot be listened on."""
+    """Run an application until it is stopped, logging ``what`` it does and where; ConfigError if it cannot listen."""
     config = uvicorn.Config(
-        app, host=host, port=port, log_level="warning", access_log=False, lifespan="on", ws="none",
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        ws="none",
         http=BoundedProtocol,
         timeout_graceful_shutdown=1,
-    )  # fmt: skip
+    )
     server = GracefulServer(config, traffic, what)
     try:
-        _run_in_loop_of_its_own(server)
-    except SystemExit as error:
+        _run_in_own_loop(server)
+    except SystemExit as error:  # uvicorn exits when it cannot listen
         raise ConfigError(f"Cannot listen on {host}:{port}; is something else there? Give another `port`.") from error
 
 
-def _run_in_loop_of_its_own(server: GracefulServer) -> None:
-    """Run a server until it is stopped; in a notebook, whose event loop runs already, in another thread."""
+def _run_in_own_loop(server: GracefulServer) -> None:
+    """Run a server until it is stopped; in a notebook, whose event loop is running already, in another thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

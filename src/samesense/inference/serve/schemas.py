@@ -1,8 +1,8 @@
-"""The forms of requests, and what OpenAI's embeddings interface takes and gives.
+"""Schemas of requests.
 
-Source: the OpenAI API, POST /v1/embeddings and GET /v1/models. The shape of /v1/rerank is that of Jina (documents may
-be objects; the answer has model, results and usage) and of Cohere (the answer has id, results and meta), whose client
-for Python, 7.3, asks at /v1/rerank and /v2/rerank.
+Source: the OpenAI API, POST /v1/embeddings and GET /v1/models. The format of /v1/rerank is that of Jina (documents may
+be objects; the answer has model, results and usage) and of Cohere (the answer has id, results and meta), whose Python
+client 7.3 sends to /v1/rerank and /v2/rerank.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Ids = tuple[int, ...]
 """Token ids of one text."""
 
 SHOWN_NAMES = 3
-"""Unknown fields that a message names."""
+"""Most unknown fields that a message names."""
 
 
 def json_kind(value: object) -> str:
-    """Return what a value is in the words of JSON."""
+    """Return the kind of a value in JSON's terms, for a message."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     kinds: dict[type, str] = {str: "a text", int: "a number", float: "a number", list: "a list", dict: "an object"}
@@ -55,15 +55,15 @@ def json_excerpt(value: object) -> str:
 
 
 def read_input(value: object) -> list[str] | list[Ids]:
-    """Return the ``input`` of a request as a list: of texts, or of token ids of texts."""
-    many = [value] if isinstance(value, str) or _is_ids(value) else value
-    if isinstance(many, list) and many:
-        many = [_text_in(item) for item in many]
-        if all(isinstance(entry, str) for entry in many):
-            return list(many)
-        if all(_is_ids(entry) for entry in many):
-            return [tuple(entry) for entry in many]
-    what = "an empty list" if many == [] else json_kind(value)
+    """Return the ``input`` of a request as a list: of texts, or of the token ids of texts."""
+    items = [value] if isinstance(value, str) or _is_ids(value) else value
+    if isinstance(items, list) and items:
+        items = [_unwrap_text(item) for item in items]
+        if all(isinstance(item, str) for item in items):
+            return list(items)
+        if all(_is_ids(item) for item in items):
+            return [tuple(item) for item in items]
+    what = "an empty list" if items == [] else json_kind(value)
     if isinstance(value, list) and value:
         what = f"a list of {' and '.join(sorted({_item_kind(entry) for entry in value}))}"
     raise ValueError(
@@ -71,13 +71,13 @@ def read_input(value: object) -> list[str] | list[Ids]:
     )
 
 
-def _text_in(value: Any) -> Any:
-    """Return the text of an object that has nothing else, as Jina's clients send it, or the value itself."""
+def _unwrap_text(value: Any) -> Any:
+    """Return the text of ``{"text": ...}``, which Jina's clients send, or the value itself."""
     return value["text"] if isinstance(value, dict) and list(value) == ["text"] else value
 
 
 def _item_kind(value: object) -> str:
-    """Return what items like this one are: not every number is a token id."""
+    """Return the kind of a list's item, in the plural, for a message: not every number is a token id."""
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, int | float):
@@ -107,13 +107,13 @@ _INPUT = {
 Input = Annotated[list[str] | list[Ids], PlainValidator(read_input), WithJsonSchema(_INPUT)]
 
 
-# Reading ends at the first error: a million wrong documents would be a million errors, of a kilobyte each.
+# FailFast: pydantic would otherwise report an error of a kilobyte for each of a million wrong documents.
 Texts = TypeAliasType("Texts", Annotated[list[str], FailFast()])
 TextPairs = TypeAliasType("TextPairs", Annotated[list[Annotated[tuple[str, str], Strict(False)]], FailFast()])
 
 
 class UnknownFieldError(ValueError):
-    """A form has no field of the name ``param``."""
+    """A request has a field, named ``param``, that its schema does not know or does not allow with this value."""
 
     def __init__(self, message: str, param: str) -> None:
         super().__init__(message)
@@ -121,7 +121,7 @@ class UnknownFieldError(ValueError):
 
 
 class Form(BaseModel):
-    """A request. Types are those of JSON: true is no number, and "1" none either; null is a field that is not given."""
+    """A request. Types are strict: neither true nor "1" is a number. A field that is null counts as missing."""
 
     model_config = ConfigDict(strict=True)
 
@@ -139,7 +139,7 @@ class Form(BaseModel):
 
 
 class OwnForm(Form):
-    """A request in a form of our own, of which every field is known."""
+    """A request of our own API, where an unknown field is an error."""
 
     model_config = ConfigDict(json_schema_extra={"additionalProperties": False})
 
@@ -149,8 +149,9 @@ class OwnForm(Form):
         fields = cls.model_fields
         if isinstance(value, dict) and (unknown := [name for name in value if name not in fields]):
             names = ", ".join(repr(name[:60]) for name in unknown[:SHOWN_NAMES])
-            more = f" and {len(unknown) - SHOWN_NAMES} more" if len(unknown) > SHOWN_NAMES else ""
-            message = f"There is no field {names}{more}; the fields are {', '.join(fields)}"
+            if len(unknown) > SHOWN_NAMES:
+                names += f" and {len(unknown) - SHOWN_NAMES} more"
+            message = f"There is no field {names}; the fields are {', '.join(fields)}"
             raise UnknownFieldError(message, unknown[0])
         return value
 
@@ -160,7 +161,7 @@ class _ModelForm(OwnForm):
 
 
 Truncation = bool | Literal["NONE", "END", "START"]
-"""Whether texts that are too long are cut, for clients of other servers."""
+"""Whether texts that are too long are truncated, in the values of several servers."""
 
 ONLY: dict[str, tuple[Any, ...]] = {
     "embedding_type": ("float", ["float"]),
@@ -169,11 +170,11 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "output_dimension": (),
     "output_dtype": ("float",),
 }
-"""Fields of Jina and Voyage that change the vectors, and the values with which they do not."""
+"""Fields of Jina and Voyage that would change the vectors, with the values under which they do not."""
 
 
 class EmbeddingsRequest(Form):
-    """POST /v1/embeddings. Unlisted fields, which other servers know, are ignored unless they change vectors."""
+    """POST /v1/embeddings. Fields that only other servers know are ignored unless they would change the vectors."""
 
     model: str | None = None
     input: Input
@@ -196,28 +197,30 @@ class EmbeddingsRequest(Form):
 
 
 def may_cut(truncate: Truncation | None) -> bool | None:
-    """Return whether texts that are too long may be cut; ``None`` where the server decides."""
+    """Return whether texts that are too long may be truncated; ``None`` where the server decides."""
     if truncate == "START":
         raise invalid("Texts that are too long are cut at their end; received 'truncate' START.", param="truncate")
-    return {"NONE": False, "END": True}.get(truncate) if isinstance(truncate, str) else truncate
+    if isinstance(truncate, str):
+        return truncate == "END"
+    return truncate
 
 
 TASKS: dict[str, TaskName] = {
     **dict.fromkeys(("query", "search_query", "retrieval.query"), "query"),
     **dict.fromkeys(("document", "passage", "search_document", "retrieval.passage"), "document"),
 }
-"""What clients call the task of texts, as ``input_type`` or ``task``; other names are none."""
+"""Values of ``input_type`` or ``task`` in the APIs of other servers; other values mean no task."""
 
 
 def task_of(input_type: str | None) -> TaskName | None:
-    """Return the task of texts by the name that a client gives it."""
+    """Return the task that a client's ``input_type`` or ``task`` means."""
     return TASKS.get(input_type.lower()) if input_type is not None else None
 
 
 class SimilarityRequest(_ModelForm):
     """POST /similarity: the similarity of each of ``pairs``, or of all ``texts`` with each other.
 
-    Beside it, if asked for, the ``calibrated`` one, and yes or no by the threshold of the calibration.
+    On request also the ``calibrated`` score, and yes or no by the threshold of the calibration.
     """
 
     pairs: TextPairs | None = None
@@ -234,7 +237,7 @@ class ExplainRequest(_ModelForm):
 
 
 def read_document(value: object) -> object:
-    """Return the text of a document, which may stand in an object under ``text``."""
+    """Return the text of a document, which may be an object with the field ``text``."""
     if isinstance(value, Mapping):
         if not isinstance(value.get("text"), str):
             raise ValueError(f"a document is a text, or an object with a 'text'; received {json_excerpt(value)}")
@@ -249,7 +252,7 @@ Documents = TypeAliasType("Documents", Annotated[list[Document], FailFast()])
 
 
 class LabelRequest(_ModelForm):
-    """POST /label: how alike two texts are by a person, 0 to 5."""
+    """POST /label: a person's label of the similarity of two texts, 0 to 5."""
 
     text1: str
     text2: str
@@ -257,9 +260,10 @@ class LabelRequest(_ModelForm):
 
 
 class RerankRequest(Form):
-    """POST /v1/rerank: ``documents`` in the order of how well they fit ``query``; unlisted fields are ignored.
+    """POST /v1/rerank: ``documents`` ranked by how well they fit ``query``; unknown fields are ignored.
 
-    Documents are returned at /v1/rerank unless that is refused, as by Jina, and at /v2/rerank, Cohere's, on request.
+    The answer of /v1/rerank holds the documents unless the request refuses them, as Jina's; that of /v2/rerank only on
+    request, as Cohere's.
     """
 
     model: str | None = None
@@ -270,9 +274,9 @@ class RerankRequest(Form):
 
 
 class SearchRequest(_ModelForm):
-    """POST /search: the texts of the collection nearest to ``query``, only those that meet ``where``.
+    """POST /search: the texts of the collection nearest to ``query`` among those that meet ``where``.
 
-    By their words alone with ``words``, or by both with ``hybrid``.
+    With ``words`` by full-text search alone, with ``hybrid`` by vectors and words.
     """
 
     query: str | Texts

@@ -1,4 +1,4 @@
-"""What a served model can do, without HTTP: embed, compare, rerank and search, in batches that requests share."""
+"""The work of a served model, without HTTP: embed, compare, rerank and search, in batches that requests share."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ from samesense.inference.serve.tokens import Tokens
 from samesense.types import Embeddings, Encode, Pair, Score, Scores, TaskName
 
 
-class Asked(NamedTuple):
-    """A text of a task, where the model tells queries from documents."""
+class TaskText(NamedTuple):
+    """A text and its task, for models that distinguish queries from documents."""
 
     task: TaskName | None
     text: str
 
 
-Item = TypeVar("Item", Asked, Pair)
+Item = TypeVar("Item", TaskText, Pair)
 
 COUNTED = 2**16
-"""Characters of texts whose tokens are counted at once: between them others have their turn."""
+"""Characters whose tokens are counted at once; other requests are served between two counts."""
 
 TURN = 0.1
-"""Seconds of a turn in which queries of one request are searched for, about."""
+"""Target seconds of one block of a request's queries; other requests are served between two blocks."""
 
 SEARCHED = 64
-"""Queries that are searched for in a turn at most; between turns others have theirs."""
+"""Most queries of a block."""
 
 
 class Search(Protocol):
-    """Finds texts; a :class:`~samesense.inference.collection.collection.Collection` is one."""
+    """Searches texts, such as a :class:`~samesense.inference.collection.collection.Collection`."""
 
     def search(
         self,
@@ -63,9 +63,9 @@ class Search(Protocol):
         texts: Sequence[str],
         stop: threading.Event,
     ) -> Sequence[Sequence[Found]]:
-        """Return the hits of each of ``texts``, best first; hybrid where these are given as ``words`` too.
+        """Return the hits of each of ``texts``, best first; hybrid search where they are given as ``words`` too.
 
-        Once ``stop`` is set, no one waits for them any more.
+        ``stop`` is set when no one waits for the hits any more.
         """
 
     def text_search(
@@ -76,23 +76,23 @@ class Search(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """A model that is served, and how.
+    """A model that is served, and its options.
 
     Attributes:
-        name: by which callers ask for it.
-        tokens: of the model.
-        encode: texts in, and of which task they are, where that makes a difference; embeddings out; or else
-        score: pairs in, scores out, of a cross-encoder.
-        search: in a collection of its vectors, if there is one.
-        calibration: what the scores mean on the scale of the user's labels, if it is known.
-        threshold: score from which on a pair is a yes, said in every answer; by default that of the calibration, which
-            is said on request.
-        normalize: give vectors of length 1.
-        shorten: let callers ask for fewer dimensions; right only for a model trained for it (Matryoshka).
-        token_ids: take token ids in place of texts; right only for callers that use the model's own tokenizer.
-        long: texts longer than the model reads are cut, or refused.
-        noise: how far a score may move with the texts beside it.
-        tells_tasks_apart: queries and documents are encoded apart.
+        name: the name that clients send.
+        tokens: counts the model's tokens.
+        encode: encodes texts, for the given task if any, of a model of embeddings.
+        score: scores pairs, of a cross-encoder.
+        search: searches a collection of the model's vectors, if there is one.
+        calibration: maps scores to the scale of the user's labels, if there is one.
+        threshold: score from which on a pair is a yes; every answer then says yes or no. Without it answers do so on
+            request, by the threshold of the calibration.
+        normalize: return vectors of length 1.
+        shorten: let clients ask for fewer dimensions; right only for a model trained for it (Matryoshka).
+        token_ids: accept token ids in place of texts; right only for clients that use the model's own tokenizer.
+        long: texts longer than the model reads are truncated, or refused.
+        noise: how far a score may vary with the other texts of its batch.
+        tells_tasks_apart: queries and documents are encoded differently.
     """
 
     name: str
@@ -121,7 +121,10 @@ class Service(ABC, Generic[Item]):
         metrics: ModelMetrics,
         on: Executor,
     ) -> None:
-        self.serving, self.limits, self.metrics, self.executor = serving, limits, metrics, on
+        self.serving = serving
+        self.limits = limits
+        self.metrics = metrics
+        self.executor = on
         self.batcher: Batcher[Item] = Batcher(
             run, on, batch_tokens=limits.batch_tokens, queue_tokens=limits.queue_tokens, wait=limits.wait_ms / 1000,
             meter=metrics.batch,
@@ -130,41 +133,39 @@ class Service(ABC, Generic[Item]):
 
     @abstractmethod
     async def similarities(
-        self, pairs: Sequence[Pair], param: str = "pairs", *, cut: bool | None = None
+        self, pairs: Sequence[Pair], param: str = "pairs", *, truncate: bool | None = None
     ) -> tuple[Scores, int]:
         """Return the score of each pair, and the tokens read.
 
-        RequestError if a limit is broken, or the queue is full; ``param`` is the field that holds the texts, and
-        ``cut`` whether those that are too long are cut, or refused, in place of what the server was told.
+        RequestError if a limit is exceeded, or the queue is full. ``param`` is the field that holds the texts.
+        ``truncate`` overrides the server's setting for texts that are too long: cut them, or refuse the request.
         """
 
     async def rerank(
-        self, query: str, documents: Sequence[str], param: str = "documents", *, cut: bool | None = None
+        self, query: str, documents: Sequence[str], param: str = "documents", *, truncate: bool | None = None
     ) -> tuple[Scores, int]:
         """Return how well each document fits, and the tokens read."""
         self.limits.check_texts(documents, param)
         self.limits.check_texts([query], "query")
-        return await self.similarities([(query, document) for document in documents], param, cut=cut)
+        return await self.similarities([(query, document) for document in documents], param, truncate=truncate)
 
     def calibrated(self) -> Calibration:
         """Return the calibration; RequestError if there is none."""
         if self.serving.calibration is None:
-            raise RequestError(
-                404, "This model has no calibration; whoever serves it makes one with samesense calibrate.",
-                code="no_calibration",
-            )  # fmt: skip
+            message = "This model has no calibration; whoever serves it makes one with samesense calibrate."
+            raise RequestError(404, message, code="no_calibration")
         return self.serving.calibration
 
-    def cut(self) -> float:
+    def yes_threshold(self) -> float:
         """Return the score from which on a pair is a yes; RequestError if there is none."""
-        given = self.serving.threshold
+        threshold = self.serving.threshold
         try:
-            return self.calibrated().threshold() if given is None else given
+            return self.calibrated().threshold() if threshold is None else threshold
         except ConfigError as error:
             raise RequestError(404, str(error), code="no_threshold", param="yes_no") from error
 
     def facts(self) -> dict[str, Any]:
-        """Return what callers may know of the model, as JSON types."""
+        """Return what clients may know about the model, as JSON types."""
         return {
             "name": self.serving.name,
             "calibration": self.serving.calibration is not None,
@@ -174,40 +175,46 @@ class Service(ABC, Generic[Item]):
 
     def _threshold(self) -> dict[str, float | None] | None:
         """Return the score from which on a pair is a yes, with its precision on new pairs where that is known."""
-        calibration, given = self.serving.calibration, self.serving.threshold
-        fitted = None if calibration is None else calibration.thresholds.get(calibration.decide)
-        if given is None and fitted is None:
+        calibration = self.serving.calibration
+        threshold = self.serving.threshold
+        if calibration is None:
+            return None if threshold is None else {"score": threshold, "precision": None}
+        calibrated = calibration.thresholds.get(calibration.decide)
+        if threshold is None and calibrated is None:
             return None
-        known = calibration is not None and given in (None, fitted)
-        precision = calibration.errors["precision"] if calibration is not None and known else None
-        return {"score": fitted if given is None else given, "precision": precision}
+        # The calibration measured precision at its own threshold only.
+        if threshold in (None, calibrated):
+            return {"score": calibrated, "precision": calibration.errors["precision"]}
+        return {"score": threshold, "precision": None}
 
-    async def _sizes(self, texts: Sequence[str], param: str, cut: bool | None) -> list[int]:
-        """Return the tokens of each text that the model reads."""
+    async def _sizes(self, texts: Sequence[str], param: str, truncate: bool | None) -> list[int]:
+        """Return the number of tokens that the model reads of each text."""
         self.limits.check_texts(texts, param)
-        return self._read(await self._count(texts), "text", param, cut)
+        return self._read(await self._count(texts), "text", param, truncate)
 
     async def _count(self, texts: Sequence[str]) -> list[int]:
-        """Return the tokens of each text before any cut."""
+        """Return the number of tokens of each text before truncation."""
         sizes: list[int] = []
         while len(sizes) < len(texts):
-            end, characters = len(sizes), 0
+            end = len(sizes)
+            characters = 0
             while end < len(texts) and characters < COUNTED:
                 characters += len(texts[end])
                 end += 1
             sizes += await asyncio.to_thread(self.serving.tokens.count, texts[len(sizes) : end])
         return sizes
 
-    def _read(self, sizes: Sequence[int], what: str, param: str, cut: bool | None) -> list[int]:
-        """Return how many tokens are read of texts, or pairs, of so many; RequestError if none may be cut."""
+    def _read(self, sizes: Sequence[int], what: str, param: str, truncate: bool | None) -> list[int]:
+        """Return the number of tokens read of texts, or pairs, of these sizes.
+
+        RequestError 413 if one is too long and may not be truncated.
+        """
         longest = self.serving.tokens.longest
-        long = [place for place, size in enumerate(sizes) if size > longest]
-        may_cut = self.serving.long == "cut" if cut is None else cut
-        if long and not may_cut:
-            raise invalid(
-                f"The model reads {longest} tokens; {what} {long[0]} of '{param}' has {sizes[long[0]]}. Split it.",
-                param=param, status=413,
-            )  # fmt: skip
+        long = [index for index, size in enumerate(sizes) if size > longest]
+        may_truncate = self.serving.long == "cut" if truncate is None else truncate
+        if long and not may_truncate:
+            message = f"The model reads {longest} tokens; {what} {long[0]} of '{param}' has {sizes[long[0]]}. Split it."
+            raise invalid(message, param=param, status=413)
         read = [min(size, longest) for size in sizes]
         self.metrics.received(len(read), sum(read), len(long))
         return read
@@ -220,28 +227,28 @@ class CrossEncoderService(Service[Pair]):
         super().__init__(serving, score, limits, metrics, on)
 
     def facts(self) -> dict[str, Any]:
-        """Return what callers may know of the model, as JSON types."""
+        """Return what clients may know about the model, as JSON types."""
         return super().facts() | {"kind": "cross-encoder"}
 
     async def similarities(
-        self, pairs: Sequence[Pair], param: str = "pairs", *, cut: bool | None = None
+        self, pairs: Sequence[Pair], param: str = "pairs", *, truncate: bool | None = None
     ) -> tuple[Scores, int]:
         """Return the model's score of each pair, and the tokens read."""
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         self.limits.check_texts(texts, param)
         size_of = dict(zip(texts, await self._count(texts), strict=True))
-        sizes = self._read([size_of[left] + size_of[right] for left, right in pairs], "pair", param, cut)
+        sizes = self._read([size_of[left] + size_of[right] for left, right in pairs], "pair", param, truncate)
         scores = await self.batcher.submit(pairs, sizes)
         if scores.ndim != 1 or not np.isfinite(scores).all():
             raise ModelError(f"A cross-encoder must give one finite score a pair; it gave {scores.tolist()[:5]}.")
         return scores, sum(sizes)
 
 
-class EmbeddingService(Service[Asked]):
+class EmbeddingService(Service[TaskText]):
     """A model of embeddings; ModelError at once if it cannot encode a text.
 
-    ``dimension`` is that of the embeddings. A collection is searched in ``search_on``: a search may take long, and
-    what the model computes for others does not wait for it.
+    ``dimension`` is that of the embeddings. A collection is searched in the executor ``search_on``: a search may take
+    long, and the model must not wait for it.
     """
 
     def __init__(
@@ -253,84 +260,88 @@ class EmbeddingService(Service[Asked]):
         on: Executor,
         search_on: Executor,
     ) -> None:
-        def rows_of(texts: Sequence[str], task: TaskName | None) -> Embeddings:
-            as_task: dict[str, Any] = {} if task is None else {"task": task}
-            run: Encode = partial(encode, **as_task)
-            vectors = checked_rows(np.asarray(run(texts)), texts).astype(np.float32)
-            return unit_rows(np.asarray(nonzero_rows(vectors, texts))) if serving.normalize else vectors
-
-        def rows(items: Sequence[Asked]) -> Embeddings:
-            tasks = list(dict.fromkeys(item.task for item in items))
-            if len(tasks) == 1:
-                return rows_of([item.text for item in items], tasks[0])
-            indices_by_task = [[index for index, item in enumerate(items) if item.task == task] for task in tasks]
-            blocks = [
-                rows_of([items[position].text for position in indices], task)
-                for indices, task in zip(indices_by_task, tasks, strict=True)
-            ]
-            return np.concatenate(blocks)[np.argsort(np.concatenate(indices_by_task))]
-
-        super().__init__(serving, rows, limits, metrics, on)
+        self._encode = encode
+        super().__init__(serving, self._rows, limits, metrics, on)
         self._search_on = search_on
-        self.dimension = rows([Asked(None, "One text.")]).shape[1]
+        self.dimension = self._rows([TaskText(None, "One text.")]).shape[1]
+
+    def _rows(self, items: Sequence[TaskText]) -> Embeddings:
+        """Return the embedding of each text, in order; the texts of each task are encoded together."""
+        tasks = list(dict.fromkeys(item.task for item in items))
+        if len(tasks) == 1:
+            return self._task_rows([item.text for item in items], tasks[0])
+        indices_by_task = [[index for index, item in enumerate(items) if item.task == task] for task in tasks]
+        blocks = [
+            self._task_rows([items[index].text for index in indices], task)
+            for indices, task in zip(indices_by_task, tasks, strict=True)
+        ]
+        return np.concatenate(blocks)[np.argsort(np.concatenate(indices_by_task))]
+
+    def _task_rows(self, texts: Sequence[str], task: TaskName | None) -> Embeddings:
+        """Return the checked embeddings of texts of one task."""
+        run: Encode = self._encode if task is None else partial(self._encode, task=task)
+        vectors = checked_rows(np.asarray(run(texts)), texts).astype(np.float32)
+        if not self.serving.normalize:
+            return vectors
+        return unit_rows(np.asarray(nonzero_rows(vectors, texts)))
 
     def facts(self) -> dict[str, Any]:
-        """Return what callers may know of the model, as JSON types."""
+        """Return what clients may know about the model, as JSON types."""
         return super().facts() | {"kind": "embeddings", "dimension": self.dimension}
 
     async def embed(
         self,
-        given: Sequence[str] | Sequence[Ids],
+        inputs: Sequence[str] | Sequence[Ids],
         param: str,
         *,
-        cut: bool | None = None,
+        truncate: bool | None = None,
         task: TaskName | None = None,
     ) -> tuple[Embeddings, int]:
         """Return one vector an input ``(texts, dim)``, in order, and the tokens that the model reads.
 
-        ``task`` says whether they are queries or documents, for a model that tells them apart.
-
-        RequestError if a limit is broken, or the queue is full.
+        ``task`` says whether they are queries or documents, for a model that distinguishes them. RequestError if a
+        limit is exceeded, or the queue is full.
         """
-        texts = await self._as_texts(given, param)
-        sizes = await self._sizes(texts, param, cut)
+        texts = await self._as_texts(inputs, param)
+        sizes = await self._sizes(texts, param, truncate)
         task = task if self.serving.tells_tasks_apart else None
-        return await self.batcher.submit([Asked(task, text) for text in texts], sizes), sum(sizes)
+        return await self.batcher.submit([TaskText(task, text) for text in texts], sizes), sum(sizes)
 
     async def similarities(
-        self, pairs: Sequence[Pair], param: str = "pairs", *, cut: bool | None = None
+        self, pairs: Sequence[Pair], param: str = "pairs", *, truncate: bool | None = None
     ) -> tuple[Scores, int]:
         """Return the cosine of each pair, and the tokens read."""
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        rows, tokens = await self.embed(texts, param, cut=cut)
+        rows, tokens = await self.embed(texts, param, truncate=truncate)
         return await asyncio.to_thread(_cosines, texts, rows, pairs), tokens
 
     async def rerank(
-        self, query: str, documents: Sequence[str], param: str = "documents", *, cut: bool | None = None
+        self, query: str, documents: Sequence[str], param: str = "documents", *, truncate: bool | None = None
     ) -> tuple[Scores, int]:
         """Return how well each document fits, and the tokens read."""
         if not self.serving.tells_tasks_apart:
-            return await super().rerank(query, documents, param, cut=cut)
+            return await super().rerank(query, documents, param, truncate=truncate)
         self.limits.check_texts(documents, param)
-        once = list(dict.fromkeys(documents))
-        (query_row, first), (rows, document_tokens) = (
-            await self.embed([query], "query", cut=cut, task="query"),
-            await self.embed(once, param, cut=cut, task="document"),
-        )
-        index_of = {document: number for number, document in enumerate(once)}
+        distinct = list(dict.fromkeys(documents))
+        query_row, query_tokens = await self.embed([query], "query", truncate=truncate, task="query")
+        rows, document_tokens = await self.embed(distinct, param, truncate=truncate, task="document")
+        index_of = {document: index for index, document in enumerate(distinct)}
         scores = await asyncio.to_thread(row_cosines, query_row, rows)
-        return scores[[index_of[document] for document in documents]], first + document_tokens
+        return scores[[index_of[document] for document in documents]], query_tokens + document_tokens
 
     async def search(self, queries: Sequence[str], form: SearchRequest) -> tuple[Sequence[Sequence[Found]], int]:
-        """Return the hits of each query, best first, and the tokens read."""
+        """Return the hits of each query, best first, and the tokens read.
+
+        The queries are searched in blocks of about ``TURN`` seconds, so that other requests are served in between.
+        """
         if self.serving.search is None:
-            raise RequestError(
-                404, "This model has no collection; the server is given one with --collection DIR.",
-                code="no_collection",
-            )  # fmt: skip
+            message = "This model has no collection; the server is given one with --collection DIR."
+            raise RequestError(404, message, code="no_collection")
         self.limits.check_where(form.where)
         await self._check_condition(form.where)
-        collection, rows, tokens = self.serving.search, np.empty((len(queries), 0), dtype=np.float32), 0
+        collection = self.serving.search
+        rows = np.empty((len(queries), 0), dtype=np.float32)
+        tokens = 0
         if form.words:
             self.limits.check_texts(queries, "query")
         else:
@@ -351,26 +362,27 @@ class EmbeddingService(Service[Asked]):
                 block = slice(len(hits), len(hits) + count)
                 started = time.perf_counter()
                 hits += await loop.run_in_executor(self._search_on, find, queries[block], rows[block])
-                count = min(2 * count, SEARCHED) if time.perf_counter() - started < TURN else max(1, count // 2)
-        except NoCollectionError as error:  # it was deleted, or is just built, while it is served
+                quick = time.perf_counter() - started < TURN
+                count = min(2 * count, SEARCHED) if quick else max(1, count // 2)
+        except NoCollectionError as error:  # it was deleted, or is being rebuilt, while it is served
             raise RequestError(503, str(error), code="no_collection") from error
         except (ConfigError, DataError) as error:
             raise invalid(str(error), param="where") from error
-        except ModelError as error:  # the collection was built anew while it is served
+        except ModelError as error:  # the collection was rebuilt with another model while it is served
             raise RequestError(503, str(error), code="other_model") from error
         finally:
-            stop.set()  # where no one waits for the answer any more
+            stop.set()  # if the client has gone, a search that is still running ends early
         return hits, tokens
 
     async def _check_condition(self, where: Where) -> None:
-        """Raise RequestError for a condition that cannot be read, before the model computes for it."""
+        """Raise RequestError for a condition that cannot be parsed, before the model computes anything."""
         try:
             await asyncio.to_thread(condition, where)
         except ConfigError as error:
             raise invalid(str(error), param="where") from error
 
     def shortened(self, rows: Embeddings, dimensions: int | None) -> Embeddings:
-        """Return vectors of as many dimensions as asked for."""
+        """Return the vectors with the requested number of dimensions; RequestError if they cannot be shortened."""
         if dimensions is None or dimensions == self.dimension:
             return rows
         if dimensions > self.dimension or not self.serving.shorten:
@@ -382,10 +394,11 @@ class EmbeddingService(Service[Asked]):
         leading = rows[:, :dimensions]
         return unit_rows(leading) if self.serving.normalize else leading
 
-    async def _as_texts(self, given: Sequence[str] | Sequence[Ids], param: str) -> list[str]:
-        self.limits.check_count(len(given), param)
-        texts = [item for item in given if isinstance(item, str)]
-        if len(texts) == len(given):
+    async def _as_texts(self, inputs: Sequence[str] | Sequence[Ids], param: str) -> list[str]:
+        """Return the texts of inputs, decoding token ids where the server accepts them."""
+        self.limits.check_count(len(inputs), param)
+        texts = [item for item in inputs if isinstance(item, str)]
+        if len(texts) == len(inputs):
             return texts
         if not self.serving.token_ids:
             raise invalid(
@@ -397,7 +410,7 @@ class EmbeddingService(Service[Asked]):
         try:
             return [
                 item if isinstance(item, str) else await asyncio.to_thread(self.serving.tokens.text, item)
-                for item in given
+                for item in inputs
             ]
         except DataError as error:
             raise invalid(str(error), param=param) from error
@@ -405,4 +418,4 @@ class EmbeddingService(Service[Asked]):
 
 def _cosines(texts: Sequence[str], rows: Embeddings, pairs: Sequence[Pair]) -> Scores:
     row_of = dict(zip(texts, rows, strict=True))
-    return cosine_score(lambda wanted: np.stack([row_of[text] for text in wanted]))(pairs)
+    return cosine_score(lambda batch: np.stack([row_of[text] for text in batch]))(pairs)

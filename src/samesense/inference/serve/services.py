@@ -1,4 +1,4 @@
-"""The models of a server, by name."""
+"""The models that a server serves, by name."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ DEFAULT_LIMITS = Limits()
 
 
 def leave_out_of_collections() -> None:
-    """Have Python's garbage collector look no more through the objects that are there now.
+    """Exclude all existing objects from garbage collection.
 
-    torch and transformers leave a million of them: every request waited a third of a second for full collections.
+    torch and transformers create a million objects; full collections over them delayed requests by a third of a second.
     """
     gc.collect()
     gc.freeze()
 
 
 class Services(Traffic):
-    """What a server serves: one model or several, which compute in one thread, so that they do not fight.
+    """The models of a server; they compute in one thread, so that they do not compete for the processor.
 
     A collection is searched in another thread.
 
     ``servings`` are opened models, or a function that opens them when the server starts: in the process that serves
-    them, since the threads of torch and onnxruntime do not survive a fork. ``any_name`` lets callers ask by any name;
-    ConfigError if there are several models of a kind to choose from, or two have one name.
+    them, since the threads of torch and onnxruntime do not survive a fork. ``any_name`` accepts any model name.
+    ConfigError if two models have the same name, or if ``any_name`` leaves a choice among several models of a kind.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Services(Traffic):
         self._any_name = any_name
         self._open_servings = servings if callable(servings) else None
         self._servings = None if callable(servings) else servings
-        self._loop: asyncio.AbstractEventLoop | None = None  # in which it works
+        self._loop: asyncio.AbstractEventLoop | None = None  # the loop in which the batchers run
         self._starting: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         self._set_models(self._servings or [])
 
@@ -63,7 +63,7 @@ class Services(Traffic):
             raise ConfigError("`any_model_name` is for one model, or one of each kind; received several of a kind.")
 
     async def start(self) -> None:
-        """Open the models if they are not, and begin to work in the running event loop, if it does not work there."""
+        """Open the models unless they are open, and start their batchers in the running event loop."""
         loop = asyncio.get_running_loop()
         if self._starting is None or self._starting[0] is not loop:
             self._starting = loop, asyncio.Lock()
@@ -73,14 +73,14 @@ class Services(Traffic):
             if self._servings is None and self._open_servings is not None:
                 self._servings = await asyncio.to_thread(self._open_servings)
                 leave_out_of_collections()
-            if self._loop is not None or not self.all:  # it worked in another loop, with which its tasks have ended
+            if self._loop is not None or not self.all:  # the tasks of another loop have ended with that loop
                 self._set_models(self._servings or [])
             for service in self.all:
                 service.batcher.start()
             self._loop = loop
 
     async def stop(self) -> None:
-        """Stop and close the models that it opened; what still waits is not answered."""
+        """Stop, and close the models opened by :meth:`start`; requests in the queue are not answered."""
         for service in self.all:
             await service.batcher.stop()
         for thread in (self._thread, self._search_thread):
@@ -92,34 +92,36 @@ class Services(Traffic):
 
     @property
     def alive(self) -> bool:
-        """Whether everything works that should."""
+        """Whether the server is started and the batcher of every model is running."""
         return self._loop is not None and all(service.batcher.alive for service in self.all)
 
-    def find(self, wanted: str | None, fit: Callable[[Service[Any]], Any] = lambda _: 0) -> Service[Any]:
-        """Return the model that callers want by name; without a name the first of those with the highest ``fit``.
+    def find(self, name: str | None, fit: Callable[[Service[Any]], Any] = lambda _: 0) -> Service[Any]:
+        """Return the model of a name; without a name the first of those with the highest ``fit``.
 
-        RequestError if there is none of this name.
+        RequestError if there is no model of this name.
         """
-        if wanted in self._by_name:
-            return self._by_name[wanted]
-        if wanted is not None and not self._any_name:
+        if name in self._by_name:
+            return self._by_name[name]
+        if name is not None and not self._any_name:
             names = ", ".join(map(repr, self._by_name))
             has = f"has one model, {names}" if len(self.all) == 1 else f"has the models {names}"
             raise RequestError(
-                404, f"This server {has}; received {wanted[:100]!r}.", code="model_not_found", param="model"
+                404, f"This server {has}; received {name[:100]!r}.", code="model_not_found", param="model"
             )
         return max(self.all, key=fit)
 
-    def reranker(self, wanted: str | None) -> Service[Any]:
-        """Return what ranks: a cross-encoder where callers leave the choice and there is one."""
-        return self.find(wanted, lambda one: isinstance(one, CrossEncoderService))
+    def reranker(self, name: str | None) -> Service[Any]:
+        """Return the model of a name for reranking; without a name a cross-encoder is preferred."""
+        return self.find(name, lambda service: isinstance(service, CrossEncoderService))
 
-    def embedder(self, wanted: str | None) -> EmbeddingService:
-        """Return a model of embeddings, one with a collection where callers leave the choice and there is one.
+    def embedder(self, name: str | None) -> EmbeddingService:
+        """Return the embedding model of a name; without a name one with a collection is preferred.
 
         RequestError for a model without embeddings.
         """
-        model = self.find(wanted, lambda one: (isinstance(one, EmbeddingService), one.serving.search is not None))
+        model = self.find(
+            name, lambda service: (isinstance(service, EmbeddingService), service.serving.search is not None)
+        )
         if not isinstance(model, EmbeddingService):
             raise invalid(
                 f"{model.serving.name!r} scores pairs of texts and has no embeddings. Ask it for similarity or rerank, "

@@ -1,6 +1,6 @@
-"""How much a JSON body holds, counted in its bytes before anything is parsed.
+"""Count the values, keys and nesting of a JSON body from its bytes, before it is parsed.
 
-Parsed values take up to a hundred times the bytes of a body, and validating them holds up every other request.
+Parsed values take up to a hundred times the bytes of a body, and validating them blocks every other request.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 CHUNK = 2**18
-"""Bytes that are looked at together: little memory, and the interpreter is free in between."""
+"""Bytes scanned at once: this takes little memory, and other threads run between two chunks."""
 
 _QUOTE = ord('"')
 _COLON = ord(":")
@@ -19,11 +19,11 @@ _LEVELS[[ord("["), ord("{")]] = 1
 _LEVELS[[ord("]"), ord("}")]] = -1
 _STARTS = np.zeros(256, dtype=bool)
 _STARTS[[ord(","), ord("["), ord("{")]] = True
-"""Bytes before which, outside of texts, a value ends or after which one begins."""
+"""Bytes after which, outside of strings, a value may begin."""
 
 
 class Structure(NamedTuple):
-    """Values of a body at most, keys of its objects, and how deep lists and objects are nested."""
+    """Number of values of a body (at most), number of keys of its objects, and depth of nesting."""
 
     values: int
     keys: int
@@ -31,21 +31,26 @@ class Structure(NamedTuple):
 
 
 def measure(body: bytes, most: Structure) -> Structure:
-    """Return the structure of JSON in UTF-8, or of its beginning where that exceeds ``most``.
+    """Return the structure of JSON in UTF-8, or of its beginning once that exceeds ``most``.
 
-    It is right up to the first byte that is not JSON, where a parser stops.
+    The counts hold up to the first byte that is not valid JSON, where a parser stops.
 
     >>> measure(b'{"a": [1, "x, y"]}', Structure(10, 10, 10))
     Structure(values=4, keys=1, depth=2)
     """
-    values, keys, depth, deepest, inside = 1, 0, 0, 0, 0
+    values = 1
+    keys = 0
+    depth = 0
+    deepest = 0
+    inside = 0  # 1 where the last chunk ended within a string
     start = 0
     while start < len(body) and values <= most.values and keys <= most.keys and deepest <= most.depth:
         chunk = _chunk(body, start)
         start += len(chunk)
         if b"\\" in chunk:
-            chunk = chunk.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+            chunk = chunk.replace(b"\\\\", b"__").replace(b'\\"', b"__")  # an escaped quote does not end a string
         data = np.frombuffer(chunk, dtype=np.uint8)
+        # The parity of the quotes so far: 1 from the opening quote of a string up to its closing quote.
         in_text = np.bitwise_xor.accumulate((data == _QUOTE).view(np.uint8)) ^ inside
         inside = int(in_text[-1])
         outside = data[in_text == 0]
@@ -59,7 +64,7 @@ def measure(body: bytes, most: Structure) -> Structure:
 
 
 def _chunk(body: bytes, start: int) -> bytes:
-    """Return the bytes from ``start`` on; an escaped character is not parted from its backslash."""
+    """Return the next chunk of ``body``, one byte longer where it would end between a backslash and its character."""
     chunk = body[start : start + CHUNK]
     backslashes = len(chunk) - len(chunk.rstrip(b"\\"))
     return body[start : start + CHUNK + 1] if backslashes % 2 else chunk

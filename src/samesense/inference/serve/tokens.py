@@ -1,4 +1,4 @@
-"""Counting tokens, and turning token ids back into text."""
+"""Count the tokens of texts, and decode token ids."""
 
 from __future__ import annotations
 
@@ -15,41 +15,44 @@ if TYPE_CHECKING:
     from samesense.inference.models.model import Model
 
 UNLIMITED = 2**31
-"""Tokens that a model reads which has no limit."""
+"""The ``longest`` of a model that reads texts of any length."""
 
 
 class Tokens(Protocol):
-    """What a server needs to know of a model's tokenizer; what is beyond ``longest`` tokens of a text is cut off."""
+    """The parts of a model's tokenizer that a server needs; texts are truncated after ``longest`` tokens."""
 
     longest: int
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Return the tokens of each text before any cut, special ones included."""
+        """Return the number of tokens of each text before truncation, special ones included."""
 
     def text(self, ids: Sequence[int]) -> str:
         """Return the text of token ids; DataError if no text has these tokens."""
 
 
 class FastTokens:
-    """The tokens of a tokenizer of the ``tokenizers`` library, of which it keeps a copy for itself."""
+    """Counts and decodes with its own copy of a tokenizer of the ``tokenizers`` library."""
 
     def __init__(self, tokenizer: Tokenizer, longest: int, *, prompt: str = "", special: bool = True) -> None:
-        """Take a tokenizer and how the model reads.
+        """Copy a tokenizer, without truncation and padding.
 
-        ``longest`` counts the tokens of the prompt, which the model puts before every text.
+        ``prompt`` is what the model puts before every text; its tokens count towards ``longest``. ``special`` adds
+        special tokens.
         """
         self._tokenizer = type(tokenizer).from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self.longest, self._prompt, self._special = longest, prompt, special
+        self.longest = longest
+        self._prompt = prompt
+        self._special = special
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Return the tokens of each text before any cut, prompt and special ones included."""
+        """Return the number of tokens of each text before truncation, prompt and special ones included."""
         read = [self._prompt + text for text in texts]
         return [len(encoding.ids) for encoding in self._tokenizer.encode_batch(read, add_special_tokens=self._special)]
 
     def text(self, ids: Sequence[int]) -> str:
-        """Return the text that the tokenizer turns into exactly these ids, special ones at the ends left out or not."""
+        """Return the text that the tokenizer encodes as exactly these ids, with or without its special tokens."""
         text = self._tokenizer.decode(list(ids), skip_special_tokens=True)
         again = self._tokenizer.encode(text)
         bare = [token for token, special in zip(again.ids, again.special_tokens_mask, strict=True) if not special]
@@ -62,12 +65,12 @@ class FastTokens:
 
 
 class Words:
-    """The words of what has no tokenizer, such as a function; it reads texts of any length."""
+    """Counts words, for models without a tokenizer, such as functions; they read texts of any length."""
 
     longest = UNLIMITED
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Return the words of each text, 1 at least."""
+        """Return the number of words of each text, at least 1."""
         return [max(1, len(text.split())) for text in texts]
 
     def text(self, ids: Sequence[int]) -> str:
@@ -76,15 +79,13 @@ class Words:
 
 
 def served_tokens(model: Model) -> Tokens:
-    """Return the tokens of a model."""
+    """Return what counts and decodes a model's tokens."""
     if model.onnx is not None:
         from tokenizers import Tokenizer
 
         description = model.onnx.description
-        tokenizer, longest = (
-            Tokenizer.from_file(str(model.onnx.folder / TOKENIZER)),
-            description.max_tokens or UNLIMITED,
-        )
+        tokenizer = Tokenizer.from_file(str(model.onnx.folder / TOKENIZER))
+        longest = description.max_tokens or UNLIMITED
         return FastTokens(tokenizer, longest, prompt=description.prompt, special=description.special_tokens)
     if model.cross_encoder is None and not model.backend:
         return Words()
@@ -92,7 +93,7 @@ def served_tokens(model: Model) -> Tokens:
 
 
 def tokens_of(model: Any) -> FastTokens:
-    """Return the tokens of a sentence-transformers model, or of one of its cross-encoders."""
+    """Return what counts and decodes the tokens of a SentenceTransformer or CrossEncoder."""
     from samesense.encoder.forward.routes import default_prompt
 
     tokenizer = fast_tokenizer(model, "Serving, which counts tokens,")

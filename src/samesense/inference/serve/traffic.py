@@ -1,4 +1,4 @@
-"""What a server knows of its requests, whatever it serves."""
+"""The requests in progress of a server, independent of what it serves."""
 
 from __future__ import annotations
 
@@ -10,48 +10,51 @@ from samesense.inference.serve.metrics import Metrics
 
 
 class Traffic:
-    """The requests of a server, and whether it still takes any.
+    """The requests in progress of a server, and whether it still accepts any.
 
     Attributes:
-        limits: on what callers may ask.
-        metrics: what is counted.
-        stopping: set when nothing new is taken any more.
-        running: requests accepted and not answered.
-        arriving: the deadlines of those whose body is not there yet.
-        body_bytes: of the requests that are read or answered, where they are large.
+        limits: limits on requests.
+        metrics: what is counted, for Prometheus.
+        stopping: whether new requests are refused because the server stops.
+        running: number of requests accepted and not yet answered.
+        arriving: deadlines of the requests whose body has not arrived completely.
+        body_bytes: bytes of the large requests in progress.
     """
 
     def __init__(self, limits: Limits) -> None:
-        self.limits, self.metrics = limits, Metrics()
-        self.stopping, self.running = False, 0
+        self.limits = limits
+        self.metrics = Metrics()
+        self.stopping = False
+        self.running = 0
         self.body_bytes = 0
         self.arriving: set[asyncio.Timeout] = set()
         self.metrics.running.set_function(lambda: self.running)
 
     async def start(self) -> None:
-        """Be ready to answer; called before every request: an application that mounts this one may not start it."""
+        """Get ready to answer; called before every request, as an application that mounts this one may not start it."""
 
     def give_up_arriving(self) -> None:
-        """Wait no longer for bodies of requests."""
+        """Stop waiting for the bodies of requests that have not arrived."""
         for deadline in self.arriving:
             deadline.reschedule(asyncio.get_running_loop().time())
 
 
 SMALL_BODY = 2**16
-"""Bytes of a body that always finds room, and is read at once."""
+"""Bytes of a body up to which it is always accepted, and checked without another thread."""
 
 VALUE_BYTES = 200
-"""Bytes that a value of JSON takes once it is parsed, about."""
+"""Approximate bytes of a parsed JSON value."""
 
 
 class BodyBytes:
-    """The bytes of one request among those of all: many large ones together would fill the memory."""
+    """Counts the bytes of one request towards those of all: many large requests together would fill the memory."""
 
     def __init__(self, traffic: Traffic) -> None:
-        self._traffic, self._size = traffic, 0
+        self._traffic = traffic
+        self._size = 0
 
     def grow(self, size: int) -> None:
-        """Count a body of so many bytes; RequestError 429 if there is no room for it beside the others."""
+        """Set the size of the body in bytes; RequestError 429 if the requests in progress leave no room for it."""
         if size <= SMALL_BODY:
             return
         most = self._traffic.limits.max_bodies
@@ -68,6 +71,6 @@ class BodyBytes:
         self._size = size
 
     def release(self) -> None:
-        """Count the body no more."""
+        """Stop counting the body."""
         self._traffic.body_bytes -= self._size
         self._size = 0

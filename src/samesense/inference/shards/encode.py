@@ -188,7 +188,8 @@ def encode_shards(
     shards are kept, and the same call resumes.
     """
     check_format(settings.format, settings.vectors, settings.keep)
-    paths, model = inputs.check_files(expand(sources)), _whole(model)
+    paths = inputs.check_files(expand(sources))
+    model = _whole(model)
     with sharded_job(output, "encode", f".{settings.format}") as job:
         job.check("settings", settings.identity())
         recorded = job.folder.json(inputs.FILE) if job.folder.exists(inputs.FILE) else None

@@ -149,7 +149,8 @@ class _Cutter:
     """Collects the parts of files."""
 
     def __init__(self, columns: str | None, keep: str | None) -> None:
-        self._columns, self._keep = columns, keep
+        self._columns = columns
+        self._keep = keep
         self._files: list[File] = []
         self._schemas: list[pa.Schema] = []
         self.parts: list[Part] = []

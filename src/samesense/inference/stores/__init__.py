@@ -1,1 +1,1 @@
-"""Copies of a collection in stores that people already run: Parquet, LanceDB, Qdrant and Postgres with pgvector."""
+"""Copy a collection to other vector stores: Parquet, LanceDB, Qdrant and Postgres with pgvector."""

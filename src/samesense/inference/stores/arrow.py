@@ -1,4 +1,4 @@
-"""A collection as Arrow tables hold it: id, text, vector, and a struct of metadata."""
+"""A collection as an Arrow table: id, text, vector, and a struct of metadata."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _TYPES = {"integer": pa.int64(), "real": pa.float64(), "text": pa.string(), "boo
 
 
 def schema_of(source: Source) -> pa.Schema:
-    """Return the columns, and what the model is as metadata of the schema, in JSON under ``KEY``."""
+    """Return the schema; its metadata describe the model, in JSON under ``KEY``."""
     columns = [
         pa.field("id", pa.int64(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
         pa.field("vector", pa.list_(pa.float16() if source.half else pa.float32(), source.dim)),
     ]
-    if source.fields:  # a struct without a field can be kept neither by Parquet nor by LanceDB
+    if source.fields:  # neither Parquet nor LanceDB can store a struct without fields
         columns.append(pa.field("metadata", pa.struct([(name, _TYPES[kind]) for name, kind in source.fields.items()])))
     return pa.schema(columns, metadata={KEY: json_text(dict(source.model))})
 
 
 def record_batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the texts as Arrow takes them."""
+    """Yield the texts as record batches."""
     for rows in source.batches():
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.vectors.ravel()), source.dim)
         columns = [pa.array(rows.ids), pa.array(rows.texts), vectors]
@@ -36,13 +36,12 @@ def record_batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch
 
 
 def _structs(rows: Rows, source: Source) -> list[dict[str, Any]]:
-    converters: dict[str, Callable[[Any], Any]] = {
-        "json": json_text,
-        "real": float,
-    }  # Arrow makes no real of a whole number beyond 64 bits
+    """Return the metadata of rows as Arrow's structs take them."""
+    # Arrow does not convert a whole number beyond 64 bits to a float itself.
+    converters: dict[str, Callable[[Any], Any]] = {"json": json_text, "real": float}
 
     def cell(name: str, value: Any) -> Any:
-        change = converters.get(source.fields[name])
-        return value if value is None or change is None else change(value)
+        convert = converters.get(source.fields[name])
+        return value if value is None or convert is None else convert(value)
 
     return [{name: cell(name, value) for name, value in metadata.items()} for metadata in rows.metadata]

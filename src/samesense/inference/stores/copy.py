@@ -19,7 +19,7 @@ _STORES = {
     "qdrant": ("qdrant", "qdrant-client"),
     "pgvector": ("pgvector", "psycopg"),
 }
-"""Of each store our module, and the package that it needs; the extra has the store's name."""
+"""Module and package of each store; the extra has the store's name."""
 
 
 def copy(
@@ -31,7 +31,7 @@ def copy(
     overwrite: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Copy ids, texts, metadata, vectors and what the model is into a store; return how many texts.
+    """Copy ids, texts, metadata, vectors and the model's identity into a store; return the number of texts.
 
     The copy is of one state of the collection, and is read in batches.
 
@@ -39,16 +39,16 @@ def copy(
         folder: the collection.
         to: kind of the store.
         output: a Parquet file; a folder or address of LanceDB or Qdrant; the address of a Postgres database.
-        table: name of the table, in Qdrant of the collection; by default the folder's name without its ending.
-        overwrite: replace a table, or a file, that is there.
+        table: name of the table, in Qdrant of the collection; by default the folder's name without its suffix.
+        overwrite: replace an existing table or file.
         on_progress: called with the number of texts just copied.
 
     Raises:
         ConfigError: if ``table`` is given for a file, which has none.
         DataError: if the folder holds no collection, or one without a text.
         MissingExtraError: if the store's package is not installed.
-        OutputError: if the table is there and ``overwrite`` is not given, the output lies in the collection, or the
-            store does not take it.
+        OutputError: if the table exists and ``overwrite`` is not given, the output is inside the collection, or the
+            store fails.
     """
     module, package = _STORES[to]
     MissingExtraError.check(to, package)
@@ -58,7 +58,8 @@ def copy(
     if on_disk and Path(output).resolve().is_relative_to(Path(folder).resolve()):
         raise OutputError(f"{output} lies in {folder}, which is read here. Name an output outside of it.")
     write: Write = import_module(f"samesense.inference.stores.{module}").write
-    reader, name = Reader(Path(folder)), table or Path(folder).resolve().stem
+    reader = Reader(Path(folder))
+    name = table or Path(folder).resolve().stem
     with reader.held() as about:
         if not (count := reader.count()):
             raise DataError(f"{folder} holds no text to copy; at least one is needed.")

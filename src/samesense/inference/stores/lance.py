@@ -10,7 +10,7 @@ from samesense.inference.stores.source import Source, refusals, there_already
 
 
 def write(source: Source, output: str, table: str, *, overwrite: bool) -> None:
-    """Write a table of the database ``output``, a folder or an address; readers see it once it is whole."""
+    """Write a table of the database ``output``, a folder or an address; readers see it once it is complete."""
     schema = schema_of(source)
     with refusals("LanceDB", table, OSError, RuntimeError, ValueError):
         database = lancedb.connect(output)
@@ -23,6 +23,6 @@ def write(source: Source, output: str, table: str, *, overwrite: bool) -> None:
 def _is_there(database: lancedb.DBConnection, table: str) -> bool:
     try:
         database.open_table(table)
-    except ValueError:  # so it says that there is none
+    except ValueError:  # LanceDB's error for a missing table
         return False
     return True

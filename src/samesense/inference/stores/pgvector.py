@@ -10,7 +10,7 @@ from samesense.inference.stores.source import KEY, Source, refusals, there_alrea
 
 
 def write(source: Source, output: str, table: str, *, overwrite: bool) -> None:
-    """Write a table of the database ``output`` in one transaction; what the model is, is the table's comment."""
+    """Write a table of the database ``output`` in one transaction; the table's comment describes the model."""
     name = Identifier(table)
     columns = SQL("id bigint PRIMARY KEY, text text NOT NULL, metadata jsonb NOT NULL, vector {}({}) NOT NULL").format(
         SQL("halfvec" if source.half else "vector"), Literal(source.dim)

@@ -1,4 +1,4 @@
-"""A collection as one of Qdrant, on a server or in a folder of the client's local mode."""
+"""A collection as a Qdrant collection, on a server or in a folder of the client's local mode."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from samesense.inference.stores.source import KEY, Source, refusals, there_alrea
 
 
 def write(source: Source, output: str, table: str, *, overwrite: bool) -> None:
-    """Write a collection of the server at the address ``output``, or else of a folder.
+    """Write a collection to the server at the address ``output``, or to a folder.
 
-    What the model is comes last: a copy that was cut short has none, and one that failed is removed.
+    The description of the model is written last: an interrupted copy has none, and a failed one is removed.
     """
     params = VectorParams(
         size=source.dim, distance=Distance.COSINE, datatype=Datatype.FLOAT16 if source.half else Datatype.FLOAT32
@@ -37,7 +37,9 @@ def write(source: Source, output: str, table: str, *, overwrite: bool) -> None:
 
 def _fill(client: Any, source: Source, table: str) -> None:
     for rows in source.batches():
-        payloads = [{"text": text, "metadata": known} for text, known in zip(rows.texts, rows.metadata, strict=True)]
+        payloads = [
+            {"text": text, "metadata": metadata} for text, metadata in zip(rows.texts, rows.metadata, strict=True)
+        ]
         client.upload_collection(table, rows.vectors.astype("float32"), payloads, rows.ids, wait=True)
 
 

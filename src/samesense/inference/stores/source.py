@@ -1,4 +1,4 @@
-"""A collection as a store takes it: in batches, so that memory stays bounded, and with what its model is."""
+"""A collection as the source of a copy: in batches, so that memory stays bounded, with a description of its model."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from samesense.inference.collection.reader import Reader
 from samesense.inference.collection.store import About
 
 BATCH_ROWS = 8192
-"""Texts of a batch, at most."""
+"""Most texts of a batch."""
 
 BATCH_NUMBERS = 2**22
-"""Numbers of all vectors of a batch, at most: 16 MiB in float32."""
+"""Most numbers in the vectors of a batch together: 16 MiB in float32."""
 
 KEY = "samesense"
-"""Under which a store keeps what the model is."""
+"""The key under which a store keeps the description of the model."""
 
 Kind = Literal["integer", "real", "text", "boolean", "json"]
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Some texts: ids, texts, metadata, and unit vectors ``(texts, dim)``."""
+    """A batch of texts: ids, texts, metadata, and unit vectors ``(texts, dim)``."""
 
     ids: list[int]
     texts: list[str]
@@ -40,13 +40,13 @@ class Rows:
 
 @dataclass(frozen=True)
 class Source:
-    """What is copied.
+    """The source of a copy.
 
     Attributes:
         model: name, identity and precision of the model that made the vectors.
-        dim: numbers of a vector.
-        half: vectors are kept in float16, not float32.
-        fields: of each name of metadata what its values are; ``json`` for lists, objects, and values of several kinds.
+        dim: dimensions of a vector.
+        half: vectors are stored in float16, not float32.
+        fields: type of the values of each name of metadata; ``json`` for lists, objects, and values of several types.
         batches: reads the texts, in the order they were added.
     """
 
@@ -58,9 +58,9 @@ class Source:
 
 
 class Write(Protocol):
-    """Copies a collection into one kind of store; each module of a store has one.
+    """The function ``write`` of each store's module, which copies a collection into the store.
 
-    OutputError if there is a table of this name and no ``overwrite``, or the store does not take the collection.
+    OutputError if the table exists and ``overwrite`` is not given, or the store fails.
     """
 
     def __call__(self, source: Source, output: str, table: str, *, overwrite: bool) -> None:
@@ -68,7 +68,7 @@ class Write(Protocol):
 
 
 def source_of(reader: Reader, about: About, on_progress: Callable[[int], None] | None) -> Source:
-    """Return what is copied, of the state that ``reader`` holds."""
+    """Return the state that ``reader`` holds as the source of a copy."""
 
     def batches() -> Iterator[Rows]:
         for records, vectors in reader.batches(max(1, min(BATCH_ROWS, BATCH_NUMBERS // max(1, about.dim)))):
@@ -81,27 +81,28 @@ def source_of(reader: Reader, about: About, on_progress: Callable[[int], None] |
     kinds: dict[str, set[str]] = {}
     for name, kind in reader.kinds():
         kinds.setdefault(name, set()).add(_KINDS.get(kind, "json"))
-    fields = {name: _common(kinds_of_name - {"null"}) for name, kinds_of_name in kinds.items()}
+    fields = {name: _common_kind(kinds_of_name - {"null"}) for name, kinds_of_name in kinds.items()}
     return Source(model, about.dim, about.dtype == "float16", fields, batches)
 
 
 _KINDS = {"integer": "integer", "real": "real", "text": "text", "true": "boolean", "false": "boolean", "null": "null"}
 
 
-def _common(found: set[str]) -> Kind:
-    if found == {"integer", "real"}:
+def _common_kind(kinds: set[str]) -> Kind:
+    """Return the type that can hold all values of a name."""
+    if kinds == {"integer", "real"}:
         return "real"
-    return next((kind for kind in ("integer", "real", "text", "boolean") if found == {kind}), "json")
+    return next((kind for kind in ("integer", "real", "text", "boolean") if kinds == {kind}), "json")
 
 
 def there_already(table: str) -> OutputError:
-    """Return what is said of a table that would be written over."""
+    """Return the error for a table that exists."""
     return OutputError(f"{table} is there already. Name another place or another `table`, or replace it: `overwrite`.")
 
 
 @contextmanager
 def refusals(store: str, table: str, *errors: type[Exception]) -> Iterator[None]:
-    """Say that a store did not take a table, and why; not where it is, as addresses hold passwords."""
+    """Raise OutputError for a store's errors, with the reason but without the address, which may hold a password."""
     try:
         yield
     except errors as error:
