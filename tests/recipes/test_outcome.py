@@ -223,7 +223,7 @@ def test_merge_is_refused_where_there_is_nothing_to_choose_by_or_to_go_back_to(f
     with pytest.raises(ConfigError, match="on dev, and there is none"):
         train(files["train"], dev=None, output=tmp_path / "run", **settings)
     for more in ({"encoder": "cross"}, {"method": "simcse", "head": "kept"}):
-        with pytest.raises(ConfigError, match="a model with a new head is none"):
+        with pytest.raises(ConfigError, match="a model with a new head does not"):
             train(files["train"], dev=files["dev"], output=tmp_path / "run", **{**settings, **more})
     assert not (tmp_path / "run").exists()
 
