@@ -75,7 +75,8 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
         examples = self._examples_of_epoch(random)
         # one stratum per row: neighbours in the order of labels
         order = examples[np.argsort(self.labels[examples], kind="stable")].reshape(self.size, self.batches)
-        for stratum in order[1:-1]:  # first and last stay in place, so that each batch has both ends
+        # first and last keep their order: examples at the same place in them never share a label
+        for stratum in order[1:-1]:
             random.shuffle(stratum)
         for batch in random.permutation(self.batches):
             yield order[:, batch].tolist()

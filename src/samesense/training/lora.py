@@ -51,7 +51,7 @@ def add_adapters(model: SentenceTransformer | CrossEncoder, rank: int) -> Any:
     if not isinstance(model[0], Transformer):
         raise ConfigError(f"`lora` adapts a transformer, and this model begins with {type(model[0]).__name__}.")
     config = LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules="all-linear")
-    # the base model, so that a language model's head is not adapted
+    # the base model only: a head is trained as a whole
     return LoraModel(model[0].model.base_model, {NAME: config}, NAME)
 
 
