@@ -98,7 +98,7 @@ def score(  # noqa: PLR0913 - the flags of the command
             options.check([str(table), place_of(model) if isinstance(model, str) else None])
         scored_source = ScoredSource(table, name)
         survey = scored_source.survey(columns)
-        ScoreColumns(prefix, None, None).check(survey.names, scored_source.called)  # before the model is loaded
+        ScoreColumns(prefix, None, None).check(survey.names, scored_source.name)  # before the model is loaded
         scorer = load(
             model,
             precision=precision,
@@ -106,9 +106,9 @@ def score(  # noqa: PLR0913 - the flags of the command
             calibration=None if calibration is None else Path(calibration),
         )
         added = score_columns(scorer, threshold, min_precision, prefix)
-        added.check(survey.names, scored_source.called)
+        added.check(survey.names, scored_source.name)
         if survey.without:
-            logger.warning(missing_texts(scored_source.called, survey.rows, survey.without))
+            logger.warning(missing_texts(scored_source.name, survey.rows, survey.without))
         if output is None:
             return score_in_memory(scored_source, survey, added, scorer)
         return write_scored(scored_source, survey, added, scorer, options)

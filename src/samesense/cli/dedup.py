@@ -94,7 +94,7 @@ def dedup(
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
     check_outputs([name for name, _ in outputs], [source, place_of(model), pairs])
     read = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
-    name_rows(read.texts, read.places)
+    name_rows(read.texts, read.indices)
     deduplicated = samesense.dedup(
         read.texts,
         model=model,
@@ -157,7 +157,7 @@ def _removed_rows(
     for row, (cells, kept_row) in enumerate(zip(rows, deduplicated.kept_by.tolist(), strict=False)):
         if kept_row != row:
             score = round(float(deduplicated.scores[row]), 6)
-            new_cells = (read.places[row] + 1, read.places[kept_row] + 1, read.texts[kept_row], score)
+            new_cells = (read.indices[row] + 1, read.indices[kept_row] + 1, read.texts[kept_row], score)
             yield {**cells, **dict(zip(added_columns, new_cells, strict=True))}
 
 
@@ -169,5 +169,5 @@ def _grouped_rows(
     member_cells = {row: cells for row, cells in enumerate(rows) if row in members}
     for number, group in enumerate(groups, 1):
         for row in group.rows:
-            new_cells = (number, read.places[row] + 1, row == group.kept, round(float(deduplicated.scores[row]), 6))
+            new_cells = (number, read.indices[row] + 1, row == group.kept, round(float(deduplicated.scores[row]), 6))
             yield {**member_cells[row], **dict(zip(added_columns, new_cells, strict=True))}

@@ -96,7 +96,7 @@ def match(
     outputs = [output] if unmatched is None else [output, unmatched]
     check_outputs(outputs, [source, target, place_of(model), pairs])
     sources = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
-    name_rows(sources.texts, sources.places)
+    name_rows(sources.texts, sources.indices)
     targets = read_usable(target, target_columns, drop_bad_rows=drop_bad_rows)
     matched = samesense.match(
         sources.texts,
@@ -119,7 +119,7 @@ def match(
     target_rows = (
         {target_names[name]: cell for name, cell in cells.items()} for cells in rows_of(target, targets, form)
     )
-    row_numbers = sources.places, targets.places
+    row_numbers = sources.indices, targets.indices
     matches = _pairs(rows_of(source, sources, form), target_rows, matched, row_numbers, list(added_columns.values()))
     tables = [Table(matches, output, form, names)]
     if unmatched is not None and unmatched_form is not None:

@@ -56,12 +56,12 @@ def mine(
     from samesense.inference.stream import read_usable
 
     read = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
-    name_rows(read.texts, read.places)
+    name_rows(read.texts, read.indices)
     texts = read.texts
     pairs = samesense.mine(texts, model=model, top=top, threshold=threshold, chunk=chunk, precision=precision)
     for first, second, score in pairs:
         if json:
-            rows = {"row1": read.places[first] + 1, "row2": read.places[second] + 1, "score": round(score, 6)}
+            rows = {"row1": read.indices[first] + 1, "row2": read.indices[second] + 1, "score": round(score, 6)}
             put_json([{**rows, "text1": texts[first], "text2": texts[second]}])
         else:
             put_row(f"{score:.4f}", texts[first], texts[second])

@@ -1,4 +1,4 @@
-"""What a change of the model changes: neighbours, scores, the threshold, and the texts that moved most."""
+"""Measure what a new model changes: neighbours, scores, the threshold, and the texts that changed most."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from samesense.results import Shown
 from samesense.types import Embeddings, Floats, Indices
 
 SHOWN = 10
-"""Texts that changed most."""
+"""Number of texts that changed most in a report."""
 
 
 class Changed(NamedTuple):
     """A text whose neighbours changed.
 
     Attributes:
-        text: it.
-        overlap: share of its nearest texts that both models have.
-        before: its nearest text by the old model.
-        after: the same by the new one.
+        text: the text.
+        overlap: share of its nearest neighbours that both models have in common.
+        before: its nearest neighbour by the old model.
+        after: its nearest neighbour by the new model.
     """
 
     text: str
@@ -41,13 +41,14 @@ class Changed(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """A threshold in both models.
+    """The same threshold in both models.
 
     Attributes:
-        old: of the old model.
-        new: that of the new one at the same precision, or that as many pairs reach; infinity if there is none.
+        old: threshold of the old model.
+        new: threshold of the new model with the same precision, or the same share of pairs above it; infinity if there
+            is none.
         of: ``"precision"`` on labelled pairs, or ``"share"`` of the pairs of neighbours.
-        precision: that precision, or share.
+        precision: that precision or share.
     """
 
     old: float
@@ -58,17 +59,17 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Drift(Shown):
-    """What is other in a new model. Prints as a table.
+    """The differences of a new model from the old one. Prints as a table.
 
     Attributes:
-        overlap: share of the nearest texts that both models have, mean over the queries.
-        moved: mean distance of the two cosines, over each query and its nearest texts by either model.
-        shift: mean of the new cosine less the old one, over the same.
-        threshold: where a threshold moved to, if one was asked for.
-        changed: the texts whose neighbours changed most; none where all stayed.
-        texts: how many different texts there were.
-        queries: how many of them were asked for.
-        top: nearest texts of each.
+        overlap: share of the nearest neighbours that both models have in common, mean over the queries.
+        moved: mean absolute difference of the two cosines, over each query and its neighbours by either model.
+        shift: mean of the new cosine minus the old one, over the same pairs.
+        threshold: the threshold in both models, if one was requested.
+        changed: the texts whose neighbours changed most; empty if none changed.
+        texts: number of distinct texts.
+        queries: number of them used as queries.
+        top: number of nearest neighbours of each query.
     """
 
     overlap: float
@@ -82,11 +83,11 @@ class Drift(Shown):
 
     @property
     def drift(self) -> float:
-        """Share of the nearest texts that are others now: 1 less the overlap."""
+        """Share of the nearest neighbours that have changed: 1 minus the overlap."""
         return 1 - self.overlap
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types; a threshold above or below all scores is ``None``."""
+        """Return the report as JSON types; an infinite threshold is ``None``."""
         threshold = None
         if self.threshold is not None:
             old, new = (value if math.isfinite(value) else None for value in self.threshold[:2])
@@ -95,7 +96,7 @@ class Drift(Shown):
         return {"drift": self.drift, **asdict(self), "threshold": threshold, "changed": changed}
 
     def __str__(self) -> str:
-        """Return it as lines of text."""
+        """Return the report as lines of text."""
         lines = [
             f"neighbours kept   {100 * self.overlap:.1f} %",
             f"scores moved by   {self.moved:.4f}, {self.shift:+.4f} in the mean",
@@ -120,55 +121,68 @@ def drift(
     pairs: PairData | None = None,
     threshold: float | None = None,
 ) -> Drift:
-    """Compare what two models make of the same texts.
+    """Compare the vectors and scores of two models on the same texts.
 
     Args:
         old: the model in use.
-        new: the one that is to follow.
-        texts: such as they are used on; equal ones count once.
-        top: nearest texts that are compared.
-        queries: texts whose neighbours are looked for among all, sampled with a fixed seed.
-        pairs: labelled 1 for a yes, 0 for a no, on which the new threshold has the precision of the old one.
-        threshold: of the old model; with pairs, by default that of best F1. Without pairs, the new one is that which as
-            many of the pairs of neighbours reach.
+        new: the model that may replace it.
+        texts: typical texts; duplicates count once.
+        top: number of nearest neighbours that are compared.
+        queries: number of texts whose neighbours are searched for among all texts, sampled with a fixed seed.
+        pairs: pairs labelled 1 for a yes, 0 for a no, on which the new threshold has the precision of the old one.
+        threshold: threshold of the old model; with pairs, the default is that of best F1. Without pairs, the new
+            threshold is the one that the same share of the pairs of neighbours reaches.
 
     Raises:
         ConfigError: if ``top`` or the threshold is out of range, or labels are graded.
-        DataError: if there are not three different texts.
+        DataError: if there are fewer than three different texts.
         ModelError: if a vector is not finite or all zeros.
     """
     check_drift(top, queries, pairs, threshold)
-    once = list(dict.fromkeys(texts))
-    if len(once) < 3:
-        raise DataError(f"Neighbours are compared among at least 3 different texts; received {len(once)}.")
-    if top >= len(once) - 1:
+    distinct = list(dict.fromkeys(texts))
+    if len(distinct) < 3:
+        raise DataError(f"Neighbours are compared among at least 3 different texts; received {len(distinct)}.")
+    if top >= len(distinct) - 1:
         raise DataError(
-            f"The {top} nearest of {len(once)} texts are all there are, whatever the model. Give more texts, or a "
+            f"The {top} nearest of {len(distinct)} texts are all there are, whatever the model. Give more texts, or a "
             "smaller `top`."
         )
-    sample = np.sort(np.random.default_rng(0).choice(len(once), size=min(queries, len(once)), replace=False))
-    before, after = (unit_rows(encode_with_bar(model, once, normalize=True)) for model in (old, new))
-    theirs = _nearest(before, sample, top)
-    ours = _nearest(after, sample, top)
-    overlaps = np.array([len(np.intersect1d(a, b)) / top for a, b in zip(theirs, ours, strict=True)])
-    either = [np.union1d(a, b) for a, b in zip(theirs, ours, strict=True)]
+    size = min(queries, len(distinct))
+    sample = np.sort(np.random.default_rng(0).choice(len(distinct), size=size, replace=False))
+    before = unit_rows(encode_with_bar(old, distinct, normalize=True))
+    after = unit_rows(encode_with_bar(new, distinct, normalize=True))
+    old_nearest = _nearest(before, sample, top)
+    new_nearest = _nearest(after, sample, top)
+    overlaps = np.array([len(np.intersect1d(a, b)) / top for a, b in zip(old_nearest, new_nearest, strict=True)])
+    either = [np.union1d(a, b) for a, b in zip(old_nearest, new_nearest, strict=True)]
     first = np.repeat(sample, [len(ids) for ids in either])
     second = np.concatenate(either)
-    scores = cosines_of(before, first, second), cosines_of(after, first, second)
+    old_scores = cosines_of(before, first, second)
+    new_scores = cosines_of(after, first, second)
     worst = [index for index in np.argsort(overlaps, kind="stable")[:SHOWN] if overlaps[index] < 1]
-    changed = (
-        Changed(once[sample[number]], float(overlaps[number]), once[theirs[number][0]], once[ours[number][0]])
-        for number in worst
-    )
+    changed = [
+        Changed(
+            text=distinct[sample[index]],
+            overlap=float(overlaps[index]),
+            before=distinct[old_nearest[index][0]],
+            after=distinct[new_nearest[index][0]],
+        )
+        for index in worst
+    ]
     return Drift(
-        overlap=float(overlaps.mean()), moved=float(np.abs(scores[1] - scores[0]).mean()),
-        shift=float((scores[1] - scores[0]).mean()), changed=tuple(changed), texts=len(once), queries=len(sample),
-        top=top, threshold=_threshold(old, new, pairs, threshold, scores),
-    )  # fmt: skip
+        overlap=float(overlaps.mean()),
+        moved=float(np.abs(new_scores - old_scores).mean()),
+        shift=float((new_scores - old_scores).mean()),
+        changed=tuple(changed),
+        texts=len(distinct),
+        queries=len(sample),
+        top=top,
+        threshold=_threshold(old, new, pairs, threshold, (old_scores, new_scores)),
+    )
 
 
 def check_drift(top: int, queries: int, pairs: PairData | None, threshold: float | None) -> None:
-    """Refuse what :func:`drift` cannot be asked for, before anything is encoded."""
+    """Raise ConfigError for invalid arguments of :func:`drift`, before anything is encoded."""
     if top < 1 or queries < 1:
         raise ConfigError(f"One neighbour and one query are the least; received `top` {top} and `queries` {queries}.")
     if threshold is not None:
@@ -180,7 +194,7 @@ def check_drift(top: int, queries: int, pairs: PairData | None, threshold: float
 
 
 def _nearest(vectors: Embeddings, sample: Indices, top: int) -> list[Indices]:
-    """Return for each sampled row its nearest others, the nearest first."""
+    """Return the ``top`` nearest other rows of each sampled row, the nearest first."""
     best = [Best(top + 1) for _ in sample]
     nearest(vectors[sample], lambda: blocks(vectors), best, top + 1)
     return [closest.ids[closest.ids != row][:top] for row, closest in zip(sample, best, strict=True)]
@@ -189,6 +203,7 @@ def _nearest(vectors: Embeddings, sample: Indices, top: int) -> list[Indices]:
 def _threshold(
     old: Model, new: Model, pairs: PairData | None, threshold: float | None, scores: tuple[Floats, Floats]
 ) -> Moved | None:
+    """Return the threshold in both models, by labelled pairs or by the cosines of neighbours, if either is possible."""
     if pairs is None:
         if threshold is None:
             return None
@@ -199,8 +214,7 @@ def _threshold(
     before = old.scores(pairs.pairs())
     after = new.scores(pairs.pairs())
     limit = best_threshold(before, right, "f1") if threshold is None else threshold
-    precision = (
-        precision_at(before, right, limit) if (before >= limit).any() else 0.0
-    )  # of no pair that is called the same
+    # Precision is undefined if no pair reaches the threshold.
+    precision = precision_at(before, right, limit) if (before >= limit).any() else 0.0
     moved = threshold_at(after, right, precision=precision) if precision else float("inf")
     return Moved(limit, moved, "precision", precision)

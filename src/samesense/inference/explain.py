@@ -1,4 +1,4 @@
-"""Which words made the score of two texts: shares of the cosine by tokens, or what the score loses without a word."""
+"""Explain the score of two texts by their words: shares of the cosine by tokens, or the loss without each word."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from samesense.types import Floats, Marked, Pair, Scores
 By = Literal["auto", "tokens", "occlusion"]
 
 MARKS = "[marks]"
-"""What stands for tokens that are not in the text: those of the model itself, and of its prompt."""
+"""Placeholder for the special tokens and the prompt, which are not part of the text."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Word:
     """A word of a text.
 
     Attributes:
-        text: the word; :data:`MARKS` for what the model adds.
-        start: where it begins in the text.
-        end: where it ends.
-        share: what it adds to the score, or takes off it.
+        text: the word; :data:`MARKS` for special tokens and prompt.
+        start: index of its first character in the text.
+        end: index after its last character.
+        share: its contribution to the score, which may be negative.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Word:
 
 
 class WordPair(NamedTuple):
-    """A word of either text, and what the two add to the score together."""
+    """A word of either text, and their joint contribution to the score."""
 
     first: str
     second: str
@@ -54,14 +54,14 @@ class Explanation(Shown):
     """The score of two texts with the share of each word. Prints as a table.
 
     Attributes:
-        texts: the two.
-        score: of the model.
-        by: ``"tokens"``: a share is the sum over pairs of token vectors, and those of either text sum to the score;
-            ``"occlusion"``: it is what the score loses without the word.
-        why: why tokens could not be taken, where they were wanted; empty otherwise.
-        words1: of the first text, in order.
-        words2: of the second.
-        pairs: of words, the largest share first; by tokens only.
+        texts: the two texts.
+        score: score of the model.
+        by: ``"tokens"``: a share is a sum over pairs of token vectors, and the shares of either text sum to the score;
+            ``"occlusion"``: a share is the loss of the score without the word.
+        why: reason why tokens could not be used, if they were requested; else empty.
+        words1: words of the first text, in order.
+        words2: words of the second text.
+        pairs: pairs of words, the largest share first; by tokens only.
     """
 
     texts: Pair
@@ -74,23 +74,25 @@ class Explanation(Shown):
 
     @property
     def gap(self) -> float:
-        """How far the shares of the first text are from the score in sum; by tokens it is rounding alone."""
+        """The score minus the sum of the shares of the first text; by tokens this is rounding error only."""
         return self.score - sum(word.share for word in self.words1)
 
     def marked(self) -> tuple[Marked, Marked]:
-        """Return either text in pieces that together are the text, each with its share; 0 between words."""
+        """Return either text split into pieces, each with its share; 0 between words."""
         return _pieces(self.texts[0], self.words1), _pieces(self.texts[1], self.words2)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types."""
+        """Return the explanation as JSON types."""
         content = asdict(self)
         pairs = [pair._asdict() for pair in self.pairs]
         return {**content, "texts": list(self.texts), "gap": self.gap, "pairs": pairs}
 
     def table(self, top: int = 10) -> str:
-        """Lay it out as plain text, with the ``top`` pairs of words that add most."""
+        """Return the explanation as plain text, with the ``top`` pairs of words that contribute most."""
         method = "by the vectors of tokens" if self.by == "tokens" else "by what it loses without a word"
-        lines = [f"{self.score:.4f}  {method}{f' ({self.why})' if self.why else ''}; the shares sum to {self._sums()}"]
+        if self.why:
+            method += f" ({self.why})"
+        lines = [f"{self.score:.4f}  {method}; the shares sum to {self._sums()}"]
         for title, words in zip(("first text", "second text"), (self.words1, self.words2), strict=True):
             lines += ["", title, *(f"{word.share:+.4f}  {word.text}" for word in words)]
         if self.pairs:
@@ -104,21 +106,21 @@ class Explanation(Shown):
 
 
 def explain(model: Model, text1: str, text2: str, *, by: By = "auto") -> Explanation:
-    """Return which words made the score of two texts.
+    """Return the contributions of words to the score of two texts.
 
     By tokens: where an embedding is the mean of token vectors, the cosine of a = sum of t_i / n and b = sum of u_j / m
-    is the sum over all pairs of tokens of t_i u_j / (n m |a| |b|). Exact, but a token's vector holds what it has seen
-    of the others. By occlusion: the score less that without the word; for any model, and not a sum.
+    is the sum over all pairs of tokens of t_i u_j / (n m |a| |b|). This is exact, but token vectors are contextual. By
+    occlusion: the score minus that without the word; this works for any model, but the shares do not sum to the score.
 
     Args:
-        model: whatever scores pairs.
+        model: any model.
         text1: first text.
         text2: second text.
-        by: ``"auto"`` takes tokens where the embedding is their mean, else occlusion, and says why.
+        by: ``"auto"`` uses tokens if the embedding is their mean, else occlusion, and gives the reason.
 
     Raises:
         DataError: if a text is empty.
-        ModelError: if tokens are asked for and the embedding is no mean of them.
+        ModelError: if tokens are requested and the embedding is not their mean.
     """
     if not text1.strip() or not text2.strip():
         raise DataError("Two texts are explained, and one of them is empty.")
@@ -136,8 +138,8 @@ def explain(model: Model, text1: str, text2: str, *, by: By = "auto") -> Explana
 def marked(model: Model, pairs: Iterable[Pair], *, most_words: int = 0) -> dict[Pair, tuple[Marked, Marked]]:
     """Return pairs with the shares of their words, by tokens.
 
-    A model that tokens do not explain has those pairs that hold at most ``most_words`` words explained by leaving each
-    of them out, which costs a score a word; the others are left out.
+    If the model cannot be explained by tokens, pairs of at most ``most_words`` words are explained by occlusion, which
+    costs a score a word, and the others are left out.
     """
     marks = {}
     for pair in pairs:
@@ -149,6 +151,7 @@ def marked(model: Model, pairs: Iterable[Pair], *, most_words: int = 0) -> dict[
 
 
 def _pieces(text: str, words: Sequence[Word]) -> Marked:
+    """Return a text split into words and what is between them, each with its share."""
     pieces = []
     end = 0
     for word in words:
@@ -158,10 +161,11 @@ def _pieces(text: str, words: Sequence[Word]) -> Marked:
 
 
 class _NoTokensError(Exception):
-    """Why a model cannot be explained by its tokens."""
+    """The model cannot be explained by its tokens; the message is the reason."""
 
 
 def _by_tokens(model: Model, texts: Pair) -> Explanation:
+    """Return the shares of words as sums over their tokens."""
     if not model.embeds or not model.backend.startswith(("torch", "numpy")):
         reason = f"by {model.backend or 'a function'}" if model.embeds else "from both texts together"
         raise _NoTokensError(f"it is computed {reason}")
@@ -174,23 +178,27 @@ def _by_tokens(model: Model, texts: Pair) -> Explanation:
     left = parts1.vectors.astype(np.float64)
     right = parts2.vectors.astype(np.float64)
     shares = left @ right.T / (np.linalg.norm(left.sum(axis=0)) * np.linalg.norm(right.sum(axis=0)))
-    rows, names1 = _grouped(texts[0], parts1.spans)
-    columns, names2 = _grouped(texts[1], parts2.spans)
-    table = np.zeros((len(names1), len(names2)))
+    rows, spans1 = _grouped(texts[0], parts1.spans)
+    columns, spans2 = _grouped(texts[1], parts2.spans)
+    table = np.zeros((len(spans1), len(spans2)))
     np.add.at(table, (rows[:, None], columns[None]), shares)
     pairs = [
-        WordPair(texts[0][a:b] or MARKS, texts[1][c:d] or MARKS, float(table[i, j]))
-        for i, (a, b) in enumerate(names1)
-        for j, (c, d) in enumerate(names2)
+        WordPair(texts[0][start1:end1] or MARKS, texts[1][start2:end2] or MARKS, float(table[row, column]))
+        for row, (start1, end1) in enumerate(spans1)
+        for column, (start2, end2) in enumerate(spans2)
     ]
     return Explanation(
-        texts=texts, score=model.similarity(*texts), by="tokens", words1=_words(texts[0], names1, table.sum(axis=1)),
-        words2=_words(texts[1], names2, table.sum(axis=0)), pairs=tuple(sorted(pairs, key=lambda pair: -pair.share)),
-    )  # fmt: skip
+        texts=texts,
+        score=model.similarity(*texts),
+        by="tokens",
+        words1=_words(texts[0], spans1, table.sum(axis=1)),
+        words2=_words(texts[1], spans2, table.sum(axis=0)),
+        pairs=tuple(sorted(pairs, key=lambda pair: -pair.share)),
+    )
 
 
 def _grouped(text: str, spans: Sequence[tuple[int, int]]) -> tuple[npt.NDArray[np.intp], list[tuple[int, int]]]:
-    """Return for each token the place of its word, and where the words stand; the last may be what the model adds."""
+    """Return the index of each token's word, and the spans of the words; a last, empty span is for special tokens."""
     words = word_spans(text)
     starts = [start for start, _ in words]
     word_indices = []
@@ -202,7 +210,7 @@ def _grouped(text: str, spans: Sequence[tuple[int, int]]) -> tuple[npt.NDArray[n
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Return where the words and marks of a text stand; all of it, if it has none."""
+    """Return the spans of the words and punctuation marks of a text; the whole text if it has none."""
     return [match.span() for match in WORD_OR_MARK.finditer(text)] or [(0, len(text))]
 
 
@@ -214,34 +222,47 @@ def _words(text: str, spans: Sequence[tuple[int, int]], shares: Floats) -> tuple
 
 
 def _by_occlusion(model: Model, texts: Pair, why: str) -> Explanation:
-    with counted(apart=True) as unread:  # of the texts themselves, not of what is left of them without a word
+    """Return the loss of the score without each word."""
+    with counted(apart=True) as unread:  # only truncation of the two texts is reported, not of their variants
         scores = model.scores(occluded(texts))
     note(unread.among(texts), model)
     shares1, shares2 = losses(scores, texts)
     return Explanation(
-        texts=texts, score=float(scores[0]), by="occlusion", why=why,
-        words1=_words(texts[0], word_spans(texts[0]), shares1), words2=_words(texts[1], word_spans(texts[1]), shares2),
-    )  # fmt: skip
+        texts=texts,
+        score=float(scores[0]),
+        by="occlusion",
+        why=why,
+        words1=_words(texts[0], word_spans(texts[0]), shares1),
+        words2=_words(texts[1], word_spans(texts[1]), shares2),
+    )
 
 
 def occluded(texts: Pair) -> list[Pair]:
-    """Return the two texts, then the first without each of its words, then the second; none is left empty."""
+    """Return the pair, then the pairs without each word of the first text, then those without each of the second.
+
+    A text of a single word is not occluded, as it would be empty.
+    """
     text1, text2 = texts
-    return [texts, *((less, text2) for less in _without(text1)), *((text1, less) for less in _without(text2))]
+    first = [(shorter, text2) for shorter in _without(text1)]
+    second = [(text1, shorter) for shorter in _without(text2)]
+    return [texts, *first, *second]
 
 
 def losses(scores: Scores, texts: Pair) -> tuple[Floats, Floats]:
-    """Return what the score loses without each word of either text, of the scores of what :func:`occluded` gives."""
+    """Return the loss of the score without each word of either text, from the scores of :func:`occluded` pairs.
+
+    A single word has the whole score.
+    """
     count = len(_without(texts[0]))
     shares = scores[0] - scores[1:]
     first = shares[:count]
     second = shares[count:]
-    alone = scores[:1]
-    return first if count else alone, second if len(second) else alone
+    whole = scores[:1]
+    return first if count else whole, second if len(second) else whole
 
 
 def _without(text: str) -> list[str]:
-    """Return the text without each of its words, with the space before it; nothing if there is but one."""
+    """Return the variants of a text without one of its words and the space before it; none if it has one word."""
     spans = word_spans(text)
     if len(spans) == 1:
         return []

@@ -1,14 +1,14 @@
-"""Hard negatives: of the texts that a model puts near an anchor, those that are none of its positives.
+"""Mine hard negatives: texts that a model puts near an anchor, and that are not its positives.
 
-Many of the nearest are positives that nobody labelled. How near the anchor's own positive is says where they begin:
-what comes close to it, or closer, is left out.
+Many of the nearest texts are unlabelled positives (false negatives). The score of the anchor's positive tells where
+they begin: candidates that come close to it, or exceed it, are left out.
 
 Source: Moreira et al. 2024, "NV-Retriever: Improving text embedding models with effective hard-negative mining"
     (arXiv 2407.15831): ``absolute_margin`` is their TopK-MarginPos, ``relative_margin`` their TopK-PercPos, of which
     95 % was the best, ``range_min`` their TopK shifted by N, ``max_score`` their TopK-Abs. The names are those of
     ``mine_hard_negatives`` in sentence-transformers.
-Differs: of several positives the farthest counts. A share of a score below 0 is taken off it, so that a margin never
-    lets more in.
+Differs: of several positives the one with the lowest score counts. A relative margin lowers a negative score too, so
+    that a margin never admits more candidates.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from samesense.types import Embeddings, Indices, Pair, Score, Scores
 Sampling = Literal["top", "random"]
 
 BLOCK_ANCHORS = 1024
-"""Anchors whose candidates are held at once."""
+"""Number of anchors whose candidates are in memory at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Which of the texts near an anchor become its negatives.
+    """Rules by which texts near an anchor become its negatives.
 
     Attributes:
-        num_negatives: how many, at most.
-        range_min: so many of the nearest are passed over.
-        range_max: the nearest that are considered, those included.
-        absolute_margin: how much lower than the positive's a negative's score must be.
-        relative_margin: the same as a share of the positive's score: 0.05 lets in what has 95 % of it.
+        num_negatives: most negatives of an anchor.
+        range_min: number of nearest texts that are skipped.
+        range_max: number of nearest texts that are considered, skipped ones included.
+        absolute_margin: least difference of a negative's score from the positive's.
+        relative_margin: the same as a fraction of the positive's score: 0.05 admits scores up to 95 % of it.
         max_score: highest score of a negative.
-        min_score: lowest one.
-        sampling: the nearest that are left (``"top"``), or any of them.
-        seed: of ``"random"``.
+        min_score: lowest score of a negative.
+        sampling: take the nearest eligible texts (``"top"``), or a random sample of them (``"random"``).
+        seed: seed of ``"random"``.
     """
 
     num_negatives: int = 5
@@ -83,7 +83,7 @@ class Choice:
             )
 
     def ceiling(self, positives: Scores) -> float:
-        """Return the highest score that a negative may have beside positives with these scores ``(positives,)``."""
+        """Return the highest score that a negative may have, for positives with these scores ``(positives,)``."""
         lowest = float(positives.min())
         tops = [np.inf if self.max_score is None else self.max_score]
         if self.absolute_margin is not None:
@@ -93,7 +93,7 @@ class Choice:
         return min(tops)
 
     def chosen(self, scores: Scores, ceiling: float, row: int) -> Indices:
-        """Return the places of the negatives among candidates with these scores ``(candidates,)``, highest first."""
+        """Return the indices of the negatives among candidates with these scores ``(candidates,)``, highest first."""
         order = np.argsort(-scores, kind="stable")
         floor = -np.inf if self.min_score is None else self.min_score
         eligible = order[(scores[order] <= ceiling) & (scores[order] >= floor)]
@@ -111,20 +111,18 @@ def mine_negatives(
     corpus: Iterable[str] = (),
     score: Score | None = None,
 ) -> TupleData:
-    """Return the data with mined negatives behind those that each anchor has.
+    """Return the data with mined negatives added to the existing ones of each anchor.
 
-    Candidates are the positives and negatives of all anchors, and the texts of a corpus, equal ones (but for case and
-    spaces) once. None becomes a negative of a text that it is, or is a positive of, in either direction. An anchor
-    without a positive gets none. Vectors lie in a temporary file, so that memory grows with the texts alone; all
-    candidates are compared.
+    Candidates are the positives and negatives of all anchors, and the texts of a corpus; texts that differ only in case
+    and spaces count once. A candidate is never a negative of itself or of one of its positives. An anchor without a
+    positive gets none. Vectors are in a temporary file, so that memory grows with the texts only; the search is exact.
 
     Args:
         data: anchors with positives.
-        model: finds the candidates.
-        choice: which of them are taken.
-        corpus: further candidates.
-        score: gives the scores on which margins and limits are, in place of the model's cosine: of a cross-encoder,
-            or any other.
+        model: retrieves the candidates.
+        choice: rules by which candidates become negatives.
+        corpus: more candidates.
+        score: scores pairs for margins and limits, such as a cross-encoder; by default the model's cosine.
 
     Raises:
         DataError: if there are no candidates, or the anchors are sentences with classes.
@@ -155,7 +153,7 @@ def mine_negatives(
 
 
 class _Pool:
-    """All texts, candidates first, and which candidates are no negatives of an anchor."""
+    """All texts, candidates first, and which candidates are excluded for an anchor."""
 
     def __init__(self, data: TupleData, corpus: Iterable[str]) -> None:
         self._key = key_of("same")
@@ -168,37 +166,38 @@ class _Pool:
         remaining = (text for rows in ([data.anchors], data.positives) for group in rows for text in group)
         row_of = {text: row for row, text in enumerate(dict.fromkeys([*first.values(), *remaining]))}
         self.texts = list(row_of)
-        self._place = row_of
-        self._row = {key: row for row, key in enumerate(first)}
-        self._own: dict[int, set[int]] = {}
+        self._row_of = row_of
+        self._candidate_row = {key: row for row, key in enumerate(first)}
+        self._positives: dict[int, set[int]] = {}
         for anchor, positives in zip(data.anchors, data.positives, strict=True):
             for text in positives:
-                self._join(anchor, text)
-                self._join(text, anchor)
+                self._add_positive(anchor, text)
+                self._add_positive(text, anchor)
 
-    def _join(self, text: str, other: str) -> None:
-        row = self._row.get(self._key(other))
+    def _add_positive(self, text: str, positive: str) -> None:
+        row = self._candidate_row.get(self._key(positive))
         if row is not None:
-            self._own.setdefault(self._key(text), set()).add(row)
+            self._positives.setdefault(self._key(text), set()).add(row)
 
     def rows(self, texts: Sequence[str]) -> list[int]:
         """Return the rows of the vectors of texts."""
-        return [self._place[text] for text in texts]
+        return [self._row_of[text] for text in texts]
 
     def barred(self, anchor: str, negatives: Sequence[str]) -> set[int]:
-        """Return the candidates that are no new negatives of an anchor: itself, its positives, those it has."""
-        excluded = {self._row[key] for key in map(self._key, [anchor, *negatives]) if key in self._row}
-        return excluded | self._own.get(self._key(anchor), set())
+        """Return the candidates excluded for an anchor: itself, its positives, and its existing negatives."""
+        keys = map(self._key, [anchor, *negatives])
+        excluded = {self._candidate_row[key] for key in keys if key in self._candidate_row}
+        return excluded | self._positives.get(self._key(anchor), set())
 
 
 Scored = tuple[int, list[str], Scores]
-"""Row of an anchor; its positives, then its candidates, nearest first; the score of each with the anchor."""
+"""Row of an anchor, its positives followed by its candidates (nearest first), and their scores with the anchor."""
 
 
 def _scored(
     data: TupleData, block: range, pool: _Pool, vectors: Embeddings, choice: Choice, score: Score | None
 ) -> list[Scored]:
-    """Return positives and candidates of the anchors of a block that have a positive."""
+    """Return positives and candidates with their scores, for the anchors of a block that have a positive."""
     rows = [row for row in block if data.positives[row]]
     candidates = [
         _by_cosine(row, data, [*pool.rows(data.positives[row]), *ids], pool, vectors)
@@ -213,16 +212,17 @@ def _scored(
     return [(row, texts, split) for (row, texts, _), split in zip(candidates, score_splits, strict=True)]
 
 
-def _by_cosine(row: int, data: TupleData, others: list[int], pool: _Pool, vectors: Embeddings) -> Scored:
+def _by_cosine(row: int, data: TupleData, text_rows: list[int], pool: _Pool, vectors: Embeddings) -> Scored:
+    """Return an anchor with the texts of these rows and their cosines."""
     (anchor_row,) = pool.rows([data.anchors[row]])
-    scores = row_cosines(vectors[anchor_row : anchor_row + 1], vectors[others])
-    return row, [pool.texts[index] for index in others], scores
+    scores = row_cosines(vectors[anchor_row : anchor_row + 1], vectors[text_rows])
+    return row, [pool.texts[text_row] for text_row in text_rows], scores
 
 
 def _nearest(
     data: TupleData, rows: Sequence[int], pool: _Pool, vectors: Embeddings, choice: Choice
 ) -> Iterator[list[int]]:
-    """Yield the candidates of each anchor that are considered, the nearest first."""
+    """Yield the considered candidates of each anchor, the nearest first."""
     barred = [pool.barred(data.anchors[row], data.negatives[row]) for row in rows]
     count = choice.range_max + max(map(len, barred), default=0)
     best = [Best(choice.range_max + len(excluded)) for excluded in barred]

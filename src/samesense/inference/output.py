@@ -1,4 +1,4 @@
-"""Vectors in files: a matrix, or rows of text, vector and what is kept beside them."""
+"""Write vectors to files: as a matrix, or as rows of text, vector and kept columns."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ FORMATS: dict[str, Format] = {".npy": "npy", ".parquet": "parquet", ".jsonl": "j
 
 @dataclass(frozen=True)
 class Encoded:
-    """Texts with their vectors, as they are stored ``(texts, ...)``, how that is, and columns kept beside them."""
+    """Texts with their vectors, quantized ``(texts, ...)``, the quantizer, and the columns kept beside them."""
 
     texts: Sequence[str]
     rows: npt.NDArray[Any]
     quantizer: Quantizer
-    kept: pa.Table | None = None
+    columns: pa.Table | None = None
 
 
-def format_of(output: str, wanted: Format | None) -> Format:
-    """Return the format to write: the one asked for, else the one of the suffix; JSON lines on standard output."""
-    if wanted is not None:
-        chosen = wanted
+def format_of(output: str, requested: Format | None) -> Format:
+    """Return the format to write: the requested one, or that of the suffix, or JSON lines on standard output."""
+    if requested is not None:
+        chosen = requested
     elif output == "-":
         chosen = "jsonl"
     elif Path(output).suffix in FORMATS:
@@ -54,7 +54,7 @@ def format_of(output: str, wanted: Format | None) -> Format:
 
 
 def check_format(form: Format, vectors: str, keep: str | None) -> None:
-    """Raise ConfigError if a format cannot hold what is asked for."""
+    """Raise ConfigError if a format does not support the kind of vectors or kept columns."""
     if form == "jsonl" and vectors != "float32":
         raise ConfigError(f"JSON lines hold numbers as text; received `vectors` {vectors}. Write Parquet or npy.")
     if form == "npy" and keep:
@@ -62,10 +62,10 @@ def check_format(form: Format, vectors: str, keep: str | None) -> None:
 
 
 def write_encoded(encoded: Encoded, output: str, form: Format) -> None:
-    """Write one row a text, in order: npy matrix, or columns in Parquet or JSON lines, among them text and embedding.
+    """Write one row a text, in order: an npy matrix, or kept columns, text and embedding in Parquet or JSON lines.
 
-    A file is there whole or not at all; ``"-"`` is standard output, and a URL goes to its store. How vectors are
-    stored is said in the metadata of Parquet, and in a file beside a matrix, unless in floats.
+    A file is written completely or not at all; ``"-"`` is standard output, a URL is uploaded. The quantizer of int8
+    vectors is stored in the metadata of Parquet, or in a file beside a matrix.
     """
     if output == "-":
         write_rows(encoded, sys.stdout.buffer, form)
@@ -94,8 +94,8 @@ def write_rows(encoded: Encoded, stream: IO[bytes], form: Format) -> None:
     if form == "npy":
         np.save(stream, encoded.rows)
     elif form == "jsonl":
-        columns = encoded.kept.to_pylist() if encoded.kept is not None else [{}] * len(encoded.texts)
-        for cells, text, row in zip(columns, encoded.texts, encoded.rows, strict=True):
+        records = encoded.columns.to_pylist() if encoded.columns is not None else [{}] * len(encoded.texts)
+        for cells, text, row in zip(records, encoded.texts, encoded.rows, strict=True):
             line = {**cells, "text": text, "embedding": [float(f"{value:.9g}") for value in row]}
             stream.write(json_line(line).encode() + b"\n")
     else:
@@ -107,7 +107,9 @@ def _parquet(encoded: Encoded, stream: IO[bytes]) -> None:
     import pyarrow.parquet as pq
 
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(encoded.rows.reshape(-1)), encoded.rows.shape[1])
-    columns = {} if encoded.kept is None else {name: encoded.kept[name] for name in encoded.kept.column_names}
+    columns = {}
+    if encoded.columns is not None:
+        columns = {name: encoded.columns[name] for name in encoded.columns.column_names}
     table = pa.table({**columns, "text": list(encoded.texts), "embedding": vectors})
     if encoded.rows.dtype == np.int8:
         table = table.replace_schema_metadata({METADATA: encoded.quantizer.to_json()})

@@ -1,4 +1,4 @@
-"""Put a finished model on the hub, with the card that says what it is."""
+"""Upload a finished model with its card to the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from samesense.hub import unreachable
 logger = logging.getLogger(__name__)
 
 HIDDEN = ".*"
-"""Files that are not uploaded: locks and what an editor or a system leaves."""
+"""Pattern of files that are not uploaded: locks, and hidden files of editors and operating systems."""
 
 
 def push(
@@ -33,15 +33,15 @@ def push(
     language: Sequence[str] = (),
     message: str = "Upload by samesense",
 ) -> str:
-    """Upload a model folder to ``owner/name`` on the hub, made there if it is not; return its address.
+    """Upload a model folder to ``owner/name`` on the hub, and return its address; the repository is created if needed.
 
-    Licence and languages, if given, are put into the card in the folder, and its examples open the model by ``name``;
-    if the upload fails, the card is as before. A repository that exists stays as private or public as it is.
+    Licence and languages, if given, are written to the card in the folder, and its examples then load the model by
+    ``name``; if the upload fails, the card is restored. An existing repository stays private or public.
 
     Raises:
         ModelError: if the folder holds no finished model with a card.
-        ConfigError: if ``name`` is no name of a repository.
-        OutputError: if the hub does not take it.
+        ConfigError: if ``name`` is not the name of a repository.
+        OutputError: if the upload fails.
     """
     folder = finished_folder(str(model))
     try:
@@ -54,13 +54,13 @@ def push(
     set_rights(folder, license, language)
     name_on_hub(folder, name)
     try:
-        return _uploaded(folder, name, private, message)
+        return _upload(folder, name, private, message)
     except BaseException:
         write_text(folder / FILE, card)
         raise
 
 
-def _uploaded(folder: Path, name: str, private: bool, message: str) -> str:
+def _upload(folder: Path, name: str, private: bool, message: str) -> str:
     if not has_licence(folder):
         logger.warning(f"the card of {folder} states no licence, so that others may not use the model: give `license`")
     if reason := unreachable():
@@ -75,7 +75,7 @@ def _uploaded(folder: Path, name: str, private: bool, message: str) -> str:
                 commit_message=message,
                 ignore_patterns=[HIDDEN, f"*/{HIDDEN}"],
             )
-    except (httpx.HTTPError, OSError) as error:  # no token and no network are an OSError
+    except (httpx.HTTPError, OSError) as error:  # a missing token or network is an OSError
         raise OutputError(
             f"The hub does not take {name}: {first_line(error)} Are you logged in (hf auth login, or HF_TOKEN), may "
             "you write there, and can the hub be reached?"
@@ -84,7 +84,7 @@ def _uploaded(folder: Path, name: str, private: bool, message: str) -> str:
 
 
 def finished_folder(model: str) -> Path:
-    """Return the folder of a finished model, of a run that in it; ModelError if there is none."""
+    """Return the folder of a finished model, which may be in a run folder; ModelError if there is none."""
     folder = Path(resolve(model))
     if model == DEFAULT or not folder.is_dir():
         raise ModelError(f"A model is uploaded from its folder; {model} is none. Give a run or a model folder.")

@@ -1,4 +1,4 @@
-"""Texts of files with the columns that are kept beside them: of one file or many, in order, whatever the format."""
+"""Read the texts of one or more files of any format, in order, with the columns kept beside them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ OWN = ("text", "embedding")
 """Columns of every output."""
 
 ALL = "all"
-"""What stands for every column."""
+"""Value of ``keep`` for all columns."""
 
 
 def expand(sources: Iterable[str]) -> list[str]:
-    """Return the names of files and data sets, with the files that match in the place of a pattern.
+    """Return the names of files and data sets, with glob patterns expanded.
 
-    DataError for a pattern that none matches.
+    DataError for a pattern without a match.
     """
     names: list[str] = []
     for source in sources:
@@ -41,13 +41,13 @@ def expand(sources: Iterable[str]) -> list[str]:
 
 
 def kept_columns(names: Sequence[str], text: str, keep: str | None, source: str) -> list[str]:
-    """Return the columns among ``names`` that are kept: those that ``keep`` names, else one that is called id.
+    """Return the columns to keep: those in ``keep``, or by default a column named id.
 
     Args:
         names: the columns of a table.
-        text: that of the texts.
-        keep: names with commas between, ``"all"``, or ``""`` for none.
-        source: what messages call the table.
+        text: the column of texts.
+        keep: names separated by commas, ``"all"``, or ``""`` for none.
+        source: name of the table in messages.
 
     Raises:
         ConfigError: for a column with the name of one that every output has.
@@ -77,15 +77,15 @@ def _named(names: Sequence[str], name: str, source: str) -> str:
     return column
 
 
-def schema_of(rows: Sequence[Row], kept: Sequence[str], source: str) -> pa.Schema:
-    """Return the types of the kept columns; texts among numbers make a column of texts.
+def schema_of(rows: Sequence[Row], columns: Sequence[str], source: str) -> pa.Schema:
+    """Return the types of the kept columns; a column of texts and numbers is a column of texts.
 
-    DataError if a column holds values of other kinds side by side, such as lists and numbers.
+    DataError if a column mixes other types, such as lists and numbers.
     """
     import pyarrow as pa
 
     try:
-        return pa.schema([(name, _type([cells.get(name) for _, cells in rows])) for name in kept])
+        return pa.schema([(name, _type([cells.get(name) for _, cells in rows])) for name in columns])
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise _several_types(source, error) from error
 
@@ -93,19 +93,22 @@ def schema_of(rows: Sequence[Row], kept: Sequence[str], source: str) -> pa.Schem
 def _type(values: list[Any]) -> pa.DataType:
     import pyarrow as pa
 
+    """Return the type of a column: string if it holds texts, and at most numbers beside them."""
     plain = all(value is None or isinstance(value, str | int | float) for value in values)
-    return pa.string() if plain and any(isinstance(value, str) for value in values) else pa.infer_type(values)
+    if plain and any(isinstance(value, str) for value in values):
+        return pa.string()
+    return pa.infer_type(values)
 
 
 def joined(schemas: Iterable[pa.Schema], source: str) -> pa.Schema:
-    """Return the schema that holds the cells of all: numbers become texts where another has texts."""
+    """Return a schema that fits all; numbers become texts where another schema has texts."""
     import pyarrow as pa
 
-    every = list(schemas)
-    texts = {field.name for schema in every for field in schema if field.type == pa.string()}
-    wider = [pa.schema([_as_text(field) if field.name in texts else field for field in schema]) for schema in every]
+    given = list(schemas)
+    texts = {field.name for schema in given for field in schema if field.type == pa.string()}
+    widened = [pa.schema([_as_text(field) if field.name in texts else field for field in schema]) for schema in given]
     try:
-        return pa.unify_schemas(wider, promote_options="permissive")
+        return pa.unify_schemas(widened, promote_options="permissive")
     except pa.ArrowException as error:
         raise _several_types(source, error) from error
 
@@ -118,7 +121,7 @@ def _as_text(field: pa.Field) -> pa.Field:
 
 
 def table_of(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
-    """Return the cells of rows as a table of this schema; nothing of a column that a row has not."""
+    """Return the cells of rows as a table of this schema; missing cells are null."""
     import pyarrow as pa
 
     def cell(field: pa.Field, value: Any) -> Any:
@@ -143,10 +146,10 @@ def read_with(
     """Return the texts of several sources, in order, and the columns kept beside them, ``None`` if there are none.
 
     Args:
-        sources: each as :func:`~samesense.inference.stream.read_texts` reads one.
+        sources: sources as for :func:`~samesense.inference.stream.read_texts`.
         columns: name of the column of texts in tables.
         keep: see :func:`kept_columns`.
-        drop_bad_rows: leave out rows without a text, and say which.
+        drop_bad_rows: leave out rows without a text, and log which.
     """
     texts: list[str] = []
     rows: list[Row] = []

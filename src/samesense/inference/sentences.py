@@ -1,4 +1,4 @@
-"""Similarity of documents by their sentences: how well each finds its like in the other document."""
+"""Similarity of documents by their sentences: how well each sentence is matched in the other document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from samesense.types import Pair, Scores
 
 
 class Match(NamedTuple):
-    """A sentence, the one of the other document that is most like it, and their score."""
+    """A sentence, the most similar sentence of the other document, and their score."""
 
     text: str
     best: str
@@ -27,12 +27,12 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class SentenceMatches(Shown):
-    """The score of two documents, with what each of their sentences matches. Prints as a table.
+    """The score of two documents, with the best match of each sentence. Prints as a table.
 
     Attributes:
         score: the mean over both directions.
-        first: of each sentence of the first document, in order.
-        second: of each sentence of the second.
+        first: matches of the sentences of the first document, in order.
+        second: matches of the sentences of the second document.
     """
 
     score: float
@@ -40,12 +40,12 @@ class SentenceMatches(Shown):
     second: tuple[Match, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types."""
+        """Return the matches as JSON types."""
         content = asdict(self)
         return {**content, **{name: [match._asdict() for match in content[name]] for name in ("first", "second")}}
 
     def table(self) -> str:
-        """Lay it out as plain text: the score of each sentence, the sentence, and the one that it matches."""
+        """Return the matches as plain text: the score of each sentence, the sentence, and its match."""
         lines = [f"{self.score:.4f}  by the best matches of sentences"]
         for title, matches in (("first text", self.first), ("second text", self.second)):
             lines += ["", f"{title}, mean {np.mean([match.score for match in matches]):.4f}"]
@@ -59,22 +59,22 @@ class SentenceMatches(Shown):
 
 
 def match_sentences(model: Model, pairs: Sequence[Pair]) -> list[SentenceMatches]:
-    """Compare documents by their sentences.
+    """Return the score of each pair of documents by their sentences, with the matches.
 
     With s_ij the score of sentence i of the first document and j of the second, the score of the documents is the mean
     of mean_i max_j s_ij and mean_j max_i s_ij. It is the same in either order if the model's scores are.
 
     Source: Mihalcea, Corley and Strapparava (2006), "Corpus-based and knowledge-based measures of text semantic
     similarity", equation 1.
-    Differs: sentences in the place of words, and all of the same weight.
+    Differs: sentences instead of words, all with the same weight.
 
     Args:
-        model: whatever scores pairs; each distinct sentence is encoded once.
-        pairs: of documents, as texts; see :func:`~samesense.data.documents.split_sentences`.
+        model: any model; each distinct sentence is encoded once.
+        pairs: pairs of documents, as texts; see :func:`~samesense.data.documents.split_sentences`.
 
     Raises:
         DataError: if a document is empty.
-        MissingExtraError: if nupunkt is absent, which splits English.
+        MissingExtraError: if nupunkt, which splits English sentences, is not installed.
     """
     split_pairs = [(_sentences(left), _sentences(right)) for left, right in pairs]
     scores = model.scores([(a, b) for first, second in split_pairs for a in first for b in second])
@@ -93,7 +93,7 @@ def sentence_scores(model: Model, pairs: Sequence[Pair]) -> Scores:
 
 
 def check_scale(*, calibrated: bool) -> None:
-    """Raise ConfigError if a score by sentences is wanted on a scale that was fitted on whole texts."""
+    """Raise ConfigError for calibrated scores by sentences, as calibrations are fitted on whole texts."""
     if calibrated:
         raise ConfigError("A calibration is that of whole texts; received `by` sentences. Leave out one of the two.")
 
@@ -106,14 +106,14 @@ def _sentences(text: str) -> list[str]:
 
 
 def _matches(first: list[str], second: list[str], scores: Scores) -> SentenceMatches:
-    """Return the best matches of either side, of scores ``(first, second)``."""
-    forth = tuple(_best(text, second, row) for text, row in zip(first, scores, strict=True))
-    back = tuple(_best(text, first, row) for text, row in zip(second, scores.T, strict=True))
-    score = (np.mean([match.score for match in forth]) + np.mean([match.score for match in back])) / 2
-    return SentenceMatches(float(score), forth, back)
+    """Return the best matches in both directions, from scores ``(first, second)``."""
+    first_matches = tuple(_best(text, second, row) for text, row in zip(first, scores, strict=True))
+    second_matches = tuple(_best(text, first, row) for text, row in zip(second, scores.T, strict=True))
+    means = [np.mean([match.score for match in matches]) for matches in (first_matches, second_matches)]
+    return SentenceMatches(float((means[0] + means[1]) / 2), first_matches, second_matches)
 
 
-def _best(text: str, others: list[str], scores: Scores) -> Match:
-    """Return the sentence that is most like one, of equal ones the same sentence."""
-    index = int(in_order(scores, np.arange(len(others)), same_as(text, others))[0])
-    return Match(text, others[index], float(scores[index]))
+def _best(text: str, candidates: list[str], scores: Scores) -> Match:
+    """Return the most similar candidate of a sentence; among ties an equal sentence comes first."""
+    index = int(in_order(scores, np.arange(len(candidates)), same_as(text, candidates))[0])
+    return Match(text, candidates[index], float(scores[index]))

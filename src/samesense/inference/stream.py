@@ -1,4 +1,4 @@
-"""Texts of a source, in its order, and their vectors."""
+"""Read the texts of a source, in order, and encode them."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BLOCK_TEXTS = 16384
-"""Texts encoded and written at once."""
+"""Number of texts encoded and written at once."""
 
 
 def read_texts(source: str, columns: str | None = None) -> list[str]:
     """Return the texts of a source in order, none of them empty.
 
     Args:
-        source: text file (plain or compressed) or ``"-"`` for standard input, one text a line; or a table, one text a
-            row: what :func:`~samesense.data.load_rows` reads, of the hub with its split, ``owner/name:split``.
-        columns: name of the column of a table.
+        source: text file (plain or compressed), or ``"-"`` for standard input, one text a line; or a table that
+            :func:`~samesense.data.load_rows` reads, such as a data set of the hub, ``owner/name:split``.
+        columns: name of the column of texts in a table.
     """
     if is_table(source):
         return read_text_column(source, columns)
@@ -51,10 +51,17 @@ def read_texts(source: str, columns: str | None = None) -> list[str]:
 
 
 class Usable(NamedTuple):
-    """The texts of a source, the place of each among its rows, from 0, how many rows there are, and all columns."""
+    """The usable texts of a source.
+
+    Attributes:
+        texts: the texts.
+        indices: index of each text's row, from 0.
+        rows: number of rows.
+        columns: names of all columns.
+    """
 
     texts: list[str]
-    places: list[int]
+    indices: list[int]
     rows: int
     columns: list[str]
 
@@ -73,13 +80,13 @@ def read_usable(source: str, columns: str | None = None, *, drop_bad_rows: bool 
 
 
 def is_table(source: str) -> bool:
-    """Return whether a source has columns, and is no text file or standard input."""
+    """Return whether a source is a table, not a text file or standard input."""
     has_column = ":" in source and not is_url(source) and not leads_to(source, Path.is_file)
     return source != "-" and (bool(split_suffix(source)[0]) or leads_to(source, Path.is_dir) or has_column)
 
 
 def refuse_columns(source: str, columns: str | None, keep: str | None = None) -> None:
-    """Raise ConfigError if columns of a text file are asked for, which has none."""
+    """Raise ConfigError if columns are given for a text file, which has none."""
     for name, value in (("columns", columns), ("keep", keep)):
         if value:
             raise ConfigError(f"`{name}` is for tables ({', '.join(SUFFIXES)}); {source} holds one text a line.")
@@ -90,11 +97,10 @@ def _called(source: str) -> str:
 
 
 def checked_lines(source: str, *, drop_bad_rows: bool | None = None) -> Iterator[str]:
-    """Yield the lines of a text file (plain or compressed), or of standard input for ``"-"``, with their ends.
+    """Yield the lines of a text file (plain or compressed), or of standard input for ``"-"``, with their line ends.
 
-    Blank lines at the end are left out.
-
-    DataError for a line without a text, unless ``drop_bad_rows``; ``None`` if that cannot be asked for.
+    Blank lines at the end are left out. DataError for another blank line, unless ``drop_bad_rows``; ``None`` if the
+    caller has no such option.
     """
     name = _called(source)
     number = 0
@@ -107,7 +113,7 @@ def checked_lines(source: str, *, drop_bad_rows: bool | None = None) -> Iterator
 
 
 def check_line(line: str, name: str, number: int, *, can_drop: bool = False) -> None:
-    """Raise DataError for a line without a text, of a file or what messages call it."""
+    """Raise DataError for a blank line; ``name`` and ``number`` locate it in the message."""
     if not line.strip():
         fix = ", or leave such lines out with `drop_bad_rows`." if can_drop else ", so that rows stay aligned."
         raise DataError(f"Every line must hold a text; {name}, row {number}, is empty. Remove it{fix}")
@@ -116,8 +122,8 @@ def check_line(line: str, name: str, number: int, *, can_drop: bool = False) -> 
 def _numbered(source: str) -> Iterator[tuple[int, str]]:
     if source == "-":
         return without_blank_end(standard_input())
-    there = is_file(source) if is_url(source) else leads_to(source, Path.is_file)
-    if not there:
+    exists = is_file(source) if is_url(source) else leads_to(source, Path.is_file)
+    if not exists:
         raise DataError(
             f"There is no file {source}. Give a text file with one text a line, a table ({', '.join(SUFFIXES)}), or - "
             "for standard input; from Python, texts are given in a list."
@@ -128,10 +134,10 @@ def _numbered(source: str) -> Iterator[tuple[int, str]]:
 def encode_with_bar(
     model: Model, texts: list[str], *, normalize: bool, chunk: Chunk | None = None, task: TaskName | None = None
 ) -> Embeddings:
-    """Return the embeddings of ``texts`` while a bar shows how far it is; ModelError if a number is not finite.
+    """Return the embeddings of ``texts``, with a progress bar; ModelError if a number is not finite.
 
-    ``chunk`` says what is taken of the windows of a text that is longer than what the model reads, and so does a line;
-    ``task`` whether they are queries or documents, where the model tells them apart.
+    ``chunk`` says how the windows of a text longer than the model reads are combined, which is logged; ``task`` whether
+    the texts are queries or documents, if the model distinguishes them.
     """
     if chunk is not None:
         windows = model.windows(texts, task)
@@ -144,7 +150,7 @@ def encode_with_bar(
 
 
 def _blocks(texts: int, queries: int | None) -> Iterator[tuple[int, int, TaskName | None]]:
-    """Yield the bounds of blocks of texts, each of queries or documents, if they are told apart."""
+    """Yield start, end and task of blocks of texts; with ``queries``, no block has both queries and documents."""
     sections: list[tuple[int, int, TaskName | None]] = [(0, texts, None)]
     if queries is not None:
         sections = [(0, queries, "query"), (queries, texts, "document")]
@@ -153,10 +159,10 @@ def _blocks(texts: int, queries: int | None) -> Iterator[tuple[int, int, TaskNam
             yield start, min(last, start + BLOCK_TEXTS), task
 
 
-def _joined(
+def _encode(
     model: Model, texts: list[str], chunk: Chunk | None, task: TaskName | None, on_progress: Callable[[int], None]
 ) -> Embeddings:
-    """Return the embeddings of texts, of the windows of long ones if asked for."""
+    """Return the embeddings of texts, with ``chunk`` from the windows of long ones."""
     if chunk is None:
         return model.encode(texts, normalize=True, on_progress=on_progress, task=task)
     windows = model.windows(texts, task)
@@ -171,26 +177,26 @@ def write_unit_vectors(
     chunk: Chunk | None = None,
     queries: int | None = None,
 ) -> int:
-    """Write the vectors of texts to a file of bare float32, scaled to unit length, and return how long each is.
+    """Write the unit vectors of texts to a file of raw float32, and return their dimensions.
 
-    They are encoded block by block, but for those that are in ``unfinished``; for ``chunk`` see
-    :func:`encode_with_bar`. So many of the first texts are ``queries`` and the others documents; ``None`` makes no
-    difference. ModelError if a vector is not finite or all zeros.
+    They are encoded block by block, unless they are in ``unfinished``; for ``chunk`` see :func:`encode_with_bar`. The
+    first ``queries`` texts are queries and the others documents; ``None`` if the model does not distinguish them.
+    ModelError if a vector is not finite or all zeros.
     """
     dim = 0
     with progress_bar("encode", "text", len(texts)) as bar, replacing(path) as beside, beside.open("wb") as stream:
 
         def encode(block: list[str], task: TaskName | None = None) -> Embeddings:
-            rows = np.asarray(_joined(model, block, chunk, task, bar.update))
+            rows = np.asarray(_encode(model, block, chunk, task, bar.update))
             return unit_rows(nonzero_rows(checked_rows(rows, block), block))
 
         for start, end, task in _blocks(len(texts), queries):
             block = list(texts[start:end])
             run = partial(encode, task=task)
             whole = len(block) == BLOCK_TEXTS
-            cached = None if task == "query" else unfinished  # whose vectors go by the text alone
+            cached = None if task == "query" else unfinished  # the cache is keyed by text, without the task
             unit = run(block) if cached is None else cached.rows(block, run, keep=whole)
             stream.write(unit.tobytes())
             dim = unit.shape[1]
-            bar.update(start + len(block) - bar.n)  # those that were not encoded
+            bar.update(start + len(block) - bar.n)  # the cached ones
     return dim

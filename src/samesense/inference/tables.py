@@ -1,4 +1,4 @@
-"""Rows of a source with all their columns, read again where they are needed, and written to a file of any format."""
+"""Read the rows of a source again with all columns, and write rows to a file of any format."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ BATCH = 8192
 
 
 def rows_of(source: str, read: Usable, form: str) -> Iterator[Cells]:
-    """Yield the rows of texts that were read; with only ``text`` if there is none else, or the output is text.
+    """Yield the rows of the texts that were read: with all columns for a table, with ``text`` only for a text file.
 
-    Otherwise they have all columns of the source, but in JSON lines those of their own. DataError if the source has not
-    as many rows as before.
+    For text output they have only ``text``; for JSON lines each row has only its own columns. DataError if the number
+    of rows has changed.
     """
     if form == ".txt" or not is_table(source):
         yield from ({"text": text} for text in read.texts)
         return
     count = 0
-    indices = set(read.places)
+    indices = set(read.indices)
     columns = {} if form == ".jsonl" else dict.fromkeys(read.columns)
     for _, cells in source_rows(source):
         if count in indices:
@@ -50,7 +50,7 @@ def rows_of(source: str, read: Usable, form: str) -> Iterator[Cells]:
 
 
 def format_of(output: str, source: str) -> str:
-    """Return the ending that says the format of an output: for standard output text or TSV, as the source.
+    """Return the suffix of an output's format; standard output is text or, for a table, TSV.
 
     ConfigError if it is none of :data:`FORMATS`.
     """
@@ -63,7 +63,7 @@ def format_of(output: str, source: str) -> str:
 
 
 def behind(taken: Collection[str], columns: Iterable[str]) -> dict[str, str]:
-    """Return what ``columns`` are called behind others: one whose name is ``taken`` gets an underscore."""
+    """Return the names of new columns: a name that is ``taken`` gets an underscore."""
     names: dict[str, str] = {}
     for column in columns:
         name = column
@@ -74,9 +74,9 @@ def behind(taken: Collection[str], columns: Iterable[str]) -> dict[str, str]:
 
 
 class Table(NamedTuple):
-    """Rows for a file: its name, or ``"-"`` for standard output, its format, and all its columns.
+    """Rows to write, the file (``"-"`` for standard output), its format, and its columns.
 
-    Without columns they are those of the first row.
+    Without columns, those of the first row are written.
     """
 
     rows: Iterable[Cells]
@@ -86,11 +86,10 @@ class Table(NamedTuple):
 
 
 def write_tables(*tables: Table, source: str = "") -> None:
-    """Write rows as they come; text files have the column ``text`` alone.
+    """Write rows as they arrive; a text file has only the column ``text``.
 
-    Columns of Parquet have the types of the ``source`` if that is Parquet, else those of the first rows. The files are
-    there whole once all of them are, or none is. DataError if rows do not fit into a table; OutputError if a file
-    cannot be written.
+    Columns of Parquet have the types of the ``source`` if that is Parquet, else those of the first rows. All files are
+    written completely, or none. DataError if rows do not fit into a table; OutputError if a file cannot be written.
     """
     with ExitStack() as stack:
         for table in tables:
@@ -104,14 +103,16 @@ def _write(table: Table, stream: IO[bytes], source: str) -> None:
         _lines(map(json_line, table.rows), stream)
     else:
         writers: dict[str, Callable[[Iterator[list[Any]], IO[bytes]], None]] = {
-            ".tsv": _tsv, ".csv": _csv, ".parquet": partial(_parquet, source=source),
-        }  # fmt: skip
+            ".tsv": _tsv,
+            ".csv": _csv,
+            ".parquet": partial(_parquet, source=source),
+        }
         writers[table.form](_in_columns(table), stream)
 
 
 @contextmanager
 def open_output(output: str) -> Iterator[IO[bytes]]:
-    """Open a file that is there whole at the end, or not at all; ``"-"`` is standard output."""
+    """Open a file that is written completely or not at all; ``"-"`` is standard output."""
     if output == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -130,7 +131,7 @@ def _line(value: Any) -> str:
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell as text: an absent value is empty, and what has parts is JSON."""
+    """Return a cell as text: a missing value is empty; booleans, lists and dicts are JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, bool | list | dict):
@@ -139,7 +140,7 @@ def cell_text(value: Any) -> str:
 
 
 def _tsv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:
-    """Write a header and rows; tabs and ends of lines in a cell become spaces, as most readers know no quoting."""
+    """Write a header and rows; tabs and line breaks in a cell become spaces, as many TSV readers support no quoting."""
     _lines(("\t".join(quote_fields([_line(cell) for cell in cells])) for cells in table), stream)
 
 
@@ -164,16 +165,16 @@ def _is_parquet(source: str) -> bool:
     return source.lower().endswith(".parquet") and Path(source).expanduser().is_file()
 
 
-def _field(known: pa.Schema, name: str, values: Sequence[Any]) -> pa.Field:
+def _field(schema: pa.Schema, name: str, values: Sequence[Any]) -> pa.Field:
     import pyarrow as pa
 
-    return pa.field(name, known.field(name).type if name in known.names else pa.infer_type(values))
+    return pa.field(name, schema.field(name).type if name in schema.names else pa.infer_type(values))
 
 
 def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str) -> None:
-    """Write columns, by the types in the source or the first rows.
+    """Write columns with the types in the source or in the first rows.
 
-    A column that is empty there holds texts, and whatever comes later as a text.
+    A column that is empty there is a column of texts; later values are converted to texts.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -183,7 +184,7 @@ def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str) -> None
     names = next(cells, [])
     empty = set[str]()
     try:
-        while (batch := list(islice(cells, BATCH))) or writer is None:  # a file of no rows is a whole file too
+        while (batch := list(islice(cells, BATCH))) or writer is None:  # without rows, an empty table is written
             columns = dict(zip(names, zip(*batch, strict=True), strict=True)) if batch else dict.fromkeys(names, ())
             columns |= {
                 name: [None if value is None else cell_text(value) for value in columns[name]] for name in empty

@@ -1,4 +1,4 @@
-"""The fastest backend for a model on this machine, found by measuring, and never by giving up accuracy unasked."""
+"""Choose the fastest backend for a model on this machine by measuring; accuracy is only given up on request."""
 
 from __future__ import annotations
 
@@ -21,35 +21,39 @@ from samesense.inference.onnx.format import Description
 from samesense.types import Encode, Precision
 
 BackendOption = Literal["auto", "torch", "onnx", "onnx-int8"]
-"""What a user may ask for."""
+"""Backends that a user may request."""
 
 Backend = Literal["torch-float32", "torch-bfloat16", "numpy", "onnx", "onnx-int8"]
-"""What computes in the end."""
+"""Backends that compute."""
 
 EXACT: tuple[Backend, ...] = ("onnx", "torch-float32")
+"""Backends that compute in float32."""
 
 MOST_DRIFT = 0.1
-"""Points of Spearman (times 100) that a backend may stray and still be chosen unasked."""
+"""Largest change of Spearman (times 100) at which ``"auto"`` may choose an inexact backend."""
 
 LEAST_PAIRS = 500
-"""Pairs a recorded drift must rest on; that of fewer is mostly chance."""
+"""Least number of pairs behind a recorded drift; the drift on fewer pairs is mostly chance."""
 
 MEASURE_FROM = 5000
-"""Distinct texts from which measuring pays: it opens every backend and encodes a sample a few times."""
+"""Number of distinct texts from which measuring pays: it opens every backend and encodes a sample a few times."""
 
 SAMPLE = 256
+"""Number of texts that are encoded to measure a backend."""
+
 ROUNDS = 3
+"""Number of measurements of each backend; the best counts."""
 
 FOLDER_VARIABLE = "SAMESENSE_CACHE"
-"""Environment variable that names another folder than ``samesense`` in the user's cache."""
+"""Environment variable for the cache folder; the default is ``samesense`` in the user's cache."""
 
 WORTH = 1.1
-"""How many times faster than the best exact backend an inexact one must be."""
+"""Speed-up over the best exact backend from which an inexact one is chosen."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A backend, and why it was taken."""
+    """A backend, and the reason for choosing it."""
 
     backend: Backend
     reason: str
@@ -66,9 +70,9 @@ def check_backend(backend: BackendOption, precision: Precision) -> None:
 def exported_backends(
     description: Description, backend: BackendOption, precision: Precision, *, torch_there: bool, bfloat16_there: bool
 ) -> list[Backend]:
-    """Return the backends that an exported folder offers for what is asked, the one taken unmeasured first.
+    """Return the backends of an exported folder that satisfy a request, the default first.
 
-    ``torch_there``: torch is installed and the folder holds its weights.
+    ``torch_there`` says that torch is installed and the folder holds its weights.
     """
     check_backend(backend, precision)
     if backend in ("onnx", "onnx-int8"):
@@ -79,19 +83,19 @@ def exported_backends(
         if precision == "float32":
             return ["torch-float32"]
         return ["torch-bfloat16"] if bfloat16_there else ["torch-float32"]
-    found: list[Backend] = ["onnx"]
+    backends: list[Backend] = ["onnx"]
     if torch_there:
-        found.append("torch-float32")
+        backends.append("torch-float32")
     if precision == "auto":
         if "onnx-int8" in description.graphs and keeps_spearman(description, "onnx-int8"):
-            found.append("onnx-int8")
+            backends.append("onnx-int8")
         if torch_there and bfloat16_there and keeps_spearman(description, "torch-bfloat16"):
-            found.append("torch-bfloat16")
-    return found
+            backends.append("torch-bfloat16")
+    return backends
 
 
 def keeps_spearman(description: Description, backend: Backend) -> bool:
-    """Return whether the export recorded, on enough pairs, that this backend strays by no more than MOST_DRIFT."""
+    """Return whether the export measured, on enough pairs, a drift of this backend of at most MOST_DRIFT."""
     drift = description.drift
     if drift is None or drift.pairs < LEAST_PAIRS or backend not in drift.points:
         return False
@@ -101,12 +105,14 @@ def keeps_spearman(description: Description, backend: Backend) -> bool:
 def choose(source: str, openers: Mapping[Backend, Callable[[], Encode]], texts: Sequence[str] | None) -> Choice:
     """Return the fastest of several backends for this model, machine and kind of text.
 
-    A choice is remembered for the model's files. The first of ``openers`` is taken where nothing is known or measured,
-    and without ``texts``, so that nothing depends on earlier runs.
+    A measured choice is cached for the model's files. Without ``texts`` the first of ``openers`` is chosen, so that the
+    result does not depend on earlier runs; also for few texts without a cached choice.
     """
     backends = list(openers)
-    if texts is None or len(backends) == 1:
-        return Choice(backends[0], "the only one that fits" if len(backends) == 1 else "by default")
+    if len(backends) == 1:
+        return Choice(backends[0], "the only one that fits")
+    if texts is None:
+        return Choice(backends[0], "by default")
     key = choice_key(source, [*backends])
     remembered = recall(key)
     for backend in backends:
@@ -123,7 +129,7 @@ def choose(source: str, openers: Mapping[Backend, Callable[[], Encode]], texts: 
 
 
 def measure(encoders: Mapping[Backend, Encode], texts: Sequence[str]) -> dict[Backend, float]:
-    """Return texts a second of each backend over a sample spread over ``texts``: best of some rounds, in turns."""
+    """Return texts a second of each backend on a sample of ``texts``: the best of some rounds, backends in turn."""
     sample = [texts[index] for index in spread_over(len(texts), SAMPLE)]
     best = dict.fromkeys(encoders, float("inf"))
     for attempt in range(ROUNDS + 1):
@@ -141,7 +147,7 @@ def fastest(speeds: Mapping[Backend, float]) -> Backend:
 
 
 def choice_key(source: str, backends: list[str]) -> str:
-    """Return what a choice depends on: the model's files, what was to choose from, the processor, the libraries."""
+    """Return a hash of what a choice depends on: the model's files, the backends, the processor and the libraries."""
     versions = installed_versions(("torch", "onnxruntime"))
     facts = {
         "model": _files(Path(source).expanduser()) or source,
@@ -153,20 +159,20 @@ def choice_key(source: str, backends: list[str]) -> str:
 
 
 def recall(key: str) -> str | None:
-    """Return the backend chosen before, if there was one."""
+    """Return the cached choice of a backend, if there is one."""
     try:
-        return str(read_json(_place(key))["backend"])
+        return str(read_json(_cache_file(key))["backend"])
     except (DataError, KeyError):
-        return None  # measured again
+        return None  # the backends are measured again
 
 
 def store_choice(key: str, backend: str, speeds: dict[str, float]) -> None:
-    """Keep a choice and the texts a second behind it; where nothing can be written, it is measured again next time."""
+    """Cache a choice with its measurements; if the file cannot be written, they are made again next time."""
     with contextlib.suppress(OutputError):
-        write_json(_place(key), {"backend": backend, "texts_a_second": speeds})
+        write_json(_cache_file(key), {"backend": backend, "texts_a_second": speeds})
 
 
-def _place(key: str) -> Path:
+def _cache_file(key: str) -> Path:
     base = os.environ.get(FOLDER_VARIABLE)
     if base is None:
         base = str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "samesense")
@@ -174,9 +180,11 @@ def _place(key: str) -> Path:
 
 
 def _files(folder: Path) -> list[tuple[str, int, int]]:
-    """Return name, size and time of change of every file of a model; empty for what is no folder."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
-    return [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in found]
+    """Return name, size and modification time of every file of a model; empty if it is not in a folder."""
+    if not folder.is_dir():
+        return []
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
 
 
 def _processor() -> str:

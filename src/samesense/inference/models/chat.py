@@ -1,4 +1,4 @@
-"""A language model behind a chat endpoint as a score of pairs: one request a pair, asked for a number or yes or no.
+"""A chat model as a scorer of pairs (LLM as a judge): one request a pair, answered with a number or yes or no.
 
 chat:gpt-4o-mini      the model of this name at OPENAI_BASE_URL, with the key of OPENAI_API_KEY
 """
@@ -28,7 +28,7 @@ ScaleName = Literal["0-5", "yes-no"]
 
 
 class Scale(NamedTuple):
-    """What a label can be: its name in words, and what each value means, the highest first."""
+    """A scale of labels: its name, and the meaning of each value, the highest first."""
 
     name: str
     meanings: dict[int, str]
@@ -48,45 +48,46 @@ SCALES: dict[ScaleName, Scale] = {
     ),
     "yes-no": Scale("yes or no", {1: "they mean the same", 0: "they do not mean the same"}),
 }
-"""Source: Cer et al. 2017 (SemEval-2017 task 1), table 1, for the scale from 0 to 5; the words are ours."""
+"""Source: Cer et al. 2017 (SemEval-2017 task 1), table 1, for the scale from 0 to 5; the wording is ours."""
 
 URL_VARIABLE = "OPENAI_BASE_URL"
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL = "https://api.openai.com/v1"
 
 WORKERS = 4
-"""Requests under way at once."""
+"""Number of concurrent requests."""
 
 TRIES = 4
-"""Requests for a pair at most, where there is no answer, or none that can be read."""
+"""Most requests for a pair, if there is no answer, or none that can be read."""
 
 TIMEOUT = 60.0
-"""Seconds that an answer may take."""
+"""Seconds until a request without an answer fails."""
 
 PAUSE = 1.0
-"""Seconds before the second try, and twice as many before each further one, unless the server says how many."""
+"""Seconds before the second try, doubled for each later one, unless the server sends Retry-After."""
 
 LONGEST_PAUSE = 60.0
+"""Most seconds before another try."""
 
 UNREADABLE = 5
-"""Pairs in a row without an answer that can be read after which it is of no use to go on."""
+"""Number of consecutive pairs without a readable answer after which labelling stops."""
 
 _AGAIN = (408, 409, 429)
-"""Refusals, besides all from 500 on, after which it makes sense to ask again."""
+"""Statuses after which a request is repeated, besides all from 500 on."""
 
 
 class Chat:
-    """A :data:`~samesense.types.Score` by a chat endpoint as OpenAI has it.
+    """A :data:`~samesense.types.Score` by an OpenAI-compatible chat endpoint.
 
     Attributes:
-        calls: requests sent.
-        tokens: read and written, as the endpoint counts them; zeros where it does not.
+        calls: number of requests sent.
+        tokens: tokens read and written, as the endpoint counts them; zeros where it does not.
     """
 
     def __init__(self, model: str, *, scale: ScaleName = "0-5", max_calls: int | None = None) -> None:
-        """Take the name of a model, what is asked for, and how many requests may be sent.
+        """Read address and key of the endpoint from the environment; ``max_calls`` limits the number of requests.
 
-        ConfigError if the name is empty, or OpenAI's own address is asked without a key.
+        ConfigError if the name is empty, or OpenAI's own address is used without a key.
         """
         self.model = model
         self.scale = scale
@@ -111,25 +112,25 @@ class Chat:
             )
 
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
-        """Return one score a pair; ModelError if the endpoint does not answer, or not with one."""
+        """Return one score a pair; ModelError if the endpoint does not answer, or without a readable score."""
         scores = np.zeros(len(pairs))
         for index, score in self.answers(pairs):
             if score is None:
-                raise ModelError(f"{self.model} gave no score that can be read for {_shown(pairs[index])}.")
+                raise ModelError(f"{self.model} gave no score that can be read for {_excerpt(pairs[index])}.")
             scores[index] = score
         return scores
 
     @property
     def cost(self) -> str:
-        """What it cost so far, in words."""
+        """Number of calls and tokens so far, as text."""
         return f"{self.calls} calls, {self.tokens[0]} tokens read and {self.tokens[1]} written"
 
     def answers(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, float | None]]:
-        """Yield the place of each pair and its score as they come, ``None`` where no answer could be read.
+        """Yield the index of each pair and its score as they arrive, ``None`` where no answer could be read.
 
-        After an error no further pair is asked for; answers to those under way are still yielded, then it is raised.
-        ModelError if the endpoint refuses or is silent, or gives nothing to be read to several pairs in a row;
-        ConfigError if all calls are used up.
+        After an error no more requests are sent; the answers to those in progress are still yielded, then the error is
+        raised. ModelError if the endpoint refuses, does not answer, or gives no readable answer to several pairs in a
+        row; ConfigError if all calls are used up.
         """
         self._stopped.clear()
         with ThreadPoolExecutor(WORKERS, thread_name_prefix="chat") as pool:
@@ -150,7 +151,7 @@ class Chat:
                     if failed is not None and failure is None:
                         failure = failed
                         _cancel(futures)
-            finally:  # also where the caller stops
+            finally:  # also if the caller stops iterating
                 self._stopped.set()
                 _cancel(futures)
             if failure is not None:
@@ -196,7 +197,9 @@ class Chat:
         return self._counted(answer)
 
     def _send(self, body: bytes) -> Any:
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
+        headers = {"Content-Type": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
         request = urllib.request.Request(f"{self._url}/chat/completions", body, headers)
         try:
             with self._open.open(request, timeout=TIMEOUT) as reply:
@@ -220,7 +223,7 @@ class Chat:
 
 
 def messages(pair: Pair, scale: ScaleName) -> list[dict[str, str]]:
-    """Return what is asked of a chat model for a pair."""
+    """Return the messages that ask a chat model for the label of a pair."""
     meanings = SCALES[scale].meanings
     if scale == "yes-no":
         question = "Do they mean the same? Answer with one word, yes or no."
@@ -234,7 +237,7 @@ def messages(pair: Pair, scale: ScaleName) -> list[dict[str, str]]:
 
 
 def read_answer(answer: str, scale: ScaleName) -> float | None:
-    """Return the label that an answer states, or ``None``; what a model writes while it thinks is passed over."""
+    """Return the label in an answer, or ``None``; the reasoning before ``</think>`` is ignored."""
     reply = answer.rpartition("</think>")[2].strip().rstrip(".!").casefold()
     if scale == "yes-no":
         return {"yes": 1.0, "no": 0.0}.get(reply)
@@ -243,7 +246,7 @@ def read_answer(answer: str, scale: ScaleName) -> float | None:
 
 
 class _AskAgainError(Exception):
-    """There was no answer, and there may be one later."""
+    """There was no answer; a later request may succeed."""
 
     def __init__(self, message: str, pause: float | None = None) -> None:
         super().__init__(message)
@@ -251,7 +254,7 @@ class _AskAgainError(Exception):
 
 
 class _RefusedError(Exception):
-    """The endpoint does not take the request; ``param`` is the field concerned, where it says so."""
+    """The endpoint rejected the request; ``param`` is the field concerned, if it names one."""
 
     def __init__(self, message: str, param: str | None) -> None:
         super().__init__(message)
@@ -259,14 +262,14 @@ class _RefusedError(Exception):
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirects, which would take the key elsewhere."""
+    """Follows no redirects, because they could send the key to another host."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Follow none."""
+        """Return ``None``: the redirect is an error."""
 
 
 def _refusal(error: urllib.error.HTTPError) -> Exception:
-    """Return what a status other than success means."""
+    """Return the exception for an HTTP error: whether to try again, or that the request was rejected."""
     try:
         details = json.load(error)["error"]
         message = str(details["message"])[:300]
@@ -281,10 +284,10 @@ def _refusal(error: urllib.error.HTTPError) -> Exception:
     return _RefusedError(message, param)
 
 
-def _cancel(asked: Any) -> None:
-    for future in asked:
+def _cancel(futures: Any) -> None:
+    for future in futures:
         future.cancel()
 
 
-def _shown(pair: Pair) -> str:
+def _excerpt(pair: Pair) -> str:
     return " and ".join(repr(text[:60]) for text in pair)

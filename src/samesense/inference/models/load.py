@@ -1,4 +1,4 @@
-"""From a name, or an object in memory, to a model: which of its forms is opened, and what computes it."""
+"""Open a model by its name or from an object in memory, and choose the backend that computes it."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_WORK = 50_000_000_000
-"""Products of two numbers up to which NumPy is done before torch is imported: three seconds on two slow cores."""
+"""Multiplications up to which NumPy is faster than importing torch: three seconds on two slow cores."""
 
 MOST_LETTERS = 20_000_000
-"""Characters beyond which no model is opened by NumPy, however little it does with each."""
+"""Characters above which NumPy is not used, even for a cheap model."""
 
 
-def load(  # noqa: PLR0913 - what may be told of any kind of model
+def load(  # noqa: PLR0913 - the options of every kind of model
     model: str | Path | Model | SentenceTransformer | CrossEncoder | Encode = "default",
     *,
     name: str | None = None,
@@ -69,32 +69,33 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
 
     Args:
         model: a folder, the output of ``samesense train`` or ``export``, a hub name, ``"default"``, or another name of
-            the table in :mod:`samesense.inference.names`. Or what is in memory: a SentenceTransformer, a
-            CrossEncoder, a function from texts to vectors, or a :class:`Model`; device, backend and pooling stay
-            theirs.
-        name: what results call it; ``None`` for the name it was opened by.
-        backend: what computes. ``"auto"`` takes what is the fastest by an earlier measurement, or by one now if
-            ``sample`` is large; without a sample, onnx for an exported folder and torch for others.
-        precision: arithmetic of torch; ``"auto"`` is bfloat16 where the processor computes in it, and ``"float32"``
-            keeps figures comparable between machines. An Origin keeps that in which it was made.
+            the table in :mod:`samesense.inference.names`. Or an object in memory: a SentenceTransformer, a
+            CrossEncoder, a function from texts to vectors, or a :class:`Model`, which keep their device, backend and
+            pooling.
+        name: name of the model in results; ``None`` for the name it was opened by.
+        backend: what computes. ``"auto"`` takes the fastest by an earlier measurement, or by one now if ``sample`` is
+            large; without a sample, onnx for an exported folder and torch for others.
+        precision: arithmetic of torch; ``"auto"`` is bfloat16 if the processor supports it, and ``"float32"`` keeps
+            figures comparable between machines. An Origin keeps the one in which it was made.
         device: torch device; ``None`` lets sentence-transformers choose.
-        pooling: of a model, instead of its own; the same as ``NAME?pooling``.
-        deterministic: bits of a vector depend on its text alone, not on the texts beside it; slower, and nothing is
-            chosen by measuring.
-        sample: the texts to be encoded, for the choice.
-        texts: all texts that the model is opened for, where they are known, or ``sample``. Few of them are computed by
-            NumPy in float32, to the same six digits, where the model is an encoder in a folder that it can read:
-            nobody waits for torch to be imported.
-        fit_texts: unlabelled texts on which ``+whiten`` and ``+flow`` are fitted, each counting as often as it comes.
+        pooling: pooling to use instead of the model's own; the same as ``NAME?pooling``.
+        deterministic: make the bits of a vector depend on its text alone, not on the batch; this is slower, and no
+            backend is measured.
+        sample: the texts to be encoded, for choosing the backend.
+        texts: all texts that the model is opened for, if they are known, or ``sample``. If they are few, NumPy encodes
+            them in float32, to the same six digits, where it can read the model's folder, so that torch need not be
+            imported.
+        fit_texts: unlabelled texts on which ``+whiten`` and ``+flow`` are fitted; duplicates count as often as they
+            occur.
         cache: encode each distinct text once, and score each distinct pair of a cross-encoder once. A folder keeps the
             embeddings of models between runs; other kinds are quick to read, or may change.
-        seed: of the training run behind it, where known; a flow is fitted with it, or with 0.
-        calibration: file made by ``samesense calibrate``; ``None`` for the one in the model's folder, read when it is
-            asked for.
-        threads: that compute; ``None`` takes ``OMP_NUM_THREADS`` if set, else those the process may use.
-        dim: keep the first so many numbers of each vector, at unit length; the same as ``NAME+dim:64``.
-        prompt: read before every text in the place of the model's default: one of its prompts by name, or a text. Of a
-            model that torch computes, opened by its name.
+        seed: seed of the training run, if known; a flow is fitted with it, or with 0.
+        calibration: file made by ``samesense calibrate``; ``None`` for the one in the model's folder, which is read
+            when it is needed.
+        threads: number of threads; ``None`` takes ``OMP_NUM_THREADS`` if set, else those the process may use.
+        dim: keep the first ``dim`` numbers of each vector, at unit length; the same as ``NAME+dim:64``.
+        prompt: prompt to use instead of the model's default: one of its prompts by name, or a text. Only for a model
+            that torch computes and that is opened by its name.
 
     Raises:
         ModelError: if there is no such model, or it was not exported for the backend.
@@ -111,13 +112,10 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         if deterministic or backend != "auto":
             option = "deterministic" if deterministic else "backend"
             raise ConfigError(f"An opened model computes as it was opened; received `{option}`. Open it with that.")
-        loaded = apply_maps(model, narrow, None)
-        if name is not None or seed is not None:
-            loaded = copy(loaded)
-            loaded.name = name or loaded.name
-            loaded.seed = loaded.seed if seed is None else seed
-        return loaded
+        return _renamed(apply_maps(model, narrow, None), name, seed)
     base, maps = split_maps(f"{model}{narrow}") if isinstance(model, str | Path) else ("", narrow)
+    if texts is None:
+        texts = sample
     options = _Options(
         backend=backend,
         precision=precision,
@@ -125,7 +123,7 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
         pooling=pooling,
         deterministic=deterministic,
         sample=None if deterministic else sample,
-        texts=None if deterministic else (sample if texts is None else texts),
+        texts=None if deterministic else texts,
         threads=threads,
         cache=bool(cache),
         prompt=prompt,
@@ -145,14 +143,15 @@ def load(  # noqa: PLR0913 - what may be told of any kind of model
     loaded = apply_maps(loaded, maps, fit_texts, seed=seed or 0, cache=bool(cache))
     loaded.name = name or f"{model}{narrow}"
     loaded.seed = seed
-    if calibration is not None or (prompt is None and pooling is None):  # that in its folder is of its own scores
+    # The calibration in the folder is for the scores with the model's own prompt and pooling.
+    if calibration is not None or (prompt is None and pooling is None):
         loaded.home = f"{model}{narrow}", calibration
     return loaded
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Options:
-    """How a model shall compute; see :func:`load`."""
+    """Options of :func:`load` for opening a model."""
 
     backend: BackendOption
     precision: Precision
@@ -167,10 +166,22 @@ class _Options:
     whitened: bool
 
 
+def _renamed(model: Model, name: str | None, seed: int | None) -> Model:
+    """Return a model with another name or seed; the given one is not changed."""
+    if name is None and seed is None:
+        return model
+    renamed = copy(model)
+    renamed.name = name or model.name
+    renamed.seed = model.seed if seed is None else seed
+    return renamed
+
+
 def _from_memory(model: Any, options: _Options) -> Model:
+    """Return the model of an object in memory: of sentence-transformers, or a function."""
     if options.prompt is not None:
         raise ConfigError("A model in memory keeps its prompt; received `prompt`. Set its default_prompt_name.")
-    library = sys.modules.get("sentence_transformers")  # not imported: then no object of its classes can be here
+    # Unless sentence-transformers is imported already, the object cannot be of its classes.
+    library = sys.modules.get("sentence_transformers")
     if library is not None and isinstance(model, library.SentenceTransformer):
         return _torch(model, options)
     if library is not None and isinstance(model, library.CrossEncoder):
@@ -185,6 +196,7 @@ def _from_memory(model: Any, options: _Options) -> Model:
 
 
 def _open(base: str, options: _Options) -> Model:
+    """Open a model by its name, without maps: another kind, an exported folder, or a model for NumPy or torch."""
     kind, source = split_kind(base)
     if kind:
         if options.backend != "auto" or options.pooling is not None or options.prompt is not None:
@@ -211,7 +223,7 @@ def _open(base: str, options: _Options) -> Model:
 
 
 def _by_numpy(name: str, pooling: PoolingName | None, options: _Options) -> Model | None:
-    """Return a model for few texts; ``None`` for many, or where only torch computes what is asked for."""
+    """Return a model computed by NumPy, for few texts; ``None`` for many, or if the options need torch."""
     texts = options.texts
     elsewhere = options.device not in (None, "cpu") or options.backend != "auto" or options.precision == "bfloat16"
     if texts is None or elsewhere or options.prompt is not None or options.whitened:
@@ -222,7 +234,7 @@ def _by_numpy(name: str, pooling: PoolingName | None, options: _Options) -> Mode
     from samesense.inference.plain.folder import open_plain
 
     folder = Path(resolve(name))
-    if not folder.is_dir():  # of the hub, which is asked for its newest version
+    if not folder.is_dir():  # a hub name: its newest version is requested from the hub
         return None
     open_torch = partial(_open_torch, name, pooling, options.device)
     try:
@@ -243,6 +255,7 @@ def _open_torch(name: str, pooling: PoolingName | None, device: str | None) -> S
 
 
 def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Model:
+    """Open a model or cross-encoder with torch, in the faster precision if that may be measured."""
     source = resolve(name)
     check_model(source)  # before torch is loaded, which takes seconds
 
@@ -288,6 +301,7 @@ def _cross_encoder(model: CrossEncoder, options: _Options) -> Model:
 
 
 def _exported(name: str, options: _Options) -> Model:
+    """Open an exported folder with the fastest of the backends that it has."""
     torch_there = has_torch() and any(Path(name).expanduser().rglob("*.safetensors"))
     backend = options.backend
     if options.device not in (None, "cpu"):
@@ -296,26 +310,26 @@ def _exported(name: str, options: _Options) -> Model:
                 f"An exported graph runs on the CPU; received device {options.device}. Take the backend torch for it."
             )
         backend = "torch"
-    torch_asked = backend == "torch" or options.precision == "bfloat16"
-    if torch_asked and not torch_there:
-        _why_not_torch(name)
-    bfloat16_there = torch_there and (torch_asked or options.sample is not None) and _computes_in_bfloat16()
+    torch_requested = backend == "torch" or options.precision == "bfloat16"
+    if torch_requested and not torch_there:
+        _raise_without_torch(name)
+    bfloat16_there = torch_there and (torch_requested or options.sample is not None) and _computes_in_bfloat16()
     backends = exported_backends(
         read_description(name), backend, options.precision, torch_there=torch_there, bfloat16_there=bfloat16_there
     )
 
-    def opened(backend: Backend) -> Model:
+    def open_by(backend: Backend) -> Model:
         if backend in ("onnx", "onnx-int8"):
             return Model(OnnxEncoder(name, backend, deterministic=options.deterministic, threads=options.threads))
         from samesense.encoder.assembly.build import build
 
         return _torch(build(name, device=options.device), options, _precision(backend))
 
-    return _fastest(name, backends, opened, options)
+    return _fastest(name, backends, open_by, options)
 
 
 def _fastest(source: str, backends: Sequence[Backend], open_by: Callable[[Backend], Model], options: _Options) -> Model:
-    """Return the model opened by the backend that is chosen; each is opened once at most."""
+    """Return the model opened by the chosen backend; each backend is opened at most once."""
     model_by = once(open_by)
 
     def opener(backend: Backend) -> Callable[[], Encode]:
@@ -336,9 +350,10 @@ def _computes_in_bfloat16() -> bool:
     return has_bfloat16(torch.device("cpu"))
 
 
-def _why_not_torch(name: str) -> None:
+def _raise_without_torch(name: str) -> None:
+    """Raise the error for an exported folder that torch cannot compute."""
     with needs_torch():
-        import sentence_transformers  # noqa: F401  # absent: says what to install
+        import sentence_transformers  # noqa: F401  # if it is missing, the error says what to install
     raise ModelError(
         f"{name} was exported without torch's weights. Take the backend onnx, or export it again with them."
     )

@@ -1,4 +1,4 @@
-"""Maps behind a model: whitening and flows that are fitted on texts, and vectors cut to their first numbers."""
+"""Maps after a model: whitening and flows, which are fitted on texts, and truncation to the first dimensions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def apply_maps(
     """Return the model followed by maps such as ``"+whiten:64+flow"``, which are fitted here.
 
     Maps are applied from left to right (``""``: none), and fitted on ``fit_texts``, a flow with ``seed``; ``+dim:64``
-    is fitted on nothing.
+    needs no fitting.
     """
     for name, dim in parse_maps(maps):
         if not model.embeds:
@@ -28,17 +28,19 @@ def apply_maps(
         if not fit_texts and name != "dim":
             raise ConfigError(f"+{name} is fitted on unlabelled texts, and there are none. Name some (fit_texts).")
         encoder = _narrowed(model, dim) if name == "dim" else _mapped(model, name, dim, fit_texts or (), seed)
-        called = f"{model.name}+{name}{'' if dim is None else f':{dim}'}"
-        model = Model(encoder, name=called, seed=model.seed, choice=model.choice)
+        mapped_name = f"{model.name}+{name}"
+        if dim is not None:
+            mapped_name += f":{dim}"
+        model = Model(encoder, name=mapped_name, seed=model.seed, choice=model.choice)
         if cache:
             model.remember()
     return model
 
 
 def _narrowed(model: Model, dim: int | None) -> FunctionEncoder:
-    """Return what gives the first ``dim`` numbers of each vector of a model, at unit length.
+    """Return an encoder of the first ``dim`` numbers of a model's vectors, at unit length.
 
-    ConfigError if the number is not stated; ModelError, when texts are encoded, if the vectors have fewer.
+    ConfigError if ``dim`` is missing; ModelError, when texts are encoded, if the vectors have fewer.
     """
     if not dim:
         raise ConfigError(f"+dim keeps the first numbers of each vector, as in +dim:64; received {dim}.")
@@ -53,7 +55,7 @@ def _first_numbers(dim: int, rows: Embeddings) -> Embeddings:
 
 
 def _behind(model: Model, apply: Callable[[Embeddings], Embeddings], words: str, identity: str) -> FunctionEncoder:
-    """Return what gives a model's vectors through a function; it can be pickled where model and function can be."""
+    """Return an encoder that applies a function to a model's vectors; it can be pickled if both can."""
     return FunctionEncoder(
         partial(_mapped_vectors, apply, model.encode),
         f"{model.protocol}, {words}",
@@ -78,19 +80,20 @@ def _mapped_identity(model: Model, words: str) -> str:
 
 
 def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], seed: int) -> FunctionEncoder:
-    before = model.encode
+    """Return a model followed by a whitening or a flow, fitted on texts."""
+    if name == "flow" and dim is not None:
+        raise ConfigError(f"A flow keeps every dimension; received +flow:{dim}. Write +flow.")
+    vectors = model.encode(fit_texts)
     if name == "whiten":
         from samesense.encoder.maps.whitening import Whitening
 
-        whitening = Whitening.fit(before(fit_texts), dim)
+        whitening = Whitening.fit(vectors, dim)
         apply: Callable[[Embeddings], Embeddings] = whitening.apply
         words = f"whitened to {whitening.matrix.shape[1]} dimensions"
     else:
         from samesense.encoder.maps.flow import fit_flow
 
-        if dim is not None:
-            raise ConfigError(f"A flow keeps every dimension; received +flow:{dim}. Write +flow.")
-        apply = fit_flow(before(fit_texts), seed=seed).apply_to
+        apply = fit_flow(vectors, seed=seed).apply_to
         words = f"flow of seed {seed}"
 
     content = text_hash("\0".join(fit_texts))

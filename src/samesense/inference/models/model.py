@@ -1,4 +1,4 @@
-"""A model in use: it scores pairs of texts, and embeds texts where it can."""
+"""A model for inference: it scores pairs of texts, and encodes texts if it has embeddings."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 
 class Encoder(Protocol):
-    """What computes embeddings: torch, onnxruntime, or a function."""
+    """Computes embeddings, by torch, onnxruntime, or a function."""
 
     @property
     def name(self) -> str:
-        """Of the backend, or ``""`` for a function."""
+        """Name of the backend, or ``""`` for a function."""
 
     @property
     def protocol(self) -> str:
-        """In words, everything that changes a figure."""
+        """Everything that changes a figure, in words."""
 
     @property
     def identity(self) -> str:
-        """A text that is the same only for encoders that give the same vectors."""
+        """A text that only encoders with the same vectors share."""
 
     def encode(
         self,
@@ -54,16 +54,16 @@ class Encoder(Protocol):
 
 
 class Model:
-    """What :func:`~samesense.inference.models.load.load` returns.
+    """A model; :func:`~samesense.inference.models.load.load` returns one.
 
     Attributes:
-        name: what results call it.
-        seed: of the training run behind it, where known.
-        choice: what computes and why it was taken; ``None`` where there was nothing to choose.
-        cross_encoder: the model of sentence-transformers behind the score of a cross-encoder.
-        home: name it was opened by, and the file of its calibration if it is not in its folder; ``None`` in memory,
-            and where it was opened otherwise than its folder says.
-        reopen: opens again what cannot be pickled, such as an Origin with its files; ``None`` for all else.
+        name: name of the model in results.
+        seed: seed of the training run, if known.
+        choice: the chosen backend and the reason; ``None`` if there was no choice.
+        cross_encoder: the CrossEncoder behind the scores, if there is one.
+        home: name it was opened by, and the file of its calibration unless that is in its folder; ``None`` in memory,
+            and if it was opened with another prompt or pooling than its folder has.
+        reopen: opens a model again that cannot be pickled, such as an Origin with its files; ``None`` for others.
 
     Example:
         >>> model = load("default")  # doctest: +SKIP
@@ -82,9 +82,9 @@ class Model:
         choice: Choice | None = None,
         cross_encoder: CrossEncoder | None = None,
     ) -> None:
-        """Take what embeds (``encoder``), what scores (``score``: pairs in, scores out), or both.
+        """Create a model from an ``encoder``, a ``score`` (pairs in, scores out), or both.
 
-        Without an encoder it only scores, as a cross-encoder does; without a score it takes the cosine of the
+        Without an encoder it only scores, as a cross-encoder does; without a score it scores by the cosine of
         embeddings. ``protocol`` is that of the encoder unless given.
         """
         self._encoder = encoder
@@ -100,7 +100,7 @@ class Model:
         self._cache_folder: Path | None = None
 
     def __repr__(self) -> str:
-        """Return what it is, by which name, and how much it reads and gives."""
+        """Return name, kind, dimensions, maximum length, device and backend."""
         fields = {"name": repr(self.name), **self._description()}
         return f"Model({', '.join(f'{key}={value}' for key, value in fields.items())})"
 
@@ -115,30 +115,31 @@ class Model:
                 "backend": self.backend,
             }
         model: Any = self.cross_encoder or getattr(self._encoder, "sentence_transformer", None)
-        if model is not None:
-            cross = self.cross_encoder is not None
-            longest = model.max_seq_length
-            return {
-                "kind": "cross-encoder" if cross else "bi-encoder",
-                **({} if cross else {"dimensions": model.get_embedding_dimension()}),
-                "max_seq_length": longest if isinstance(longest, int) else None,
-                "device": str(model.device),
-                **({} if cross else {"backend": self.backend}),
-            }
-        return {"kind": "function" if self.embeds else "score", "protocol": repr(self.protocol)}
+        if model is None:
+            return {"kind": "function" if self.embeds else "score", "protocol": repr(self.protocol)}
+        longest = model.max_seq_length if isinstance(model.max_seq_length, int) else None
+        if self.cross_encoder is not None:
+            return {"kind": "cross-encoder", "max_seq_length": longest, "device": str(model.device)}
+        return {
+            "kind": "bi-encoder",
+            "dimensions": model.get_embedding_dimension(),
+            "max_seq_length": longest,
+            "device": str(model.device),
+            "backend": self.backend,
+        }
 
     def __copy__(self) -> Model:
-        """Return another of the same encoder, with settings of its own."""
+        """Return a copy that shares the encoder, and has its own attributes."""
         copied = type(self).__new__(type(self))
         copied.__dict__.update(self.__dict__)
         return copied
 
     def __sklearn_clone__(self) -> Model:
-        """Return itself: scikit-learn clones what is to be fitted, and this is."""
+        """Return itself: scikit-learn clones estimators to fit them again, and this model is fitted."""
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: weights are, and what holds files or connections is opened again."""
+        """Return the state to pickle: with weights, without caches, and without what :attr:`reopen` opens again."""
         state = dict(self.__dict__)
         if self.reopen is not None:
             state.update(_encoder=None, _pair_score=None)
@@ -162,35 +163,35 @@ class Model:
 
     @property
     def embeds(self) -> bool:
-        """Whether it has embeddings; a cross-encoder has none."""
+        """Whether the model has embeddings; a cross-encoder has none."""
         return self._encoder is not None
 
     @property
     def protocol(self) -> str:
-        """Everything about it that changes a figure, in words."""
+        """Everything that changes a figure, in words."""
         return self._protocol or self._embedder.protocol
 
     @property
     def identity(self) -> str:
-        """A text that is the same only for models that give the same vectors; for caches.
+        """A text that only models with the same vectors share; for caches.
 
         Raises:
-            ModelError: for what has no embeddings.
+            ModelError: for a model without embeddings.
             ConfigError: for a function, which may change between runs.
         """
         return self._embedder.identity
 
     @property
     def backend(self) -> str:
-        """What computes the embeddings: ``torch-float32``, ``onnx``, ..., or ``""`` for a function or none."""
+        """Backend of the embeddings: ``torch-float32``, ``onnx``, ..., or ``""`` for a function or none."""
         return self._encoder.name if self._encoder is not None else ""
 
     @property
     def encoder(self) -> SentenceTransformer:
-        """The encoder as a sentence-transformers model.
+        """The encoder as a SentenceTransformer.
 
         Raises:
-            ModelError: for a cross-encoder, or where the model runs without torch.
+            ModelError: for a cross-encoder, or if the model runs without torch.
         """
         transformer: SentenceTransformer | None = getattr(self._embedder, "sentence_transformer", None)
         if transformer is None:
@@ -226,16 +227,16 @@ class Model:
         """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; of one text ``(dim,)``.
 
         Args:
-            texts: one string, or any number; equal ones are computed once.
+            texts: one string, or any number; equal ones are encoded once.
             normalize: scale every row to unit length.
             on_progress: called with the number of texts that have just been finished.
-            task: ``"query"`` or ``"document"``, for models that tell them apart by routes or prompts; ``None`` for
+            task: ``"query"`` or ``"document"``, for models that distinguish them by routes or prompts; ``None`` for
                 neither.
-            show_progress_bar: show how far it is, or do not; ``None`` shows what takes long on a terminal and in a
-                notebook.
+            show_progress_bar: whether to show progress; ``None`` shows it on a terminal and in a notebook if the work
+                takes long.
 
         Raises:
-            DataError: for a table, or anything else that holds no texts.
+            DataError: for a table, or another object that is not a list of texts.
             ModelError: for a cross-encoder, or if a text is not a string.
         """
         if isinstance(texts, str):
@@ -259,7 +260,7 @@ class Model:
 
     @property
     def tells_tasks_apart(self) -> bool:
-        """Whether queries and documents have vectors of their own, by routes or prompts of the model."""
+        """Whether queries and documents are encoded differently, by routes or prompts of the model."""
         return bool(getattr(self._encoder, "tells_tasks_apart", False))
 
     @property
@@ -269,33 +270,33 @@ class Model:
         return limits
 
     def reading_for(self, task: TaskName | None) -> Reading | None:
-        """How much the model reads of a text of a task; ``None`` for all of it."""
+        """Return how much the model reads of a text of a task; ``None`` for all of it."""
         by_task: Callable[[TaskName | None], Reading | None] | None = getattr(self._embedder, "reading_for", None)
         return self.reading if by_task is None else by_task(task)
 
     def look(self, texts: Sequence[str], task: TaskName | None = None) -> None:
-        """Count what is not read of texts whose vectors are there already; see :mod:`samesense.execution.unread`."""
+        """Count truncated texts among those whose vectors are cached; see :mod:`samesense.execution.unread`."""
         note(find_unread(list(dict.fromkeys(texts)), self.reading_for(task)), self._embedder)
 
     def windows(self, texts: Sequence[str], task: TaskName | None = None) -> Windows:
-        """Return texts as windows that the model reads whole; see :mod:`samesense.encoder.windows`."""
+        """Return texts cut into windows that the model reads in full; see :mod:`samesense.encoder.windows`."""
         return cut_into_windows(texts, self.reading_for(task))
 
     def encode_uncached(self, texts: Sequence[str], *, task: TaskName | None = None) -> Embeddings:
-        """Encode as :meth:`encode` does, with nothing remembered before or after: what it costs to encode."""
+        """Return the embeddings without any cache, to measure the cost of encoding; see :meth:`encode`."""
         encode: Encode = getattr(self._embedder, "encode_uncached", self._embedder.encode)
         return encode(texts, **_as(task if self.tells_tasks_apart else None))
 
     def scores_uncached(self, pairs: Sequence[Pair]) -> Scores:
-        """Score as :meth:`scores` does, with nothing remembered before or after."""
+        """Return the scores without any cache; see :meth:`scores`."""
         score: Score = getattr(self._score, "__wrapped__", self._score)
         return score(pairs)
 
     def remember(self, folder: Path | None = None) -> None:
-        """Encode each distinct text once from now on; what only scores pairs stays as it is.
+        """Encode each distinct text only once from now on; has no effect on a model without embeddings.
 
         Args:
-            folder: where embeddings are kept between runs; ``None`` keeps them in memory only.
+            folder: folder that keeps embeddings between runs; ``None`` keeps them in memory only.
 
         Raises:
             ConfigError: if a folder is given for a function, which may change between runs.
@@ -308,29 +309,31 @@ class Model:
             self._cache_folder = folder
 
     def _cache_of(self, task: TaskName | None) -> EmbeddingCache:
-        """Return what is remembered of texts of a task."""
+        """Return the cache for texts of a task."""
         if self._caches is None:
             raise ModelError("Nothing is remembered. Call remember first.")
         if task not in self._caches:
             identity = "" if self._cache_folder is None else f"{self.identity} {task}"
             self._caches[task] = EmbeddingCache(
-                partial(self._embedder.encode, task=task), folder=self._cache_folder, identity=identity,
+                partial(self._embedder.encode, task=task),
+                folder=self._cache_folder,
+                identity=identity,
                 look=partial(self.look, task=task),
-            )  # fmt: skip
+            )
         return self._caches[task]
 
     def fill(self, texts: Iterable[str], *, on_progress: Callable[[int], None] | None = None) -> int:
-        """Encode what is not remembered yet; return how many texts that were, all where nothing is remembered."""
+        """Encode the texts that are not cached yet; return their number, which is that of all without a cache."""
         if self._caches is None:
-            return len(dict.fromkeys(texts))  # each call encodes them
+            return len(dict.fromkeys(texts))  # without a cache, each later call encodes them
         return self._cache_of(None).fill(texts, on_progress=on_progress)
 
     @cached_property
     def calibration(self) -> Calibration:
-        """What the model's scores mean, as fitted by ``samesense calibrate``.
+        """The calibration of the model's scores, made by ``samesense calibrate``.
 
         Raises:
-            ModelError: if there is none, or it is that of other weights.
+            ModelError: if there is none, or it was made for other weights.
         """
         if self.home is None:
             raise ModelError(
@@ -348,20 +351,22 @@ class Model:
 
         Args:
             pairs: any number of pairs of texts.
-            calibrated: give values on the scale of the labels that the model was calibrated on.
+            calibrated: return values on the scale of the labels that the model was calibrated on.
 
         Raises:
-            ModelError: if calibrated values are asked for and there is no calibration.
-            DataError: if one of them is no pair, or a text is empty or holds what is no character.
+            ModelError: if calibrated values are requested and there is no calibration.
+            DataError: if an item is not a pair, or a text is empty or invalid Unicode.
         """
         text_pairs = checked_pairs(pairs)
-        return self.calibration.apply(self._score(text_pairs)) if calibrated else self._score(text_pairs)
+        if calibrated:
+            return self.calibration.apply(self._score(text_pairs))
+        return self._score(text_pairs)
 
     def similarity(self, text1: str, text2: str, *, calibrated: bool = False) -> float:
         """Return the score of two texts; see :meth:`scores`, which takes many pairs.
 
         Raises:
-            DataError: if they are no two texts.
+            DataError: if they are not two texts.
         """
         if not isinstance(text1, str) or not isinstance(text2, str):
             raise DataError(
@@ -372,35 +377,36 @@ class Model:
 
 
 def _as(task: TaskName | None) -> dict[str, Any]:
-    """Return the task where there is one: a function knows of none."""
+    """Return the task as a keyword argument, or none: a function may not accept ``task``."""
     return {} if task is None else {"task": task}
 
 
-def listed(given: Any, what: str) -> Sequence[Any]:
-    """Return ``given`` as it is if it has a length and an order, and the list of what another iterable yields.
+def listed(items: Any, what: str) -> Sequence[Any]:
+    """Return a sequence or array unchanged, and the items of another iterable as a list.
 
-    DataError, which says ``what`` is wanted, for a table and a mapping, whose names would be taken for texts.
+    DataError, which names ``what`` is needed, for a table or a mapping, whose names would be taken for texts.
     """
-    if isinstance(given, Sequence | np.ndarray):
-        return given  # type: ignore[return-value]  # an array has both, and is none by type
-    if isinstance(given, Mapping) or hasattr(given, "columns") or not isinstance(given, Iterable):
+    if isinstance(items, Sequence | np.ndarray):
+        return items  # type: ignore[return-value]  # an array has a length and an order, but is no Sequence
+    if isinstance(items, Mapping) or hasattr(items, "columns") or not isinstance(items, Iterable):
         raise DataError(
-            f'{what} are given in a list; received {type(given).__name__}. Of a table give a column: table["text"].'
+            f'{what} are given in a list; received {type(items).__name__}. Of a table give a column: table["text"].'
         )
-    return list(given)
+    return list(items)
 
 
 def checked_pairs(pairs: Iterable[Any]) -> list[Pair]:
-    """Return pairs as tuples, whatever sequences they are.
+    """Return pairs as tuples; they may be any sequences.
 
-    DataError if one of them is no two texts that can be compared: a text of two letters would be taken for such.
+    DataError if an item is not a pair of non-empty texts.
     """
     items = listed(pairs, "Pairs")
     for index, pair in enumerate(items):
+        # A text of two letters is a sequence of two texts, but not a pair.
         is_pair = not isinstance(pair, str) and isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
-        wrong = next(filter(None, map(text_problem, pair)), "") if is_pair else "it is no pair"
-        if wrong:
+        problem = next(filter(None, map(text_problem, pair)), "") if is_pair else "it is no pair"
+        if problem:
             raise DataError(
-                f"Pairs are of two texts each, (text, text); received {str(pair)[:60]!r} at place {index}: {wrong}."
+                f"Pairs are of two texts each, (text, text); received {str(pair)[:60]!r} at place {index}: {problem}."
             )
     return [(str(first), str(second)) for first, second in items]

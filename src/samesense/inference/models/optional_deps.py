@@ -1,4 +1,4 @@
-"""What a base install lacks, and how that is said. Imports next to nothing."""
+"""Packages that a base install lacks, and the error that names them. This module imports almost nothing."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from importlib.util import find_spec
 from samesense.errors import MissingExtraError
 
 PACKAGES = ("torch", "transformers", "sentence_transformers")
-"""What a base install lacks; the extra ``torch`` brings all of them."""
+"""Packages of the extra ``torch``, which a base install lacks."""
 
 
 def has_torch() -> bool:
-    """Return whether models can be computed by torch, without importing it."""
+    """Return whether torch and its packages are installed, without importing them."""
     with contextlib.suppress(ModuleNotFoundError, ValueError):
         return all(find_spec(package) is not None for package in PACKAGES)
     return False
@@ -21,7 +21,7 @@ def has_torch() -> bool:
 
 @contextlib.contextmanager
 def needs_torch() -> Iterator[None]:
-    """Say in one sentence what to install where torch is not."""
+    """Raise MissingExtraError, which says what to install, for a failed import of torch or its packages."""
     try:
         yield
     except ModuleNotFoundError as error:

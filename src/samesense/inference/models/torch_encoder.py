@@ -1,4 +1,4 @@
-"""A sentence-transformers model as what computes embeddings."""
+"""An encoder that computes embeddings with a SentenceTransformer."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ class TorchEncoder:
         deterministic: bool = False,
         threads: int | None = None,
     ) -> None:
-        """Take a model, whose own maximum length, prompt and pooling apply.
+        """Wrap a model, which keeps its own maximum length, prompt and pooling.
 
-        ``precision`` ``"auto"`` is bfloat16 where the device computes in it; ``deterministic`` computes every text
-        alone, so that its bits depend on nothing else; ``threads`` compute, as many as before for ``None``.
+        ``precision`` ``"auto"`` is bfloat16 if the device supports it; ``deterministic`` encodes every text in a batch
+        of its own, so that its bits depend on nothing else; ``threads`` is the number of threads, ``None`` for the
+        current one.
         """
         self.sentence_transformer = model
         self._precision = inference_precision(precision, model.device)
@@ -55,7 +56,7 @@ class TorchEncoder:
 
     @property
     def protocol(self) -> str:
-        """In words, everything that changes a figure."""
+        """Everything that changes a figure, in words."""
         model = self.sentence_transformer
         longest = longest_of(model, None)
         details = [
@@ -76,12 +77,12 @@ class TorchEncoder:
 
     @property
     def identity(self) -> str:
-        """See :func:`~samesense.encoder.saving.storage.model_identity`."""
+        """The identity; see :func:`~samesense.encoder.saving.storage.model_identity`."""
         return model_identity(self.sentence_transformer, self._precision)
 
     @property
     def tells_tasks_apart(self) -> bool:
-        """Whether queries and documents have vectors of their own."""
+        """Whether queries and documents are encoded differently."""
         return tells_tasks_apart(self.sentence_transformer)
 
     @property
@@ -123,21 +124,21 @@ def _encode_alone(
     on_progress: Callable[[int], None] | None = None,
     task: TaskName | None = None,
 ) -> Embeddings:
-    """Return the embeddings of ``texts`` as :func:`samesense.encoder.encode.encode` does, with bits of the text alone.
+    """Return the embeddings of ``texts``, bit by bit independent of the other texts.
 
-    Every text is a batch of its own: how products are cut and summed depends on the shape of a batch, and so do the
-    last bits. They depend on the number of threads too, which must be one.
+    Every text is a batch of its own: the shape of a batch decides how products are split and summed, and so the last
+    bits. They also depend on the number of threads, which must be one. See :func:`samesense.encoder.encode.encode`.
     """
     say_default_route(model, task)
     watch = UnreadWatch(model, task)
     prompt = prompt_of(model, task)
     as_task = {} if task is None else {"task": task}
-    whole = _is_read(model, "", task)  # with special tokens every text is read
+    always_read = _is_read(model, "", task)  # with special tokens every text has tokens
 
     def embed(block: list[str]) -> Embeddings:
         watch.read(block)
         rows = np.zeros((len(block), model.get_embedding_dimension() or 0), dtype=np.float32)
-        read = [index for index, text in enumerate(block) if whole or _is_read(model, text, task)]
+        read = [index for index, text in enumerate(block) if always_read or _is_read(model, text, task)]
         with autocast(model.device, inference_precision(precision, model.device)):
             if read:
                 some = [block[index] for index in read]
@@ -153,6 +154,6 @@ def _encode_alone(
 
 
 def _is_read(model: SentenceTransformer, text: str, task: TaskName | None) -> bool:
-    """Return whether a tokenizer makes a token of a text; one without special tokens makes none of an empty one."""
+    """Return whether a text has any tokens; an empty text has none if the tokenizer adds no special tokens."""
     mask = tokenize_texts(model, [text], task=task).get("attention_mask")
     return mask is None or bool(mask.any())

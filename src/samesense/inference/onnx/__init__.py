@@ -1,1 +1,1 @@
-"""Export to ONNX, the check against torch, and encoding without torch."""
+"""Export to ONNX, comparison with torch, and encoding without torch."""

@@ -1,4 +1,4 @@
-"""An exported model without torch: onnxruntime and the tokenizers library, texts in, embeddings out."""
+"""Encode with an exported model, without torch: by onnxruntime and the tokenizers library."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 
 class OnnxEncoder(TokenEncoder):
-    """A folder written by ``samesense export``, ready to encode by the backend ``onnx`` or ``onnx-int8``."""
+    """Encodes with a folder written by ``samesense export``, by the backend ``onnx`` or ``onnx-int8``."""
 
     def __init__(
         self, folder: str | Path, name: OnnxName = "onnx", *, deterministic: bool = False, threads: int | None = None
     ) -> None:
         """Open a folder; ModelError if the folder, its graph or its tokenizer cannot be read.
 
-        ``deterministic`` computes every text alone and on one thread, so that the bits of its vector depend on nothing
-        else; several texts are computed at the same time. int8 needs it most: its scale is taken from all texts of a
-        batch together. ``threads`` are ``OMP_NUM_THREADS``, or those the process may use, unless given.
+        ``deterministic`` encodes every text in a batch of its own and on one thread, so that the bits of its vector
+        depend on nothing else; several texts are encoded in parallel. int8 needs this most, because its scale depends
+        on all texts of a batch. ``threads`` defaults to ``OMP_NUM_THREADS``, or those the process may use.
         """
-        place = Path(folder).expanduser()
-        description = read_description(place)
-        super().__init__(place, description, _tokenizer(place, description.max_tokens))
+        path = Path(folder).expanduser()
+        description = read_description(path)
+        super().__init__(path, description, _tokenizer(path, description.max_tokens))
         self.name: OnnxName = name
         self.deterministic = deterministic
         self._threads = thread_count(threads)
@@ -54,11 +54,11 @@ class OnnxEncoder(TokenEncoder):
         self._check_session()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the place of the folder and what it holds: a graph is opened again where it is unpickled."""
-        return _reopened, (self.folder.absolute(), self.name, self.deterministic, self._threads, self.identity)
+        """Pickle the path of the folder and the identity; unpickling opens the graph again."""
+        return _reopen, (self.folder.absolute(), self.name, self.deterministic, self._threads, self.identity)
 
     def _graph(self) -> Path:
-        """Return the graph; ModelError if it is not the one that was exported."""
+        """Return the path of the graph; ModelError if it is not the file that was exported."""
         if self.name not in self.description.graphs:
             hint = " Export the model again with `int8`." if self.name == "onnx-int8" else ""
             raise ModelError(
@@ -75,7 +75,7 @@ class OnnxEncoder(TokenEncoder):
         return graph
 
     def _check_session(self) -> None:
-        """Raise ModelError if the graph takes or gives something else than the description says."""
+        """Raise ModelError if inputs or output of the graph differ from the description."""
         takes = sorted(tensor.name for tensor in self._session.get_inputs())
         gives = next((tensor.shape[-1] for tensor in self._session.get_outputs() if tensor.name == VECTOR_OUTPUT), None)
         inputs = sorted(self.description.inputs)
@@ -88,7 +88,7 @@ class OnnxEncoder(TokenEncoder):
 
     @property
     def identity(self) -> str:
-        """A text that is the same only for models that give the same vectors."""
+        """A text that only models with the same vectors share."""
         description = self.description
         reading = description.model_dump(
             include={"prompt", "max_tokens", "pad_token", "padding_side", "special_tokens"}
@@ -100,18 +100,18 @@ class OnnxEncoder(TokenEncoder):
 
     @property
     def protocol(self) -> str:
-        """In words, everything that changes a figure."""
+        """Everything that changes a figure, in words."""
         description = self.description
-        longest = (
-            "inputs of any length" if description.max_tokens is None else f"at most {description.max_tokens} tokens"
-        )
+        longest = "inputs of any length"
+        if description.max_tokens is not None:
+            longest = f"at most {description.max_tokens} tokens"
         details = ["cosine", f"{description.pooling} pooling", self.name, longest]
         if description.prompt:
             details.append(f"prompt {description.prompt!r}")
         return ", ".join(details)
 
     def embed(self, encodings: list[Encoding], budget: int) -> Embeddings:
-        """Return the vectors of tokenised texts by the graph; see :class:`TokenEncoder`."""
+        """Return the vectors of tokenised texts, computed by the graph; see :class:`TokenEncoder`."""
         return self._alone(encodings) if self.deterministic else self._together(encodings, budget)
 
     def _together(self, encodings: list[Encoding], budget: int) -> Embeddings:
@@ -121,7 +121,7 @@ class OnnxEncoder(TokenEncoder):
         return out
 
     def _alone(self, encodings: list[Encoding]) -> Embeddings:
-        """Return each row from a run of its own: the batch, and so every kernel's shape, is that of one text."""
+        """Return the vectors, each from a batch of its own, so that no kernel's shape depends on other texts."""
         with ThreadPoolExecutor(self._threads) as pool:
             return np.concatenate(list(pool.map(lambda encoding: self._run([encoding]), encodings)))
 
@@ -130,7 +130,7 @@ class OnnxEncoder(TokenEncoder):
         feed = {name: self._padded(name, encodings, width) for name in self.description.inputs}
         try:
             rows: Embeddings = self._session.run([VECTOR_OUTPUT], feed)[0]
-        except Exception as error:  # the library raises its own, one class for each of its codes
+        except Exception as error:  # onnxruntime has one class for each of its codes, without a common base
             raise ModelError(
                 f"The graph of {self.folder} cannot be computed: {first_line(error)}. Do tokenizer and graph "
                 "belong together? Export the model again."
@@ -138,7 +138,7 @@ class OnnxEncoder(TokenEncoder):
         return rows
 
     def _padded(self, name: str, encodings: list[Encoding], width: int) -> npt.NDArray[np.int64]:
-        """Return one input of the graph, ``(batch, width)``."""
+        """Return an input of the graph, padded, ``(batch, width)``."""
         fill = self.description.pad_token if name == "input_ids" else 0
         matrix = np.full((len(encodings), width), fill, dtype=np.int64)
         left = self.description.padding_side == "left"
@@ -149,8 +149,8 @@ class OnnxEncoder(TokenEncoder):
         return matrix
 
 
-def _reopened(folder: Path, name: OnnxName, deterministic: bool, threads: int, identity: str) -> OnnxEncoder:
-    """Open a folder of which the encoder was pickled; ModelError if it holds another model now."""
+def _reopen(folder: Path, name: OnnxName, deterministic: bool, threads: int, identity: str) -> OnnxEncoder:
+    """Open the folder of a pickled encoder; ModelError if it holds another model now."""
     encoder = OnnxEncoder(folder, name, deterministic=deterministic, threads=threads)
     if encoder.identity != identity:
         raise ModelError(
@@ -161,7 +161,7 @@ def _reopened(folder: Path, name: OnnxName, deterministic: bool, threads: int, i
 
 
 _FIELDS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
-"""Where an input of the graph stands in what the tokenizer gives."""
+"""Attribute of the tokenizer's ``Encoding`` for each input of a graph."""
 
 INPUTS = tuple(_FIELDS)
 """Inputs that an exported graph may have."""
@@ -172,13 +172,13 @@ def _tokenizer(folder: Path, max_tokens: int | None) -> Tokenizer:
 
     try:
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-    except Exception as error:  # the library raises nothing narrower
+    except Exception as error:  # tokenizers raises plain Exception
         raise ModelError(f"Cannot read the tokenizer {folder / TOKENIZER}: {error}. Export the model again.") from error
     return cut_to(tokenizer, max_tokens)
 
 
 def _session(graph: Path, threads: int, deterministic: bool) -> Any:
-    """Return a session whose threads sleep while they wait, and leave the processor to others."""
+    """Return a session whose threads sleep while they wait, instead of spinning."""
     import onnxruntime
 
     if os.environ.get("ORT_DISABLE_TELEMETRY") not in {"0", "false"}:
@@ -192,5 +192,5 @@ def _session(graph: Path, threads: int, deterministic: bool) -> Any:
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
     try:
         return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the library raises its own, one class for each of its codes
+    except Exception as error:  # onnxruntime has one class for each of its codes, without a common base
         raise ModelError(f"Cannot open the graph {graph}: {first_line(error)}. Export the model again.") from error

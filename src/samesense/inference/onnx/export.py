@@ -1,4 +1,4 @@
-"""A model as a folder that runs without torch, checked against torch before it is there."""
+"""Export a model to a folder that runs without torch, and compare its vectors with those of torch."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ from samesense.results import plain
 from samesense.types import Embeddings, Encode, Floats, Scores
 
 LEAST_COSINE = 0.9999
-"""A float32 graph whose vector of some sentence has a smaller cosine with torch's is refused."""
+"""Least cosine between the vectors of a float32 graph and of torch; an export below it fails."""
 
 CHECKED = 300
-"""Sentences of the check, besides the awkward ones."""
+"""Number of sentences of the check, besides the awkward ones."""
 
 AWKWARD = (
     "a",
@@ -68,11 +68,11 @@ AWKWARD = (
     "\N{GRINNING FACE} \N{THUMBS UP SIGN}",
     "one sentence that is far longer than any model reads at once, said again and again; " * 60,
 )
-"""Texts in which tokenizers and limits show where they differ."""
+"""Texts that reveal differences of tokenizers and limits."""
 
 
 def check_tokens(model: SentenceTransformer, ids: Callable[[str], list[int]], texts: Sequence[str]) -> None:
-    """Make sure that the tokenizer alone gives the ids that the model is given by sentence-transformers."""
+    """Raise ModelError unless the tokenizer alone gives the same ids as sentence-transformers."""
     for text in texts:
         expected = tokenize_texts(model, [text])["input_ids"].flatten().tolist()
         tokens = ids(text)
@@ -86,15 +86,16 @@ def check_tokens(model: SentenceTransformer, ids: Callable[[str], list[int]], te
 
 
 def parity(exported: OnnxEncoder, reference: Embeddings, texts: list[str]) -> Parity:
-    """Compare the vectors of a graph with ``reference``, computed among neighbours and alone."""
+    """Return how far the vectors of a graph, computed in batches and alone, are from those of ``reference``."""
     from sklearn.metrics.pairwise import paired_cosine_distances
 
     together = exported.encode(texts)
     alone = np.concatenate([exported.encode([text]) for text in texts])
     least = 1.0
-    moved = 0.0
+    largest_change = 0.0
     for rows in (together, alone):
-        moved = max(moved, float(np.abs(_next_cosines(rows) - _next_cosines(reference)).max()))
+        change = float(np.abs(_next_cosines(rows) - _next_cosines(reference)).max())
+        largest_change = max(largest_change, change)
         distances = paired_cosine_distances(checked_rows(rows, texts), reference)  # 0 where both are zeros
         least = min(least, 1 - float(distances.max()))
     if exported.name == "onnx" and least < LEAST_COSINE:
@@ -103,35 +104,36 @@ def parity(exported: OnnxEncoder, reference: Embeddings, texts: list[str]) -> Pa
             "the least. Its modules cannot be recorded faithfully; keep to torch for this model."
         )
     lengths = np.maximum(np.linalg.norm(reference, axis=1), 1e-12)
-    apart = float((np.abs(together - alone).max(axis=1) / lengths).max())
+    batch_effect = float((np.abs(together - alone).max(axis=1) / lengths).max())
     return Parity(
-        texts=len(texts), least_cosine=round(least, 8), scores=float(f"{moved:.3g}"), alone=float(f"{apart:.3g}")
+        texts=len(texts),
+        least_cosine=round(least, 8),
+        scores=float(f"{largest_change:.3g}"),
+        alone=float(f"{batch_effect:.3g}"),
     )
 
 
 def _next_cosines(rows: Embeddings) -> Floats:
     """Return the cosine of each row and the next one ``(n - 1,)``."""
-    lengths = unit(rows.astype(np.float64))
-    cosines: Floats = (lengths[:-1] * lengths[1:]).sum(axis=1)
+    normalized = unit(rows.astype(np.float64))
+    cosines: Floats = (normalized[:-1] * normalized[1:]).sum(axis=1)
     return cosines
 
 
-def drift(pairs: PairData, reference: Scores, others: Mapping[str, Scores]) -> Drift:
-    """Return what each backend's Spearman on ``pairs`` loses or gains against that of ``reference``, times 100.
+def drift(pairs: PairData, reference: Scores, backend_scores: Mapping[str, Scores]) -> Drift:
+    """Return the change of each backend's Spearman on ``pairs`` against that of ``reference``, times 100.
 
-    Scores are those of the pairs, ``(pairs,)``.
+    All scores are ``(pairs,)``.
     """
     base = 100 * spearman(reference, pairs.labels)
-    points = {
-        name: round(100 * spearman(backend_scores, pairs.labels) - base, 4) for name, backend_scores in others.items()
-    }
+    points = {name: round(100 * spearman(scores, pairs.labels) - base, 4) for name, scores in backend_scores.items()}
     return Drift(data=pairs.name, pairs=len(pairs), reference=round(base, 4), points=points)
 
 
-def agreement(reference: Scores, other: Scores) -> Agreement:
+def agreement(reference: Scores, scores: Scores) -> Agreement:
     """Return how far scores of pairs ``(pairs,)`` are from those of ``reference``."""
-    largest = float(np.abs(reference - other).max())
-    return Agreement(pairs=len(reference), largest=float(f"{largest:.3g}"), ranks=round(spearman(reference, other), 6))
+    largest = float(np.abs(reference - scores).max())
+    return Agreement(pairs=len(reference), largest=float(f"{largest:.3g}"), ranks=round(spearman(reference, scores), 6))
 
 
 def export(
@@ -143,31 +145,31 @@ def export(
     weights: bool = True,
     overwrite: bool = False,
 ) -> Description:
-    """Write a model as ONNX, with pooling, layers and normalisation in the graph, check it, and return what was found.
+    """Export a model to ONNX, with pooling, layers and normalisation in the graph, and return its description.
 
-    The folder is an ordinary sentence-transformers folder besides, with torch's ``weights`` if they are kept: the graph
-    lies in ``onnx/``. It is there whole or not at all. ``int8`` adds a graph with weights of eight bits; on ``pairs``
-    the drift of Spearman is measured. ModelError if the model is a cross-encoder, cannot be recorded, or the graph does
-    not give its vectors; OutputError if the folder is not empty and is not to be replaced.
+    The folder is also an ordinary sentence-transformers folder, with torch's ``weights`` if they are kept; the graph is
+    in ``onnx/``. It is written completely or not at all. ``int8`` adds a graph with weights of eight bits; on ``pairs``
+    the drift of Spearman is measured. ModelError if the model is a cross-encoder, cannot be exported, or the graph
+    gives other vectors; OutputError if the folder is not empty and ``overwrite`` is not given.
     """
     target = Path(output)
     check_free(target, overwrite=overwrite)
     MissingExtraError.check("export", "onnx", "onnxscript")
     with stage("loading the model"):
-        encoder = _opened(model)
+        encoder = _open(model)
     refuse_routes(encoder, "An export")
-    description = _described(encoder)
+    description = _describe_model(encoder)
     with replacing_folder(target) as folder:
         save(encoder, folder)
         description = _write(encoder, folder, description, int8)
         with stage("checking the graphs against torch"):
-            description = description.model_copy(update=_checked(encoder, folder, description, pairs))
-        _describe(folder, description)
+            description = description.model_copy(update=_compare(encoder, folder, description, pairs))
+        _write_description(folder, description)
         _finish(model, folder, target.name, weights, description)
     return description
 
 
-def _opened(model: str | SentenceTransformer) -> SentenceTransformer:
+def _open(model: str | SentenceTransformer) -> SentenceTransformer:
     if isinstance(model, SentenceTransformer):
         return model.to("cpu").eval()
     if is_cross_encoder(resolve(model)):
@@ -175,8 +177,8 @@ def _opened(model: str | SentenceTransformer) -> SentenceTransformer:
     return build(model, device="cpu").eval()
 
 
-def _described(encoder: SentenceTransformer) -> Description:
-    """Return what is known of an export before there is a graph; ModelError if the model cannot be exported."""
+def _describe_model(encoder: SentenceTransformer) -> Description:
+    """Return the description of an export, still without graphs; ModelError if the model cannot be exported."""
     check_modules(encoder)
     tokenizer = fast_tokenizer(encoder, "An export")
     static = isinstance(encoder[0], StaticEmbedding)
@@ -199,7 +201,7 @@ def _described(encoder: SentenceTransformer) -> Description:
 
 
 def _write(encoder: SentenceTransformer, folder: Path, description: Description, int8: bool) -> Description:
-    """Write tokenizer and graphs, and the description with them."""
+    """Write tokenizer, graphs and description, and return the description with the graphs."""
     write_text(folder / TOKENIZER, fast_tokenizer(encoder, "An export").to_str())
     graph = folder / GRAPHS["onnx"]
     with stage("recording the graph"):
@@ -210,7 +212,7 @@ def _write(encoder: SentenceTransformer, folder: Path, description: Description,
     names: list[OnnxName] = ["onnx", "onnx-int8"] if int8 else ["onnx"]
     files = {name: graph_file(folder / GRAPHS[name]) for name in names}
     description = description.model_copy(update={"graphs": files})
-    _describe(folder, description)
+    _write_description(folder, description)  # OnnxEncoder reads it for the comparison
     return description
 
 
@@ -219,15 +221,15 @@ def _sample_pairs() -> PairData:
         return read_pairs(sample_path("dev"))
 
 
-def _checked(
+def _compare(
     encoder: SentenceTransformer, folder: Path, description: Description, pairs: PairData | None
 ) -> dict[str, Any]:
-    """Return parity, agreement, and drift where there are pairs."""
+    """Return parity and agreement of the graphs with torch, and with labelled pairs also the drift."""
     exported: dict[str, OnnxEncoder] = {name: OnnxEncoder(folder, name) for name in description.graphs}
     checked_pairs = pairs if pairs is not None else _sample_pairs()
     texts = [*AWKWARD, *dict.fromkeys([*checked_pairs.sentences1, *checked_pairs.sentences2])][: CHECKED + len(AWKWARD)]
     check_tokens(encoder, exported["onnx"].token_ids, texts)
-    with counted(apart=True):  # what is not read of texts of ours is nobody's loss
+    with counted(apart=True):  # truncation of our own texts is not worth a warning
         reference = checked_rows(encode(encoder, texts, precision="float32"), texts)
         figures: dict[str, Any] = {
             "parity": {name: parity(backend, reference, texts) for name, backend in exported.items()}
@@ -245,7 +247,7 @@ def _checked(
 def _agreement_on_sample(
     encoder: SentenceTransformer, exported: Mapping[str, OnnxEncoder], sample: PairData
 ) -> dict[str, Any]:
-    """Return the agreement on pairs of ours; nothing where a model of another language reads nothing in them."""
+    """Return the agreement on the sample pairs; nothing if a model of another language cannot read them."""
     try:
         base, scores = _scores(encoder, {name: backend.encode for name, backend in exported.items()}, sample)
         return {"agreement": {name: agreement(base, backend) for name, backend in scores.items()}}
@@ -261,36 +263,36 @@ def _scores(
     return base, {name: cosine_score(encoding)(pairs.pairs()) for name, encoding in backends.items()}
 
 
-def _describe(folder: Path, description: Description) -> None:
+def _write_description(folder: Path, description: Description) -> None:
     write_text(folder / DESCRIPTION, description.model_dump_json(indent=2) + "\n")
 
 
 def _finish(model: str | SentenceTransformer, folder: Path, name: str, weights: bool, description: Description) -> None:
-    """Leave out torch's weights where they are not wanted, and write the card."""
+    """Remove torch's weights unless they are kept, and write the model card."""
     if not weights:
         for path in folder.rglob("*.safetensors"):
             path.unlink()
     if not isinstance(model, str):
-        return  # nothing says what it is
+        return  # a model in memory has no source that a card could name
     source = Path(resolve(model))
     if is_ours(source):
         shutil.copyfile(source / CARD, folder / CARD)
     else:
         write_card(folder, Card(name=name, base=model, method="exported to ONNX"))
-    add_section(folder, "Export", _told(description))
+    add_section(folder, "Export", _card_section(description))
 
 
-def _told(description: Description) -> str:
-    """Return for the card what the graphs are and how true they are."""
+def _card_section(description: Description) -> str:
+    """Return the section of the model card on the graphs and their agreement with torch."""
     lines = []
     for name, graph in description.graphs.items():
-        least = description.parity[name]
-        drift = description.drift
-        moved = ""
-        if drift is not None:
-            moved = f"; Spearman x100 {drift.points[name]:+.2f} on {drift.pairs} pairs of {plain(drift.data)}"
-        lines.append(
+        graph_parity = description.parity[name]
+        line = (
             f"- `{GRAPHS[name]}`, {graph.bytes / 1e6:.1f} MB: the least cosine of a vector with that of torch in "
-            f"float32 is {least.least_cosine:.6f} over {least.texts} texts{moved}"
+            f"float32 is {graph_parity.least_cosine:.6f} over {graph_parity.texts} texts"
         )
+        measured = description.drift
+        if measured is not None:
+            line += f"; Spearman x100 {measured.points[name]:+.2f} on {measured.pairs} pairs of {plain(measured.data)}"
+        lines.append(line)
     return "\n".join(["Graphs that need no torch (`samesense similarity` opens them):", "", *lines])

@@ -1,4 +1,4 @@
-"""What lies in an exported folder: its files, and the description that says how to use them and how true they are."""
+"""The files of an exported folder, and its description: how texts are read, and how close the graphs are to torch."""
 
 from __future__ import annotations
 
@@ -14,84 +14,85 @@ from samesense.results import Shown, text_table
 
 DESCRIPTION = "samesense_onnx.json"
 GRAPHS = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_quantized.onnx"}
-"""The graph of each backend that runs without torch, by the names under which optimum and transformers.js look."""
+"""File of each backend's graph, named as optimum and transformers.js expect."""
 
 VECTOR_OUTPUT = "sentence_embedding"
+"""Output of a graph: the vector of a text."""
+
 TOKEN_OUTPUT = "last_hidden_state"
-"""Outputs of a graph: the vector of a text, and the states of its tokens before any pooling."""
+"""Output of a graph: the hidden states of the tokens, before pooling."""
 
 TOKENIZER = "tokenizer.json"
 FORMAT = 1
-"""Number of the description's format; another one is refused."""
+"""Version of the description's format; other versions are refused."""
 
 OnnxName = Literal["onnx", "onnx-int8"]
 
 
-class _Part(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class GraphFile(_Part):
-    """One graph: its size in bytes and the hash of its content, both with the weights beside it."""
+class GraphFile(_StrictModel):
+    """A graph: its size in bytes and the hash of its content, external weights included."""
 
     bytes: int
     sha256: str
 
 
-class Parity(_Part):
-    """How far a backend's vectors are from those of torch in float32, over the sentences of the check."""
+class Parity(_StrictModel):
+    """How far a backend's vectors are from those of torch in float32, on the sentences of the check."""
 
-    texts: int  # number of sentences, of different lengths, in batches with each other and alone
-    least_cosine: float  # that of the vector that strays furthest
-    scores: float  # largest difference of the cosine of two sentences from that by torch, over neighbours in a list
-    # largest difference of a coordinate between a text alone and among neighbours, as a share of the vector's
-    # length
+    texts: int  # number of sentences, of different lengths, each encoded in a batch and alone
+    least_cosine: float  # lowest cosine of a vector with that of torch
+    scores: float  # largest difference of the cosine of two consecutive sentences from that of torch
+    # Largest difference of a coordinate between a text alone and in a batch, as a fraction of the vector's length.
     alone: float
 
 
-class Agreement(_Part):
-    """Cosines of pairs by a graph, beside those of torch in float32."""
+class Agreement(_StrictModel):
+    """Agreement of a graph's scores of pairs with those of torch in float32."""
 
-    pairs: int  # how many they are
+    pairs: int  # number of pairs
     largest: float  # largest difference of a score
-    ranks: float  # Spearman of both scores
+    ranks: float  # Spearman correlation of both scores
 
     def text(self) -> str:
-        """Return it in words."""
+        """Return the agreement as text."""
         return (
             f"scores differ by at most {self.largest:.2g}, ranks agree: Spearman {self.ranks:.4f} ({self.pairs} pairs, "
             "beside torch in float32)"
         )
 
 
-class Drift(_Part):
-    """Spearman on labelled pairs, times 100, of each backend against torch in float32."""
+class Drift(_StrictModel):
+    """Spearman on labelled pairs, times 100, of each backend compared with torch in float32."""
 
     data: str  # name of the pairs
-    pairs: int  # how many they are
-    reference: float  # torch in float32
-    points: dict[str, float]  # backend to its Spearman minus the reference's
+    pairs: int  # number of pairs
+    reference: float  # Spearman of torch in float32
+    points: dict[str, float]  # each backend's Spearman minus the reference
 
 
-class Description(Shown, _Part):
-    """What an exported folder says of itself.
+class Description(Shown, _StrictModel):
+    """The description of an exported folder.
 
     Attributes:
         format: version of this description.
         samesense: version of the library that wrote it.
-        dim: coordinates of a vector.
-        max_tokens: longest input, special tokens included; what is beyond is cut off. ``None`` for no limit.
+        dim: dimensions of a vector.
+        max_tokens: longest input, special tokens included; longer ones are truncated. ``None`` for no limit.
         prompt: text put before every input.
         inputs: inputs of the graph, each ``(batch, tokens)`` of int64.
-        pad_token: id that fills short rows.
+        pad_token: id of the padding token.
         padding_side: ``"right"`` or ``"left"``.
         special_tokens: whether the tokenizer adds its special tokens.
-        pooling: in words; it is part of the graph.
+        pooling: the pooling, in words; it is part of the graph.
         modules: names of the modules in the graph, in order.
-        graphs: backend to its file.
-        parity: backend to what the check found.
-        agreement: backend to what became of the scores of pairs, those of the sample where none were given.
-        drift: on pairs, where some were given.
+        graphs: file of each backend.
+        parity: how close the vectors of each backend are to those of torch.
+        agreement: how close the scores of each backend are to those of torch, on the given pairs or the sample.
+        drift: change of Spearman on the given pairs, if any.
     """
 
     format: int = FORMAT
@@ -114,7 +115,8 @@ class Description(Shown, _Part):
         longest = "texts of any length" if self.max_tokens is None else f"{self.max_tokens} tokens of a text"
         lines = [f"exported model, {self.dim} dimensions, {self.pooling} pooling, reads {longest}"]
         columns = ["backend", "MB", "least cosine to torch", "largest difference of a score"]
-        columns += [] if self.drift is None else ["drift of Spearman x100"]
+        if self.drift is not None:
+            columns.append("drift of Spearman x100")
         rows = []
         for backend, graph in self.graphs.items():
             parity = self.parity.get(backend)
@@ -122,7 +124,8 @@ class Description(Shown, _Part):
             cells = [backend, f"{graph.bytes / 1e6:.1f}"]
             cells += ["" if parity is None else f"{parity.least_cosine:.6f}"]
             cells += ["" if agreement is None else f"{agreement.largest:.2g}"]
-            cells += [] if self.drift is None else [f"{self.drift.points.get(backend, 0.0):+.2f}"]
+            if self.drift is not None:
+                cells.append(f"{self.drift.points.get(backend, 0.0):+.2f}")
             rows.append(cells)
         lines.append(text_table(columns, rows, left=columns[:1]))
         if self.drift is not None:
@@ -152,6 +155,6 @@ def read_description(folder: str | Path) -> Description:
 
 
 def graph_file(path: Path) -> GraphFile:
-    """Return size and hash of a graph, with the weights of a large model, which lie in a file beside it."""
+    """Return size and hash of a graph, including the external weights of a large model."""
     paths = [file for file in (path, path.with_name(f"{path.name}.data")) if file.exists()]
     return GraphFile(bytes=sum(file.stat().st_size for file in paths), sha256=content_hash(paths))

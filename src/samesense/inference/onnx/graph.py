@@ -1,4 +1,4 @@
-"""From a model to an ONNX graph that ends in the sentence vector: pooling, layers and normalisation included."""
+"""Export a model as an ONNX graph that outputs the sentence vector: pooling, layers and normalisation included."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from samesense.inference.onnx.encoder import INPUTS
 from samesense.inference.onnx.format import TOKEN_OUTPUT, VECTOR_OUTPUT
 
 EXAMPLE = ("Two short example sentences.", "The second of them is a little longer than the first.")
-"""What the graph is recorded with; its batch and length stay free."""
+"""Example input for tracing; batch size and length are dynamic."""
 
 RECORDED = (Pooling, WeightedLayerPooling, Dense, Normalize, LayerNorm, Dropout)
-"""Modules that may follow the first: a text's vector does not depend on its batch, and ONNX has their operations."""
+"""Modules that may follow the first: they treat each text by itself, and ONNX has their operations."""
 
 LARGE = 1_500_000_000
-"""Bytes of weights beyond which they lie in a file beside the graph, as ONNX files end at 2 GB."""
+"""Bytes of weights from which they are stored in a file beside the graph, as ONNX files are limited to 2 GB."""
 
 
 def check_modules(model: SentenceTransformer) -> None:
@@ -56,7 +56,7 @@ def check_modules(model: SentenceTransformer) -> None:
 
 
 def graph_inputs(model: SentenceTransformer) -> list[str]:
-    """Return the names of the tensors that a model takes; ModelError if one of them is none of :data:`INPUTS`."""
+    """Return the names of the tensors that a model takes; ModelError if one is not in :data:`INPUTS`."""
     names = [name for name, value in _features(model).items() if isinstance(value, Tensor)]
     if unknown := sorted(set(names) - set(INPUTS)):
         raise ModelError(f"A graph takes {', '.join(INPUTS)}; this model also asks for {', '.join(unknown)}.")
@@ -66,13 +66,13 @@ def graph_inputs(model: SentenceTransformer) -> list[str]:
 def write_graph(model: SentenceTransformer, path: Path) -> None:
     """Write the graph of ``model``, whose inputs are each ``(batch, tokens)`` of int64.
 
-    Its first output, ``sentence_embedding``, is ``(batch, dim)`` of float32. That of a transformer has a second one for
-    readers that pool by themselves, ``last_hidden_state``, ``(batch, tokens, width)``.
+    Its first output, ``sentence_embedding``, is ``(batch, dim)`` of float32. A transformer has a second output for
+    libraries that do the pooling themselves: ``last_hidden_state``, ``(batch, tokens, width)``.
     """
     features = _features(model)
     inputs = {name: features[name] for name in graph_inputs(model)}
     graph = _Graph(model, list(inputs), {k: v for k, v in features.items() if k not in inputs}).eval()
-    free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    dynamic = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     outputs = [VECTOR_OUTPUT, TOKEN_OUTPUT] if graph.tokens else [VECTOR_OUTPUT]
     with _quiet(), _plain_attention(model), _plain_prompt(model), torch.no_grad():
         try:
@@ -82,10 +82,10 @@ def write_graph(model: SentenceTransformer, path: Path) -> None:
                 dynamo=True,
                 input_names=list(inputs),
                 output_names=outputs,
-                dynamic_shapes={"inputs": tuple(free for _ in inputs)},
+                dynamic_shapes={"inputs": tuple(dynamic for _ in inputs)},
                 verbose=False,
             )
-        except Exception as error:  # torch raises what the model's own code raises
+        except Exception as error:  # torch passes on the errors of the model's own code
             raise ModelError(f"torch cannot record this model as a graph: {first_line(error)}") from error
     if program is None:
         raise ModelError("torch gave no graph for this model.")
@@ -95,12 +95,13 @@ def write_graph(model: SentenceTransformer, path: Path) -> None:
 
 
 def write_int8(graph: Path, path: Path) -> None:
-    """Write the graph with weights of eight bits, a scale a column; activations are scaled as they come.
+    """Write the graph with dynamic int8 quantization: a scale a channel for weights, dynamic scales for activations.
 
-    Weights keep to seven of the bits: without VNNI, a processor with AVX2 adds pairs of products in sixteen bits, which
-    overflow with all eight.
+    Weights use only seven bits (``reduce_range``): without VNNI, a processor with AVX2 adds pairs of products in
+    sixteen bits, which overflow with eight.
 
-    Source: Krishnamoorthi 2018, "Quantizing deep convolutional networks for efficient inference", for scales a channel.
+    Source: Krishnamoorthi 2018, "Quantizing deep convolutional networks for efficient inference", for per-channel
+    scales.
     """
     MissingExtraError.check("export", "onnx")
     import onnx
@@ -108,21 +109,26 @@ def write_int8(graph: Path, path: Path) -> None:
 
     root = logging.getLogger()
     level = root.level
-    root.setLevel(logging.ERROR)  # it advises to pre-process, which the exporter has done
+    root.setLevel(logging.ERROR)  # onnxruntime advises pre-processing, which the exporter has done
     try:
         large = graph.with_name(f"{graph.name}.data").exists()
         model = onnx.load(graph)
-        model.graph.ClearField("value_info")  # shapes of weights that quantisation turns round; it infers them anew
+        # Quantization transposes weights, so that their recorded shapes would be wrong; it infers them again.
+        model.graph.ClearField("value_info")
         quantize_dynamic(
-            model, path, weight_type=QuantType.QInt8, per_channel=True, use_external_data_format=large,
+            model,
+            path,
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+            use_external_data_format=large,
             reduce_range=True,
-        )  # fmt: skip
+        )
     finally:
         root.setLevel(level)
 
 
 class _Graph(nn.Module):
-    """The modules of a model, one after the other, from tensors to a tensor."""
+    """The modules of a model in sequence, with tensors as inputs and outputs, which the exporter needs."""
 
     def __init__(self, model: SentenceTransformer, names: list[str], constants: dict[str, Any]) -> None:
         super().__init__()
@@ -147,7 +153,7 @@ class _Graph(nn.Module):
 
 
 class _StaticMean(nn.Module):
-    """A static embedding over padded rows: the mean of the vectors of real tokens, zeros where there is none."""
+    """A static embedding for padded rows: the mean of the vectors of real tokens, zeros if there are none."""
 
     def __init__(self, static: StaticEmbedding) -> None:
         super().__init__()
@@ -161,7 +167,7 @@ class _StaticMean(nn.Module):
 
 
 def _features(model: SentenceTransformer) -> dict[str, Any]:
-    """Return what the model's first module takes, padded rows of tokens among it."""
+    """Return the inputs of the model's first module, such as padded rows of tokens."""
     if isinstance(model[0], StaticEmbedding):
         ids = torch.ones((2, 8), dtype=torch.int64)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
@@ -170,7 +176,7 @@ def _features(model: SentenceTransformer) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _plain_attention(model: SentenceTransformer) -> Iterator[None]:
-    """Record attention as plain products and a softmax: torch's own brings guards along that cost time in the graph."""
+    """Use the eager implementation of attention: that of torch adds guards, which slow down the graph."""
     trunk: Any = getattr(model[0], "model", None)
     before = getattr(getattr(trunk, "config", None), "_attn_implementation", None)
     if before is None or not hasattr(trunk, "set_attn_implementation"):
@@ -184,18 +190,18 @@ def _plain_attention(model: SentenceTransformer) -> Iterator[None]:
 
 
 def _without_prompt(attention_mask: Tensor, prompt_length: int) -> Tensor:
-    """Return the mask of tokens behind the prompt, whichever side the padding is on.
+    """Return the mask of the tokens after the prompt, for padding on either side.
 
-    sentence-transformers asks which side that is, which a graph cannot.
+    sentence-transformers branches on the side of the padding, which a graph cannot.
     """
     begin = attention_mask.to(torch.int32).argmax(dim=1) + prompt_length
-    places = torch.arange(attention_mask.shape[1], device=attention_mask.device)
-    return attention_mask * (places.unsqueeze(0) >= begin.unsqueeze(1)).to(attention_mask.dtype)
+    positions = torch.arange(attention_mask.shape[1], device=attention_mask.device)
+    return attention_mask * (positions.unsqueeze(0) >= begin.unsqueeze(1)).to(attention_mask.dtype)
 
 
 @contextlib.contextmanager
 def _plain_prompt(model: SentenceTransformer) -> Iterator[None]:
-    """Have poolings leave out a prompt by :func:`_without_prompt`."""
+    """Have poolings exclude a prompt by :func:`_without_prompt`."""
     poolings: list[Any] = [module for module in model if isinstance(module, Pooling)]
     for pooling in poolings:
         pooling._exclude_prompt_from_mask = _without_prompt
@@ -208,7 +214,7 @@ def _plain_prompt(model: SentenceTransformer) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporter's progress off the terminal."""
+    """Suppress the exporter's output and warnings."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

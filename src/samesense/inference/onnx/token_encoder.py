@@ -1,4 +1,4 @@
-"""Texts in, embeddings out, without torch: tokens by the tokenizers library, and what computes their vectors."""
+"""Base class of encoders without torch: the tokenizers library makes tokens, a subclass computes their vectors."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 SETTINGS = "config_sentence_transformers.json"
 
 BATCH_TOKENS = 1024
-"""Tokens that are computed at once, padding included."""
+"""Tokens of a batch, padding included."""
 
 
 class TokenEncoder(ABC):
-    """An encoder of a folder, whose ``description`` says how texts are read, and :meth:`embed` what becomes of them."""
+    """Encodes with a model in a folder: ``description`` says how texts are read, :meth:`embed` computes vectors."""
 
     damage = "Export the model again."
-    """What helps where a file of the folder is damaged."""
+    """The fix in messages about a damaged file of the folder."""
 
     def __init__(self, folder: Path, description: Description, tokenizer: Tokenizer) -> None:
         self.folder = folder
@@ -66,24 +66,24 @@ class TokenEncoder(ABC):
         return any(self.prompt_of(task) != self.description.prompt for task in PROMPTS)
 
     def prompt_of(self, task: TaskName | None) -> str:
-        """Return the text that is read before those of a task: that of the task if it has one, else its default."""
+        """Return the prompt of a task, or the default prompt if it has none."""
         task_prompts = (self._prompts.get(name) for name in PROMPTS[task]) if task is not None else ()
         return next(filter(None, task_prompts), self.description.prompt)
 
     @cached_property
     def _prompts(self) -> dict[str, Any]:
-        """The prompts of the model by name, as sentence-transformers keeps them."""
+        """The prompts of the model by name, as sentence-transformers stores them."""
         prompts = self._settings(SETTINGS).get("prompts")
-        return (
-            prompts if isinstance(prompts, dict) and all(isinstance(prompt, str) for prompt in prompts.values()) else {}
-        )
+        if not isinstance(prompts, dict) or not all(isinstance(prompt, str) for prompt in prompts.values()):
+            return {}
+        return prompts
 
     @cached_property
     def _leaves_prompt_out(self) -> bool:
         return any(self._settings(path).get("include_prompt") is False for path in self.folder.glob("*/config.json"))
 
     def _settings(self, name: str | Path) -> dict[str, Any]:
-        """Return what a file of the folder says; nothing where it is absent."""
+        """Return the JSON object in a file of the folder; an empty one if the file is missing."""
         path = self.folder / name
         check_inside(self.folder, path)
         settings = read_json(path, self.damage) if path.is_file() else {}
@@ -100,7 +100,7 @@ class TokenEncoder(ABC):
     ) -> Embeddings:
         """Return the embeddings of ``texts``, float32 ``(texts, dim)``, in order; see :func:`encode_distinct`.
 
-        ModelError for texts of a ``task`` whose prompt is not the one that the pooling of the graph leaves out.
+        ModelError for a ``task`` with its own prompt, if the pooling in the graph excludes the default prompt.
         """
         prompt = self.prompt_of(task)
         if prompt != self.description.prompt and self._leaves_prompt_out:
@@ -127,7 +127,7 @@ class TokenEncoder(ABC):
         longest = self.description.max_tokens
         unknown = unknown_id(self._tokenizer)
         added = len(self._encodings([""], self.prompt_of(task))[0].ids)
-        few = []
+        suspects = []  # texts with few known tokens: only these are read piece by piece, which is slow
         for text, encoding in zip(texts, encodings, strict=True):
             ids = encoding.ids
             if len(ids) == longest and encoding.overflowing:
@@ -135,41 +135,41 @@ class TokenEncoder(ABC):
             strange = 0 if unknown is None else ids.count(unknown)
             recognised = len(ids) - strange - added
             if recognised <= 0 or (strange and recognised <= 2):
-                few.append(text)
-        if not few:
+                suspects.append(text)
+        if not suspects:
             return
-        for text, pieces in zip(few, self.reading_for(task).pieces_of(few), strict=True):
+        for text, pieces in zip(suspects, self.reading_for(task).pieces_of(suspects), strict=True):
             if not pieces.known:
                 unread.unknown.add(text)
 
     def tokenised(self, texts: list[str]) -> list[Encoding]:
-        """Return texts as tokens, behind the prompt."""
+        """Return the tokens of texts, after the prompt."""
         return self._encodings(texts, self.description.prompt)
 
     def token_ids(self, text: str) -> list[int]:
-        """Return the ids that the graph is given for ``text``, prompt and special tokens included."""
+        """Return the token ids of ``text``, prompt and special tokens included."""
         ids: list[int] = self.tokenised([text])[0].ids
         return ids
 
     def _encodings(self, texts: list[str], prompt: str) -> list[Encoding]:
         try:
             return read_texts(self._tokenizer, self.description, texts, prompt)
-        except Exception as error:  # tokenizers has no class of its own for what a damaged file makes it fail with
+        except Exception as error:  # tokenizers raises plain Exception for a damaged file
             raise ModelError(f"The tokenizer of {self.folder} fails ({error}). {self.damage}") from error
 
 
 def thread_count(threads: int | None) -> int:
-    """Return how many threads compute: as many as are stated, or ``OMP_NUM_THREADS``, or the process may use."""
+    """Return the number of threads: the given one, or ``OMP_NUM_THREADS``, or that of cores the process may use."""
     if threads is not None:
         return threads
-    stated = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    if stated.isdigit() and int(stated):
-        return int(stated)
+    variable = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if variable.isdigit() and int(variable):
+        return int(variable)
     return cores()
 
 
 def cut_to(tokenizer: Tokenizer, max_tokens: int | None) -> Tokenizer:
-    """Return a tokenizer, changed in place, that pads nothing and cuts texts to ``max_tokens``; ``None`` cuts none."""
+    """Return a tokenizer, changed in place, without padding and with truncation to ``max_tokens``, if any."""
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if max_tokens is not None:
@@ -180,10 +180,12 @@ def cut_to(tokenizer: Tokenizer, max_tokens: int | None) -> Tokenizer:
 def read_texts(
     tokenizer: Tokenizer, description: Description, texts: Sequence[str], prompt: str | None = None
 ) -> list[Encoding]:
-    """Return texts as a graph is given them: behind the prompt, with special tokens where the model has them.
+    """Return the tokens of texts after a prompt, with special tokens if the model has them.
 
-    ``None`` is the prompt of the description.
+    ``prompt`` defaults to that of the description.
     """
-    behind = [(description.prompt if prompt is None else prompt) + text for text in texts]
-    encodings: list[Encoding] = tokenizer.encode_batch(behind, add_special_tokens=description.special_tokens)
+    if prompt is None:
+        prompt = description.prompt
+    prompted = [prompt + text for text in texts]
+    encodings: list[Encoding] = tokenizer.encode_batch(prompted, add_special_tokens=description.special_tokens)
     return encodings

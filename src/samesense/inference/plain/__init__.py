@@ -1,1 +1,1 @@
-"""Plain encoders by NumPy: a BERT or its kin, or static vectors, opened in milliseconds and without torch."""
+"""Encoders in plain NumPy: BERT and similar transformers, or static vectors, opened in milliseconds without torch."""

@@ -1,4 +1,4 @@
-"""Functions of single numbers, as torch has them."""
+"""Activations, softmax and layer norm, as in torch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DENOMINATOR = (
 
 
 def erf(values: Array) -> Floats:
-    """Return the error function in float64, within 7e-8; SciPy's takes a quarter of a second to import.
+    """Return the error function in float64, accurate to 7e-8; importing SciPy's would take a quarter of a second.
 
     Source: XLA and Eigen, the rational approximation of ``erf`` for float32 (``ErfImpl32``).
     """
@@ -55,12 +55,12 @@ def gelu(values: Array) -> Array:
 
 
 def relu(values: Array) -> Array:
-    """Return the values without those below zero."""
+    """Return the values, negative ones as 0."""
     return np.maximum(values, 0)
 
 
 def identity(values: Array) -> Array:
-    """Return the values as they are."""
+    """Return the values unchanged."""
     return values
 
 
@@ -78,18 +78,18 @@ OF_TORCH: dict[str, Callable[[Array], Array]] = {
     "torch.nn.modules.activation.ReLU": relu,
     "torch.nn.modules.activation.GELU": gelu,
 }
-"""Activations by the classes that a dense layer names."""
+"""Activations by their class names in the configuration of a dense layer."""
 
 
 def softmax(scores: Array) -> Array:
-    """Return shares that sum to one over the last axis."""
+    """Return the softmax over the last axis."""
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     shares: Array = weights / weights.sum(axis=-1, keepdims=True)
     return shares
 
 
 def layer_norm(rows: Array, weight: Array, bias: Array, epsilon: float) -> Array:
-    """Return rows of mean 0 and variance 1, scaled and moved.
+    """Return rows normalised to mean 0 and variance 1, then scaled and shifted.
 
     Source: Ba, Kiros and Hinton 2016, "Layer Normalization", equation 3.
     """

@@ -1,4 +1,4 @@
-"""An encoder by NumPy: the same vectors as torch gives in float32, without the seconds in which torch is imported."""
+"""An encoder in NumPy: the same vectors as torch gives in float32, without the seconds that importing torch takes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 LETTERS_A_TOKEN = 4
-"""Characters of a text for each token, as text in the Latin script has them."""
+"""Approximate number of characters of a token, in Latin script."""
 
 
 class Trunk(Protocol):
-    """What makes a vector of tokens; ``work`` is the numbers that are multiplied for each."""
+    """Computes the vector of a text from its tokens; ``work`` is the number of multiplications a token."""
 
     work: int
 
@@ -38,7 +38,7 @@ class Trunk(Protocol):
 
 
 class PooledTransformer:
-    """A transformer and the pooling of its states."""
+    """A transformer followed by a pooling of its hidden states."""
 
     def __init__(self, transformer: Transformer, pooling: Pooling) -> None:
         self.work = transformer.parameters
@@ -51,7 +51,7 @@ class PooledTransformer:
 
 
 class StaticMean:
-    """The mean of the vectors of tokens, of a table."""
+    """The mean of static token vectors."""
 
     def __init__(self, weights: Weights, name: str) -> None:
         self.work = weights.shapes[name][1]
@@ -65,10 +65,10 @@ class StaticMean:
 
 
 class NumpyEncoder(TokenEncoder):
-    """An :class:`~samesense.inference.models.model.Encoder` of a folder whose parts are all known here.
+    """An :class:`~samesense.inference.models.model.Encoder` of a folder that NumPy can compute completely.
 
-    Every text is computed alone and on one thread, so that its bits depend on nothing else; several texts are computed
-    at the same time. A product of so few rows is no faster on two threads, and waits where others compute.
+    Every text is encoded by itself on one thread, so that its bits depend on nothing else; several texts are encoded in
+    parallel. Products of so few rows are no faster on two threads, which would have to wait for each other.
     """
 
     name = "numpy"
@@ -86,35 +86,38 @@ class NumpyEncoder(TokenEncoder):
         truncate_dim: int | None = None,
         threads: int | None = None,
     ) -> None:
-        """Take what a folder holds; ``open_torch`` opens it by torch, for what only torch can do.
+        """Create an encoder from the parts of a folder.
 
-        ``truncate_dim`` numbers of each vector are kept, ``None`` for all.
+        ``open_torch`` opens the same model with torch, for uses that need it. The first ``truncate_dim`` numbers of
+        each vector are kept, ``None`` for all.
         """
         super().__init__(folder, description, tokenizer)
         self._trunk = trunk
         self._maps = maps
         self._open_torch = open_torch
         self._truncate_dim = truncate_dim
-        self.reopen: Callable[[], NumpyEncoder] | None = None  # set where the folder was opened
+        self.reopen: Callable[[], NumpyEncoder] | None = None  # set by open_plain
         self._threads = thread_count(threads)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle how the folder is opened, which it is again where it is unpickled."""
+        """Pickle a function that opens the folder; unpickling calls it."""
         return self.reopen, ()
 
     @cached_property
     def sentence_transformer(self) -> SentenceTransformer:
-        """The same model by torch, which is imported when this is read."""
+        """The same model in torch, which is imported when this is first read."""
         return self._open_torch()
 
     @property
     def protocol(self) -> str:
-        """In words, everything that changes a figure; those of torch in float32."""
-        described = self.description
-        longest = "inputs of any length" if described.max_tokens is None else f"at most {described.max_tokens} tokens"
-        details = ["cosine", f"{described.pooling} pooling", "float32", longest]
-        if described.prompt:
-            details.append(f"prompt {described.prompt!r}")
+        """Everything that changes a figure, in the words of torch's encoder in float32."""
+        description = self.description
+        longest = "inputs of any length"
+        if description.max_tokens is not None:
+            longest = f"at most {description.max_tokens} tokens"
+        details = ["cosine", f"{description.pooling} pooling", "float32", longest]
+        if description.prompt:
+            details.append(f"prompt {description.prompt!r}")
         if self.tells_tasks_apart:
             details += [f"prompt of a {task} {self.prompt_of(task)!r}" for task in PROMPTS]
         if self._truncate_dim is not None:
@@ -123,22 +126,22 @@ class NumpyEncoder(TokenEncoder):
 
     @property
     def identity(self) -> str:
-        """That of the same model by torch, which is opened for it."""
+        """The identity of the same model in torch, which must be opened for it."""
         from samesense.encoder.saving.storage import model_identity
 
         return model_identity(self.sentence_transformer, "float32")
 
     def work(self, texts: Sequence[str]) -> int:
-        """Return about how many products of two numbers the vectors of texts take."""
+        """Return the approximate number of multiplications needed to encode texts."""
         longest = self.description.max_tokens
         letters = (len(text) + len(self.description.prompt) for text in texts)
-        tokens = (2 + count // LETTERS_A_TOKEN for count in letters)
+        tokens = (2 + count // LETTERS_A_TOKEN for count in letters)  # 2 for the special tokens
         return self._trunk.work * sum(count if longest is None else min(count, longest) for count in tokens)
 
     def embed(self, encodings: list[Encoding], budget: int) -> Embeddings:
         """Return the vectors of tokenised texts; see :class:`TokenEncoder`."""
         rows = np.zeros((len(encodings), self.description.dim), dtype=np.float32)
-        texts = [row for row, encoding in enumerate(encodings) if encoding.ids]  # of an empty one there may be none
+        texts = [row for row, encoding in enumerate(encodings) if encoding.ids]  # an empty text may have no tokens
         with threadpool_limits(1), ThreadPoolExecutor(self._threads) as pool:
             rows[texts] = list(pool.map(lambda row: self._vector(encodings[row]), texts))
         return rows

@@ -1,7 +1,7 @@
-"""Why a model is left to torch."""
+"""The error of a model that only torch can compute."""
 
 from __future__ import annotations
 
 
 class NotPlainError(Exception):
-    """The model has something that only torch computes; the message says what. Nobody sees it: torch is taken."""
+    """The model needs torch; the message says why. Users do not see it, because torch is used then."""

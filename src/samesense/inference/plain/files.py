@@ -1,4 +1,4 @@
-"""The files of a model folder that decide its vectors, as one hash."""
+"""A hash of the files of a model folder that its vectors depend on."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from samesense.hashes import folder_hash
 from samesense.inference.names import split_kind, split_maps, split_pooling
 
 _SUFFIXES = (".json", ".safetensors", ".txt")
-"""Of settings, weights and vocabularies; what else lies in a folder is never read by :mod:`.folder`."""
+"""Suffixes of settings, weights and vocabularies; :mod:`.folder` reads no other files."""
 
 
 def model_files_hash(name: str) -> str:
     """Return the SHA-256 of a model's files, equal only for models that give the same vectors in float32.
 
-    It needs no torch. Files that decide nothing count too, so folders of the same vectors may differ in it. It is empty
-    for what is no folder, and for a name with a pooling or maps, which no file holds.
+    It needs no torch. Files without influence on the vectors count too, so that folders with the same vectors may have
+    different hashes. It is empty unless the model is a folder, and for a name with a pooling or maps, which no file
+    holds.
     """
     base, maps = split_maps(name)
     if maps or split_kind(base)[0] or split_pooling(base)[1] is not None:
@@ -38,7 +39,7 @@ def _module_folders(folder: Path) -> list[Path]:
         return []
     try:
         folders = [folder / entry["path"] for entry in json.loads(path.read_text(encoding="utf-8"))]
-    except (ValueError, KeyError, TypeError, OSError):  # what opens the model says what is damaged
+    except (ValueError, KeyError, TypeError, OSError):  # opening the model will say what is damaged
         return []
     inside = folder.resolve()
     return [directory for directory in folders if directory.is_dir() and directory.resolve().is_relative_to(inside)]

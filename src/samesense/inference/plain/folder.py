@@ -1,6 +1,6 @@
-"""From the folder of a model to its encoder by NumPy, or why torch is needed for it.
+"""Open the folder of a model as an encoder in NumPy, or raise NotPlainError if it needs torch.
 
-Everything that the files say must be known here. What is not leaves the model to torch, and never to a guess.
+Every setting in the files must be one that this package implements. Nothing is guessed: anything else is left to torch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 TRIAL = "a man and 2 dogs"
-"""A text that is embedded at once, so that damaged weights are left to torch, which says what is wrong."""
+"""A text that is encoded for a test, so that damaged weights are left to torch, which says what is wrong."""
 
 _OF_TRANSFORMER = {
     "transformer_task": "feature-extraction",
@@ -39,7 +39,7 @@ _OF_TRANSFORMER = {
     "module_output_name": "token_embeddings",
     "do_lower_case": False,
 }
-"""Settings of a transformer that may be stated, if they are these."""
+"""Settings of a transformer that are supported only with these values."""
 
 
 def open_plain(
@@ -49,23 +49,24 @@ def open_plain(
     pooling: PoolingName | None = None,
     threads: int | None = None,
 ) -> NumpyEncoder:
-    """Open a model folder by NumPy.
+    """Open a model folder with NumPy.
 
     Args:
-        folder: of a sentence-transformers model, or of a bare transformer.
-        open_torch: opens the same by torch.
-        pooling: in the place of the model's own; ``None`` keeps that, and gives a bare transformer ``mean``.
-        threads: that compute.
+        folder: folder of a sentence-transformers model, or of a bare transformer.
+        open_torch: opens the same model with torch.
+        pooling: pooling to use instead of the model's own; ``None`` keeps that, or uses ``mean`` for a bare
+            transformer.
+        threads: number of threads.
 
     Raises:
-        NotPlainError: if the folder holds anything that is not known here.
+        NotPlainError: if the folder holds anything that is not supported here.
     """
     try:
-        encoder = _opened(folder, open_torch, pooling, threads)
+        encoder = _open(folder, open_torch, pooling, threads)
         trial = encoder.embed(encoder.tokenised([TRIAL]), 0)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise NotPlainError(f"a file has another form: {error}") from error
-    except Exception as error:  # the tokenizers library raises nothing narrower
+    except Exception as error:  # tokenizers raises plain Exception
         if type(error) is not Exception:
             raise
         raise NotPlainError(f"its tokenizer cannot be read: {error}") from error
@@ -75,7 +76,7 @@ def open_plain(
     return encoder
 
 
-def _opened(
+def _open(
     folder: Path, open_torch: Callable[[], SentenceTransformer], pooling: PoolingName | None, threads: int | None
 ) -> NumpyEncoder:
     if any((folder / name).exists() for name in (ADAPTERS, "router_config.json")):
@@ -115,7 +116,7 @@ def _opened(
 
 
 def _settings_of_model(folder: Path) -> dict[str, Any]:
-    """Return prompts, the name of the default one, and the numbers of a vector that are kept."""
+    """Return the prompts, the name of the default one, and ``truncate_dim``."""
     settings = read_settings(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
     prompts = settings.get("prompts") or {}
     default = settings.get("default_prompt_name")
@@ -130,7 +131,7 @@ def _settings_of_model(folder: Path) -> dict[str, Any]:
 
 
 def _modules(folder: Path) -> list[tuple[str, Path]]:
-    """Return the kind and the folder of each module; those of a bare transformer are itself."""
+    """Return the kind and the folder of each module; a bare transformer is its own single module."""
     path = folder / "modules.json"
     if not path.is_file():
         return [("Transformer", folder)]
@@ -147,6 +148,7 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
 def _static(
     folder: Path, behind: list[tuple[str, Path]]
 ) -> tuple[Tokenizer, Trunk, dict[str, Any], list[tuple[str, Path]]]:
+    """Return tokenizer, trunk, facts for the description, and the later modules of a static model."""
     tokenizer = read_bare_tokenizer(folder)
     weights = Weights(folder / FILE)
     if set(weights.shapes) != {"embedding.weight"}:
@@ -168,6 +170,7 @@ def _static(
 def _transformer(
     folder: Path, behind: list[tuple[str, Path]], chosen: PoolingName | None, *, bare: bool
 ) -> tuple[Tokenizer, Trunk, dict[str, Any], list[tuple[str, Path]]]:
+    """Return tokenizer, trunk, facts for the description, and the later modules of a transformer."""
     config = read_settings(folder / "config.json")
     tokenizer, settings = read_tokenizer(folder)
     transformer = Transformer(config, Weights(folder / FILE))
@@ -191,12 +194,12 @@ def _transformer(
 
 
 def _longest(folder: Path, config: dict[str, Any], settings: dict[str, Any]) -> int:
-    """Return how many tokens are read at most, as the settings of a transformer or its tokenizer have it."""
+    """Return the maximum number of tokens, from the settings of the module, the tokenizer or the transformer."""
     longest = None
     for path in folder.glob("sentence_*_config.json"):
-        stated = read_settings(path)
-        longest = stated.pop("max_seq_length", None)
-        for key, value in stated.items():
+        module_settings = read_settings(path)
+        longest = module_settings.pop("max_seq_length", None)
+        for key, value in module_settings.items():
             if value is not None and value != _OF_TRANSFORMER.get(key, {}):
                 raise NotPlainError(f"{path.name} has {key}")
     if longest is not None:
@@ -208,21 +211,21 @@ def _longest(folder: Path, config: dict[str, Any], settings: dict[str, Any]) -> 
 def _pooling(
     behind: list[tuple[str, Path]], transformer: Transformer, chosen: PoolingName | None, *, bare: bool, hidden: bool
 ) -> tuple[Pooling, list[tuple[str, Path]]]:
-    """Return the pooling, and the modules behind it."""
+    """Return the pooling and the modules after it."""
     width = transformer.width
     depth = transformer.depth
     if chosen is not None or bare:
         layers = [module for module in behind if module[0] not in ("Pooling", "WeightedLayerPooling")]
         return chosen_pooling(chosen or "mean", depth), layers
-    weighed = None
+    layer_folder = None
     if behind[0][0] == "WeightedLayerPooling":
-        weighed = behind[0][1]
+        layer_folder = behind[0][1]
         behind = behind[1:]
     if not behind or behind[0][0] != "Pooling":
         raise NotPlainError("no pooling follows its transformer")
     pooling = read_pooling(read_settings(behind[0][1] / "config.json"), width)
-    if weighed is not None:
-        layer_weights, start = read_layers(weighed, read_settings(weighed / "config.json"), depth)
+    if layer_folder is not None:
+        layer_weights, start = read_layers(layer_folder, read_settings(layer_folder / "config.json"), depth)
         if not hidden:
             raise NotPlainError("it weighs layers that it does not give")
         pooling.weigh(layer_weights, start, depth)
@@ -230,10 +233,11 @@ def _pooling(
 
 
 def _maps(behind: list[tuple[str, Path]], width: int) -> tuple[list[Map], int]:
+    """Return the modules after the pooling as functions, and the dimensions of the last one's output."""
     maps = []
     for kind, folder in behind:
         config: dict[str, Any] = {}
-        with suppress(NotPlainError):  # a module without settings has no file
+        with suppress(NotPlainError):  # some modules have no config.json
             config = read_settings(folder / "config.json")
         apply, width = read_map(kind, folder, config, width)
         maps.append(apply)

@@ -1,4 +1,4 @@
-"""Transformers that are computed alike, by how they name their settings and tensors."""
+"""The supported families of transformers, which differ only in the names of their settings and tensors."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ class Kind:
     """How a family of models names its settings and tensors.
 
     Attributes:
-        prefix: before the names, in checkpoints of models with a head.
-        layers: before the number of a layer.
-        names: of the linear maps and norms of a layer, in the order in which they are used.
-        width: key of the width of a state.
+        prefix: prefix of tensor names in checkpoints of models with a head.
+        layers: prefix of the number of a layer.
+        names: names of the linear maps and norms of a layer, in the order in which they are used.
+        width: key of the hidden size.
         depth: key of the number of layers.
-        heads: key of the number of heads.
-        inner: key of the width within a layer.
+        heads: key of the number of attention heads.
+        inner: key of the intermediate size.
         activation: key of the activation.
-        epsilon: key of what is added to variances, or ``None`` where it is 1e-12.
-        types: it has embeddings of token types.
-        counts_from_padding: positions begin behind the id of the padding token.
+        epsilon: key of the epsilon of layer norms, or ``None`` if it is always 1e-12.
+        types: whether there are token type embeddings.
+        counts_from_padding: positions start after the id of the padding token.
     """
 
     prefix: str
@@ -87,4 +87,4 @@ KINDS = {
         types=False,
     ),
 }
-"""By the ``model_type`` of their configuration."""
+"""Families by the ``model_type`` of their configuration."""

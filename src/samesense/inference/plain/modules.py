@@ -1,4 +1,4 @@
-"""What follows the trunk of a model: poolings, dense layers, norms; of one text, without padding."""
+"""The modules after the transformer: poolings, dense layers and norms, for a single text without padding."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from samesense.encoder.layer_pooling import layer_weights, name_layer_pooling
-from samesense.inference.plain.activations import OF_TORCH, layer_norm
+from samesense.inference.plain.activations import OF_TORCH, identity, layer_norm
 from samesense.inference.plain.errors import NotPlainError
 from samesense.inference.plain.weights import FILE, Array, Weights
 from samesense.types import PoolingName
 
 Pool = Callable[[Array], Array]
-"""From the states of tokens ``(tokens, width)`` to a vector ``(width,)``."""
+"""Maps the hidden states of tokens ``(tokens, width)`` to a vector ``(width,)``."""
 
 Map = Callable[[Array], Array]
-"""From a vector to a vector."""
+"""Maps a vector to a vector."""
 
 
 def _mean(states: Array) -> Array:
@@ -54,22 +54,22 @@ _FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-"""Flags of folders that were saved before sentence-transformers 5.3, in the order in which vectors are joined."""
+"""Flags of folders saved before sentence-transformers 5.3, in the order in which vectors are concatenated."""
 
 
 class Pooling:
-    """From the states of every layer to a vector.
+    """Maps the hidden states of all layers to a vector.
 
     Attributes:
-        name: in words, as :func:`samesense.encoder.assembly.pooling.describe_pooling` has them.
-        modes: poolings whose vectors are joined.
-        includes_prompt: tokens of the prompt count.
+        name: description, as by :func:`samesense.encoder.assembly.pooling.describe_pooling`.
+        modes: poolings whose vectors are concatenated.
+        includes_prompt: whether the tokens of the prompt are pooled too.
     """
 
     def __init__(
         self, modes: list[str], *, layers: Array | None = None, start: int = 0, includes_prompt: bool = True
     ) -> None:
-        """Take modes, and the weights of layers from ``start`` on, if the states of several are weighed."""
+        """Create a pooling of the last layer, or with ``layers`` of a weighted mean of the layers from ``start`` on."""
         if unknown := set(modes) - POOLS.keys():
             raise NotPlainError(f"it pools by {min(unknown)}")
         self.modes = modes
@@ -79,11 +79,11 @@ class Pooling:
         self.name = "+".join(modes)
 
     def weigh(self, layers: Array, start: int, depth: int) -> None:
-        """Take the weights of layers, of which the model has ``depth``, in the place of the last one."""
+        """Pool a weighted mean of the layers from ``start`` on instead of the last one; ``depth`` is their number."""
         self._layers = layers
         self._start = start
-        named = name_layer_pooling([round(float(weight), 4) for weight in layers], depth, start)
-        self.name = named or f"{self.name} of weighted layers"
+        layer_name = name_layer_pooling([round(float(weight), 4) for weight in layers], depth, start)
+        self.name = layer_name or f"{self.name} of weighted layers"
 
     def __call__(self, states: list[Array]) -> Array:
         """Return the vector of a text."""
@@ -105,7 +105,7 @@ def chosen_pooling(pooling: PoolingName, depth: int) -> Pooling:
 
 
 def read_pooling(config: dict[str, Any], width: int) -> Pooling:
-    """Return the pooling that a ``config.json`` states; NotPlainError if it states anything else."""
+    """Return the pooling of a ``config.json``; NotPlainError for unsupported settings."""
     _check_keys(config, {"embedding_dimension", "word_embedding_dimension", "pooling_mode", "include_prompt", *_FLAGS})
     if config.get("embedding_dimension", config.get("word_embedding_dimension")) != width:
         raise NotPlainError("its pooling is of another width")
@@ -122,7 +122,7 @@ def read_pooling(config: dict[str, Any], width: int) -> Pooling:
 
 
 def read_layers(folder: Path, config: dict[str, Any], depth: int) -> tuple[Array, int]:
-    """Return the weights of layers that a folder holds, and the first layer; NotPlainError if they do not fit."""
+    """Return the layer weights in a folder, and the first layer; NotPlainError if they do not fit the model."""
     _check_keys(config, {"embedding_dimension", "word_embedding_dimension", "num_hidden_layers", "layer_start"})
     weights = Weights(folder / FILE)
     start = config.get("layer_start", 4)
@@ -132,23 +132,19 @@ def read_layers(folder: Path, config: dict[str, Any], depth: int) -> tuple[Array
 
 
 def read_map(kind: str, folder: Path, config: dict[str, Any], width: int) -> tuple[Map, int]:
-    """Return a module behind the pooling, and the width of what it gives; NotPlainError for another kind."""
+    """Return a module after the pooling as a function, and its output dimensions; NotPlainError for other kinds."""
     if kind == "Normalize":
         _check_keys(config, {*_NAMES})
         _check_names(config)
         return _unit, width
     if kind == "Dropout":
-        return _same, width
+        return identity, width  # dropout does nothing at inference
     if kind == "LayerNorm":
         _check_keys(config, {"dimension"})
         return _norm(folder, width), width
     if kind == "Dense":
         return _dense(folder, config, width)
     raise NotPlainError(f"it has a module {kind}")
-
-
-def _same(vector: Array) -> Array:
-    return vector
 
 
 def _unit(vector: Array) -> Array:

@@ -1,7 +1,8 @@
-"""The tokenizer of a folder, where ``tokenizer.json`` as it stands is what transformers makes of the folder.
+"""Read the tokenizer of a folder, if transformers would use its ``tokenizer.json`` unchanged.
 
-transformers 5 takes the file of a general class as it is, and builds those of BERT and its kin from the vocabulary in
-it and the settings beside it. A file that says something else than such a class would build is left to transformers.
+transformers 5 uses the file unchanged for a general tokenizer class, but builds the tokenizers of BERT and similar
+models from the vocabulary in the file and the settings beside it. A file that differs from what the class would build
+is left to transformers.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _USUAL_MARKS = {
     "RobertaTokenizer": _ROBERTA_MARKS,
     "XLMRobertaTokenizer": _ROBERTA_MARKS,
 }
-"""Special tokens of each class that is known here, unless the settings name others."""
+"""Default special tokens of the supported classes."""
 
 _WORD_PIECE = ("BertTokenizer", "DistilBertTokenizer", "MPNetTokenizer")
 
@@ -57,11 +58,11 @@ _KNOWN = {
     *("padding_side", "truncation_side", "max_length", "padding", "truncation", "truncation_strategy", "stride"),
     *("pad_to_multiple_of", "pad_token_type_id", "tokenizer_file", "model_input_names", "return_token_type_ids"),
 }
-"""Settings of which it is known what they do; a file with others is left to transformers."""
+"""Supported settings; a file with others is left to transformers."""
 
 
 def read_tokenizer(folder: Path) -> tuple[Tokenizer, dict[str, Any]]:
-    """Return the tokenizer of a transformer and its settings; NotPlainError where transformers may build another."""
+    """Return the tokenizer of a transformer and its settings; NotPlainError if transformers may build another one."""
     settings = read_settings(folder / SETTINGS)
     if unknown := settings.keys() - _KNOWN:
         raise NotPlainError(f"{SETTINGS} has {min(unknown)}")
@@ -81,12 +82,12 @@ def read_tokenizer(folder: Path) -> tuple[Tokenizer, dict[str, Any]]:
 
 
 def read_bare_tokenizer(folder: Path) -> Tokenizer:
-    """Return the tokenizer of static vectors, of which the file is all."""
+    """Return the tokenizer of static vectors, which is the file alone."""
     return Tokenizer.from_str(_read(folder / FILE))
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Return an object of JSON; NotPlainError without one."""
+    """Return the JSON object in a file; NotPlainError if there is none."""
     if not path.is_file():
         raise NotPlainError(f"{path.name} is absent")
     settings = json.loads(path.read_text(encoding="utf-8"))
@@ -102,26 +103,26 @@ def _read(path: Path) -> str:
 
 
 def _marks(settings: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Return the special tokens by their roles."""
-    usual = {} if kind in GENERAL else _USUAL_MARKS.get(kind)
-    if usual is None:
+    """Return the special tokens by role: those in the settings, or the defaults of the class."""
+    defaults = {} if kind in GENERAL else _USUAL_MARKS.get(kind)
+    if defaults is None:
         raise NotPlainError(f"its tokenizer is of the class {kind}")
-    stated = {role: settings[role] for role in _MARKS if settings.get(role) is not None}
-    return {**usual, **stated}
+    overrides = {role: settings[role] for role in _MARKS if settings.get(role) is not None}
+    return {**defaults, **overrides}
 
 
 def _check_marks(content: dict[str, Any], marks: dict[str, Any], folder: Path) -> None:
-    """Raise NotPlainError unless the file has all special tokens, as the settings have them."""
+    """Raise NotPlainError unless the file has all special tokens of the settings, with the same flags."""
     settings = read_settings(folder / SETTINGS)
     added = {entry["content"]: entry for entry in content.get("added_tokens", [])}
-    stated = [*marks.values(), *(settings.get("additional_special_tokens") or [])]
+    special_tokens = [*marks.values(), *(settings.get("additional_special_tokens") or [])]
     extra = settings.get("extra_special_tokens") or []
-    stated += extra.values() if isinstance(extra, dict) else extra
+    special_tokens += extra.values() if isinstance(extra, dict) else extra
     legacy = folder / "special_tokens_map.json"
     if legacy.is_file():
         for value in read_settings(legacy).values():
-            stated += value if isinstance(value, list) else [value]
-    for mark in stated:
+            special_tokens += value if isinstance(value, list) else [value]
+    for mark in special_tokens:
         _check_mark(mark, added)
     for number, entry in (settings.get("added_tokens_decoder") or {}).items():
         if added.get(entry.get("content"), {}).get("id") != int(number):
@@ -142,7 +143,7 @@ def _check_mark(mark: Any, added: dict[str, dict[str, Any]], *, special: bool = 
 
 
 def _check_built(content: dict[str, Any], settings: dict[str, Any], kind: str) -> None:
-    """Raise NotPlainError unless the file is what a class builds of vocabulary and settings."""
+    """Raise NotPlainError unless the file is what the class would build from vocabulary and settings."""
     marks = {role: mark["content"] if isinstance(mark, dict) else mark for role, mark in _marks(settings, kind).items()}
     contents = {*marks.values(), *(entry["content"] for entry in (settings.get("added_tokens_decoder") or {}).values())}
     for entry in content.get("added_tokens", []):
@@ -151,21 +152,20 @@ def _check_built(content: dict[str, Any], settings: dict[str, Any], kind: str) -
             raise NotPlainError("its tokenizer has tokens that its settings have not")
         if lstrip and entry["content"] != marks["mask_token"]:
             raise NotPlainError("its tokenizer has marks that take the space before them")
-    built = {
+    actual = {
         "normalizer": content.get("normalizer"),
         "pre_tokenizer": content.get("pre_tokenizer"),
         "model": {key: value for key, value in content["model"].items() if key not in ("vocab", "merges")},
     }
-    if kind in _WORD_PIECE:
-        expected = _word_piece(settings, marks)
-    else:
+    if kind not in _WORD_PIECE:
         raise NotPlainError(f"its tokenizer is of the class {kind}")
-    if built != expected:
+    if actual != _word_piece(settings, marks):
         raise NotPlainError("its tokenizer is not what its class builds")
     _check_ends(content, marks, vocabulary=content["model"]["vocab"])
 
 
 def _word_piece(settings: dict[str, Any], marks: dict[str, str]) -> dict[str, Any]:
+    """Return the parts of ``tokenizer.json`` that a WordPiece class builds."""
     return {
         "normalizer": {
             "type": "BertNormalizer",
@@ -185,7 +185,7 @@ def _word_piece(settings: dict[str, Any], marks: dict[str, str]) -> dict[str, An
 
 
 def _check_ends(content: dict[str, Any], marks: dict[str, str], *, vocabulary: dict[str, int]) -> None:
-    """Raise NotPlainError unless a text stands between the mark of a class and a separator."""
+    """Raise NotPlainError unless the tokenizer puts each text between the CLS and the SEP token."""
     first = marks["cls_token"]
     last = marks["sep_token"]
     processor = content.get("post_processor") or {}

@@ -1,4 +1,4 @@
-"""The forward pass of BERT and its kin, one text at a time: no padding, and so no masks.
+"""The forward pass of BERT and similar transformers, one text at a time, so that there is no padding and no mask.
 
     embeddings  E[token] + P[position] (+ T[type]), normalised
     layer       h = norm(x + Wo attention(x)); x = norm(h + W2 act(W1 h))
@@ -22,29 +22,29 @@ from samesense.inference.plain.weights import Array, Weights
 Ids = npt.NDArray[np.int64]
 
 UNUSED = ("pooler.dense.weight", "pooler.dense.bias", "embeddings.position_ids")
-"""Tensors of a trunk that no vector of a token depends on."""
+"""Tensors that hidden states do not depend on."""
 
 PADDING = 1
-"""Id of the padding token of models that count positions from it."""
+"""Id of the padding token, in models whose positions start after it."""
 
 FURTHEST = 128
-"""Distance of two tokens from which MPNet tells none apart."""
+"""Distance of two tokens from which MPNet uses a single bucket."""
 
 
 class Linear(NamedTuple):
-    """A linear map, or the scale and the shift of a norm."""
+    """A linear layer, or the weight and bias of a layer norm."""
 
     weight: Array
     bias: Array
 
     def __call__(self, rows: Array) -> Array:
-        """Return the rows mapped, ``(rows, out)``."""
+        """Return the mapped rows, ``(rows, out)``."""
         mapped: Array = rows @ self.weight.T + self.bias
         return mapped
 
 
 class Layer(NamedTuple):
-    """The maps and norms of one layer, as :attr:`Kind.names` lists them."""
+    """The linear layers and norms of one layer, in the order of :attr:`Kind.names`."""
 
     query: Linear
     key: Linear
@@ -57,10 +57,10 @@ class Layer(NamedTuple):
 
 
 class Transformer:
-    """A trunk: ids of a text in, the states of its tokens out."""
+    """A transformer: computes the hidden states of a text from its token ids."""
 
     def __init__(self, config: dict[str, Any], weights: Weights) -> None:
-        """Take a configuration of transformers and its weights; NotPlainError if it is another kind of model."""
+        """Read a configuration of transformers and the weights; NotPlainError for an unsupported model."""
         self.kind = _kind(config)
         kind = self.kind
         self.width, self.depth, self.heads = (_count(config, key) for key in (kind.width, kind.depth, kind.heads))
@@ -87,7 +87,7 @@ class Transformer:
         return PADDING + 1 if self.kind.counts_from_padding else 0
 
     def _shapes(self, inner: int) -> dict[str, tuple[int | None, ...]]:
-        """Return the shape that each tensor must have; ``None`` for any number of rows."""
+        """Return the expected shape of each tensor; ``None`` for any number of rows."""
         width = self.width
         table: tuple[int | None, ...] = (None, width)
         shapes: dict[str, tuple[int | None, ...]] = {
@@ -116,7 +116,7 @@ class Transformer:
         return Layer(*(self._linear(f"{self.kind.layers}.{number}.{name}") for name in self.kind.names))
 
     def states(self, ids: Ids) -> list[Array]:
-        """Return the states of a text before the first layer and behind each, ``(tokens, width)`` every one."""
+        """Return the hidden states of a text: the embeddings and the output of each layer, all ``(tokens, width)``."""
         states = [self._embeddings(ids)]
         bias = self._distance_bias(len(ids))
         for layer in self._layers:
@@ -130,7 +130,7 @@ class Transformer:
         rows = self._names.rows("embeddings.word_embeddings.weight", ids)
         if self._types is not None:
             rows = rows + self._types[0]
-        if self.kind.counts_from_padding:  # a padding token in a text has no position of its own
+        if self.kind.counts_from_padding:  # a padding token within a text does not advance the position
             real = ids != PADDING
             positions = np.cumsum(real) * real + PADDING
         else:
@@ -138,7 +138,7 @@ class Transformer:
         return layer_norm(rows + self._positions[positions], *self._norm, self._epsilon)
 
     def _attended(self, layer: Layer, states: Array, bias: Array | None) -> Array:
-        """Return what the tokens attend to, ``(tokens, width)``."""
+        """Return the output of multi-head attention before the output projection, ``(tokens, width)``."""
         tokens = len(states)
         size = self.width // self.heads
 
@@ -153,7 +153,7 @@ class Transformer:
         return attended.transpose(1, 0, 2).reshape(tokens, self.width)
 
     def _distance_bias(self, tokens: int) -> Array | None:
-        """Return what MPNet adds to scores by the distance of two tokens, ``(heads, tokens, tokens)``."""
+        """Return MPNet's relative attention bias, ``(heads, tokens, tokens)``; ``None`` for other models."""
         if self._distances is None:
             return None
         buckets = _distance_buckets(tokens, len(self._distances))
@@ -164,10 +164,10 @@ _DISTANCES = "encoder.relative_attention_bias.weight"
 
 
 def _distance_buckets(tokens: int, buckets: int) -> Ids:
-    """Return the bucket of the distance of each token from each other, ``(tokens, tokens)``.
+    """Return the bucket of the distance between each two tokens, ``(tokens, tokens)``.
 
-    Source: Raffel et al. 2020, "T5", section 2.1: half of the buckets for either direction, of these half for exact
-    distances, and the others for ranges that grow by a factor.
+    Source: Raffel et al. 2020, "T5", section 2.1: half of the buckets for either direction, half of these for exact
+    distances, and the rest for ranges that grow logarithmically.
     """
     positions = np.arange(tokens)
     distance = positions[:, None] - positions[None, :]
@@ -181,7 +181,7 @@ def _distance_buckets(tokens: int, buckets: int) -> Ids:
 
 
 class _Names:
-    """The tensors of a trunk by their names without a prefix."""
+    """The tensors of a transformer by their names without a prefix."""
 
     def __init__(self, weights: Weights, prefix: str) -> None:
         self._weights = weights
@@ -197,7 +197,7 @@ class _Names:
         return self._weights.shapes[f"{self._prefix}{name}"]
 
     def check(self, shapes: dict[str, tuple[int | None, ...]]) -> None:
-        """Raise NotPlainError unless the tensors are these."""
+        """Raise NotPlainError unless exactly these tensors exist, with these shapes."""
         stored = self._weights.shapes
         for name, shape in shapes.items():
             actual = stored.get(f"{self._prefix}{name}")
@@ -214,7 +214,7 @@ _UNKNOWN = (
     *("is_decoder", "add_cross_attention", "sinusoidal_pos_embds"),
     *("auto_map", "quantization_config", "pruned_heads", "transformers_weights"),
 )
-"""Settings that make another computation of it, where they are set."""
+"""Settings that change the computation, and are not supported."""
 
 
 def _kind(config: dict[str, Any]) -> Kind:

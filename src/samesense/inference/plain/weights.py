@@ -1,4 +1,4 @@
-"""Weights of a safetensors file as NumPy arrays, read from disk when they are used."""
+"""Tensors of a safetensors file as NumPy arrays, memory-mapped."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Array = npt.NDArray[np.float32]
 FILE = "model.safetensors"
 
 LONGEST_HEADER = 100_000_000
-"""Bytes of a header at most, as the format has it."""
+"""Most bytes of a header, by the specification of the format."""
 
 _DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 
 
 class Weights:
-    """The tensors of one file, by name; float32, in whatever precision they are stored."""
+    """The tensors of a file by name, converted to float32."""
 
     def __init__(self, path: Path) -> None:
-        """Read the head of a file; NotPlainError if it is absent, damaged, or holds other types of numbers.
+        """Read the header of a file; NotPlainError if it is missing, damaged, or has unsupported types.
 
         Source: https://github.com/huggingface/safetensors#format
         """
@@ -50,11 +50,11 @@ class Weights:
             raise NotPlainError(f"{path.name} is damaged") from error
 
     def rows(self, name: str, indices: npt.NDArray[np.int64]) -> Array:
-        """Return some rows of a matrix, without reading the others."""
+        """Return rows of a matrix, without reading the others."""
         return _float32(self._stored(name)[indices], self._entries[name]["dtype"])
 
     def __getitem__(self, name: str) -> Array:
-        """Return a tensor; float32 on disk is mapped, and read when it is used."""
+        """Return a tensor; one stored in float32 is memory-mapped."""
         return _float32(self._stored(name), self._entries[name]["dtype"])
 
     def _stored(self, name: str) -> npt.NDArray[Any]:
@@ -66,13 +66,13 @@ class Weights:
         if end - start != prod(entry["shape"]) * dtype.itemsize:
             raise ValueError("a tensor has another size than its shape")
         stored = self._bytes[self._start + start : self._start + end]
-        # an odd length of the header leaves numbers at odd addresses, which BLAS does not take
+        # After a header of odd length the numbers are unaligned, which BLAS does not accept.
         aligned = stored if (self._start + start) % dtype.itemsize == 0 else stored.copy()
         return np.asarray(aligned).view(dtype).reshape(entry["shape"])
 
 
 def _float32(stored: npt.NDArray[Any], dtype: str) -> Array:
-    if dtype == "BF16":  # the upper half of a float32
+    if dtype == "BF16":  # bfloat16 is the upper half of a float32
         return (stored.astype(np.uint32) << 16).view(np.float32)
     converted: Array = stored.astype(np.float32, copy=False)
     return converted

@@ -1,1 +1,1 @@
-"""Tables of pairs scored: the same rows and columns out, with the score beside them."""
+"""Score tables of pairs: the output has the same rows and columns, and the scores as new columns."""

@@ -1,4 +1,4 @@
-"""Which two columns of a table are compared, and which columns their scores become."""
+"""Choose the two columns of a table to compare, and compute the new columns."""
 
 from __future__ import annotations
 
@@ -35,34 +35,35 @@ SCORE = "score"
 PROBABILITY = "probability"
 VALUE = "value"
 SAME = "same"
-"""Names of the columns that a table gets."""
+"""Names of the new columns."""
 
 Values = dict[str, list[float | bool | None]]
-"""What the new columns hold, by their names; nothing in rows without two texts."""
+"""Values of the new columns by name; ``None`` in rows without two texts."""
 
 
 def text_columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str, str]:
-    """Return the two columns that are compared: those that are named, or with known names, or the only two of texts.
+    """Return the two columns to compare: those given in ``columns``, or with known names, or the only two with texts.
 
-    A third name, as that of the labels where the model was trained, is left aside. DataError if none of this says
-    which; ConfigError if not two or three different columns are named.
+    A third column in ``columns``, such as that of the labels, is ignored. DataError if the columns cannot be
+    determined; ConfigError if ``columns`` does not name two or three different ones.
     """
     names = names_in(rows)
     if columns is not None:
-        wanted = [name.strip() for name in columns.split(",")]
-        if len(wanted) not in (2, 3) or len(set(wanted)) < len(wanted) or "" in wanted:
+        requested = [name.strip() for name in columns.split(",")]
+        if len(requested) not in (2, 3) or len(set(requested)) < len(requested) or "" in requested:
             raise ConfigError(
                 f"{source}: `columns` names the two columns that are compared, first,second; received {columns!r}. "
                 f"Its columns: {listed(names)}."
             )
-        first, second = (named_column(names, name, source) for name in wanted[:2])
+        first, second = (named_column(names, name, source) for name in requested[:2])
     else:
-        first, second = _told_columns(rows, names, source)
+        first, second = _detect_columns(rows, names, source)
     refuse_lists(rows, [first, second], source)
     return first, second
 
 
-def _told_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> tuple[str, str]:
+def _detect_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> tuple[str, str]:
+    """Return the two columns with known names, or the only two that hold texts; DataError if there are none."""
     spelled = spelled_names(names)
     pair = first_pair_of(TEXT_PAIRS, spelled)
     if pair is not None:
@@ -81,7 +82,7 @@ def _told_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> tup
 
 
 def pair_of(cells: Mapping[str, object] | None, columns: tuple[str, str]) -> Pair | None:
-    """Return the two texts of a row, ``None`` if one of them is missing, empty or no text."""
+    """Return the two texts of a row, ``None`` if one of them is missing, empty or not a text."""
     if cells is None:
         return None
     first, second = (cells.get(name) for name in columns)
@@ -92,12 +93,12 @@ def pair_of(cells: Mapping[str, object] | None, columns: tuple[str, str]) -> Pai
 
 @dataclass(frozen=True)
 class ScoreColumns:
-    """The columns that a table gets.
+    """The new columns of a table.
 
     Attributes:
-        prefix: of their names.
-        calibration: that of the model, if it has one.
-        threshold: the score from which on two texts are the same; ``None`` if nothing says it.
+        prefix: prefix of their names.
+        calibration: calibration of the model, if it has one.
+        threshold: the score from which on two texts are the same; ``None`` for no such column.
     """
 
     prefix: str
@@ -106,7 +107,7 @@ class ScoreColumns:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns, in their order."""
+        """The names of the new columns, in order."""
         names = [SCORE]
         if self.calibration is not None:
             names.append(PROBABILITY if _is_probability(self.calibration) else VALUE)
@@ -115,7 +116,7 @@ class ScoreColumns:
         return [self.prefix + name for name in names]
 
     def check(self, names: Sequence[str], source: str) -> None:
-        """Raise ConfigError if the table has a column of such a name, whatever its case."""
+        """Raise ConfigError if the table has a column with one of the new names, ignoring case."""
         taken = {name.strip().casefold() for name in names}
         clash = next((name for name in self.names if name.strip().casefold() in taken), None)
         if clash is not None:
@@ -125,7 +126,7 @@ class ScoreColumns:
             )
 
     def values(self, pairs: Sequence[Pair | None], model: Model) -> Values:
-        """Return what each new column holds, a value a row; nothing for rows without two texts."""
+        """Return the values of the new columns, one a row; ``None`` for rows without two texts."""
         positions = [row for row, pair in enumerate(pairs) if pair is not None]
         columns: Values = {name: [None] * len(pairs) for name in self.names}
         if not positions:
@@ -146,14 +147,14 @@ class ScoreColumns:
 
 
 def _is_probability(calibration: Calibration) -> bool:
-    """Return whether calibrated values are probabilities: those of yes and no, by the error that was estimated."""
-    return "brier" in calibration.errors
+    """Return whether calibrated values are probabilities, as those fitted on yes/no labels are."""
+    return "brier" in calibration.errors  # the Brier score is computed for yes/no labels only
 
 
 def score_columns(model: Model, threshold: Threshold | None, min_precision: float | None, prefix: str) -> ScoreColumns:
-    """Return which columns a model gives, by its calibration and what is asked for.
+    """Return the new columns, by the model's calibration and the requested threshold.
 
-    ModelError or ConfigError where a calibration is asked for and there is none, or none with such a threshold.
+    ModelError or ConfigError if a calibration is needed and there is none, or it lacks the threshold.
     """
     needed = threshold == "calibrated" or min_precision is not None
     calibration = _calibration(model, needed=needed or (model.home is not None and model.home[1] is not None))
@@ -167,7 +168,7 @@ def score_columns(model: Model, threshold: Threshold | None, min_precision: floa
 
 
 def check_options(threshold: Threshold | None, min_precision: float | None) -> None:
-    """Raise ConfigError for a threshold that is no number, one given twice, and for what is no precision."""
+    """Raise ConfigError for an invalid threshold, an invalid precision, or both at once."""
     if threshold is not None and min_precision is not None:
         raise ConfigError(
             f"A threshold is a number, or comes from a calibration; received `threshold` {threshold} and "
@@ -184,7 +185,7 @@ def check_options(threshold: Threshold | None, min_precision: float | None) -> N
 
 
 def _calibration(model: Model, *, needed: bool) -> Calibration | None:
-    """Return the calibration of a model if it has one; what is wrong with it is an error only where it is needed."""
+    """Return the calibration of a model, if it has one; a defect is an error if it is ``needed``, else a warning."""
     if needed:
         return model.calibration
     if model.home is None:
@@ -194,7 +195,7 @@ def _calibration(model: Model, *, needed: bool) -> Calibration | None:
         home = home_of(name)
         file = Path(path) if path is not None else home.kept
         return None if file is None or not file.is_file() else read(home, file)
-    except ConfigError:  # of a model that has no files
+    except ConfigError:  # the model has no files
         return None
     except ModelError as error:
         logger.warning(f"Scores are written without their meaning. {error}")

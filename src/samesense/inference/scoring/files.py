@@ -1,4 +1,4 @@
-"""A table in a file scored: read twice, first to check all of it, then block by block to score and write."""
+"""Score a table: it is read twice, first to check all rows, then block by block to score and write."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BLOCK = 2048
-"""Rows that are scored and written at once."""
+"""Number of rows that are scored and written at once."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class WritingOptions:
 
     Attributes:
         output: file, or ``"-"`` for standard output.
-        decimal: mark before decimals; ``None`` takes that of the table.
-        excel: whether CSV is written as Excel opens it.
-        overwrite: whether a file that is there is replaced.
+        decimal: decimal mark; ``None`` for that of the table.
+        excel: write CSV in the form that Excel opens.
+        overwrite: replace an existing file.
     """
 
     output: str
@@ -54,7 +54,7 @@ class WritingOptions:
     overwrite: bool = False
 
     def form(self, source: str) -> str:
-        """Return the ending that says the format; ConfigError if there is no such format of a table."""
+        """Return the suffix of the output's format; ConfigError if tables have no such format."""
         suffixes = [suffix for suffix in FORMATS if suffix != ".txt"]
         suffix = split_suffix(source)[0].replace(".ndjson", ".jsonl")
         if self.output == "-":
@@ -68,7 +68,7 @@ class WritingOptions:
         return form
 
     def check(self, inputs: Sequence[str | None]) -> None:
-        """Raise OutputError, before the work, if the output cannot be written, or is there already."""
+        """Raise OutputError, before the work, if the output cannot be written, or exists already."""
         if self.output == "-":
             return
         check_place(self.output, [name for name in inputs if name is not None])
@@ -77,7 +77,7 @@ class WritingOptions:
 
 
 class SourceRow(NamedTuple):
-    """A row of any source; ``written`` is how it stands in a table of text."""
+    """A row of any source; ``written`` is its text, if the source is a text file."""
 
     number: int
     cells: Mapping[str, Any] | None
@@ -86,15 +86,15 @@ class SourceRow(NamedTuple):
 
 @dataclass
 class Survey:
-    """What a first look at all rows of a table shows.
+    """The results of a first pass over all rows of a table.
 
     Attributes:
-        names: of its columns.
-        compared: the two columns of texts.
-        rows: how many there are, blank ones among them, but for those behind the last filled one.
+        names: names of the columns.
+        compared: the two columns to compare.
+        rows: number of rows up to the last filled one, blank ones included.
         without: numbers of the rows without two texts.
-        decimal: the mark before decimals in its cells.
-        blank: numbers of the blank rows since the last filled one.
+        decimal: decimal mark of the table's cells.
+        blank: numbers of the blank rows after the last filled one.
     """
 
     names: list[str]
@@ -105,11 +105,11 @@ class Survey:
     blank: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._known = set(self.names)
+        self._names = set(self.names)
 
     @property
     def total(self) -> int:
-        """How many rows there are, those at the end included."""
+        """Number of rows, blank ones at the end included."""
         return self.rows + len(self.blank)
 
     def count(self, row: SourceRow) -> None:
@@ -117,8 +117,8 @@ class Survey:
         if row.cells is None:
             self.blank.append(row.number)
             return
-        self.names += [name for name in row.cells if name not in self._known]
-        self._known.update(self.names[len(self._known) :])
+        self.names += [name for name in row.cells if name not in self._names]
+        self._names.update(self.names[len(self._names) :])
         self.without += self.blank
         self.rows += len(self.blank) + 1
         self.blank.clear()
@@ -127,21 +127,21 @@ class Survey:
 
 
 class ScoredSource:
-    """A table that is read from its first row as often as it is asked for."""
+    """A table that can be read several times."""
 
-    def __init__(self, source: Source, called: str = "") -> None:
+    def __init__(self, source: Source, name: str = "") -> None:
         self.source = source
-        self.called = called or name_of(source)
+        self.name = name or name_of(source)
         self.is_text = not in_memory(source) and is_written(str(source))
         if self.is_text and not _is_there(str(source)):
             raise missing_file(str(source))
 
     def written(self) -> WrittenTable:
-        """Return a table of text, opened."""
+        """Open a text file, and return it with the text of its rows."""
         return read_written(self.source)
 
     def rows(self, table: WrittenTable | None = None) -> Iterator[SourceRow]:
-        """Yield all rows, of a table of text that is opened."""
+        """Yield all rows; ``table`` is the text file, if it is opened already."""
         if self.is_text:
             written_table = table or self.written()
             for row in written_table.rows:
@@ -151,13 +151,13 @@ class ScoredSource:
                 yield SourceRow(number, cells, None)
 
     def survey(self, columns: str | None) -> Survey:
-        """Read all rows once, so that what is wrong with one is known before the work."""
+        """Read all rows once, so that errors in them are raised before any scoring."""
         rows = self.rows()
         first = list(islice(rows, SNIFFED_ROWS))
         filled: list[Row] = [(row.number, row.cells) for row in first if row.cells is not None]
         if not filled:
             raise no_rows(self.source)
-        survey = Survey(names_in(filled), text_columns(filled, columns, self.called))
+        survey = Survey(names_in(filled), text_columns(filled, columns, self.name))
         remaining = [name for name in survey.names if name not in survey.compared]
         if self.is_text:
             survey.decimal = decimal_of(cells[name] for _, cells in filled for name in remaining if name in cells)
@@ -165,7 +165,7 @@ class ScoredSource:
             survey.count(row)
         if len(survey.without) == survey.rows:
             raise DataError(
-                f"{self.called}: no row has two texts to compare, in the columns {survey.compared[0]} and "
+                f"{self.name}: no row has two texts to compare, in the columns {survey.compared[0]} and "
                 f"{survey.compared[1]}. Name others: `columns` FIRST,SECOND"
             )
         return survey
@@ -176,7 +176,7 @@ def _is_there(source: str) -> bool:
 
 
 def few_texts(source: ScoredSource, survey: Survey) -> list[str] | None:
-    """Return all texts of a table that is compared in one block, ``None`` of a longer one."""
+    """Return all texts of a table of at most one block, ``None`` for a longer table."""
     if survey.total > BLOCK:
         return None
     pairs = (pair_of(row.cells, survey.compared) for row in source.rows())
@@ -190,7 +190,7 @@ ScoredRows = Iterable[tuple[SourceRow, dict[str, Any]]]
 def scored_rows(
     source: ScoredSource, survey: Survey, columns: ScoreColumns, model: Model, table: WrittenTable | None = None
 ) -> Iterator[tuple[SourceRow, dict[str, Any]]]:
-    """Yield all rows with their new cells, scored block by block; DataError if the source has changed meanwhile."""
+    """Yield all rows with their new cells, scored block by block; DataError if the number of rows has changed."""
     rows = source.rows(table)
     count = 0
     with progress_bar("score", "row", survey.total) as bar:
@@ -202,19 +202,19 @@ def scored_rows(
             bar.update(len(block))
     if count != survey.total:
         raise DataError(
-            f"{source.called} has changed while it was read: {survey.total} rows, then {count}. Give it again."
+            f"{source.name} has changed while it was read: {survey.total} rows, then {count}. Give it again."
         )
 
 
-class _Same:
-    """Counts the pairs that are the same while rows pass by."""
+class _SameCounter:
+    """Counts the rows whose texts are the same."""
 
     def __init__(self, columns: ScoreColumns) -> None:
         self._name = columns.prefix + SAME
         self.count = 0
 
     def counting(self, rows: ScoredRows) -> ScoredRows:
-        """Yield the rows."""
+        """Yield the rows unchanged, and count them."""
         for row, cells in rows:
             self.count += cells.get(self._name) is True
             yield row, cells
@@ -223,15 +223,15 @@ class _Same:
 def write_scored(
     source: ScoredSource, survey: Survey, columns: ScoreColumns, model: Model, options: WritingOptions
 ) -> Scored:
-    """Score a table and write it; the file is there whole or not at all."""
-    columns.check(survey.names, source.called)
+    """Score a table and write it; the file is written completely or not at all."""
+    columns.check(survey.names, source.name)
     form = options.form(str(source.source))
-    same = _Same(columns)
+    same = _SameCounter(columns)
     table = source.written() if source.is_text else None
     rows = same.counting(scored_rows(source, survey, columns, model, table))
     decimal: Decimal = "point"
     if form in (".csv", ".tsv"):
-        decimal = _decimal(options, survey, table, source.called)
+        decimal = _decimal(options, survey, table, source.name)
     if table is not None and table.suffix == form and not options.excel:
         writer = TextWriter(table, columns.names, decimal)
         with open_output(options.output) as stream:
@@ -239,13 +239,19 @@ def write_scored(
     else:
         _write_cells(rows, survey.names, columns.names, form, decimal, options, str(source.source))
     return Scored(
-        source.called, survey.rows, tuple(survey.without), survey.compared, tuple(columns.names), columns.threshold,
-        same.count if columns.threshold is not None else None, options.output,
-    )  # fmt: skip
+        source=source.name,
+        rows=survey.rows,
+        without=tuple(survey.without),
+        compared=survey.compared,
+        columns=tuple(columns.names),
+        threshold=columns.threshold,
+        same=same.count if columns.threshold is not None else None,
+        output=options.output,
+    )
 
 
 def score_in_memory(source: ScoredSource, survey: Survey, columns: ScoreColumns, model: Model) -> Any:
-    """Return a table with its scores: the kind that was given, and of a file a table of Arrow."""
+    """Return a table with its scores: of the same type as the source, or for a file an Arrow table."""
     values: Values = {name: [] for name in columns.names}
     rows: list[Mapping[str, Any]] = []
     for row, cells in scored_rows(source, survey, columns, model):
@@ -255,7 +261,7 @@ def score_in_memory(source: ScoredSource, survey: Survey, columns: ScoreColumns,
             values[name].append(cell)
     if in_memory(source.source):
         return with_columns(source.source, values)
-    return _as_arrow(rows, [*survey.names, *columns.names], source.called)
+    return _as_arrow(rows, [*survey.names, *columns.names], source.name)
 
 
 def _as_arrow(rows: Sequence[Mapping[str, Any]], names: Sequence[str], source: str) -> pa.Table:
@@ -279,31 +285,31 @@ def _write_cells(
     options: WritingOptions,
     source: str,
 ) -> None:
-    """Write rows in another form than that of the source."""
-    every = [*names, *added]
+    """Write rows in another format than that of the source."""
+    all_names = [*names, *added]
     cells = ({**(row.cells or {}), **new} for row, new in rows)
     if options.excel:
         with open_output(options.output) as stream:
-            write_for_excel(every, cells, added, decimal, stream)
+            write_for_excel(all_names, cells, added, decimal, stream)
         return
     if form in (".csv", ".tsv"):
         cells = (_as_texts(row, added, decimal) for row in cells)
-    write_tables(Table(cells, options.output, form, every), source=source)
+    write_tables(Table(cells, options.output, form, all_names), source=source)
 
 
 def _as_texts(cells: Mapping[str, Any], added: Sequence[str], decimal: Decimal) -> dict[str, Any]:
     return {**cells, **{name: added_text(cells[name], decimal) for name in added}}
 
 
-def _decimal(options: WritingOptions, survey: Survey, table: WrittenTable | None, called: str) -> Decimal:
-    """Return the mark before the decimals of scores: that asked for, that of the table, or that of its delimiter."""
+def _decimal(options: WritingOptions, survey: Survey, table: WrittenTable | None, source: str) -> Decimal:
+    """Return the decimal mark of scores: the requested one, that of the table, or the one that fits its delimiter."""
     if options.decimal is not None:
         return options.decimal
     if survey.decimal is not None:
         return survey.decimal
     if table is not None and table.form.delimiter == ";":
         logger.warning(
-            f"{called}: scores are written with a decimal comma, as semicolons stand between the fields, and the table "
+            f"{source}: scores are written with a decimal comma, as semicolons stand between the fields, and the table "
             "has no decimals that say otherwise. For points: `decimal` point"
         )
         return "comma"

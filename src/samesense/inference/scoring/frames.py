@@ -1,4 +1,4 @@
-"""A table in memory scored: the same kind of table comes back, with the new columns behind its own."""
+"""Add new columns to a table in memory; the result has the same type."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from samesense.inference.scoring.columns import Values
 
 
 def with_columns(source: Any, values: Values) -> Any:
-    """Return a table in memory with further columns: the same kind, a new object.
+    """Return a new table of the same type with more columns.
 
-    Data frames of pandas and polars, tables of Arrow, datasets, dicts of columns, and lists of dicts or of tuples are
-    known. What else speaks Arrow becomes a table of Arrow, and what does not, a table of the new columns alone.
+    Supported are data frames of pandas and polars, Arrow tables, datasets, dicts of columns, and lists of dicts or
+    tuples. Other objects with the Arrow interface become Arrow tables; for anything else the result is an Arrow table
+    of the new columns only.
     """
     kind = type(source).__module__.partition(".")[0]
     if kind == "pandas":
@@ -33,7 +34,7 @@ def with_columns(source: Any, values: Values) -> Any:
 
 
 def _of_pandas(source: Any, values: Values) -> Any:
-    """Return a frame with its index; yes and no are nullable where a row has none."""
+    """Return a data frame with the same index; the boolean column is nullable if a row has no value."""
     pandas = import_module("pandas")
     columns = {name: pandas.Series(cells, index=source.index, dtype=_dtype(cells)) for name, cells in values.items()}
     frame = source.copy()

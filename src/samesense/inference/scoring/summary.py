@@ -1,4 +1,4 @@
-"""What became of a table that was scored."""
+"""The summary of a scored table."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 SHOWN = 10
-"""Rows without two texts whose numbers are shown."""
+"""Most rows without two texts whose numbers are shown."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What became of a table that was scored. Prints as a line.
+    """The summary of a scored table. Prints as a line.
 
     Attributes:
-        source: what the table is called.
-        rows: how many it has, blank ones among them.
+        source: name of the table.
+        rows: number of rows, blank ones included.
         without: numbers of the rows without two texts, as the source counts them.
         compared: the columns whose texts were compared.
         columns: the names of the new columns.
         threshold: the score from which on two texts are the same, if there is one.
-        same: how many pairs are the same; ``None`` without a threshold.
+        same: number of pairs that are the same; ``None`` without a threshold.
         output: the file that was written, ``"-"`` for standard output, ``""`` for none.
     """
 
@@ -36,15 +36,17 @@ class Scored:
 
     @property
     def scored(self) -> int:
-        """How many rows have a score."""
+        """Number of rows with a score."""
         return self.rows - len(self.without)
 
     def __str__(self) -> str:
-        """Return how many rows were scored, and where they are."""
+        """Return how many rows were scored, and the output, as a line of text."""
         line = f"{self.source}: {self.scored} of {self.rows} rows scored, {self.compared[0]} with {self.compared[1]}"
         if self.threshold is not None:
             line += f"; {self.same} are the same, at a score of {self.threshold:.4g} or more"
-        return f"{line}. Written: {self.output}" if self.output not in ("", "-") else line
+        if self.output not in ("", "-"):
+            line += f". Written: {self.output}"
+        return line
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain JSON types."""
@@ -61,11 +63,12 @@ class Scored:
 
 
 def missing_texts(source: str, rows: int, numbers: Sequence[int]) -> str:
-    """Return which rows of a table have no two texts, for people."""
-    shown = ", ".join(map(str, numbers[:SHOWN]))
-    more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
+    """Return a message that lists the rows of a table without two texts."""
+    listing = ", ".join(map(str, numbers[:SHOWN]))
+    if len(numbers) > SHOWN:
+        listing += f" and {len(numbers) - SHOWN} more"
     verb = "has" if len(numbers) == 1 else "have"
     return (
-        f"{source}: {len(numbers)} of {rows} rows {verb} no two texts to compare, and so no score: row {shown}{more}. "
+        f"{source}: {len(numbers)} of {rows} rows {verb} no two texts to compare, and so no score: row {listing}. "
         "They stay as they are."
     )

@@ -1,4 +1,4 @@
-"""Rows with their scores as text: appended to the rows as they stand, or written as Excel opens them."""
+"""Write rows with their scores as text: appended to the unchanged rows, or in the form that Excel opens."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from samesense.errors import ConfigError
 from samesense.inference.tables import cell_text
 
 Decimal = Literal["point", "comma"]
-"""The mark before the decimals of the scores."""
+"""Decimal mark of the scores."""
 
 ScoredRow = tuple[WrittenRow, Mapping[str, Any]]
-"""A row as it stands, and its new cells; a blank row has none."""
+"""The text of a row, and its new cells; a blank row has none."""
 
 _COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 _POINT = re.compile(r"[+-]?\d+\.\d+", re.ASCII)
 
 
 def decimal_of(cells: Iterable[object]) -> Decimal | None:
-    """Return the mark before the decimals in the cells of a table, ``None`` if there are none, or both.
+    """Return the decimal mark in the cells of a table, ``None`` if there is none, or both occur.
 
     >>> decimal_of(["ein Haus", "1,50", "2024"]), decimal_of(["1,50", "1.5"])
     ('comma', None)
@@ -40,7 +40,7 @@ def decimal_of(cells: Iterable[object]) -> Decimal | None:
 
 
 def number_text(value: float, decimal: Decimal) -> str:
-    """Return a number with its decimals, never as a power of ten, which spreadsheets read as they like.
+    """Return a number in decimal notation, never in scientific notation, which spreadsheets read inconsistently.
 
     >>> number_text(0.00001, "comma"), number_text(-0.0, "point")
     ('0,00001', '0.0')
@@ -52,17 +52,17 @@ def number_text(value: float, decimal: Decimal) -> str:
 
 
 def added_text(value: object, decimal: Decimal) -> str:
-    """Return a new cell as text: a number, yes or no, or nothing."""
+    """Return a new cell as text: a number, yes or no, or ""."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return number_text(value, decimal) if isinstance(value, float) else ""
 
 
 class TextWriter:
-    """Writes the rows of a table of text as they stand, with new cells behind them."""
+    """Writes the rows of a text file unchanged, with new cells appended."""
 
     def __init__(self, table: WrittenTable, names: Sequence[str], decimal: Decimal) -> None:
-        """Take the table, the names of the new columns, and the decimal mark; ConfigError if it cannot hold them."""
+        """Check that delimiter and encoding of the table allow the new columns; ConfigError if they do not."""
         self._table = table
         self._names = list(names)
         self._decimal = decimal
@@ -110,7 +110,7 @@ class TextWriter:
         return self._delimiter.join([text_without_empty_end(row, self._table.form), *fields])
 
     def _blank(self, row: WrittenRow) -> str:
-        """Return a row without a filled cell, as wide as the others; a line of nothing stays one."""
+        """Return a blank row, widened to the number of columns; an empty line stays empty."""
         if not self._delimiter or self._delimiter not in row.text:
             return row.text
         return self._delimiter * (len(self._table.names) + len(self._names) - 1)
@@ -122,7 +122,7 @@ class TextWriter:
 def write_for_excel(
     names: Sequence[str], rows: Iterable[Mapping[str, Any]], added: Sequence[str], decimal: Decimal, stream: IO[bytes]
 ) -> None:
-    """Write CSV as Excel opens it: with a byte order mark, and semicolons between fields where decimals have commas."""
+    """Write CSV in the form that Excel opens: with a byte order mark, and semicolons where decimals have commas."""
     delimiter = DELIMITERS["semicolon"] if decimal == "comma" else DELIMITERS["comma"]
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="", write_through=True)
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")

@@ -1,10 +1,10 @@
-"""Encode files of any size into numbered files of vectors, by many workers, and resume after any stop.
+"""Encode files of any size into shards, numbered files of vectors, by many workers; any stop can be resumed.
 
     samesense encode models/mine texts.txt --output vectors --shard-size 100000 --workers 16
 
-The folder holds ``shards/00000.npy`` (or ``.parquet``) and so on, in the order of the rows, and ``input.json``, where
-each begins in the files; for the rest see :mod:`samesense.execution.sharded`. Workers read their own rows, so that
-machines of a cluster need the input and the model, and no disk in common.
+The folder holds ``shards/00000.npy`` (or ``.parquet``) and so on, in the order of the rows, and ``input.json`` with the
+position of each shard in the input files; see also :mod:`samesense.execution.sharded`. Workers read their own rows, so
+that the machines of a cluster need the input and the model, but no shared disk.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from samesense.inference.shards.input import Input
 from samesense.types import Embeddings, Precision, TaskName
 
 VECTORS = "vectors.json"
-"""File of the folder that says how vectors are stored, if not in float32."""
+"""File of the folder that describes how vectors are stored, if not in float32."""
 
 SAMPLE = 4096
-"""Texts by which the ranges of int8 are told."""
+"""Number of texts on which the ranges of int8 are fitted."""
 
 
 class ShardSettings(Settings):
-    """What decides the vectors of a file besides model and texts, and how they lie on the disk."""
+    """Options that the vectors depend on, besides model and texts, and how they are stored."""
 
     shard_size: int = Field(100_000, ge=1, description="texts of a file, and what a kill may cost a worker")
     format: Literal["npy", "parquet"] = Field("npy", description="npy: a matrix; parquet: columns, texts among them")
@@ -73,7 +73,7 @@ class ShardSettings(Settings):
 
     @property
     def on_gpu(self) -> bool:
-        """Whether a worker takes a GPU."""
+        """Whether a worker uses a GPU."""
         return self.device != "cpu"
 
     @property
@@ -82,7 +82,7 @@ class ShardSettings(Settings):
         return "bfloat16" if self.on_gpu and self.precision == "auto" else self.precision
 
     def identity(self) -> dict[str, Any]:
-        """Return what a model's own identity does not say, as JSON types."""
+        """Return the settings that are not part of the model's identity, as JSON types."""
         return self.model_dump(mode="json", exclude={"backend", "precision", "prompt"}, exclude_none=True)
 
 
@@ -91,20 +91,25 @@ Open = Callable[[str, ShardSettings], Embedder]
 
 
 def open_on_one_thread(model: str, settings: ShardSettings) -> Embedder:
-    """Open a model on its device, on one thread of a processor, since the last bits depend on the number of threads.
+    """Open a model on its device, on the CPU with one thread, as the last bits depend on the number of threads.
 
-    So they do on what an Origin remembers of other shards, which is left aside.
+    Shards do not use an Origin's cache of other shards either, so that their bytes are reproducible.
     """
     kind = split_kind(model)[0]
     loaded = load(
-        model, backend=settings.backend, precision=settings.precision if kind else settings.arithmetic,
-        device=settings.device, deterministic=settings.deterministic, threads=None if settings.on_gpu else 1,
+        model,
+        backend=settings.backend,
+        precision=settings.precision if kind else settings.arithmetic,
+        device=settings.device,
+        deterministic=settings.deterministic,
+        threads=None if settings.on_gpu else 1,
         prompt=settings.prompt,
-    )  # fmt: skip
-    alone = 1 if kind == "origin" and not settings.on_gpu else None
+    )
+    # An Origin does not limit its threads itself.
+    threads = 1 if kind == "origin" and not settings.on_gpu else None
 
     def encode(texts: Sequence[str]) -> Embeddings:
-        with torch_threads(alone), threadpool_limits(alone, user_api="blas"):
+        with torch_threads(threads), threadpool_limits(threads, user_api="blas"):
             rows = checked_rows(np.asarray(loaded.encode_uncached(texts, task=settings.task), dtype=np.float32), texts)
         return unit(rows) if settings.normalize else rows
 
@@ -113,19 +118,19 @@ def open_on_one_thread(model: str, settings: ShardSettings) -> Embedder:
 
 @dataclass(frozen=True)
 class EncodeWork:
-    """Makes shards; picklable, opens the model where it runs, once in a process."""
+    """Encodes shards; it can be pickled, and opens the model once in each process."""
 
     model: str  # folder or name
     source: Input  # the texts
-    settings: ShardSettings  # of the encoding
+    settings: ShardSettings  # options of the encoding
     open: Open = open_on_one_thread  # opens the model
     expected: str | None = None  # identity that the model must have; None for any
     quantizer: Quantizer | None = None  # how vectors are stored; None for float32
 
     def __call__(self, shard: int) -> Shard:
-        """Make a shard."""
+        """Return the encoded shard of this number."""
         started = time.perf_counter()
-        embedder = opened(self.model, self.settings, self.open)
+        embedder = open_once(self.model, self.settings, self.open)
         if self.expected not in (None, embedder.identity):
             raise ModelError(
                 f"Every worker must have the same model; {self.model} is another one here, or runs in another "
@@ -133,7 +138,7 @@ class EncodeWork:
             )
         texts, columns = self.source.read(shard)
         with counted(apart=True) as unread:
-            rows, figures = embedded(embedder, texts, self.settings.chunk)
+            rows, figures = embed_texts(embedder, texts, self.settings.chunk)
         unread.name_rows(texts)
         quantizer = self.quantizer or Quantizer("float32", rows.shape[1])
         sink = io.BytesIO()
@@ -141,8 +146,8 @@ class EncodeWork:
         return Shard(sink.getvalue(), len(rows), time.perf_counter() - started, figures, unread.summary)
 
 
-def embedded(embedder: Embedder, texts: list[str], chunk: Chunk | None) -> tuple[Embeddings, dict[str, int]]:
-    """Return the vectors of texts, ``(texts, dim)``, and how many were cut, where any may be."""
+def embed_texts(embedder: Embedder, texts: list[str], chunk: Chunk | None) -> tuple[Embeddings, dict[str, int]]:
+    """Return the vectors of texts, ``(texts, dim)``, and with ``chunk`` the numbers of long texts and windows."""
     if chunk is None:
         return checked_rows(np.asarray(embedder.encode(texts), dtype=np.float32), texts), {}
     windows = embedder.windows(texts)
@@ -151,17 +156,17 @@ def embedded(embedder: Embedder, texts: list[str], chunk: Chunk | None) -> tuple
 
 
 @lru_cache(maxsize=1)
-def opened(model: str, settings: ShardSettings, open_as: Open) -> Embedder:
-    """Return a model, opened once in a process."""
+def open_once(model: str, settings: ShardSettings, open_as: Open) -> Embedder:
+    """Return a model, opened once in each process."""
     return open_as(model, settings)
 
 
-_ANEW = "Delete it and give the same command; it will be made anew."
+_FIX = "Delete it and give the same command; it will be made again."
 
 
 @dataclass(frozen=True)
 class ShardSummary:
-    """What there is: vectors, the numbers of each, files, and how many texts were cut into how many windows."""
+    """Counts: vectors, their dimensions, files, and with ``chunk`` the numbers of long texts and of their windows."""
 
     rows: int
     dim: int
@@ -178,14 +183,13 @@ def encode_shards(
     *,
     open_as: Open = open_on_one_thread,
 ) -> ShardSummary:
-    """Encode files of texts, or resume doing so; shards that are there are not made again.
+    """Encode files of texts into shards, or resume; existing shards are not encoded again.
 
-    Sources are text files, tables, patterns of names, and URLs of them; the output is a folder or the URL of one. On a
-    cluster, the same model and the input at the same path are on each machine. Files are the same, byte for byte,
-    whatever the executor. OutputError if the folder holds something else, the shards of another input, of another model
-    or with other settings, or another process writes to it; ConfigError, DataError and ModelError as soon as it is
-    known that it cannot succeed. After SamesenseError (shards could not be made after all retries) and Ctrl-C, finished
-    shards are kept, and the same call resumes.
+    Sources are text files, tables, glob patterns, and URLs; the output is a folder or the URL of one. On a cluster,
+    each machine needs the same model, and the input at the same path. The files are the same, byte for byte, with every
+    executor. OutputError if the folder holds something else, the shards of another input, of another model or with
+    other settings, or another process writes to it; ConfigError, DataError and ModelError as early as possible. After
+    SamesenseError (shards failed after all retries) and Ctrl-C, finished shards are kept, and the same call resumes.
     """
     check_format(settings.format, settings.vectors, settings.keep)
     paths = inputs.check_files(expand(sources))
@@ -195,8 +199,8 @@ def encode_shards(
         recorded = job.folder.json(inputs.FILE) if job.folder.exists(inputs.FILE) else None
         texts = inputs.recall(recorded, paths) or _cut(paths, settings)
         job.check("input", _input_part(texts))
-        opened.cache_clear()
-        embedder = opened(model, _in_the_driver(settings, executor), open_as)
+        open_once.cache_clear()
+        embedder = open_once(model, _driver_settings(settings, executor), open_as)
         job.begin(model=_model_part(model, embedder), input=_input_part(texts), settings=settings.identity())
         job.folder.write(inputs.FILE, json.dumps(inputs.as_json(texts)).encode())
         quantizer = _quantizer(job.folder, embedder, texts, settings)
@@ -213,11 +217,11 @@ def encode_shards(
     return ShardSummary(texts.rows, dim, len(texts.parts), figures)
 
 
-def _in_the_driver(settings: ShardSettings, executor: Executor) -> ShardSettings:
-    """Return how the process that writes opens the model: as workers do, but for a GPU, which it may have none of."""
+def _driver_settings(settings: ShardSettings, executor: Executor) -> ShardSettings:
+    """Return the settings by which the driver opens the model: those of workers, but on the CPU if it has no GPU."""
     if not (settings.on_gpu and isinstance(executor, OnRay)):
         return settings
-    backend = "torch" if settings.backend == "auto" else settings.backend  # as what computes on a GPU
+    backend = "torch" if settings.backend == "auto" else settings.backend  # workers on a GPU use torch
     return settings.model_copy(update={"device": "cpu", "precision": settings.arithmetic, "backend": backend})
 
 
@@ -228,22 +232,22 @@ def _cut(paths: Sequence[str], settings: ShardSettings) -> Input:
 
 
 def _quantizer(folder: Folder, embedder: Embedder, texts: Input, settings: ShardSettings) -> Quantizer | None:
-    """Return how vectors are stored, the same for all shards; what is not float32 is written into the folder."""
+    """Return the quantizer of all shards, ``None`` for float32; it is stored in the folder."""
     if settings.vectors == "float32":
         return None
     if folder.exists(VECTORS):
         return Quantizer.from_json(folder.read(VECTORS), str(folder.path(VECTORS)))
     sample = texts.sample(SAMPLE if settings.vectors == "int8" else 1)
     with stage(f"ranges of {len(sample)} texts"):
-        with counted(apart=True):  # the shards count it
-            rows = embedded(embedder, sample, settings.chunk)[0]
+        with counted(apart=True):  # truncation is counted when the shards are encoded
+            rows = embed_texts(embedder, sample, settings.chunk)[0]
         quantizer = Quantizer.fit(settings.vectors, rows)
     folder.write(VECTORS, quantizer.to_json())
     return quantizer
 
 
 def _whole(model: str) -> str:
-    """Return a folder's whole path, as workers may be in another folder; a name as it is."""
+    """Return the absolute path of a folder, as workers may run in another folder; other names unchanged."""
     base, maps = split_maps(model)
     path = Path(base).expanduser()
     return f"{path.resolve()}{maps}" if path.exists() and base != "default" else model
@@ -251,7 +255,9 @@ def _whole(model: str) -> str:
 
 def _input_part(source: Input) -> dict[str, Any]:
     names = [file.path.rpartition("/")[2] for file in source.files]
-    label = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    label = ", ".join(names[:3])
+    if len(names) > 3:
+        label += f" and {len(names) - 3} more"
     size = sum(file.size for file in source.files)
     return {"name": label, "files": len(names), "bytes": size, "rows": source.rows, "sha256": source.sha256}
 
@@ -261,19 +267,20 @@ def _model_part(name: str, embedder: Embedder) -> dict[str, Any]:
 
 
 def _dim(job: ShardedJob, shard: int, rows: int, settings: ShardSettings) -> int:
-    """Return the width of the vectors in a shard, reading its header or footer alone."""
+    """Return the dimensions of the vectors in a shard, reading only its header or footer."""
     path = job.folder.path(job.name(shard))
     try:
         with job.folder.open(job.name(shard)) as stream:
             count, dim = _shape(stream, settings.format)
     except DAMAGED as error:
-        raise DataError(f"{path} is no whole shard ({error}). {_ANEW}") from error
+        raise DataError(f"{path} is no whole shard ({error}). {_FIX}") from error
     if count != rows:
-        raise DataError(f"{path} must hold {rows} vectors and holds {count}. {_ANEW}")
+        raise DataError(f"{path} must hold {rows} vectors and holds {count}. {_FIX}")
     return dim
 
 
 def _shape(stream: IO[bytes], form: Literal["npy", "parquet"]) -> tuple[int, int]:
+    """Return the number and dimensions of the vectors in a file; ValueError if an npy file is incomplete."""
     if form == "npy":
         npy.read_magic(stream)
         (rows, dim), _, dtype = npy.read_array_header_1_0(stream)

@@ -1,4 +1,4 @@
-"""Where each shard of files of texts begins and ends, found in one pass, so that no one need hold a file."""
+"""Cut files of texts into shards: one pass finds where each shard begins and ends, without loading a whole file."""
 
 from __future__ import annotations
 
@@ -26,25 +26,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FILE = "input.json"
+
 SPREAD = 16
+"""Most shards from which a sample of texts is read."""
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of texts: its bytes, when it was changed, how its rows are read, the column of texts, those kept."""
+    """An input file."""
 
-    path: str  # or URL, the same on every machine that reads it
-    size: int
-    changed: str
-    form: str = ""
-    options: str = ""  # by which it was read
-    text: str = "text"
-    kept: tuple[str, ...] = ()
+    path: str  # path or URL, the same on every machine that reads it
+    size: int  # in bytes
+    changed: str  # modification time
+    form: str = ""  # how its rows are parsed
+    options: str = ""  # the reading options, as JSON
+    text: str = "text"  # name of the column of texts
+    kept: tuple[str, ...] = ()  # names of the columns kept beside them
 
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of one shard: its file, its place there, their number, and the SHA-256 of what is read of them."""
+    """The rows of one shard: index of the file, byte positions in it, number of rows, and SHA-256 of their content."""
 
     file: int
     start: int
@@ -55,12 +57,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Input:
-    """Files of texts, cut into shards, none of which has rows of two files."""
+    """Files of texts, cut into shards; no shard has rows of two files."""
 
     files: tuple[File, ...]
-    parts: tuple[Part, ...]  # the shards, one after the other
-    schema: str  # of the columns that are kept, as Arrow serializes it; empty if there are none
-    sha256: str  # of texts and what is kept beside them, however they are cut
+    parts: tuple[Part, ...]  # the shards, in order
+    schema: str  # Arrow schema of the kept columns, serialized; empty if there are none
+    sha256: str  # hash of texts and kept columns, independent of the shard size
 
     @property
     def rows(self) -> int:
@@ -71,11 +73,11 @@ class Input:
         """Return ``count`` texts, or all if there are fewer, evenly from at most :data:`SPREAD` shards."""
         shards = spread_over(len(self.parts), min(SPREAD, count))
         texts = [self.read(shard)[0] for shard in shards]
-        each = -(-count // len(shards))
-        return [some[index] for some in texts for index in spread_over(len(some), each)]
+        per_shard = -(-count // len(shards))
+        return [shard_texts[index] for shard_texts in texts for index in spread_over(len(shard_texts), per_shard)]
 
     def read(self, shard: int) -> tuple[list[str], pa.Table | None]:
-        """Return the texts of a shard and the columns kept beside them; reads little else of the file."""
+        """Return the texts of a shard and the columns kept beside them, reading little else of the file."""
         entry = self.parts[shard]
         file = self.files[entry.file]
         try:
@@ -85,7 +87,7 @@ class Input:
                 f"Every worker reads the input itself, and there is no file {file.path} where shard {shard} is made. "
                 "Put it at the same path on every machine."
             ) from error
-        if _hash(_said(rows, file)) != entry.sha256:
+        if _hash(_canonical(rows, file)) != entry.sha256:
             raise DataError(
                 f"The input must stay as it is; rows {entry.start} to {entry.end} of {file.path} (shard {shard}) are "
                 "not what they were when its rows were counted. Put the file back, or encode into another folder."
@@ -97,9 +99,9 @@ class Input:
 
 
 def check_files(names: Sequence[str]) -> list[str]:
-    """Return the whole paths of files, or URLs, that can be read from any place on.
+    """Return the absolute paths of files, or URLs, that can be read from any position.
 
-    ConfigError for standard input; DataError for what is no file.
+    ConfigError for standard input and pipes; DataError if there is no such file.
     """
     for name in names:
         if name == "-":
@@ -123,11 +125,11 @@ def cut(
     keep: str | None = None,
     on_rows: Callable[[int], None] = lambda count: None,
 ) -> Input:
-    """Read files once, check their texts, and note the shards.
+    """Read files once, check their texts, and return them cut into shards.
 
     Args:
-        paths: of the files, in the order of the shards.
-        shard_size: rows of a shard.
+        paths: paths of the files, in the order of the shards.
+        shard_size: number of rows of a shard.
         columns: name of the column of texts in tables.
         keep: see :func:`~samesense.inference.rows.kept_columns`.
         on_rows: called with the number of rows that have just been read.
@@ -142,11 +144,11 @@ def cut(
             on_rows(rows)
     if not cutter.parts:
         raise DataError(f"{', '.join(paths[:3])} holds no text; one text a line, or a row, is needed.")
-    return cutter.found()
+    return cutter.result()
 
 
 class _Cutter:
-    """Collects the parts of files."""
+    """Collects the shards of files."""
 
     def __init__(self, columns: str | None, keep: str | None) -> None:
         self._columns = columns
@@ -157,13 +159,13 @@ class _Cutter:
         self._digest = hashlib.sha256()
 
     def add(self, path: str, shard_size: int) -> Iterator[int]:
-        """Add a file; yields the rows of each part."""
+        """Add a file; yield the number of rows of each shard."""
         file = File(path, *state(path), options=_options())
         for number, block in enumerate(blocks(path, shard_size)):
             if number == 0:
-                file = self._described(file, block)
+                file = self._describe(file, block)
             _check(block.rows, file)
-            encoded = _said(block.rows, file)
+            encoded = _canonical(block.rows, file)
             self._digest.update(encoded)
             self.parts.append(Part(len(self._files), block.start, block.end, len(block.rows), _hash(encoded)))
             if file.kept:
@@ -171,16 +173,17 @@ class _Cutter:
             yield len(block.rows)
         self._files.append(file)
 
-    def _described(self, file: File, first: Block) -> File:
+    def _describe(self, file: File, first: Block) -> File:
+        """Return the file with its format and columns, from its first rows."""
         if not split_suffix(file.path)[0]:
             refuse_columns(file.path, self._columns, self._keep)
             return replace(file, form=first.form)
         text = text_column(first.rows, self._columns, file.path)
-        kept = kept_columns(names_in(first.rows), text, self._keep, file.path)
-        return replace(file, form=first.form, text=text, kept=tuple(kept))
+        columns = kept_columns(names_in(first.rows), text, self._keep, file.path)
+        return replace(file, form=first.form, text=text, kept=tuple(columns))
 
-    def found(self) -> Input:
-        """Return what was added."""
+    def result(self) -> Input:
+        """Return the files and their shards."""
         schema = ""
         if self._schemas:
             whole = joined(self._schemas, f"{len(self._files)} files" if len(self._files) > 1 else self._files[0].path)
@@ -196,8 +199,8 @@ def _check(rows: Sequence[Row], file: File) -> None:
         check_line(str(cells["text"]), file.path, number)
 
 
-def _said(rows: Sequence[Row], file: File) -> bytes:
-    """Return what is read of rows, a line of JSON for each; other columns may change."""
+def _canonical(rows: Sequence[Row], file: File) -> bytes:
+    """Return the used cells of rows, a line of JSON each; other columns may change without effect."""
     lines = ([cells.get(file.text), *map(cells.get, file.kept)] for _, cells in rows)
     return "".join(f"{json.dumps(line, default=str)}\n" for line in lines).encode()
 
@@ -218,19 +221,20 @@ def _options() -> str:
     return json.dumps(asdict(current_options()))
 
 
-def as_json(found: Input) -> dict[str, Any]:
+def as_json(source: Input) -> dict[str, Any]:
     """Return an input as JSON types."""
-    return asdict(found)
+    return asdict(source)
 
 
 def recall(content: Mapping[str, Any] | None, paths: Sequence[str]) -> Input | None:
-    """Return the shards kept as :func:`as_json`, if the files seem untouched since; workers look closer."""
+    """Return an input stored by :func:`as_json`, ``None`` if the files have changed; workers check the content."""
     try:
         fields = dict(content or {})
         files = tuple(File(**{**file, "kept": tuple(file["kept"])}) for file in fields.pop("files"))
         entries = tuple(Part(**entry) for entry in fields.pop("parts"))
         recalled = Input(files, entries, **fields)
     except (TypeError, KeyError):
-        return None  # found anew
+        return None  # the files are cut again
+    before = [(file.path, file.size, file.changed, file.options) for file in files]
     now = [(path, *state(path), _options()) for path in paths]
-    return recalled if [(file.path, file.size, file.changed, file.options) for file in files] == now else None
+    return recalled if before == now else None

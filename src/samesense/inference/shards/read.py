@@ -1,4 +1,4 @@
-"""The vectors of a folder of shards."""
+"""Read the vectors of a folder of shards."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from samesense.inference.shards.encode import VECTORS
 from samesense.types import Embeddings
 
 
-def read_shards(place: str | Path) -> Embeddings:
+def read_shards(location: str | Path) -> Embeddings:
     """Return the vectors of a folder of shards, float32 ``(texts, dim)``, in order; DataError if it is not finished."""
-    folder = folder_at(place)
+    folder = folder_at(location)
     manifest = folder.json(MANIFEST) if folder.exists(MANIFEST) else {}
     if manifest.get("method") != "encode" or manifest.get("status") != "finished":
-        raise DataError(f"{place} holds no finished shards of samesense encode. Give its command again to go on.")
-    said = folder.read(VECTORS)
-    quantizer = Quantizer.from_json(said, str(folder.path(VECTORS))) if said else None
+        raise DataError(f"{location} holds no finished shards of samesense encode. Give its command again to go on.")
+    stored = folder.read(VECTORS)
+    quantizer = Quantizer.from_json(stored, str(folder.path(VECTORS))) if stored else None
     names = [f"{SHARDS}/{Path(shard['file']).name}" for shard in manifest["shards"]]
     return np.concatenate([stored_rows(folder.path(name), quantizer) for name in names])
