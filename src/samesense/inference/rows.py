@@ -104,9 +104,11 @@ def joined(schemas: Iterable[pa.Schema], source: str) -> pa.Schema:
     """Return a schema that fits all; numbers become texts where another schema has texts."""
     import pyarrow as pa
 
-    given = list(schemas)
-    texts = {field.name for schema in given for field in schema if field.type == pa.string()}
-    widened = [pa.schema([_as_text(field) if field.name in texts else field for field in schema]) for schema in given]
+    all_schemas = list(schemas)
+    texts = {field.name for schema in all_schemas for field in schema if field.type == pa.string()}
+    widened = [
+        pa.schema([_as_text(field) if field.name in texts else field for field in schema]) for schema in all_schemas
+    ]
     try:
         return pa.unify_schemas(widened, promote_options="permissive")
     except pa.ArrowException as error:

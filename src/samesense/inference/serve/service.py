@@ -126,9 +126,13 @@ class Service(ABC, Generic[Item]):
         self.metrics = metrics
         self.executor = on
         self.batcher: Batcher[Item] = Batcher(
-            run, on, batch_tokens=limits.batch_tokens, queue_tokens=limits.queue_tokens, wait=limits.wait_ms / 1000,
+            run,
+            on,
+            batch_tokens=limits.batch_tokens,
+            queue_tokens=limits.queue_tokens,
+            wait=limits.wait_ms / 1000,
             meter=metrics.batch,
-        )  # fmt: skip
+        )
         metrics.watch_queue(lambda: self.batcher.queued)
 
     @abstractmethod
@@ -279,7 +283,8 @@ class EmbeddingService(Service[TaskText]):
 
     def _task_rows(self, texts: Sequence[str], task: TaskName | None) -> Embeddings:
         """Return the checked embeddings of texts of one task."""
-        run: Encode = self._encode if task is None else partial(self._encode, task=task)
+        options: dict[str, Any] = {} if task is None else {"task": task}
+        run: Encode = partial(self._encode, **options)
         vectors = checked_rows(np.asarray(run(texts)), texts).astype(np.float32)
         if not self.serving.normalize:
             return vectors
