@@ -202,11 +202,11 @@ def test_whatever_is_replaced_goes_once_the_new_folder_is_whole(tiny_trunk, fold
     def fail(*_):
         raise ModelError("checked and refused")
 
-    monkeypatch.setattr("samesense.inference.onnx.export._checked", fail)
+    monkeypatch.setattr("samesense.inference.onnx.export._compare", fail)
     with pytest.raises(ModelError, match="checked and refused"):
         export(str(tiny_trunk), target, overwrite=True)
     assert (target / "old").is_file() and not (target / DESCRIPTION).exists()
-    monkeypatch.setattr("samesense.inference.onnx.export._checked", lambda *_: {})
+    monkeypatch.setattr("samesense.inference.onnx.export._compare", lambda *_: {})
     export(str(tiny_trunk), target, overwrite=True)
     assert (target / DESCRIPTION).is_file() and not (target / "old").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
