@@ -1,101 +1,229 @@
-"""Compare a bank of contexts with what is cheaper on six test sets; the protocol is in reproduce/context/bank.md.
+"""Compare an Origin by next words with its rivals on STS-B dev, or once on six test sets; see reproduce/context/words.md.
 
-python benchmarks/origin_sets.py --corpus CORPUS --data data/en --folder readings
+python benchmarks/origin_sets.py dev --model smollm2 --glove glove --data data/en --folder readings
+python benchmarks/origin_sets.py test --model smollm2 --glove glove --data data/en --folder readings
 
-The readings are made by origin_bank.py. Sentences of train that whiten are never those of the set that is evaluated.
+What was read of the sentences is kept in blocks in the folder, so that a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from origin_bank import LAYERS, SETS, baselines, gathered, pairs_of
+import numpy.typing as npt
+from origin_words import reference_sentences
 
-TOKENS = 4
+from samesense.context.generator.language_models import open_language_model
+from samesense.context.origin.parts import OWN, STATE, WORDS, Parts
+from samesense.context.origin.reader import Reader, Readings
+from samesense.context.origin.word_origin import WordOrigin
+from samesense.data import read_pairs
+from samesense.metrics import spearman
+from samesense.metrics.seeds import compare_resampled, interval_of_runs, mean_of_sets, resampled_figures
+from samesense.metrics.significance import holm
+from samesense.recipes.origin.settings import OriginSettings
+from samesense.recipes.origin.words import fit_parts
+from samesense.types import Pair
 
-GATES = ("own vectors, whitened", "TF-IDF", "word overlap")
-"""What the chosen setting is tested against, on the mean of the sets."""
+SETS = ("sts12.test", "sts13.test", "sts14.test", "sts15.test", "stsb.test", "sickr.test")
+
+BLOCK = 500
+"""Sentences of a file of readings."""
+
+GATES = (
+    ("next words, joined", "own states"),
+    ("next words, joined", "TF-IDF"),
+    ("next words, joined", "GloVe with SIF weights"),
+    ("words alone, all of them", "own states"),
+)
+"""What is tested, on the mean of the sets, corrected together by Holm."""
+
+Scores = npt.NDArray[np.float64]
 
 
-class Set:
-    """One test set: its pairs, their labels, and what was read of its sentences."""
+class Library:
+    """Reads sentences, and keeps what was read of them."""
 
-    def __init__(self, given, name, train):
-        self.pairs, self.labels = pairs_of(given, name)
-        read = gathered(given.folder, name)
+    def __init__(self, model: Path, precision: str, folder: Path) -> None:
+        self.reader = Reader(open_language_model(str(model), precision=precision))
+        self._folder = folder / precision
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._readings: dict[str, tuple[npt.NDArray[np.float16], ...]] = {}
+        for path in sorted(self._folder.glob("*.npz")):
+            self._take_up(path)
+
+    def read(self, texts: Sequence[str]) -> Readings:
+        """Return what was read of the texts, reading what was not read yet."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._readings]
+        for start in range(0, len(missing), BLOCK):
+            block = missing[start : start + BLOCK]
+            readings = self.reader.read(block)
+            halves = {
+                "own": readings.own.astype(np.float32),
+                "states": readings.states.astype(np.float32),
+                "log_probs": readings.log_probs.astype(np.float16),
+            }
+            path = self._folder / f"{len(list(self._folder.glob('*.npz'))):04d}.npz"
+            np.savez(path.with_suffix(".part"), texts=block, **halves)
+            Path(f"{path.with_suffix('.part')}.npz").rename(path)
+            self._take_up(path)
+            print(f"read {start + len(block)} of {len(missing)}", flush=True)
+        arrays = zip(*(self._readings[text] for text in texts), strict=True)
+        return Readings(*(np.stack(rows).astype(np.float32) for rows in arrays))
+
+    def _take_up(self, path: Path) -> None:
+        with np.load(path) as arrays:
+            rows = zip(arrays["own"], arrays["states"], arrays["log_probs"], strict=True)
+            self._readings |= dict(zip(arrays["texts"].tolist(), rows, strict=True))
+
+
+def cosines(rows: npt.NDArray[np.floating], sides: Sequence[Sequence[int]]) -> Scores:
+    """Return the cosine of each pair."""
+    wide = rows.astype(np.float64)
+    unit = wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12)
+    return np.einsum("nd,nd->n", unit[list(sides[0])], unit[list(sides[1])])
+
+
+def origin_rows(parts: Parts, readings: Readings, sides: Sequence[Sequence[int]]) -> dict[str, Scores]:
+    """Return the scores of an Origin, of its parts, and of its words without projection."""
+    sparse_rows = parts.words.rows(readings.log_probs)
+    lengths = np.sqrt(np.asarray(sparse_rows.multiply(sparse_rows).sum(axis=1)).ravel())
+    first, second = (list(side) for side in sides)
+    products = np.asarray(sparse_rows[first].multiply(sparse_rows[second]).sum(axis=1)).ravel()
+    words = products / np.maximum(lengths[first] * lengths[second], 1e-12)
+    numbers = parts.numbers(readings)
+    alone = {name: cosines(rows, sides) for name, rows in numbers.items()}
+    weights = parts.weights
+    return {
+        "next words, joined": cosines(parts.vectors(readings), sides),
+        "joined, words without projection": sum(weights[name] * alone[name] for name in (OWN, STATE))
+        + weights[WORDS] * words,
+        "words alone, all of them": words,
+        "words alone, projected": alone[WORDS],
+        "state behind the prompt": alone[STATE],
+        "own states": alone[OWN],
+    }
+
+
+def tfidf_settings() -> Iterator[dict[str, Any]]:
+    """Yield the settings of TF-IDF from which the best on dev is taken.
+
+    Words that no reference sentence has are left out, or count as if one had them.
+    """
+    flags = (True, False)
+    for sublinear, smooth, longest, unknown, size in product(flags, flags, (1, 2), flags, (500, 1500)):
+        vectorizer = {"sublinear_tf": sublinear, "smooth_idf": smooth, "ngram_range": (1, longest)}
+        yield {"vectorizer": vectorizer, "unknown": unknown, "reference": size}
+
+
+def tfidf(
+    reference: Sequence[str], texts: Sequence[str], sides: Sequence[Sequence[int]], settings: Mapping[str, Any]
+) -> Scores:
+    """Return the cosines of TF-IDF whose inverse document frequencies are from the reference."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    from samesense.context.corpus.words import words
+
+    vectorizer = TfidfVectorizer(tokenizer=words, token_pattern=None, lowercase=False, **settings["vectorizer"])
+    unknown = [" ".join(texts)] if settings["unknown"] else []
+    vectorizer.fit([*reference[: settings["reference"]], *unknown])
+    rows = vectorizer.transform(texts)
+    return np.asarray(rows[list(sides[0])].multiply(rows[list(sides[1])]).sum(axis=1)).ravel()
+
+
+class PairSet:
+    """Pairs with labels, and their distinct sentences."""
+
+    def __init__(self, data: Path, name: str) -> None:
+        pairs = read_pairs(str(data / f"{name}.tsv.gz"))
+        self.labels = np.asarray(pairs.labels, dtype=np.float64)
+        self.pairs: list[Pair] = list(pairs.pairs())
         self.texts = list(dict.fromkeys(text for pair in self.pairs for text in pair))
-        place = {text: at for at, text in enumerate(self.texts)}
-        self.sides = [[place[pair[side]] for pair in self.pairs] for side in (0, 1)]
-        own = [text for text in train if text not in place]
-        print(f"{name}: {len(self.pairs)} pairs, {len(self.texts)} sentences, whitened by {len(own)}")
-        self.logs = [
-            np.stack([found[text][0] for text in texts]) for found, texts in ((train, own), (read, self.texts))
-        ]
-        at = LAYERS.index(given.layer)
-        self.own = [
-            np.stack([found[text][1][0, at] for text in texts]) for found, texts in ((train, own), (read, self.texts))
-        ]
+        index = {text: row for row, text in enumerate(self.texts)}
+        self.sides = [[index[pair[side]] for pair in self.pairs] for side in (0, 1)]
 
-    def scores(self, reference, rows, whiten=True):
-        from samesense.encoder.maps.whitening import Whitening
 
-        if whiten:
-            rows = Whitening.shrunk(reference).apply(rows)
-        rows = rows / np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
-        return np.einsum("nd,nd->n", rows[self.sides[0]], rows[self.sides[1]])
+def rows_of(pairs: PairSet, library: Library, arguments: argparse.Namespace, tfidf_choice: Mapping[str, Any]):
+    """Return the scores of each row of the table."""
+    from samesense.encoder.vectors.lookup import read_words
 
-    def bank(self, windows):
-        return self.scores(*(each[:, :windows, :TOKENS].reshape(len(each), -1) for each in self.logs))
+    settings = OriginSettings(reference=arguments.reference)
+    evaluated = set(pairs.texts)
+    reference = [text for text in reference_sentences(arguments.data, 1500) if text not in evaluated]
+    parts = fit_parts(library.reader, library.read(reference[: settings.reference]), settings)
+    glove = read_words(arguments.glove, sif=True)
+    overlap = [set(text.lower().split()) for text in pairs.texts]
+    shared = [
+        len(overlap[first] & overlap[second]) / max(1, len(overlap[first] | overlap[second]))
+        for first, second in zip(*pairs.sides, strict=True)
+    ]
+    return {
+        **origin_rows(parts, library.read(pairs.texts), pairs.sides),
+        "TF-IDF": tfidf(reference, pairs.texts, pairs.sides, tfidf_choice),
+        "GloVe with SIF weights": cosines(np.asarray(glove(pairs.texts)), pairs.sides),
+        "word overlap": np.array(shared),
+    }
+
+
+def choose_tfidf(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of TF-IDF that are best on dev."""
+    dev = PairSet(arguments.data, "stsb.dev")
+    reference = reference_sentences(arguments.data, 1500)
+    figures = [
+        (100 * spearman(tfidf(reference, dev.texts, dev.sides, settings), dev.labels), settings)
+        for settings in tfidf_settings()
+    ]
+    figures.sort(key=lambda row: -row[0])
+    for figure, settings in (*figures[:3], figures[-1]):
+        print(f"TF-IDF {settings}: {figure:.2f}")
+    return figures[0][1]
+
+
+def check_product(library: Library, arguments: argparse.Namespace) -> None:
+    """Raise if the scores here are not those of an Origin on a few pairs."""
+    dev = PairSet(arguments.data, "stsb.dev")
+    reference = reference_sentences(arguments.data, 1500)[: arguments.reference]
+    parts = fit_parts(library.reader, library.read(reference), OriginSettings())
+    origin = WordOrigin(None, library.reader, parts)  # type: ignore[arg-type]
+    expected = origin_rows(parts, library.read(dev.texts), dev.sides)["next words, joined"][:20]
+    np.testing.assert_allclose(origin(dev.pairs[:20]), expected, atol=0.02)
 
 
 def main() -> None:
-    from samesense.context.corpus.corpus import Corpus
-    from samesense.metrics.seeds import compare_resampled, interval_of_runs, mean_of_sets, resampled_figures
-    from samesense.metrics.significance import holm
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("on", choices=["dev", "test"])
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--glove", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--layer", type=int, default=1)
-    parser.add_argument("--own", type=float, default=2.0, help="weight of own vectors beside the bank's")
-    parser.add_argument("--windows", type=int, nargs="+", default=[32, 16, 8], help="banks, the first is tested")
-    parser.add_argument("--pairs", type=int, default=5000, help="of each set at most; as in the readings")
-    parser.add_argument("--sets", nargs="+", default=[*SETS[:4], "test", SETS[4]])
-    given = parser.parse_args()
-    corpus, train = Corpus(given.corpus), gathered(given.folder, "train")
-    found = {}
-    for name in given.sets:
-        one = Set(given, name, train)
-        own = one.scores(*one.own)
-        banks = {windows: one.bank(windows) for windows in given.windows}
-        rows = {
-            **{f"bank of {windows}, and own vectors": bank + given.own * own for windows, bank in banks.items()},
-            **{f"bank of {windows}": bank for windows, bank in banks.items()},
-            "own vectors, whitened": own,
-            "own vectors": one.scores(*one.own, whiten=False),
-            **baselines(one, corpus),
-        }
-        for row, scores in rows.items():
-            drawn = resampled_figures([scores], one.labels, samples=1000, seed=0)
-            found.setdefault(row, {})[name] = drawn
-    means = {row: mean_of_sets(list(sets.values())) for row, sets in found.items()}
-    chosen = means[next(iter(means))]
-    gaps = {row: compare_resampled(chosen, means[row]) for row in GATES}
-    adjusted = dict(zip(gaps, holm([gap.p_value for gap in gaps.values()]), strict=True))
-    print(f"| | {' | '.join(given.sets)} | mean | difference | p |")
-    for row, sets in found.items():
+    parser.add_argument("--reference", type=int, default=500)
+    parser.add_argument("--precision", default="bfloat16", choices=["float32", "bfloat16"])
+    arguments = parser.parse_args()
+    library = Library(arguments.model, arguments.precision, arguments.folder)
+    check_product(library, arguments)
+    tfidf_choice = choose_tfidf(arguments)
+    names = SETS if arguments.on == "test" else ("stsb.dev",)
+    resampled: dict[str, dict[str, Any]] = {}
+    for name in names:
+        pairs = PairSet(arguments.data, name)
+        for row, scores in rows_of(pairs, library, arguments, tfidf_choice).items():
+            resampled.setdefault(row, {})[name] = resampled_figures([scores], pairs.labels, samples=10000, seed=0)
+    means = {row: mean_of_sets(list(sets.values())) for row, sets in resampled.items()}
+    print(f"\n| | {' | '.join(names)} | mean |\n|---|{'---:|' * (len(names) + 1)}")
+    for row, sets in resampled.items():
         low, high = interval_of_runs(means[row])
-        figures = " | ".join(f"{100 * one.figures[0]:.2f}" for one in sets.values())
-        print(f"| {row} | {figures} | {100 * means[row].figures[0]:.2f} [{100 * low:.1f}, {100 * high:.1f}] |", end=" ")
-        if row in gaps:
-            gap = gaps[row]
-            between = f"{100 * gap.difference:+.2f} [{100 * gap.low:+.1f}, {100 * gap.high:+.1f}]"
-            print(f"{between} | {adjusted[row]:.3f} |")
-        else:
-            print("| |")
+        figures = " | ".join(f"{100 * drawn.figures[0]:.2f}" for drawn in sets.values())
+        print(f"| {row} | {figures} | {100 * means[row].figures[0]:.2f} [{100 * low:.1f}, {100 * high:.1f}] |")
+    gaps = [compare_resampled(means[better], means[worse]) for better, worse in GATES]
+    print("\n| above | below | difference | p |\n|---|---|---:|---:|")
+    for (better, worse), gap, p in zip(GATES, gaps, holm([gap.p_value for gap in gaps]), strict=True):
+        interval = f"{100 * gap.difference:+.2f} [{100 * gap.low:+.1f}, {100 * gap.high:+.1f}]"
+        print(f"| {better} | {worse} | {interval} | {p:.4f} |")
 
 
 if __name__ == "__main__":

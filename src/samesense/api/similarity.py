@@ -12,10 +12,8 @@ from samesense.execution.unread import logs_unread
 from samesense.types import Precision
 
 if TYPE_CHECKING:
-    from samesense.context.origin.banked import BankOrigin
     from samesense.context.origin.explain import Explanation as Contexts
-    from samesense.context.origin.origin import Origin
-    from samesense.context.origin.sampled import Continuations, ContinuationScore
+    from samesense.context.origin.word_explanation import WordExplanation
     from samesense.inference.explain import By, Explanation
     from samesense.inference.sentences import SentenceMatches
     from samesense.types import Pair, Scores
@@ -97,8 +95,8 @@ def explain(
     by: By | Literal["sentences"] = "auto",
     top: int = 10,
     precision: Precision = "auto",
-) -> Explanation | Contexts | Continuations | SentenceMatches:
-    """Explain the score of two texts by their words; of an Origin by contexts, of a language model by continuations.
+) -> Explanation | Contexts | WordExplanation | SentenceMatches:
+    """Explain the score of two texts by their words; of an Origin, by the words or contexts they lead to.
 
     Args:
         model: any model that :func:`samesense.load` takes.
@@ -107,7 +105,7 @@ def explain(
         by: ``"tokens"``: exact sums over pairs of token vectors, where the embedding is their mean; ``"occlusion"``:
             the loss of score without a word, for any model; ``"auto"`` is tokens where possible; ``"sentences"``:
             which sentences of two documents match.
-        top: number of contexts of an Origin, or of continuations, on each side.
+        top: number of words or contexts of an Origin on each side.
         precision: arithmetic; auto is bfloat16 where the processor supports it.
 
     Returns:
@@ -131,15 +129,10 @@ def explain(
 
         return match_sentences(load(model, precision=precision, texts=[text1, text2]), [(text1, text2)])[0]
     kind, name = split_kind(model) if isinstance(model, str) else ("", "")
-    if by == "auto" and kind in ("origin", "continuations"):
-        from samesense.inference.models import functions
+    if by == "auto" and kind == "origin":
+        from samesense.inference.models.functions import open_origin
 
-        scorer: Origin | BankOrigin | ContinuationScore
-        if kind == "origin":
-            scorer = functions.open_origin(name, precision=precision)
-        else:
-            scorer = functions.open_continuations(name, precision=precision)
-        return scorer.explain(text1, text2, top=top)
+        return open_origin(name, precision=precision).explain(text1, text2, top=top)
     from samesense.inference.explain import explain as run
 
     return run(load(model, precision=precision), text1, text2, by=by)

@@ -234,7 +234,7 @@ def origin(
     documents: Source,
     *,
     output: str | Path,
-    config: str = "bank",
+    config: str = "words",
     overwrite: bool = False,
     quoting: Quoting | None = None,
     delimiter: str | None = None,
@@ -248,7 +248,7 @@ def origin(
         documents: .txt, .md, .html, .pdf and .docx files,
             folders of them, JSON lines, Parquet, saved ``datasets`` folders or hub names.
         output: folder of the Origin; the same call resumes one that was stopped.
-        config: TOML file of settings, or ``"bank"``, ``"scaled"`` or ``"paper"``.
+        config: TOML file of settings, or ``"words"``, ``"scaled"`` or ``"paper"``.
         overwrite: replace stages that were made with other inputs.
         settings: single settings; they win over the file.
 

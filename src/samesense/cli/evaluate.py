@@ -48,7 +48,7 @@ def evaluate(
 
     Args:
         model: sentence-transformers folder, output of train, hub name, or default; or a cross-encoder, vectors:FILE,
-            words:FILE, origin:FOLDER, continuations:MODEL, python:module:function, python-score:module:function or
+            words:FILE, origin:FOLDER, python:module:function, python-score:module:function or
             chat:MODEL.
         data: files with labelled pairs, folders of benchmarks, or names of benchmarks; probes needs none.
         suite: one or more of sts, transfer, ranking, geometry, binary, argument, sections, probes, as in: sts,transfer

@@ -20,7 +20,7 @@ def explain(
     precision: PrecisionFlag = "auto",
     json: Json = False,
 ) -> None:
-    """Explain the score of two texts by their words; of an Origin by contexts, of a language model by continuations.
+    """Explain the score of two texts by their words; of an Origin, by the words or contexts they lead to.
 
     samesense explain default "A man is eating." "Someone has a meal."
 
@@ -31,7 +31,7 @@ def explain(
         by: tokens are exact sums over pairs of token vectors, where the embedding is their mean; occlusion is the loss
             of score without a word, for any model; auto is tokens where possible; sentences are matching sentences of
             two documents.
-        top: number of word pairs, or of contexts or continuations on each side.
+        top: number of word pairs, or of words or contexts of an Origin on each side.
         json: print one JSON object.
     """
     import samesense

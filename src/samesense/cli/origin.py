@@ -31,7 +31,7 @@ def origin(
     /,
     *,
     output: Output,
-    config: str = "bank",
+    config: str = "words",
     settings: Annotated[Flags, Parameter(name="*")] = None,
     reading: TableFlags = DEFAULT_FORMAT,
     overwrite: Flag = False,
@@ -44,7 +44,7 @@ def origin(
         documents: .txt, .md, .html, .pdf and .docx files,
             folders of them, JSON lines, Parquet, saved datasets or hub names.
         output: folder of the Origin; the same command resumes one that was stopped.
-        config: TOML file of settings, or bank, scaled or paper.
+        config: TOML file of settings, or words, scaled or paper.
         settings: single settings; they win over the file.
         overwrite: replace stages that were made with other inputs.
     """

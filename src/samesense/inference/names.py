@@ -8,7 +8,6 @@
     python:module:function        a function from texts to a matrix, one row a text
     python-score:module:function  a function from pairs to scores
     origin:FOLDER                 an Origin
-    continuations:MODEL           what a causal language model goes on with after each text; no documents are needed
     chat:MODEL                    a language model behind a chat endpoint, asked for a score from 0 to 5
 
 Whatever gives embeddings may be followed by maps that are fitted on unlabelled texts, applied from left to right:
@@ -28,7 +27,7 @@ from typing import cast, get_args
 from samesense.errors import ConfigError
 from samesense.types import PoolingName
 
-KINDS = ("vectors", "words", "python", "python-score", "origin", "continuations", "chat")
+KINDS = ("vectors", "words", "python", "python-score", "origin", "chat")
 """What may stand before the first colon of a name; any other name is that of a model."""
 
 _MAPS = re.compile(r"(?P<base>.+?)(?P<maps>(?:\+(?:whiten|flow|dim)(?::\d+)?)*)")

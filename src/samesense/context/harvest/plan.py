@@ -27,7 +27,7 @@ class Mixture(Settings):
 
     pairs: int = Field(10_000, ge=1, description="pairs in all")
     random: float = Field(0.4, ge=0, description="share of any two sentences; shares are weights, 0 for none")
-    neighbours: float = Field(0.4, ge=0, description="share of sentences that are near, by TF-IDF or by a bank")
+    neighbours: float = Field(0.4, ge=0, description="share of sentences that are near, by TF-IDF or by their vectors")
     section: float = Field(0.2, ge=0, description="share of two sentences of one section")
     spacings: tuple[int, ...] = Field(
         (4, 16, 64), description="sentences around each leader that are neighbours; each gives as many pairs"
@@ -36,7 +36,7 @@ class Mixture(Settings):
     min_words: int = Field(3, ge=1, description="sentences with fewer words take no part")
     max_words: int = Field(64, ge=1, description="sentences with more words take no part")
     shard_size: int = Field(1000, ge=1, description="pairs of a file, and what a kill may cost a worker")
-    sentences: int = Field(4000, ge=2, description="by a bank: sentences that take part, each read once")
+    sentences: int = Field(4000, ge=2, description="words: sentences that take part, each read once")
     seed: int = Field(42, ge=0, description="seed of all that is drawn")
 
     _from_one_word = field_validator("spacings", mode="before")(comma_separated)

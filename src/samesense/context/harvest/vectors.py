@@ -142,7 +142,7 @@ def check_targets(planned: Planned, scores: Floats) -> None:
             raise ModelError(
                 f"The scores of {random.sum()} random pairs of {len(sentences)} sentences have a mean of {mean:.3f}. "
                 "The cosines of many vectors cannot have a mean below 0, so that no model could learn these scores. "
-                "Make the Origin with another normalisation, or with a bank."
+                "Make the Origin with another normalisation, or by next words."
             )
     check_spread(scores)
 
@@ -152,7 +152,7 @@ def check_spread(scores: Floats) -> None:
     if len(scores) >= ENOUGH and scores.std() < LEAST_DEVIATION:
         raise ModelError(
             f"The scores of {len(scores)} pairs have a deviation of {scores.std():.4f}: all are alike, and there is "
-            "nothing to learn. Make the Origin with more contexts, or whiten it by other texts."
+            "nothing to learn. Make the Origin of other documents, or fit it on other texts."
         )
 
 

@@ -55,7 +55,6 @@ class Explanation(Shown):
         sentences: the pair.
         score: its similarity.
         contexts: how many contexts it was looked at in.
-        rest: what the model's own vectors of the sentences add; ``None`` where they do not count.
         alike: those that add most to the score, the largest share first; each share is above 0.
         apart: those that take most off it, the largest first; each share is below 0.
     """
@@ -65,7 +64,6 @@ class Explanation(Shown):
     contexts: int
     alike: Sequence[Contribution]
     apart: Sequence[Contribution]
-    rest: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types."""
@@ -78,8 +76,7 @@ class Explanation(Shown):
 
     def table(self) -> str:
         """Lay it out as plain text: share, both fits, and the context with a gap for the sentence."""
-        own = f", {self.rest:+.4f} by the model's own vectors" if self.rest is not None else ""
-        lines = [f"{self.score:.4f}  over {self.contexts} contexts{own}"]
+        lines = [f"{self.score:.4f}  over {self.contexts} contexts"]
         for title, entries in (("made them alike", self.alike), ("kept them apart", self.apart)):
             if entries:
                 lines += ["", f"{title:<16}  share   first  second  context"]

@@ -189,16 +189,17 @@ class Origin:
 class OriginRecord(Record):
     """What ``origin.json`` holds."""
 
-    contexts: Literal["bank", "retrieved"]
+    contexts: Literal["words", "retrieved"]
     shape: dict[str, int] = Field(default_factory=dict)
     language_model: str | None = None
     precision: Literal["float32", "bfloat16"] = "float32"
     scheme: dict[str, Any] = Field(default_factory=dict)
     unigrams: bool = False
-    layer: int = 0
+    prompt: str = ""
+    own_layer: int = 0
+    state_layer: int = 0
     reader: str = ""
-    cells: str = ""
-    note: str = ""
+    reference: str = ""
 
 
 def origin_content(folder: Path) -> dict[str, Any]:

@@ -1,4 +1,10 @@
-"""What a causal language model says of a sentence: how probable each tail of a bank is after it, and its own vector."""
+"""What a causal language model says of a sentence: its hidden states, and the words that are likely to follow a prompt.
+
+A sentence is read twice: by itself, up to a low layer, and in a prompt that asks for it in one word, to the end. The
+last token of the prompt gives a hidden state and a distribution over the next word.
+
+Source: Jiang et al. 2023 (PromptEOL, arXiv 2307.16645) for the prompt in one word and its last hidden state.
+"""
 
 from __future__ import annotations
 
@@ -10,100 +16,131 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
-from transformers import GenerationConfig
+from torch import Tensor, nn
 
-from samesense.context.corpus.corpus import Window
 from samesense.context.generator.base import Generator, groups_of
 from samesense.context.generator.language_models import CausalGenerator
+from samesense.context.generator.pretrained import as_it_stands
+from samesense.context.origin.prompt import LAYERS_ABOVE_STATE, OWN_LAYER, PROMPT
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.unread import Unread, note
 from samesense.types import Embeddings, Indices
 
-PREFIXES = 8
-"""Sentences of one length that are read together."""
+FEWEST_WORDS = 1000
+"""Words that a vocabulary must have, so that one of them can say what a sentence is about."""
 
-CPU_POSITIONS = 1152
-"""Tokens of tails in one forward on a CPU: more are not faster, and each needs a row of the vocabulary's width."""
+CPU_TOKENS = 1024
+"""Tokens of one forward pass on a CPU: more are not faster."""
 
-ACCELERATOR_POSITIONS = 16384
+ACCELERATOR_TOKENS = 16384
 """The same on an accelerator; not measured."""
 
-ROWS = 64
-"""Rows of the vocabulary's width that are held in float32 at once."""
+LONGEST_WORD = 5
+"""Tokens of a word, at most, that is completed for a reader."""
 
-_MARKS, _CLOSING, _PAUSES = ".!?…。！？｡．।॥؟۔։።", "\"'”’»)]」』）】》", ",;:，；："
+_END_MARKS, _CLOSING_MARKS, _PAUSE_MARKS = ".!?…。！？｡．।॥؟۔։።", "\"'”’»)]」』）】》", ",;:，；："
 
 
 @dataclass(frozen=True)
-class Reading:
+class Readings:
     """What was read of some sentences."""
 
-    logs: Embeddings  # log probability of each token of each tail after each sentence, (sentences, windows, tokens)
-    own: Embeddings  # mean hidden state of the sentence's tokens at one layer, (sentences, width)
+    own: Embeddings  # mean hidden state of the sentence's tokens at a low layer, (sentences, width)
+    states: Embeddings  # hidden state at the end of the prompt at a high layer, (sentences, width)
+    log_probs: Embeddings  # log probability of each word of the vocabulary as the next one, (sentences, words)
+
+    @classmethod
+    def concatenate(cls, readings: Sequence[Readings]) -> Readings:
+        """Join the readings of several lots of sentences, in their order."""
+        arrays = zip(*((part.own, part.states, part.log_probs) for part in readings), strict=True)
+        return cls(*(np.concatenate(parts) for parts in arrays))
 
 
 class Reader:
-    """Reads sentences, each as a text of its own, and the tails that may come after it.
+    """Reads sentences, each as a text of its own and in the prompt.
 
-    A sentence is read once, with a full stop if it ends without a mark. Its keys and values stand before all tails,
-    which are one batch of equal lengths. The token before the sentence, which draws the attention of all others to
-    itself, has no part in the sentence's vector.
+    A sentence that is read by itself gets a full stop if it ends without a mark: a model would go on with the sentence,
+    as after a headline. Its own vector leaves out the token before it, which is an attention sink.
 
     Args:
         generator: a causal language model.
-        layer: whose hidden states are the own vectors, 0 for the embeddings.
+        prompt: holds ``{text}`` once; what it ends with decides what kind of word follows.
+        own_layer: layer of the own vectors, 0 for the embeddings.
+        state_layer: layer of the state at the end of the prompt; ``None`` is two below the last.
 
     Raises:
-        ModelError: if the language model is not causal.
-        ConfigError: if it has no such layer.
+        ModelError: if the language model is not causal, or has too few words.
+        ConfigError: if it has no such layer, or the prompt has no place for the text.
     """
 
-    def __init__(self, generator: Generator, layer: int = 1) -> None:
+    def __init__(
+        self,
+        generator: Generator,
+        *,
+        prompt: str = PROMPT,
+        own_layer: int = OWN_LAYER,
+        state_layer: int | None = None,
+    ) -> None:
         if not isinstance(generator, CausalGenerator):
             raise ModelError(
-                f"A bank is scored by a causal language model; received a {generator.protocol}. Name another model."
+                f"Next words need a causal language model; received a {generator.protocol}. Name another model."
             )
+        if prompt.count("{text}") != 1:
+            raise ConfigError(f"A prompt holds {{text}} once, where the sentence goes; received {prompt!r}.")
         config = generator.model.config.get_text_config()
         depth = int(config.num_hidden_layers)
-        if not 0 <= layer <= depth:
-            raise ConfigError(f"The language model has layers 0 to {depth}; received {layer}.")
-        self.generator, self.width, self.vocabulary = generator, int(config.hidden_size), int(config.vocab_size)
-        self.layer, self.longest = layer, generator.max_tokens
+        if state_layer is None:
+            state_layer = max(0, depth - LAYERS_ABOVE_STATE)
+        for layer in (own_layer, state_layer):
+            if not 0 <= layer <= depth:
+                raise ConfigError(f"The language model has layers 0 to {depth}; received {layer}.")
+        self.generator, self.prompt = generator, prompt
+        self.own_layer, self.state_layer = own_layer, state_layer
+        self.width, self.longest = int(config.hidden_size), generator.max_tokens
         self.precision = generator.precision
-        self.identity = json.dumps([generator.identity, generator.start, "reading 3"])
+        self.words = word_tokens(generator.tokenizer)
+        if len(self.words) < FEWEST_WORDS:
+            raise ModelError(
+                f"Next words need a vocabulary with {FEWEST_WORDS} whole words or more; this language model has "
+                f"{len(self.words)}, so that its first token says little. Name another model."
+            )
+        self.identity = json.dumps([generator.identity, generator.start, prompt, own_layer, state_layer, "reader 4"])
         self._model: Any = generator.model
-        self._most = CPU_POSITIONS if self._model.device.type == "cpu" else ACCELERATOR_POSITIONS
-
-    def tail(self, window: Window) -> list[int]:
-        """Return the tokens of the right side of a window, as they stand behind a sentence."""
-        return [token for text in window.right for token in self.generator.ids(text, inside=True)]
+        self._layers = layers_of(self._model, depth)
+        self._word_ids = torch.from_numpy(self.words).to(self._model.device)
+        self._before, self._behind = prompt.split("{text}")
+        self._prefix = self._prompt_prefix()
+        self._token_budget = CPU_TOKENS if self._model.device.type == "cpu" else ACCELERATOR_TOKENS
 
     def order(self, sentences: Sequence[str]) -> Indices:
-        """Return the places of sentences, by their number of tokens: those of one length are read together."""
+        """Return the indices of sentences by their number of tokens: those of one length are read together."""
         order: Indices = np.argsort(np.minimum(self.lengths(sentences), self.longest), kind="stable")
         return order
 
     def lengths(self, sentences: Sequence[str]) -> Indices:
-        """Return how many tokens each sentence has, ``(sentences,)``, those that are not read too; of a blank one 1.
+        """Return the number of tokens of each sentence, ``(sentences,)``, unread ones too; of a blank one 1.
 
-        That is the full stop, which is read behind whatever text there is.
+        That is the full stop, which is read behind any text.
         """
         lengths = [self.generator.length(closed(text), inside=False) if text.strip() else 1 for text in sentences]
         return np.array(lengths, dtype=np.int64)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return where each token of a text stands in it; ModelError if the tokenizer does not say."""
+        """Return the start and end of each token in a text; ModelError if the tokenizer does not say."""
         tokenizer = self.generator.tokenizer
         if not tokenizer.is_fast:
             raise ModelError("The language model's tokenizer does not say where a token stands: no text can be cut.")
-        found: list[tuple[int, int]] = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)[
+        offsets: list[tuple[int, int]] = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)[
             "offset_mapping"
         ]
-        return found
+        return offsets
+
+    def tokens_per_character(self, sentences: Sequence[str]) -> float:
+        """Return how many tokens a character takes: much more than one in three is another language than the model's."""
+        return float(self.lengths(sentences).sum() / max(1, sum(map(len, sentences))))
 
     def note_unread(self, sentences: Sequence[str]) -> None:
-        """Count sentences of which the end is not read; see :mod:`samesense.execution.unread`."""
+        """Count sentences whose end is not read; see :mod:`samesense.execution.unread`."""
         unread, distinct = Unread(), list(dict.fromkeys(sentences))
         unread.see(distinct)
         unread.longest = self.longest
@@ -117,86 +154,157 @@ class Reader:
     def _is_unknown(self, text: str) -> bool:
         """Return whether all tokens of a text stand for what the tokenizer does not know."""
         unknown = self.generator.tokenizer.unk_token_id
-        if not text.strip() or unknown not in self._ids(text):
+        if not text.strip() or unknown not in self._ids_alone(text):
             return False
         return set(self.generator.ids(text, inside=False)) == {unknown}
 
-    def text(self, tail: Indices) -> str:
-        """Return the text of some tokens."""
-        return str(self.generator.tokenizer.decode(tail.tolist())).strip()
+    @torch.inference_mode()
+    def read(self, sentences: Sequence[str]) -> Readings:
+        """Return what the model says of some sentences."""
+        own = np.empty((len(sentences), self.width), dtype=np.float32)
+        states = np.empty_like(own)
+        log_probs = np.empty((len(sentences), len(self.words)), dtype=np.float32)
+        alone = [[self.generator.start, *self._ids_alone(text)] for text in sentences]
+        for rows in self._batches(alone):
+            own[rows] = self._own_vectors([alone[row] for row in rows])
+        prompts = [self.prompt_ids(text) for text in sentences]
+        for rows in self._batches(prompts):
+            states[rows], log_probs[rows] = self._end_of_prompts([prompts[row] for row in rows])
+        return Readings(own, states, log_probs)
 
     @torch.inference_mode()
-    def read(self, sentences: Sequence[str], tails: Indices) -> Reading:
-        """Return what the model says of ``sentences`` and of ``tails``, ``(windows, tokens)``, after each of them."""
-        ids = [self._ids(text) for text in sentences]
-        logs = np.empty((len(ids), *tails.shape), dtype=np.float32)
-        own = np.empty((len(ids), self.width), dtype=np.float32)
-        ahead = torch.from_numpy(tails).to(self._model.device)
-        for same in groups_of(np.array([len(one) for one in ids], dtype=np.int64)):
-            for start in range(0, len(same), PREFIXES):
-                members = same[start : start + PREFIXES]
-                logs[members], own[members] = self._together([ids[int(at)] for at in members], ahead)
-        return Reading(logs, own)
+    def complete(self, sentence: str, tokens: Indices) -> list[str]:
+        """Return the word that each token begins behind the prompt of a sentence, by the likeliest next tokens.
 
-    @torch.inference_mode()
-    def sample(self, sentence: str, count: int, tokens: int, seed: int) -> Indices:
-        """Return texts that the model goes on with after a sentence, as tokens, ``(count, tokens)``.
-
-        They are drawn by the model's probabilities alone, without a token that ends a text. How the model is set to
-        generate, such as a penalty of repetitions, has no part in it.
+        A token may be a part of a word, such as ``Gu`` of ``Guitar``.
         """
-        prefix = [self.generator.start, *self._ids(sentence)]
-        ids = torch.tensor([prefix], device=self._model.device)
-        theirs = self._model.generation_config
-        own = GenerationConfig(  # type: ignore[no-untyped-call]
-            do_sample=True, temperature=1.0, top_k=0, top_p=1.0, num_return_sequences=count, min_new_tokens=tokens,
-            max_new_tokens=tokens, pad_token_id=prefix[0], eos_token_id=theirs.eos_token_id,
-        )  # fmt: skip
-        self._model.generation_config = own  # as an argument it would be filled up with what theirs sets
-        try:
-            with torch.random.fork_rng():
-                torch.manual_seed(seed)
-                whole = self._model.generate(ids, attention_mask=torch.ones_like(ids))
-        finally:
-            self._model.generation_config = theirs
-        drawn: Indices = whole[:, len(prefix) :].cpu().numpy()
-        return drawn
+        tokenizer, ids = self.generator.tokenizer, torch.tensor([self.prompt_ids(sentence)], device=self._model.device)
+        cache = self._model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
+        cache.batch_repeat_interleave(len(tokens))
+        rows = torch.from_numpy(tokens).to(self._model.device)[:, None]
+        written = rows
+        for _ in range(LONGEST_WORD - 1):
+            logits = self._model(input_ids=written, past_key_values=cache, use_cache=True).logits[:, -1]
+            written = logits.argmax(-1, keepdim=True)
+            rows = torch.cat([rows, written], dim=1)
+        return [leading_word(text) for text in tokenizer.batch_decode(rows)]
 
-    def _ids(self, sentence: str) -> list[int]:
+    def is_frequent(self, word: str) -> bool:
+        """Return whether a word, as it stands in running text, is one token: fragments of words are not."""
+        forms = (as_it_stands(form, inside=True) for form in (word.lower(), word.capitalize()))
+        return any(len(self.generator.tokenizer(form, add_special_tokens=False)["input_ids"]) == 1 for form in forms)
+
+    def prompt_ids(self, sentence: str) -> list[int]:
+        """Return the tokens of a sentence in the prompt, the end of a long sentence left out."""
+        tokenizer, text = self.generator.tokenizer, sentence.strip()
+        ids = self.generator.ids(text, inside=False)
+        if len(ids) == self.longest:
+            text = tokenizer.decode(ids)
+        prompt = f"{self._before}{text}{self._behind}"
+        return [self.generator.start, *tokenizer(prompt, add_special_tokens=False)["input_ids"]]
+
+    def _prompt_prefix(self) -> list[int]:
+        """Return the tokens with which every prompt begins: all but the last before the text, which may join it."""
+        ids = self.generator.tokenizer(self._before, add_special_tokens=False)["input_ids"]
+        return [self.generator.start, *ids[:-1]]
+
+    def _ids_alone(self, sentence: str) -> list[int]:
         return self.generator.ids(closed(sentence), inside=False)
 
-    def _together(self, ids: list[list[int]], tails: Tensor) -> tuple[Embeddings, Embeddings]:
-        """Read sentences of one length."""
-        prefixes = torch.tensor([[self.generator.start, *one] for one in ids], device=self._model.device)
-        read = self._model(input_ids=prefixes, use_cache=True, output_hidden_states=True, logits_to_keep=1)
-        own = read.hidden_states[self.layer][:, 1:].float().mean(dim=1)
-        first = read.logits[:, -1].float().log_softmax(-1)[:, tails[:, 0], None]
-        each = max(1, self._most // (len(ids) * max(1, tails.shape[1] - 1)))
-        rest = [self._behind(read.past_key_values, len(ids), part) for part in torch.split(tails, each)]
-        return torch.cat([first, torch.cat(rest, dim=1)], dim=2).cpu().numpy(), own.cpu().numpy()
+    def _batches(self, rows: Sequence[Sequence[int]]) -> list[Indices]:
+        """Return the indices of rows that are read together: of one length, so that there is no padding."""
+        batches = []
+        for same in groups_of(np.array([len(row) for row in rows], dtype=np.int64)):
+            size = max(1, self._token_budget // len(rows[int(same[0])]))
+            batches += [same[start : start + size] for start in range(0, len(same), size)]
+        return batches
 
-    def _behind(self, cache: Any, count: int, tails: Tensor) -> Tensor:
-        """Return the log probabilities of all tokens of the tails but the first, ``(count, tails, tokens - 1)``."""
-        if tails.shape[1] == 1:
-            return torch.empty(count, len(tails), 0, device=tails.device)
-        own = copy.deepcopy(cache)  # a forward adds to it
-        own.batch_repeat_interleave(len(tails))
-        ids = tails.repeat(count, 1)
-        logits = self._model(input_ids=ids[:, :-1], past_key_values=own, use_cache=True).logits
-        found = _log_p(logits.flatten(0, 1), ids[:, 1:].flatten())
-        return found.view(count, len(tails), -1)
+    def _own_vectors(self, rows: list[list[int]]) -> Embeddings:
+        """Return the mean hidden state of the tokens of each row but the first; no layer above is computed."""
+        ids = torch.tensor(rows, device=self._model.device)
+        if self.own_layer == len(self._layers):
+            hidden = self._model.get_decoder()(input_ids=ids).last_hidden_state
+        else:
+            hidden = self._input_of_layer(self.own_layer, ids)
+        vectors: Embeddings = hidden[:, 1:].float().mean(dim=1).cpu().numpy()
+        return vectors
+
+    def _input_of_layer(self, layer: int, ids: Tensor) -> Tensor:
+        """Return what enters a layer, ``(rows, tokens, width)``, and stop there."""
+
+        def stop(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+            raise _Reached(arguments[0] if arguments else named["hidden_states"])
+
+        hook = self._layers[layer].register_forward_pre_hook(stop, with_kwargs=True)
+        try:
+            self._model.get_decoder()(input_ids=ids, use_cache=False)
+        except _Reached as reached:
+            return reached.hidden
+        finally:
+            hook.remove()
+        raise ModelError("The language model does not run its layers one after the other. Name another model.")
+
+    def _end_of_prompts(self, rows: list[list[int]]) -> tuple[Embeddings, Embeddings]:
+        """Return the state at the last token of each row, and the log probabilities of the next word."""
+        ids = torch.tensor(rows, device=self._model.device)
+        known: dict[str, Any] = {}
+        if all(row[: len(self._prefix)] == self._prefix for row in rows):
+            known["past_key_values"] = self._prefix_cache(len(rows))
+            ids = ids[:, len(self._prefix) :]
+        output = self._model(input_ids=ids, use_cache=True, output_hidden_states=True, logits_to_keep=1, **known)
+        states = output.hidden_states[self.state_layer][:, -1].float()
+        log_probs = output.logits[:, -1].float().log_softmax(-1)[:, self._word_ids]
+        return states.cpu().numpy(), log_probs.cpu().numpy()
+
+    def _prefix_cache(self, rows: int) -> Any:
+        """Return the keys and values of the prompt's beginning, for a number of rows."""
+        if not hasattr(self, "_prefix_keys"):
+            ids = torch.tensor([self._prefix], device=self._model.device)
+            self._prefix_keys = self._model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
+        cache = copy.deepcopy(self._prefix_keys)  # a forward pass adds to it
+        cache.batch_repeat_interleave(rows)
+        return cache
+
+
+class _Reached(Exception):  # noqa: N818 - no error: what was wanted is there
+    """A forward pass has come as far as it must."""
+
+    def __init__(self, hidden: Tensor) -> None:
+        self.hidden = hidden
+
+
+def layers_of(model: nn.Module, depth: int) -> nn.ModuleList:
+    """Return the layers of a transformer; ModelError if it does not have them in one list."""
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == depth:
+            return module
+    raise ModelError(f"The language model has no list of its {depth} layers. Name another model.")
+
+
+def word_tokens(tokenizer: Any) -> Indices:
+    """Return the tokens that are a word, or begin one, without a space before it, ``(words,)``."""
+    ids = list(range(len(tokenizer)))
+    texts = tokenizer.batch_decode([[token] for token in ids])
+    pieces = tokenizer.convert_ids_to_tokens(ids)  # SentencePiece writes a space as ▁, and decodes it to nothing
+    words = [
+        token
+        for token, text, piece in zip(ids, texts, pieces, strict=True)
+        if len(text) > 1 and text.isalpha() and not piece.startswith("▁")
+    ]
+    return np.array(words, dtype=np.int64)
+
+
+def leading_word(text: str) -> str:
+    """Return the letters with which a text begins."""
+    end = next((index for index, letter in enumerate(text) if not letter.isalpha()), len(text))
+    return text[:end]
 
 
 def closed(sentence: str) -> str:
     """Return a sentence with a full stop, unless it ends with a mark: a model would go on with the sentence itself."""
     text = sentence.rstrip()
-    end = text.rstrip(_CLOSING)[-1:]
-    if end in _MARKS:
+    end = text.rstrip(_CLOSING_MARKS)[-1:]
+    if end in _END_MARKS:
         return text
-    return text.rstrip(_PAUSES) + ("。" if "\u3040" <= end <= "\u9fff" or end in _PAUSES[3:] else ".")
-
-
-def _log_p(logits: Tensor, wanted: Tensor) -> Tensor:
-    """Return the log probability of the wanted token of each row, in float32."""
-    chosen = logits.gather(1, wanted[:, None])[:, 0].float()
-    return chosen - torch.cat([rows.float().logsumexp(-1) for rows in torch.split(logits, ROWS)])
+    is_east_asian = "\u3040" <= end <= "\u9fff" or end in _PAUSE_MARKS[3:]
+    return text.rstrip(_PAUSE_MARKS) + ("。" if is_east_asian else ".")

@@ -18,7 +18,7 @@ from samesense.inference.onnx.format import is_exported
 from samesense.schemas import read_checked
 
 FILE = "calibration.json"
-ORIGIN_PARTS = ("origin.json", "corpus", "discriminator", "generator", "bank", "whitening.npz")
+ORIGIN_PARTS = ("origin.json", "corpus", "discriminator", "generator", "parts.npz")
 """What of an Origin decides scores; the rest is made of it."""
 
 NOTES = (".md", ".png", ".svg")

@@ -21,9 +21,8 @@ from samesense.inference.models.model import Model
 from samesense.types import Embeddings, Encode, Precision, TaskName
 
 if TYPE_CHECKING:
-    from samesense.context.origin.banked import BankOrigin
     from samesense.context.origin.origin import Origin
-    from samesense.context.origin.sampled import ContinuationScore
+    from samesense.context.origin.word_origin import WordOrigin
     from samesense.encoder.vectors.lookup import WordVectors
 
 logger = logging.getLogger(__name__)
@@ -113,7 +112,7 @@ def open_kind(
     ConfigError if the name is malformed, or it cannot be ``deterministic``; ModelError or DataError if what is named
     cannot be read.
     """
-    if kind in ("origin", "continuations", "chat"):
+    if kind in ("origin", "chat"):
         model = _opened(kind, place, device, precision, deterministic=deterministic)
         model.reopen = partial(_opened, kind, place, device, precision, deterministic=deterministic)
         return model
@@ -133,13 +132,10 @@ def _opened(kind: str, place: str, device: str | None, precision: Precision, *, 
         )
     if kind == "origin":
         return _of_origin(open_origin(place, precision=precision, device=device))
-    if kind == "continuations":
-        continued = open_continuations(place, precision=precision, device=device)
-        return Model(score=continued, protocol=continued.protocol)
     return Model(score=Chat(place), protocol=f"0 to 5 by {place}, a chat model")
 
 
-def open_origin(place: str, *, precision: Precision = "auto", device: str | None = None) -> Origin | BankOrigin:
+def open_origin(place: str, *, precision: Precision = "auto", device: str | None = None) -> Origin | WordOrigin:
     """Open the folder of an Origin; a precision in which it was not made has no effect, and is told."""
     from samesense.context.origin import load
     from samesense.context.origin.origin import origin_content
@@ -153,29 +149,16 @@ def open_origin(place: str, *, precision: Precision = "auto", device: str | None
     return load.open_origin(folder, device=device or _device())
 
 
-def open_continuations(name: str, *, precision: Precision = "auto", device: str | None = None) -> ContinuationScore:
-    """Open a causal language model, by folder or hub name, as a score; auto is bfloat16 where it is computed in."""
-    import torch
-
-    from samesense.context.origin.sampled import ContinuationScore
-    from samesense.encoder.forward.precision import inference_precision
-
-    device_name = device or _device()
-    return ContinuationScore.open(
-        name, precision=inference_precision(precision, torch.device(device_name)), device=device_name
-    )
-
-
 def _device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _of_origin(origin: Origin | BankOrigin) -> Model:
-    from samesense.context.origin.banked import BankOrigin
+def _of_origin(origin: Origin | WordOrigin) -> Model:
+    from samesense.context.origin.word_origin import WordOrigin
 
-    if not isinstance(origin, BankOrigin):
+    if not isinstance(origin, WordOrigin):
         return Model(score=origin, protocol=origin.protocol)
     reader = origin.reader
     reading = Reading(reader.longest, lambda texts: reader.lengths(texts).tolist(), reader.spans)

@@ -17,9 +17,9 @@ from samesense.execution.threads import torch_threads
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings
 from samesense.recipes.estimate import measured_step
-from samesense.recipes.harvest.bank import SHARD
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.harvest.settings import HarvestSettings
+from samesense.recipes.harvest.vectors import SHARD
 from samesense.recipes.job import Job
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.settings import OriginSettings
@@ -40,8 +40,8 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
     logger.info(f"measuring with {WORDS:,} words of the documents, in a folder that is thrown away")
     with TemporaryDirectory() as scratch, stage("measuring"):
         folder = Path(scratch)
-        little, bank = origin.model_copy(update=_less(origin)), origin.contexts == "bank"
-        with torch_threads(1 if bank else None):  # as the processes that read with a bank
+        little, by_words = origin.model_copy(update=_less(origin)), origin.contexts == "words"
+        with torch_threads(1 if by_words else None):  # as the processes that read
             if not origin_recipe.run(list(job.data.sources), little, folder / "origin"):
                 raise KeyboardInterrupt
         corpus = Corpus(folder / "origin" / "corpus", origin.shape())
@@ -50,11 +50,11 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
         times = {name: _times(name, origin, round(len(corpus.windows) * share), share) for name in stages}
         seconds = {name: stages[name]["seconds"] * times[name] for name in stages}
         mixture = settings.harvest_settings()
-        few = mixture.model_copy(update=_fewer(mixture, bank))
+        few = mixture.model_copy(update=_fewer(mixture, by_words))
         made = harvest(folder / "origin", folder / "harvest", few, check=False)
         each = made.cost["seconds"] / max(1.0, made.cost["rows"])
         seconds["harvest"] = each * mixture.pairs / (mixture.workers or 1)
-        if bank:  # sentences take the time, and pairs none
+        if by_words:  # sentences take the time, and pairs none
             sentences = min(mixture.sentences, whole)
             each = stages["reference"]["seconds"] / little.reference
             seconds["harvest"] += each * sentences / _workers(mixture, sentences)
@@ -97,13 +97,13 @@ def _less(origin: OriginSettings) -> dict[str, Any]:
     }
 
 
-def _fewer(mixture: HarvestSettings, bank: bool) -> dict[str, Any]:
+def _fewer(mixture: HarvestSettings, by_words: bool) -> dict[str, Any]:
     """Return the settings of the harvest that make it little: one unit of pairs."""
     sentences = min(SENTENCES, mixture.sentences)
     unit = min(sentences, mixture.unit)
     pairs = unit * (unit - 1) // 2
     few = {"pairs": pairs, "shard_size": pairs, "workers": 1, "executor": "embedded"}
-    return {**few, "sentences": sentences} if bank else few
+    return {**few, "sentences": sentences} if by_words else few
 
 
 def _times(name: str, origin: OriginSettings, windows: int, share: float) -> float:
@@ -119,5 +119,5 @@ def _times(name: str, origin: OriginSettings, windows: int, share: float) -> flo
 
 
 def _workers(settings: OriginSettings | HarvestSettings, sentences: int) -> int:
-    """Return the processes that read so many sentences with a bank."""
+    """Return the processes that read this number of sentences."""
     return settings.workers or usual_workers(sentences // SHARD, "cpu")

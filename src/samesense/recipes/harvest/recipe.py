@@ -150,7 +150,7 @@ class HarvestSummary(Shown):
         undefined: pairs left out, by the reason.
         shards: files.
         cost: ``seconds`` of workers and ``cells`` of the generator, over ``rows`` of those shards whose cost is known.
-        bank: whether the pairs are by a bank, so that ``seconds`` are those of pairs alone, and no cell is computed.
+        by_vectors: whether pairs are dot products: ``seconds`` are those of pairs alone, and no cell is computed.
     """
 
     folder: Path
@@ -161,7 +161,7 @@ class HarvestSummary(Shown):
     undefined: Mapping[str, int]
     shards: int
     cost: Mapping[str, float]
-    bank: bool = False
+    by_vectors: bool = False
 
     def __str__(self) -> str:
         return "\n".join([*self.lines(), f"folder: {self.folder}"])
@@ -172,21 +172,25 @@ class HarvestSummary(Shown):
         missing = {kind: count - self.planned.get(kind, 0) for kind, count in self.wanted.items()}
         if any(missing.values()):
             short = {kind: count for kind, count in missing.items() if count}
-            why = "since there are no more of the kind" if self.bank else "where the units of a shard were used up"
+            why = (
+                "since there are no more of the kind" if self.by_vectors else "where the units of a shard were used up"
+            )
             lines.append(f"missing {why}, and not replaced: {_listed(short)}")
         lines += [f"left out, since {reason}: {count}" for reason, count in self.undefined.items()]
         if self.cost.get("rows"):
             seconds, cells = (self.cost[name] / self.cost["rows"] for name in ("seconds", "cells"))
             whole = f" and {cells:.0f} terms a pair; 100M pairs would take {1e8 * seconds / DAY:.3g} worker-days"
-            lines.append(f"cost: {seconds:.3g} s of a worker{' a pair, beside the reading' if self.bank else whole}")
+            lines.append(
+                f"cost: {seconds:.3g} s of a worker{' a pair, beside the reading' if self.by_vectors else whole}"
+            )
         return lines
 
 
 def harvest(origin: Path, output: Path, settings: HarvestSettings, *, check: bool = True) -> HarvestSummary:
     """Score pairs of an Origin's corpus, or resume doing so; shards that are there are not made again.
 
-    ``origin`` is a folder that :func:`samesense.recipes.origin.recipe.run` made. Without ``check``, scores by a bank
-    that are all alike are written too. OutputError if the output folder holds something else, the harvest of another
+    ``origin`` is a folder that :func:`samesense.recipes.origin.recipe.run` made. Without ``check``, scores of
+    vectors that are all alike are written too. OutputError if the output folder holds something else, the harvest of another
     Origin or with other settings, or another process writes to it; ConfigError, DataError and ModelError as soon as it
     is known that it cannot succeed. After SamesenseError (shards could not be made after all retries) and Ctrl-C,
     finished shards are kept, and the same call resumes.
@@ -196,21 +200,21 @@ def harvest(origin: Path, output: Path, settings: HarvestSettings, *, check: boo
     folder = origin.expanduser().resolve()
     contexts = contexts_of(folder)
     settings.check_contexts(contexts)
-    if contexts == "bank":
-        return _of_bank(folder, output, settings, check)
+    if contexts == "words":
+        return _of_vectors(folder, output, settings, check)
     return run(ShardWork(folder, settings), output, settings.choose_executor())
 
 
-def _of_bank(folder: Path, output: Path, settings: HarvestSettings, check: bool) -> HarvestSummary:
+def _of_vectors(folder: Path, output: Path, settings: HarvestSettings, check: bool) -> HarvestSummary:
     """Read the sentences that take part once each; pairs are dot products."""
-    from samesense.recipes.harvest import bank
+    from samesense.recipes.harvest import vectors
 
     with sharded_job(output, "harvest", ".parquet") as job:
         job.check("settings", settings.identity())
-        bank.opened.cache_clear()
-        origin = bank.opened(folder, settings.device)
+        vectors.opened.cache_clear()
+        origin = vectors.opened(folder, settings.device)
         job.begin(settings=settings.identity(), origin={"corpus": origin.corpus.sha256, "vectors": origin.identity})
-        shards = bank.scored_pairs(origin, folder, output, settings, check)
+        shards = vectors.scored_pairs(origin, folder, output, settings, check)
 
         def make(shard: int) -> Shard:
             started, (planned, scored) = time.perf_counter(), shards[shard]
@@ -218,7 +222,7 @@ def _of_bank(folder: Path, output: Path, settings: HarvestSettings, check: bool)
             return Shard(content, len(scored.rows), time.perf_counter() - started, {"cells": scored.cells})
 
         job.make(make, choose_executor("embedded"), [len(scored.rows) for _, scored in shards], unit="pair")
-        return _summary(job, output, len(shards), bank=True)
+        return _summary(job, output, len(shards), by_vectors=True)
 
 
 def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
@@ -236,13 +240,15 @@ def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
         return made
 
 
-def _summary(job: ShardedJob, output: Path, shards: int, *, bank: bool = False) -> HarvestSummary:
+def _summary(job: ShardedJob, output: Path, shards: int, *, by_vectors: bool = False) -> HarvestSummary:
     """Finish the job, and say what it came to."""
     counts = [read_counts(job.path(shard)) for shard in range(shards)]
     entries = [{"pairs": sum(one["scored"].values()), "counts": one["scored"]} for one in counts]
     totals = _totals(counts)
     cost = job.finish(entries, **totals)
-    summary = HarvestSummary(output, sum(totals["scored"].values()), **totals, shards=shards, cost=cost, bank=bank)
+    summary = HarvestSummary(
+        output, sum(totals["scored"].values()), **totals, shards=shards, cost=cost, by_vectors=by_vectors
+    )
     for line in summary.lines():
         logger.info(line)
     return summary

@@ -20,7 +20,7 @@ class HarvestSettings(Mixture):
     device: str = Field("cpu", description="torch device of the discriminator and the generator")
 
     workers: int | None = Field(
-        None, ge=1, description="embedded: processes of one thread each [bank: one a processor, 4 at most; else one]"
+        None, ge=1, description="embedded: processes of one thread each [words: one a processor, 4 at most; else one]"
     )
     executor: ExecutorName = Field("embedded", description="processes on this machine, or a Ray cluster")
     address: str | None = Field(None, description="ray: a running cluster, auto or HOST:PORT [started on this machine]")
@@ -41,7 +41,7 @@ class HarvestSettings(Mixture):
 
     def check_contexts(self, contexts: str) -> None:
         """Raise ConfigError for a setting without effect on the harvest of an Origin with these contexts."""
-        self.refuse(("unit", "spacings") if contexts == "bank" else ("sentences",), f"contexts is {contexts}")
+        self.refuse(("unit", "spacings") if contexts == "words" else ("sentences",), f"contexts is {contexts}")
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that decide the pairs and scores, as JSON types."""

@@ -3,12 +3,12 @@
     samesense origin documents.jsonl.gz --output origins/mine
     samesense similarity origin:origins/mine "A man is eating." "Someone has a meal."
 
-The folder holds ``corpus/``, ``cache/``, ``manifest.json`` and, once all stages are done, ``origin.json``; with a bank
-of contexts ``bank/``, ``reference/`` and ``whitening.npz``, otherwise ``index/``, ``discriminator/`` and ``generator/``
-(unless a pretrained language model takes its place, or its terms have no weight).
+The folder holds ``corpus/``, ``cache/``, ``manifest.json`` and, once all stages are done, ``origin.json``; by next
+words ``reference/`` and ``parts.npz``, otherwise ``index/``, ``discriminator/`` and ``generator/`` (unless a pretrained
+language model takes its place, or its terms have no weight).
 
 Source: Sun et al. 2022 (TACL), "Sentence Similarity Based on Contexts"; settings in ``configs/origin/``.
-Differs: see :class:`~samesense.context.origin.banked.BankOrigin`, :class:`~samesense.context.origin.origin.Origin`
+Differs: see :class:`~samesense.context.origin.word_origin.WordOrigin`, :class:`~samesense.context.origin.origin.Origin`
     and the classes that they are made of.
     The paper has no public code.
 """
@@ -30,7 +30,7 @@ from samesense.data.documents import running_documents, without_held_out
 from samesense.execution.progress import progress_bar, stage
 from samesense.execution.unread import counted
 from samesense.files import only_writer, write_json
-from samesense.recipes.origin import bank, paper, random_pairs
+from samesense.recipes.origin import paper, random_pairs, words
 from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.origin.stages import Interrupted, Stages, check_apart, describe_corpus, fingerprint, first_words
 from samesense.training import manifest
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 BLOCK = 4096
 """Sentences of a corpus that are looked at together."""
 
-OF_OTHERS = {"bank": {**paper.OUTPUTS, random_pairs.STAGE: []}, "retrieved": bank.OUTPUTS}
+OF_OTHERS = {"words": {**paper.OUTPUTS, random_pairs.STAGE: []}, "retrieved": words.OUTPUTS}
 """Stages, with their outputs, that have no part in an Origin with these contexts."""
 
 
@@ -56,9 +56,8 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
     record = manifest.describe("origin", settings.model_dump(), prints)
     stages = Stages(output, record, overwrite=overwrite)
     with stage(f"loading {settings.language_model or 'torch'}"):
-        maker = (
-            bank.BankMaker(settings, str(device)) if settings.contexts == "bank" else paper.PaperMaker(settings, device)
-        )
+        by_words = settings.contexts == "words"
+        maker = words.WordMaker(settings, str(device)) if by_words else paper.PaperMaker(settings, device)
     with only_writer(output):
         stages.leave(OF_OTHERS[settings.contexts], "an Origin with other contexts")
         try:

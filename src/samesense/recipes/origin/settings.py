@@ -10,11 +10,12 @@ from pydantic import Field, field_validator, model_validator
 
 from samesense.context.corpus.corpus import HELD_OUT_WINDOWS, Shape
 from samesense.context.generator.base import Reading, RightGiven, Size
-from samesense.context.origin.blocks import CellsOf
 from samesense.context.origin.context_set import Selection, Strategy
+from samesense.context.origin.prompt import LAYERS_ABOVE_STATE, OWN_LAYER, PROMPT
 from samesense.context.origin.scheme import Scheme
 from samesense.context.origin.similarity import Normalisation, Weights
 from samesense.data.documents import Language, Paragraphs
+from samesense.errors import ConfigError
 from samesense.execution.executors import ExecutorName, choose_executor
 from samesense.execution.settings import Settings, comma_separated
 from samesense.execution.tasks import RETRIES, Executor
@@ -27,40 +28,50 @@ if TYPE_CHECKING:
     from samesense.context.generator.training import GeneratorTraining
 
 
-LANGUAGE_MODEL = "HuggingFaceTB/SmolLM2-135M"
-"""What scores a bank unless another is named."""
+LANGUAGE_MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
+"""What gives next words unless another is named."""
 
 
 Arithmetic = Literal["float32", "bfloat16"]
 
-_OF_BANK = ("tokens", "cells", "layer", "own", "texts", "workers", "executor", "address", "retries")
+_OF_WORDS = (
+    "prompt", "own_layer", "state_layer", "weight_own", "weight_state", "weight_words", "kept_words", "dimensions", "texts", "workers",
+    "executor", "address", "retries",
+)  # fmt: skip
 _OF_RETRIEVED = (
-    "left", "chunk", "unigrams", "interaction", "word_vectors", "discriminator_epochs", "discriminator_batch_size",
+    "windows", "left", "right", "chunk", "unigrams", "interaction", "word_vectors", "discriminator_epochs", "discriminator_batch_size",
     "discriminator_learning_rate", "negatives", "models", "size", "reading", "vocabulary", "max_tokens", "dropout",
     "generator_epochs", "generator_max_steps", "generator_batch_size", "generator_learning_rate", "held_out_windows",
     "weight_discriminative", "weight_sentence", "weight_left", "weight_right", "right_given", "normalisation", "twice",
     "random_sentences", "screened", "rescored", "jaccard", "strategy", "by", "precision",
 )  # fmt: skip
-"""Settings that have an effect with a bank of contexts, and with retrieved ones; others have with both."""
+"""Settings that have an effect with next words, and with retrieved contexts; others have with both."""
 
 
 class OriginSettings(Settings):
     """Settings of an Origin; the defaults are for any corpus from some thousand sentences on, and a CPU."""
 
-    contexts: Literal["bank", "retrieved"] = Field(
-        "bank", description="bank: one for all sentences, scored by a pretrained model; retrieved: each sentence's own"
+    contexts: Literal["words", "retrieved"] = Field(
+        "words", description="words: what a pretrained model expects next; retrieved: each sentence's own, as published"
     )
-    windows: int = Field(32, ge=1, description="contexts in the bank, or of a sentence")
     language_model: str | None = Field(
         None,
-        description=f"pretrained model, by folder or hub name [bank: {LANGUAGE_MODEL}; retrieved: trained anew]",
+        description=f"pretrained model, by folder or hub name [words: {LANGUAGE_MODEL}; retrieved: trained here]",
     )
-    tokens: int = Field(4, ge=1, description="bank: tokens of a context, from the end of the sentence on")
-    cells: CellsOf = Field("tokens", description="bank: log probability of each of a context's tokens, or means of it")
-    layer: int = Field(1, ge=0, description="bank: layer of the own vectors, 0 for the embeddings")
-    own: float = Field(2.0, ge=0, description="bank: weight of own vectors beside the contexts', which is 1")
+    prompt: str = Field(PROMPT, description="words: in which a sentence is read; {text} is its place")
+    own_layer: int = Field(OWN_LAYER, ge=0, description="words: layer of the own hidden states, 0 for the embeddings")
+    state_layer: int | None = Field(
+        None,
+        ge=0,
+        description=f"words: layer of the state at the end of the prompt [the last but {LAYERS_ABOVE_STATE}]",
+    )
+    weight_own: float = Field(1.0, ge=0, description="words: weight of the own hidden states")
+    weight_state: float = Field(0.5, ge=0, description="words: weight of the state at the end of the prompt")
+    weight_words: float = Field(1.0, ge=0, description="words: weight of the next words")
+    kept_words: int = Field(2000, ge=1, description="words: likeliest words that are kept of a sentence")
+    dimensions: int = Field(256, ge=1, description="words: dimensions of the next words in a vector")
     texts: tuple[str, ...] = Field(
-        (), description="bank: files of unlabelled texts like those to be compared, to whiten by [the corpus]"
+        (), description="words: files of unlabelled texts like those to be compared, to fit on [the corpus]"
     )
 
     language: Language = Field("auto", description="corpus: language, for the splitting of texts into sentences")
@@ -71,6 +82,7 @@ class OriginSettings(Settings):
     held_out_documents: float = Field(
         0.0, ge=0, lt=1, description="corpus: share of the documents with sections that is left out, to evaluate on"
     )
+    windows: int = Field(100, ge=1, description="context set: contexts of a sentence")
     left: int = Field(2, ge=1, description="corpus: most sentences of a context before the sentence")
     right: int = Field(2, ge=1, description="corpus: most sentences after it")
     chunk: int = Field(5, ge=1, description="corpus: sentences of a chunk, of which one context at most is chosen")
@@ -114,7 +126,7 @@ class OriginSettings(Settings):
         "standardised", description="score: of terms in their contexts, or centred (Pearson), both, or raw as printed"
     )
     twice: bool = Field(True, description="score: a context of both sentences counts twice, as in Eq. 4")
-    reference: int = Field(1500, ge=2, description="sentences that say what is usual in a context")
+    reference: int = Field(500, ge=2, description="sentences that say what is usual")
     random_sentences: int = Field(
         8, ge=0, description="sentences whose pairs are scored by each normalisation, to see their means; 0: none"
     )
@@ -133,9 +145,9 @@ class OriginSettings(Settings):
     seed: int = Field(42, ge=0, description="seed of weights, order, dropout and all that is drawn")
 
     workers: int | None = Field(
-        None, ge=1, description="bank: processes of one thread each [one a processor, 4 at most]"
+        None, ge=1, description="words: processes of one thread each [one a processor, 4 at most]"
     )
-    executor: ExecutorName = Field("embedded", description="bank: processes on this machine, or a Ray cluster")
+    executor: ExecutorName = Field("embedded", description="words: processes on this machine, or a Ray cluster")
     address: str | None = Field(None, description="ray: a running cluster, auto or HOST:PORT [started on this machine]")
     retries: int = Field(RETRIES, ge=0, description="how often a shard whose worker failed or died is tried again")
 
@@ -144,7 +156,11 @@ class OriginSettings(Settings):
     @model_validator(mode="after")
     def _belongs(self) -> OriginSettings:
         self.choose_executor(gpus=0)
-        self.refuse(_OF_RETRIEVED if self.contexts == "bank" else _OF_BANK, f"contexts is {self.contexts}")
+        if not self.weight_own + self.weight_state + self.weight_words:
+            raise ConfigError(
+                "A vector needs a part that counts; weight_own, weight_state and weight_words are 0. Give one a weight."
+            )
+        self.refuse(_OF_RETRIEVED if self.contexts == "words" else _OF_WORDS, f"contexts is {self.contexts}")
         return self
 
     def choose_executor(self, gpus: float, default_workers: int = 1) -> Executor:
@@ -196,7 +212,7 @@ class OriginSettings(Settings):
 
     def check_language_model(self) -> None:
         """Raise ModelError if the language model is to come from a hub that cannot be reached; opens nothing."""
-        name = self.language_model or (LANGUAGE_MODEL if self.contexts == "bank" else None)
+        name = self.language_model or (LANGUAGE_MODEL if self.contexts == "words" else None)
         if name is not None:
             check_model(name, "language model")
 

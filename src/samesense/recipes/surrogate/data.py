@@ -1,6 +1,6 @@
 """A harvest as training data: the training set, the dev pairs that select, and the test pairs.
 
-The training set is pairs with scores, or the sentences of a harvest by a bank with their vectors. A hash of a pair, or
+The training set is pairs with scores, or the sentences of a harvest by next words with their vectors. A hash of a pair, or
 of a sentence, decides its split, regardless of the order of the sentences and of case. So the splits do not overlap,
 and a longer harvest keeps the splits of a shorter one.
 """
@@ -121,8 +121,8 @@ def _by_sentences(sources: Sequence[str], settings: SurrogateSettings) -> bool:
     without = [source for source in sources if not (Path(source).expanduser() / VECTORS).is_dir()]
     if settings.learn_from == "sentences" and without:
         raise ConfigError(
-            f"{without[0]} holds scores of pairs and no vectors of sentences: it was harvested from an Origin without "
-            "a bank. Leave learn_from out, or give a harvest by a bank."
+            f"{without[0]} holds scores of pairs and no vectors of sentences: it is of an Origin with retrieved "
+            "contexts. Leave learn_from out, or give a harvest of an Origin by next words."
         )
     if without:
         return False

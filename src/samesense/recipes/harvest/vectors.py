@@ -1,4 +1,4 @@
-"""Harvest of an Origin by a bank: sentences are read in shards that can be resumed, and pairs are dot products."""
+"""Harvest of an Origin by next words: sentences are encoded in shards that are resumed; pairs are dot products."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 from samesense.context.harvest.plan import Planned
 from samesense.context.harvest.scores import Scored
 from samesense.context.harvest.vectors import check_spread, choose_sentences, draw_pairs
-from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.load import open_origin
+from samesense.context.origin.word_origin import WordOrigin
 from samesense.encoder.vectors.quantize import Quantizer
 from samesense.encoder.vectors.stored import stored_rows
 from samesense.errors import ModelError
@@ -62,16 +62,16 @@ class VectorWork:
 
 
 @lru_cache(maxsize=1)
-def opened(folder: Path, device: str) -> BankOrigin:
-    """Return an Origin by a bank, opened once in a process."""
+def opened(folder: Path, device: str) -> WordOrigin:
+    """Return an Origin by next words, opened once in a process."""
     origin = open_origin(folder, device=device)
-    if not isinstance(origin, BankOrigin):
-        raise ModelError(f"{folder} holds an Origin without a bank now. Make the one that was here again.")
+    if not isinstance(origin, WordOrigin):
+        raise ModelError(f"{folder} holds an Origin without vectors now. Make the one that was here again.")
     return origin
 
 
 def read_vectors(
-    origin: BankOrigin, folder: Path, output: Path, settings: HarvestSettings
+    origin: WordOrigin, folder: Path, output: Path, settings: HarvestSettings
 ) -> tuple[Indices, Embeddings]:
     """Return the sentences that take part and their vectors, reading what is not read yet."""
     chosen = choose_sentences(origin.corpus, settings)
@@ -92,7 +92,7 @@ def read_vectors(
 
 
 def scored_pairs(
-    origin: BankOrigin, folder: Path, output: Path, settings: HarvestSettings, check: bool
+    origin: WordOrigin, folder: Path, output: Path, settings: HarvestSettings, check: bool
 ) -> list[tuple[Planned, Scored]]:
     """Return the pairs of each shard with their scores; if ``check``, ModelError if all are alike.
 
