@@ -1,4 +1,6 @@
-"""Compare an Origin by next words with its rivals on STS-B dev, or once on six test sets; see reproduce/context/words.md.
+"""Compare an Origin by next words with its rivals, on STS-B dev or once on six test sets.
+
+The protocol is in reproduce/context/words.md.
 
 python benchmarks/origin_sets.py dev --model smollm2 --glove glove --data data/en --folder readings
 python benchmarks/origin_sets.py test --model smollm2 --glove glove --data data/en --folder readings

@@ -112,17 +112,42 @@ def livened(model):
     return model
 
 
-def small_causal(folder):
-    """A random causal language model in a folder."""
+def small_causal(folder, *, tokenizer=None, layers=2):
+    """A random causal language model in a folder, with a tokenizer of bytes or another one."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
+    tokenizer = tokenizer or tokenizer_of()
     config = LlamaConfig(
-        vocab_size=258, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=1, max_position_embeddings=512, bos_token_id=None, eos_token_id=1, pad_token_id=0,
+        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=layers,
+        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512, bos_token_id=None, eos_token_id=1,
+        pad_token_id=0,
     )  # fmt: skip
     livened(LlamaForCausalLM(config)).save_pretrained(folder)
-    tokenizer_of().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return folder
+
+
+def small_worded_causal(folder, *, layers=3):
+    """The same with a tokenizer that knows whole words, and parts of some."""
+    return small_causal(folder, tokenizer=word_tokenizer(), layers=layers)
+
+
+def word_tokenizer():
+    """A tokenizer of transformers that has learnt the words of the small world, with a space before them and without."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    marks = ["<pad>", "</s>"]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=600, special_tokens=marks, initial_alphabet=alphabet, show_progress=False, min_frequency=1
+    )
+    words = [*WORDS, *(word.capitalize() for word in WORDS)]
+    tokenizer.train_from_iterator([*words, *some_sentences(200, seed=3)], trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>")
 
 
 def log_probability(generator, kind, sentences, windows):

@@ -130,7 +130,7 @@ def test_a_model_of_another_width_is_refused(tiny, rows):
 
 @pytest.mark.parametrize("n", [10, 60, 3000])
 def test_the_shrunk_covariance_equals_scikit_learn(rows, n):
-    from tests.references.bank import whitened
+    from tests.references.next_words import whitened
 
     some = rows[:n].astype(np.float64)
     found = Whitening.shrunk(rows[:n]).apply(rows[:40])

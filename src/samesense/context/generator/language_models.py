@@ -277,8 +277,10 @@ def open_language_model(
     if limit is not None:
         model.register_forward_pre_hook(partial(_check_length, limit), with_kwargs=True)
         max_tokens = max(1, min(max_tokens, limit - MARGIN))
-    generator = InfillGenerator if is_encoder_decoder else CausalGenerator
-    return generator(model, tokenizer, max_tokens=max_tokens)
+    kind = InfillGenerator if is_encoder_decoder else CausalGenerator
+    generator = kind(model, tokenizer, max_tokens=max_tokens)
+    generator.positions = limit
+    return generator
 
 
 def _positions(model: Any) -> int | None:

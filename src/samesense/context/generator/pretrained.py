@@ -41,6 +41,9 @@ class PretrainedGenerator(Generator):
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
         self.longest = max_tokens
+        self.positions: int | None = None
+        """Tokens that the model can read together; ``None`` is any number."""
+
         self._budget = CPU_TOKENS if model.device.type == "cpu" else ACCELERATOR_TOKENS
         self._tokens = lru_cache(maxsize=KNOWN_TEXTS)(self._tokenised)
         self.precision = str(model.dtype).removeprefix("torch.")

@@ -26,7 +26,7 @@ from samesense.errors import ConfigError, ModelError
 from samesense.execution.unread import Unread, note
 from samesense.types import Embeddings, Indices
 
-FEWEST_WORDS = 1000
+FEWEST_WORDS = 100
 """Words that a vocabulary must have, so that one of them can say what a sentence is about."""
 
 CPU_TOKENS = 1024
@@ -96,7 +96,7 @@ class Reader:
                 raise ConfigError(f"The language model has layers 0 to {depth}; received {layer}.")
         self.generator, self.prompt = generator, prompt
         self.own_layer, self.state_layer = own_layer, state_layer
-        self.width, self.longest = int(config.hidden_size), generator.max_tokens
+        self.width = int(config.hidden_size)
         self.precision = generator.precision
         self.words = word_tokens(generator.tokenizer)
         if len(self.words) < FEWEST_WORDS:
@@ -109,6 +109,7 @@ class Reader:
         self._layers = layers_of(self._model, depth)
         self._word_ids = torch.from_numpy(self.words).to(self._model.device)
         self._before, self._behind = prompt.split("{text}")
+        self.longest = self._longest()
         self._prefix = self._prompt_prefix()
         self._token_budget = CPU_TOKENS if self._model.device.type == "cpu" else ACCELERATOR_TOKENS
 
@@ -136,7 +137,7 @@ class Reader:
         return offsets
 
     def tokens_per_character(self, sentences: Sequence[str]) -> float:
-        """Return how many tokens a character takes: much more than one in three is another language than the model's."""
+        """Return the tokens of a character: much more than one in three is another language than the model's."""
         return float(self.lengths(sentences).sum() / max(1, sum(map(len, sentences))))
 
     def note_unread(self, sentences: Sequence[str]) -> None:
@@ -198,10 +199,21 @@ class Reader:
         """Return the tokens of a sentence in the prompt, the end of a long sentence left out."""
         tokenizer, text = self.generator.tokenizer, sentence.strip()
         ids = self.generator.ids(text, inside=False)
-        if len(ids) == self.longest:
-            text = tokenizer.decode(ids)
+        if len(ids) >= self.longest:
+            text = tokenizer.decode(ids[: self.longest])
         prompt = f"{self._before}{text}{self._behind}"
         return [self.generator.start, *tokenizer(prompt, add_special_tokens=False)["input_ids"]]
+
+    def _longest(self) -> int:
+        """Return the tokens of a sentence that are read, so that prompt and word fit in the model's positions."""
+        longest, positions = self.generator.max_tokens, self.generator.positions
+        if positions is None:
+            return longest
+        prompt = self.generator.tokenizer(self._before + self._behind, add_special_tokens=False)["input_ids"]
+        room = positions - len(prompt) - 1 - LONGEST_WORD
+        if room < 1:
+            raise ModelError(f"The prompt does not fit in the {positions} positions of the language model.")
+        return min(longest, room)
 
     def _prompt_prefix(self) -> list[int]:
         """Return the tokens with which every prompt begins: all but the last before the text, which may join it."""
@@ -209,7 +221,7 @@ class Reader:
         return [self.generator.start, *ids[:-1]]
 
     def _ids_alone(self, sentence: str) -> list[int]:
-        return self.generator.ids(closed(sentence), inside=False)
+        return self.generator.ids(closed(sentence), inside=False)[: self.longest]
 
     def _batches(self, rows: Sequence[Sequence[int]]) -> list[Indices]:
         """Return the indices of rows that are read together: of one length, so that there is no padding."""

@@ -17,7 +17,7 @@ from samesense.results import Shown
 from samesense.types import Embeddings, Floats, Indices, Pair
 
 LIKELY = 256
-"""Tokens that are likeliest after a sentence: among them are those that are named, since unlikely ones are fragments."""
+"""Likeliest tokens after a sentence, among which words are named: unlikely ones are mostly fragments."""
 
 CANDIDATES = 48
 """Tokens, on each side, that are completed to words, so that inflections of one word can be added up."""

@@ -190,10 +190,10 @@ def harvest(origin: Path, output: Path, settings: HarvestSettings, *, check: boo
     """Score pairs of an Origin's corpus, or resume doing so; shards that are there are not made again.
 
     ``origin`` is a folder that :func:`samesense.recipes.origin.recipe.run` made. Without ``check``, scores of
-    vectors that are all alike are written too. OutputError if the output folder holds something else, the harvest of another
-    Origin or with other settings, or another process writes to it; ConfigError, DataError and ModelError as soon as it
-    is known that it cannot succeed. After SamesenseError (shards could not be made after all retries) and Ctrl-C,
-    finished shards are kept, and the same call resumes.
+    vectors that are all alike are written too. OutputError if the output folder holds something else, the harvest of
+    another Origin or with other settings, or another process writes to it; ConfigError, DataError and ModelError as
+    soon as it is known that it cannot succeed. After SamesenseError (shards could not be made after all retries) and
+    Ctrl-C, finished shards are kept, and the same call resumes.
     """
     from samesense.context.origin.load import contexts_of
 

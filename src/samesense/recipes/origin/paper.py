@@ -76,9 +76,11 @@ class PaperMaker:
             Tfidf(corpus, folder / "index", unigrams=settings.unigrams)
             Discriminator.open(folder / "discriminator", corpus, folder / "index", device=str(self._device))
         return {
-            "unigrams": settings.unigrams, "language_model": self._language_model, "scheme": asdict(self._scheme),
+            "unigrams": settings.unigrams,
+            "language_model": self._language_model,
+            "scheme": asdict(self._scheme),
             "precision": inference_precision(settings.score_precision, self._device),
-        }  # fmt: skip
+        }
 
 
 def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, precision: Arithmetic) -> None:
@@ -88,9 +90,13 @@ def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, pre
     def make() -> list[str]:
         words = None if settings.word_vectors is None else read_words(Path(settings.word_vectors).expanduser())
         trained = train_discriminator(
-            corpus, training, work / "checkpoints", word_vectors=words,
-            resume_from=newest_checkpoint(work / "checkpoints"), callbacks=_callbacks(stages, "discriminator"),
-        )  # fmt: skip
+            corpus,
+            training,
+            work / "checkpoints",
+            word_vectors=words,
+            resume_from=newest_checkpoint(work / "checkpoints"),
+            callbacks=_callbacks(stages, "discriminator"),
+        )
         if trained.interrupted:
             raise Interrupted
         shutil.rmtree(stages.folder / "discriminator", ignore_errors=True)
@@ -120,9 +126,12 @@ def _generator(stages: Stages, corpus: Corpus, settings: OriginSettings, precisi
         return [generator.protocol, _perplexities(generator, corpus, training)]
 
     inputs = {
-        **_windows(corpus), "training": asdict(training), "vocabulary": settings.vocabulary, "models": settings.models,
+        **_windows(corpus),
+        "training": asdict(training),
+        "vocabulary": settings.vocabulary,
+        "models": settings.models,
         "right_given": settings.right_given,
-    }  # fmt: skip
+    }
     stages.run("generator", inputs, OUTPUTS["generator"], make)
 
 
@@ -146,9 +155,14 @@ def _model(
         return model
     checkpoints = work / f"{name}-checkpoints"
     trained = train_generator(
-        corpus, tokenizer, kinds, training, checkpoints, resume_from=newest_checkpoint(checkpoints),
+        corpus,
+        tokenizer,
+        kinds,
+        training,
+        checkpoints,
+        resume_from=newest_checkpoint(checkpoints),
         callbacks=_callbacks(stages, f"generator-{name}"),
-    )  # fmt: skip
+    )
     if trained.interrupted:
         raise Interrupted
     weights = {key: value.detach().cpu().contiguous() for key, value in trained.model.state_dict().items()}

@@ -35,16 +35,58 @@ LANGUAGE_MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
 Arithmetic = Literal["float32", "bfloat16"]
 
 _OF_WORDS = (
-    "prompt", "own_layer", "state_layer", "weight_own", "weight_state", "weight_words", "kept_words", "dimensions", "texts", "workers",
-    "executor", "address", "retries",
-)  # fmt: skip
+    "prompt",
+    "own_layer",
+    "state_layer",
+    "weight_own",
+    "weight_state",
+    "weight_words",
+    "kept_words",
+    "dimensions",
+    "texts",
+    "workers",
+    "executor",
+    "address",
+    "retries",
+)
 _OF_RETRIEVED = (
-    "windows", "left", "right", "chunk", "unigrams", "interaction", "word_vectors", "discriminator_epochs", "discriminator_batch_size",
-    "discriminator_learning_rate", "negatives", "models", "size", "reading", "vocabulary", "max_tokens", "dropout",
-    "generator_epochs", "generator_max_steps", "generator_batch_size", "generator_learning_rate", "held_out_windows",
-    "weight_discriminative", "weight_sentence", "weight_left", "weight_right", "right_given", "normalisation", "twice",
-    "random_sentences", "screened", "rescored", "jaccard", "strategy", "by", "precision",
-)  # fmt: skip
+    "windows",
+    "left",
+    "right",
+    "chunk",
+    "unigrams",
+    "interaction",
+    "word_vectors",
+    "discriminator_epochs",
+    "discriminator_batch_size",
+    "discriminator_learning_rate",
+    "negatives",
+    "models",
+    "size",
+    "reading",
+    "vocabulary",
+    "max_tokens",
+    "dropout",
+    "generator_epochs",
+    "generator_max_steps",
+    "generator_batch_size",
+    "generator_learning_rate",
+    "held_out_windows",
+    "weight_discriminative",
+    "weight_sentence",
+    "weight_left",
+    "weight_right",
+    "right_given",
+    "normalisation",
+    "twice",
+    "random_sentences",
+    "screened",
+    "rescored",
+    "jaccard",
+    "strategy",
+    "by",
+    "precision",
+)
 """Settings that have an effect with next words, and with retrieved contexts; others have with both."""
 
 
@@ -166,9 +208,13 @@ class OriginSettings(Settings):
     def choose_executor(self, gpus: float, default_workers: int = 1) -> Executor:
         """Return where sentences are to be read."""
         return choose_executor(
-            self.executor, workers=self.workers, address=self.address, retries=self.retries, gpus=gpus,
+            self.executor,
+            workers=self.workers,
+            address=self.address,
+            retries=self.retries,
+            gpus=gpus,
             default_workers=default_workers,
-        )  # fmt: skip
+        )
 
     def shape(self) -> Shape:
         """Return the windows and chunks."""
@@ -184,31 +230,48 @@ class OriginSettings(Settings):
             reference=self.reference,
             seed=self.seed,
             selection=Selection(
-                size=self.windows, screened=self.screened, rescored=self.rescored, jaccard=self.jaccard,
-                strategy=self.strategy, by=self.by, seed=self.seed,
+                size=self.windows,
+                screened=self.screened,
+                rescored=self.rescored,
+                jaccard=self.jaccard,
+                strategy=self.strategy,
+                by=self.by,
+                seed=self.seed,
             ),
-        )  # fmt: skip
+        )
 
     def discriminator(self, precision: Literal["float32", "bfloat16"]) -> DiscriminatorTraining:
         """Return how the discriminator is trained."""
         from samesense.context.discriminator.training import DiscriminatorTraining
 
         return DiscriminatorTraining(
-            interaction=self.interaction, negatives=self.negatives, epochs=self.discriminator_epochs,
-            batch_size=self.discriminator_batch_size, learning_rate=self.discriminator_learning_rate,
-            held_out_windows=self.held_out_windows, precision=precision, seed=self.seed,
-        )  # fmt: skip
+            interaction=self.interaction,
+            negatives=self.negatives,
+            epochs=self.discriminator_epochs,
+            batch_size=self.discriminator_batch_size,
+            learning_rate=self.discriminator_learning_rate,
+            held_out_windows=self.held_out_windows,
+            precision=precision,
+            seed=self.seed,
+        )
 
     def generator(self, precision: Literal["float32", "bfloat16"]) -> GeneratorTraining:
         """Return how the generators are trained."""
         from samesense.context.generator.training import GeneratorTraining
 
         return GeneratorTraining(
-            size=self.size, reading=self.reading, max_tokens=self.max_tokens, dropout=self.dropout,
-            learning_rate=self.generator_learning_rate, batch_size=self.generator_batch_size,
-            epochs=self.generator_epochs, max_steps=self.generator_max_steps, held_out_windows=self.held_out_windows,
-            precision=precision, seed=self.seed,
-        )  # fmt: skip
+            size=self.size,
+            reading=self.reading,
+            max_tokens=self.max_tokens,
+            dropout=self.dropout,
+            learning_rate=self.generator_learning_rate,
+            batch_size=self.generator_batch_size,
+            epochs=self.generator_epochs,
+            max_steps=self.generator_max_steps,
+            held_out_windows=self.held_out_windows,
+            precision=precision,
+            seed=self.seed,
+        )
 
     def check_language_model(self) -> None:
         """Raise ModelError if the language model is to come from a hub that cannot be reached; opens nothing."""

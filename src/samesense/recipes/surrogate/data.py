@@ -1,8 +1,8 @@
 """A harvest as training data: the training set, the dev pairs that select, and the test pairs.
 
-The training set is pairs with scores, or the sentences of a harvest by next words with their vectors. A hash of a pair, or
-of a sentence, decides its split, regardless of the order of the sentences and of case. So the splits do not overlap,
-and a longer harvest keeps the splits of a shorter one.
+The training set is pairs with scores, or the sentences of a harvest by next words with their vectors. A hash of a pair,
+or of a sentence, decides its split, regardless of the order of the sentences and of case. So the splits do not
+overlap, and a longer harvest keeps the splits of a shorter one.
 """
 
 from __future__ import annotations

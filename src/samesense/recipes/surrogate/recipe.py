@@ -5,8 +5,8 @@
 
 The cosine of two separately embedded, mean-pooled sentences is regressed on Origin's score; with ``--encoder cross``
 the logit of a model that reads both sentences together. 98 % of the pairs train, 1 % select, and 1 % test how well the
-model matches Origin. A harvest by next words has a vector for each sentence: there the model learns the vectors, and their
-ranking of the sentences of each batch, as in distillation (:mod:`samesense.recipes.distil.recipe`).
+model matches Origin. A harvest by next words has a vector for each sentence: there the model learns the vectors, and
+their ranking of the sentences of each batch, as in distillation (:mod:`samesense.recipes.distil.recipe`).
 
 Source: Sun et al. 2022 (TACL), sections 3.4, 4.1 and 5.6; settings in ``configs/surrogate.toml``.
 Differs: AdamW without decay, which is Adam; warm-up, schedule, batch size and epochs are not stated. The checkpoint

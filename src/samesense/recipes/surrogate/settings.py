@@ -24,7 +24,7 @@ class SurrogateSettings(EncoderSettings):
     encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
     learn_from: Literal["auto", "sentences", "pairs"] = Field(
         "auto",
-        description="what teaches: pairs by their scores, or sentences by their vectors, which a harvest by next words has",
+        description="what teaches: pairs by their scores, or sentences by their vectors (harvest by next words)",
     )
     targets: Literal["score", "spread"] = Field(
         "score", description="Origin's scores as they are, or spread over 0 to 1 from the lowest to the highest"
