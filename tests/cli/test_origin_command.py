@@ -23,10 +23,10 @@ def test_settings_reach_the_recipe(command, monkeypatch, tmp_path):
     monkeypatch.setattr(recipe, "run", run)
     folder = tmp_path / "o"
     monkeypatch.setattr(OriginSettings, "check_language_model", lambda settings: None)
-    command("a.txt", "b.txt", "--output", str(folder), "--windows", "7", "--own", "0.5", "--overwrite")
+    command("a.txt", "b.txt", "--output", str(folder), "--kept-words", "7", "--weight-own", "0.5", "--overwrite")
     sources, settings, output, overwrite = given[0]
     assert (sources, output, overwrite) == (["a.txt", "b.txt"], folder, True)
-    assert (settings.contexts, settings.windows, settings.own) == ("bank", 7, 0.5)
+    assert (settings.contexts, settings.kept_words, settings.weight_own) == ("words", 7, 0.5)
     monkeypatch.setattr(recipe, "run", lambda *rest, **others: False)
     folder.mkdir()
     (folder / "manifest.json").write_text('{"method": "origin"}')

@@ -20,12 +20,12 @@ from samesense.recipes.race import clock, entrants
 from samesense.recipes.race import run as race
 from tests.command import run_command
 from tests.conftest import WORDS
-from tests.context.worlds import small_causal, some_documents
+from tests.context.worlds import small_worded_causal, some_documents
 from tests.messages import listen
-from tests.recipes.bank_world import SMALL
 from tests.recipes.test_origin import SMALL as RETRIEVED
+from tests.recipes.word_world import SMALL
 
-LONG = "the cat sleeps " * 40  # 120 words; the encoders read 64 tokens, the language model 128 of some 600
+LONG = "the cat sleeps " * 60  # 180 words; the encoders read 64 tokens, the language model 128
 LONG_TEXTS = [f"{LONG}{word}" for word in ("dog", "bird", "man")]
 UNKNOWN = "\N{POUTING FACE}"
 CUT = re.compile(r"(\d+) of (\d+) texts are longer than the (\d+) tokens that the model reads.*?, such as .*?'the cat")
@@ -46,7 +46,6 @@ TABLE = {
     "similarity": ("similarity", "M", LONG, "a cat"),
     "similarity by a cross-encoder": ("similarity", "X", LONG, "a cat"),
     "similarity by an Origin": ("similarity", "origin:O", LONG, "a cat"),
-    "similarity by continuations": ("similarity", "continuations:L", LONG, "a cat"),
     "score": ("score", "pairs.tsv", "--model", "M", "--prefix", "new_", "--output", "scored.tsv"),
     "score in another format": (
         "score", "pairs.tsv", "--model", "X", "--prefix", "new_", "--output", "scored.jsonl",
@@ -55,7 +54,6 @@ TABLE = {
     "explain by occlusion": ("explain", "M", LONG, "a cat", "--by", "occlusion"),
     "explain a cross-encoder": ("explain", "X", LONG, "a cat"),
     "explain an Origin": ("explain", "origin:O", LONG, "a cat"),
-    "explain continuations": ("explain", "continuations:L", LONG, "a cat"),
     "explain by sentences": ("explain", "M", LONG, "a cat", "--by", "sentences"),
     "encode": ("encode", "M", "texts.txt", "--output", "v.npy"),
     "encode by an Origin": ("encode", "origin:O", "texts.txt", "--output", "v.npy"),
@@ -164,7 +162,7 @@ def world(tmp_path_factory, tiny_trunk):
     )
     save(build(str(tiny_trunk), device="cpu"), folder / "M")
     save(build_cross(str(tiny_trunk), device="cpu"), folder / "X")
-    small_causal(folder / "L")
+    small_worded_causal(folder / "L")
     samesense.origin(str(folder / "sections.jsonl"), output=folder / "O", language_model=str(folder / "L"), **SMALL)
     samesense.harvest(origin=folder / "O", output=folder / "H", **HARVEST)
     with suppress(SystemExit):
@@ -194,7 +192,7 @@ def test_what_is_cut_is_said_once(here, capsys, tiny_trunk, monkeypatch, case):
     assert len(CUT.findall(err)) == err.count("are longer than") == 1, err
     cut, texts, longest = map(int, CUT.search(err).groups())
     assert 1 <= cut <= 4 and cut <= texts, err
-    by_language_model = any(word in ("L", "O", "origin:O", "continuations:L") for word in words)
+    by_language_model = any(word in ("L", "O", "origin:O") for word in words)
     assert longest == (128 if by_language_model else 64)
     from_file = any(word.endswith((".txt", ".tsv", ".toml")) for word in words)
     assert not from_file or texts <= 71, err  # different ones, however often they are encoded
@@ -212,7 +210,7 @@ def test_from_documents_to_a_model_it_is_said_once(here):
         max_steps=4,
         held_out_share=0.1,
         precision="float32",
-        origin_config="bank",
+        origin_config="words",
         origin={**SMALL, "reference": 40, "language_model": "L", "held_out_documents": 0.25},
         harvest=HARVEST,
     )

@@ -6,12 +6,14 @@ from samesense.context.generator.base import NoGenerator
 from samesense.context.generator.language_models import open_language_model
 from samesense.context.generator.pretrained import start_mark
 from samesense.context.origin import reader as module
-from samesense.context.origin.parts import OWN, STATE, WORDS, Parts, WhitenedPart, WordPart
+from samesense.context.origin.parts import OWN, STATE, WORDS, Parts, WordPart
 from samesense.context.origin.reader import Reader, Readings, closed, leading_word, word_tokens
 from samesense.context.origin.word_explanation import stem
 from samesense.context.origin.word_origin import WordOrigin
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.unread import counted
+from samesense.recipes.origin.settings import OriginSettings
+from samesense.recipes.origin.words import fit_parts
 from tests.context.worlds import small_causal, small_worded_causal, some_documents, some_sentences, tokenizer_of
 from tests.references import next_words as twin
 
@@ -27,14 +29,9 @@ def corpus(tmp_path_factory):
 
 
 def fitted(reader, *, weights=(0.4, 0.2, 0.4), dim=12, kept=20):
-    readings = reader.read(some_sentences(60, seed=5))
-    words = WordPart.fit(reader.words, readings.log_probs, kept=kept, dim=dim, seed=1)
-    return Parts(
-        WhitenedPart.fit(readings.own),
-        WhitenedPart.fit(readings.states),
-        words,
-        dict(zip((OWN, STATE, WORDS), weights, strict=True)),
-    )
+    by_name = dict(zip(("weight_own", "weight_state", "weight_words"), weights, strict=True))
+    settings = OriginSettings(**by_name, kept_words=kept, dimensions=dim, seed=1)
+    return fit_parts(reader, reader.read(some_sentences(60, seed=5)), settings)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +69,9 @@ def test_what_is_read_together_changes_nothing(reader, monkeypatch, budget):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-5)
 
 
-@pytest.mark.parametrize("text", ['"Quoted" from its start.', "{text} and {braces}", "(in brackets)", " spaces  around "])
+@pytest.mark.parametrize(
+    "text", ['"Quoted" from its start.', "{text} and {braces}", "(in brackets)", " spaces  around "]
+)
 def test_a_text_of_any_signs_is_read_in_the_prompt(reader, text):
     expected = ids(reader, f'The topic of this sentence : "{text.strip()}" is in one word:"')
     assert reader.prompt_ids(text) == [1, *expected]

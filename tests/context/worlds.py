@@ -133,7 +133,7 @@ def small_worded_causal(folder, *, layers=3):
 
 
 def word_tokenizer():
-    """A tokenizer of transformers that has learnt the words of the small world, with a space before them and without."""
+    """A tokenizer of transformers that knows the words of the small world, with a space before them and without."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 

@@ -13,7 +13,7 @@ from samesense.api.index import Index
 from samesense.api.label import Labelled
 from samesense.context.origin.explain import Contribution
 from samesense.context.origin.explain import Explanation as Contexts
-from samesense.context.origin.sampled import Continuation, Continuations
+from samesense.context.origin.word_explanation import WordExplanation, WordShare
 from samesense.encoder.maps.whitening import Whitening
 from samesense.inference.onnx.format import Agreement, Description, Drift, GraphFile, Parity
 from samesense.recipes.distil.recipe import Distillate
@@ -79,9 +79,10 @@ def contexts():
     return Contexts(sentences=("a", "b"), score=0.5, contexts=9, alike=[entry] * 9, apart=[entry])
 
 
-def continuations():
-    entry = Continuation(after="first", text="and", first=-1.0, second=-2.0)
-    return Continuations(sentences=("a", "b"), score=-1.0, alike=[entry] * 9, apart=[entry])
+def word_explanation():
+    share = WordShare(word="guitar", first=1.0, second=2.0, share=0.25)
+    amounts = {"score": 0.5, "own": 0.1, "state": 0.1, "words": 0.3, "projection": 0.0}
+    return WordExplanation(sentences=("a", "b"), **amounts, both=[share] * 9, only_first=[share], only_second=[])
 
 
 class FewTexts:
@@ -115,7 +116,7 @@ MADE = {
     "Whitening": lambda: Whitening.fit(by_letters(TEXTS), 2),
     "Labelled": lambda: Labelled(Path("labels.tsv"), 20, 9),
     "Contexts": contexts,
-    "Continuations": continuations,
+    "WordExplanation": word_explanation,
     "SentenceMatches": lambda: samesense.explain(by_letters, "It rains. We stay.", "It snows.", by="sentences"),
     "Calibrated": lambda: calibrated(),
     "Markdown": lambda: Markdown("| loss | score |\n| --- | ---: |\n" + "| a | 1 |\n" * 40),

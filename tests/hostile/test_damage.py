@@ -18,7 +18,7 @@ import pytest
 
 from samesense.errors import DataError, SamesenseError
 from samesense.inference.models.load import load
-from tests.context.worlds import small_causal, some_documents
+from tests.context.worlds import small_worded_causal, some_documents
 from tests.hostile.conftest import figures, rounds, write_json
 from tests.hostile.test_model_folders import changes
 
@@ -139,9 +139,9 @@ class Formats:
 
         documents = folder.parent / "documents.jsonl"
         documents.write_text("\n".join(json.dumps({"sentences": parts[0]}) for parts in some_documents(12)))
-        small = {"windows": 6, "tokens": 4, "layer": 1, "reference": 60, "cells": "means", "score_precision": "float32"}
-        model = small_causal(folder.parent / "causal")
-        recipe.run([str(documents)], choose_origin("bank", {**small, "language_model": str(model)}), folder)
+        small = {"reference": 60, "kept_words": 20, "dimensions": 8, "score_precision": "float32"}
+        model = small_worded_causal(folder.parent / "causal")
+        recipe.run([str(documents)], choose_origin("words", {**small, "language_model": str(model)}), folder)
 
     def open_origin(self, folder):
         return load(f"origin:{folder}").scores(PAIRS).round(5).tolist()
@@ -224,7 +224,7 @@ READ = {
     "collection": ["collection.sqlite", "vectors-"],
     "shards": ["shards/", "manifest", "history"],
     "harvest": ["shards/", "manifest"],
-    "origin": ["origin.json", "corpus/", "bank/", "whitening"],
+    "origin": ["origin.json", "corpus/", "parts"],
     "exported": ["onnx"],
 }
 """Parts of the names of the files that are read."""

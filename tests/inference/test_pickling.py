@@ -18,7 +18,8 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 from samesense.errors import ModelError
 from samesense.inference.models.load import load
 from samesense.inference.onnx.export import export
-from tests.context.worlds import small_causal
+from tests.context.worlds import small_worded_causal
+from tests.recipes.word_world import make, write_documents
 
 TEXTS = ["a dog runs", "the cat sleeps at noon", "music", "the old man reads"]
 PAIRS = [(TEXTS[0], TEXTS[1]), (TEXTS[2], TEXTS[3]), (TEXTS[0], TEXTS[0])]
@@ -43,7 +44,7 @@ def openers(tiny_trunk, tmp_path_factory):
     np.save(folder / "v.npy", np.random.default_rng(0).normal(size=(len(TEXTS), 3)).astype(np.float32))
     (folder / "v.txt").write_text("\n".join(TEXTS))
     (folder / "w.vec").write_text("dog 1 2\ncat 2 1\nmusic 0 1\n")
-    small_causal(folder / "causal")
+    make(write_documents(folder), str(small_worded_causal(folder / "causal")), folder / "origin")
     bi = partial(load, str(tiny_trunk), device="cpu", precision="float32")
     return {
         "bi": bi,
@@ -61,13 +62,13 @@ def openers(tiny_trunk, tmp_path_factory):
         "function": partial(load, embed_lengths),
         "python": partial(load, "python:tests.inference.test_pickling:embed_lengths"),
         "python-score": partial(load, "python-score:tests.inference.test_pickling:score_lengths"),
-        "continuations": partial(load, f"continuations:{folder / 'causal'}", device="cpu", precision="float32"),
+        "origin": partial(load, f"origin:{folder / 'origin'}", device="cpu", precision="float32"),
     }
 
 
 KINDS = [
     "bi", "remembering", "kept", "whitened", "flow", "memory", "cross", "cross remembering", "exported", "int8",
-    "vectors", "words", "function", "python", "python-score", "continuations",
+    "vectors", "words", "function", "python", "python-score", "origin",
 ]  # fmt: skip
 
 

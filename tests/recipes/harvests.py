@@ -58,7 +58,7 @@ def pairs_of(texts, vectors, count, *, seed=1):
 
 
 def write_vectors(folder, texts, vectors):
-    """Write the sentences of a harvest by a bank, in two shards."""
+    """Write the sentences of a harvest by next words, in two shards."""
     place = folder / "vectors" / "shards"
     place.mkdir(parents=True)
     for number, rows in enumerate(np.array_split(np.arange(len(texts)), 2)):

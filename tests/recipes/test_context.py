@@ -266,7 +266,7 @@ def test_what_is_held_out_depends_on_the_document_alone():
 
 def test_the_origin_is_by_a_bank_and_documents_are_held_out_of_it(tmp_path):
     origin = ContextSettings().origin_settings()
-    assert (origin.contexts, origin.held_out_documents) == ("bank", 0.1)
+    assert (origin.contexts, origin.held_out_documents) == ("words", 0.1)
     assert ContextSettings(origin={"held_out_documents": 0}).origin_settings().held_out_documents == 0
     (tmp_path / "mine.toml").write_text("held_out_documents = 0.3\n")
     mine = str(tmp_path / "mine.toml")

@@ -270,9 +270,9 @@ def test_a_corpus_ends_with_the_document_that_reaches_the_words(most, taken):
 
 
 def test_shipped_settings_are_settings():
-    assert shipped("origin") == ["bank", "paper", "scaled"]
-    with pytest.raises(ConfigError, match="takes a TOML file or one of bank, paper, scaled; received 'bnak'"):
-        choose_origin("bnak", {})
+    assert shipped("origin") == ["paper", "scaled", "words"]
+    with pytest.raises(ConfigError, match="takes a TOML file or one of paper, scaled, words; received 'wrods'"):
+        choose_origin("wrods", {})
     published = choose_origin("paper", {"windows": 20})
     assert (published.contexts, published.size, published.models) == ("retrieved", "large", "three")
     assert published.windows == 20

@@ -212,14 +212,14 @@ def test_scores_that_hardly_differ_are_warned_of(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def of_bank(tmp_path_factory):
-    folder, (texts, vectors) = tmp_path_factory.mktemp("banks") / "bank", some_sentences(300)
+def of_words(tmp_path_factory):
+    folder, (texts, vectors) = tmp_path_factory.mktemp("harvests") / "words", some_sentences(300)
     write_harvest(folder, pairs_of(texts, vectors, 3000))
     return write_vectors(folder, texts, vectors), dict(zip(texts, vectors, strict=True))
 
 
-def test_sentences_of_a_bank_teach_and_pairs_of_others_are_held_out(of_bank, tmp_path):
-    folder, known = of_bank
+def test_sentences_of_a_harvest_teach_and_pairs_of_others_are_held_out(of_words, tmp_path):
+    folder, known = of_words
     found = read_harvest([folder], settings(held_out_share=0.05))
     texts = found.table["text"].to_pylist()
     np.testing.assert_array_equal(rows_of(found.table["embedding"]), [known[text] for text in texts])
@@ -231,44 +231,44 @@ def test_sentences_of_a_bank_teach_and_pairs_of_others_are_held_out(of_bank, tmp
         score == pytest.approx(known[a] @ known[b], abs=1e-6)
         for (a, b), score in zip(found.held.pairs(), found.held.labels, strict=True)
     )
-    assert "sentences of bank with their vectors" in found.summary
+    assert "sentences of words with their vectors" in found.summary
     twice = read_harvest([folder, folder], settings(held_out_share=0.05))
     assert twice.sha256 == found.sha256 != found.take([1, 0]).sha256
     assert found.take([1, 0]).table["text"].to_pylist() == texts[1::-1]
 
 
-def test_pairs_teach_where_sentences_cannot_or_shall_not(of_bank, folder):
+def test_pairs_teach_where_sentences_cannot_or_shall_not(of_words, folder):
     for given in ({"learn_from": "pairs"}, {"encoder": "cross"}, {"targets": "spread"}, {"most_pairs": 50}):
-        assert not read_harvest([of_bank[0]], settings(**given)).by_sentences
-    assert not read_harvest([of_bank[0], folder], settings()).by_sentences
+        assert not read_harvest([of_words[0]], settings(**given)).by_sentences
+    assert not read_harvest([of_words[0], folder], settings()).by_sentences
     with pytest.raises(ConfigError, match="scores of pairs and no vectors of sentences"):
-        read_harvest([of_bank[0], folder], settings(learn_from="sentences"))
+        read_harvest([of_words[0], folder], settings(learn_from="sentences"))
     with pytest.raises(ConfigError, match=r"vectors; encoder cross and most_pairs 5 is for pairs"):
         SurrogateSettings(learn_from="sentences", encoder="cross", most_pairs=5)
     with pytest.raises(DataError, match=r"sentences are left to learn from.*smaller share"):
-        read_harvest([of_bank[0]], settings(held_out_share=0.4999))
+        read_harvest([of_words[0]], settings(held_out_share=0.4999))
 
 
-def test_vectors_of_different_origins_are_not_one_space(of_bank, tmp_path):
-    other = shutil.copytree(of_bank[0], tmp_path / "other")
+def test_vectors_of_different_origins_are_not_one_space(of_words, tmp_path):
+    other = shutil.copytree(of_words[0], tmp_path / "other")
     manifest = other / "vectors" / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"origin": {"identity": "another"}}))
-    assert not read_harvest([of_bank[0], str(other)], settings()).by_sentences
+    assert not read_harvest([of_words[0], str(other)], settings()).by_sentences
     with pytest.raises(ConfigError, match="harvests of different Origins, whose vectors have nothing in common"):
-        read_harvest([of_bank[0], str(other)], settings(learn_from="sentences"))
+        read_harvest([of_words[0], str(other)], settings(learn_from="sentences"))
     assert read_harvest([str(other)], settings()).by_sentences
 
 
-def test_epochs_left_to_the_data_are_more_of_sentences(of_bank, folder):
-    sentences, pairs = (read_harvest([place], settings()) for place in (of_bank[0], folder))
+def test_epochs_left_to_the_data_are_more_of_sentences(of_words, folder):
+    sentences, pairs = (read_harvest([place], settings()) for place in (of_words[0], folder))
     assert [settings().for_data(data).epochs for data in (sentences, pairs)] == [4, 1]
     assert [settings(epochs=1).for_data(data).epochs for data in (sentences, pairs)] == [1, 1]
 
 
 @pytest.mark.slow
-def test_a_run_learns_from_sentences(of_bank, tiny_trunk, tmp_path):
+def test_a_run_learns_from_sentences(of_words, tiny_trunk, tmp_path):
     chosen = settings(model=str(tiny_trunk), held_out_share=0.05, learning_rate=3e-3, epochs=8, batch_size=32, seed=1)
-    found, output = read_harvest([of_bank[0]], chosen), tmp_path / "run"
+    found, output = read_harvest([of_words[0]], chosen), tmp_path / "run"
     trained = METHODS["surrogate"].run(found, chosen, output, dev=found.dev)
     kept = {row.metric: row.value for row in trained.results}
     scores = load(str(output), precision="float32").scores(found.held.pairs())

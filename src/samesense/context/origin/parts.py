@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.context.origin.reader import Readings
-from samesense.encoder.maps.whitening import Whitening
 from samesense.errors import DataError, ModelError
 from samesense.failures import DAMAGED
 from samesense.files import replacing
@@ -35,12 +34,6 @@ class WhitenedPart:
 
     mean: Floats  # (width,)
     matrix: Floats  # (width, dim)
-
-    @classmethod
-    def fit(cls, states: Embeddings) -> WhitenedPart:
-        """Estimate mean and map from reference sentences ``(n, width)``; see :meth:`Whitening.shrunk`."""
-        whitening = Whitening.shrunk(states)
-        return cls(whitening.mean, whitening.matrix)
 
     def apply(self, states: Embeddings) -> Floats:
         """Return unit rows ``(n, dim)``; ModelError if a sentence is exactly the mean."""

@@ -84,7 +84,7 @@ class Stages:
         with stage(name):
             summary = make()
         self.spent[name] = seconds = time.perf_counter() - started
-        self._note(name, {"inputs": inputs, "status": "done", "summary": summary, "seconds": round(seconds, 1)})
+        self._note(name, {"inputs": inputs, "status": "done", "summary": summary, "seconds": round(seconds, 3)})
         for line in summary:
             logger.info(f"{name}: {line}")
 

@@ -26,6 +26,7 @@ from samesense.context.origin.scheme import reference_sentences
 from samesense.context.origin.word_origin import PARTS
 from samesense.data.sentences import unlabelled_texts
 from samesense.encoder.forward.precision import inference_precision
+from samesense.encoder.maps.whitening import Whitening
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.executors import usual_workers
 from samesense.execution.sharded import Shard, ShardedJob, sharded_job
@@ -35,6 +36,7 @@ from samesense.files import read_json, write_json
 from samesense.hashes import rows_hash
 from samesense.recipes.origin.settings import LANGUAGE_MODEL, Arithmetic, OriginSettings, settled
 from samesense.recipes.origin.stages import Interrupted, Stages
+from samesense.types import Embeddings
 
 logger = logging.getLogger(__name__)
 
@@ -142,11 +144,16 @@ def fit_parts(reader: Reader, readings: Readings, settings: OriginSettings) -> P
         reader.words, readings.log_probs, kept=settings.kept_words, dim=settings.dimensions, seed=settings.seed
     )
     return Parts(
-        own=WhitenedPart.fit(readings.own),
-        state=WhitenedPart.fit(readings.states),
+        own=_whitened_part(readings.own),
+        state=_whitened_part(readings.states),
         words=words,
         weights={name: weight / total for name, weight in weights.items()},
     )
+
+
+def _whitened_part(states: Embeddings) -> WhitenedPart:
+    whitening = Whitening.shrunk(states)
+    return WhitenedPart(whitening.mean, whitening.matrix)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Pairs of an Origin with a bank of contexts."""
+"""Pairs of an Origin by next words."""
 
 import signal
 import subprocess
@@ -10,24 +10,24 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from samesense.context.origin.banked import BankOrigin
 from samesense.context.origin.load import open_origin
+from samesense.context.origin.word_origin import WordOrigin
 from samesense.errors import ConfigError, ModelError, SamesenseError
 from samesense.recipes.context.settings import ContextSettings
-from samesense.recipes.harvest import bank as harvest_bank
 from samesense.recipes.harvest import recipe as recipe_of_harvest
+from samesense.recipes.harvest import vectors as harvest_vectors
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.harvest.settings import HarvestSettings
-from tests.context.worlds import small_causal
+from tests.context.worlds import small_worded_causal
 from tests.messages import listen
-from tests.recipes.bank_world import make, write_documents
 from tests.recipes.harvest_world import shards
+from tests.recipes.word_world import make, write_documents
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
-    assert make(write_documents(folder), str(small_causal(folder / "causal")), folder / "o")[0]
+    assert make(write_documents(folder), str(small_worded_causal(folder / "causal")), folder / "o")[0]
     return folder / "o"
 
 
@@ -41,7 +41,7 @@ def test_pairs_of_its_corpus_are_harvested_by_any_workers_and_after_a_stop(made,
     with pytest.raises(SamesenseError):
         harvest(made, two, chosen.model_copy(update={"workers": 2}))
     monkeypatch.undo()
-    monkeypatch.setattr(BankOrigin, "encode", lambda *_: 1 / 0)  # they are not read again
+    monkeypatch.setattr(WordOrigin, "encode", lambda *_: 1 / 0)  # they are not read again
     harvest(made, two, chosen)
     monkeypatch.undo()
     files = [sorted((folder / "shards").iterdir()) for folder in (one, two)]
@@ -62,16 +62,16 @@ def test_pairs_of_its_corpus_are_harvested_by_any_workers_and_after_a_stop(made,
 DIES = """
 import os, signal, sys
 from pathlib import Path
-from samesense.context.origin.banked import BankOrigin
+from samesense.context.origin.word_origin import WordOrigin
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.harvest.settings import HarvestSettings
 
-read = BankOrigin.encode
+read = WordOrigin.encode
 def encode(self, texts):
     if list(Path(sys.argv[2]).glob("vectors/shards/*")):
         os.kill(os.getpid(), signal.SIGKILL)
     return read(self, texts)
-BankOrigin.encode = encode
+WordOrigin.encode = encode
 harvest(Path(sys.argv[1]), Path(sys.argv[2]), HarvestSettings(pairs=90, shard_size=40, sentences=60))
 """
 
@@ -94,25 +94,25 @@ def test_a_harvest_is_the_same_after_a_kill_and_on_a_cluster(made, tmp_path, how
     assert shards(other) == shards(whole)
 
 
-def test_a_worker_that_has_another_bank_is_refused(monkeypatch):
-    monkeypatch.setattr(harvest_bank, "opened", lambda folder, device: SimpleNamespace(identity="another"))
+def test_a_worker_that_has_another_origin_is_refused(monkeypatch):
+    monkeypatch.setattr(harvest_vectors, "opened", lambda folder, device: SimpleNamespace(identity="another"))
     with pytest.raises(ModelError, match="Every worker must have the same Origin"):
-        harvest_bank.VectorWork(Path("o"), "cpu", (0,), "one")(0)
+        harvest_vectors.VectorWork(Path("o"), "cpu", (0,), "one")(0)
 
 
 @pytest.mark.parametrize("idle", [{"unit": 5}, {"spacings": (2, 3)}])
-def test_a_harvest_of_a_bank_has_no_units(made, tmp_path, idle):
+def test_a_harvest_of_next_words_has_no_units(made, tmp_path, idle):
     (name,) = idle
-    with pytest.raises(ConfigError, match=f"{name} has no effect where contexts is bank"):
+    with pytest.raises(ConfigError, match=f"{name} has no effect where contexts is words"):
         harvest(made, tmp_path / "h", HarvestSettings(pairs=90, sentences=60, **idle))
     assert not (tmp_path / "h").exists()
-    with pytest.raises(ConfigError, match=f"{name} has no effect where contexts is bank"):
+    with pytest.raises(ConfigError, match=f"{name} has no effect where contexts is words"):
         ContextSettings(harvest=idle)
     with pytest.raises(ConfigError, match="sentences has no effect where contexts is retrieved"):
         ContextSettings(origin_config="scaled", harvest={"sentences": 50})
 
 
-def test_a_harvest_of_a_bank_says_what_it_cost_and_what_is_missing(made, tmp_path):
+def test_a_harvest_of_next_words_says_what_it_cost_and_what_is_missing(made, tmp_path):
     said = listen()
     found = harvest(made, tmp_path / "h", HarvestSettings(pairs=1700, shard_size=1000, sentences=60))
     told, missing = "\n".join(said), found.wanted["section"] - found.planned["section"]

@@ -1,4 +1,4 @@
-"""What a small Origin with a bank of contexts is made of."""
+"""What a small Origin by next words is made of."""
 
 import gzip
 import json
@@ -8,7 +8,7 @@ from samesense.recipes.origin.settings import choose_origin
 from tests.context.worlds import some_documents
 from tests.messages import listen
 
-SMALL = {"windows": 6, "tokens": 4, "layer": 1, "reference": 60, "cells": "means", "score_precision": "float32"}
+SMALL = {"reference": 60, "kept_words": 20, "dimensions": 8, "score_precision": "float32"}
 
 
 def write_documents(folder):
@@ -22,5 +22,5 @@ def write_documents(folder):
 def make(documents, model, folder, *, overwrite=False, **changes):
     """Make an Origin; returns whether it is whole, and the lines said."""
     lines = listen()
-    settings = choose_origin("bank", {**SMALL, "language_model": model, **changes})
+    settings = choose_origin("words", {**SMALL, "language_model": model, **changes})
     return recipe.run([documents], settings, folder, overwrite=overwrite), lines
