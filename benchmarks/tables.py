@@ -270,7 +270,7 @@ MODELS = (
 CLAIMS = (
     f"All runs are small, with at least {MIN_SEEDS} seeds. Claims tried with three seeds, one of which came out "
     "opposite, are in [reproduce](reproduce/README.md). An [Origin](docs/methods/origin.md) compares sentences by the "
-    "contexts they fit; a [Surrogate](docs/methods/surrogate.md) is a fast encoder trained on its scores."
+    "words they lead to; a [Surrogate](docs/methods/surrogate.md) is a fast encoder trained on its scores."
 )
 
 

@@ -178,48 +178,44 @@ def rankcse() -> Picture:
 
 
 def origin() -> Picture:
-    """Two sentences in the contexts of a bank, their vectors of fits, and the Surrogate that learns from them."""
-    fits = (
-        ("The next one was at ten.", 0.55, 0.7),
-        ("So she took a taxi.", 0.85, 0.65),
-        ("The soup was still hot.", -0.35, -0.55),
-        ("They danced all night.", -0.75, -0.6),
+    """A sentence in a prompt, the words that follow two sentences, and the Surrogate that learns from them."""
+    words = (
+        ("station", 0.8, 0.6),
+        ("delay", 0.6, 0.75),
+        ("taxi", 0.35, 0.0),
+        ("departure", 0.0, 0.5),
     )
-    picture = Picture("Origin compares sentences by contexts, and a Surrogate learns from it", 628)
-    picture.text(EDGE, 28, "A bank of contexts from your documents", "bold")
-    picture.box(EDGE, 38, 136, 46, "text before", "in the paper only", look="open")
-    picture.box(161, 38, 94, 46, "sentence s")
-    picture.box(265, 38, RIGHT - 265, 46, "R_k", "what comes next", look="pull")
-    picture.text(EDGE, 100, "Window k of the bank: s takes the place of its sentence.", "small")
-    picture.rule(112)
-    picture.text(EDGE, 138, "Two sentences", "bold")
+    picture = Picture("Origin compares sentences by the words they lead to, and a Surrogate learns from it", 612)
+    picture.text(EDGE, 28, "A prompt asks a language model for one word", "bold")
+    picture.box(EDGE, 38, RIGHT - EDGE, 46, "The topic of this sentence : “ s ” is in one word: “ …", look="open")
+    picture.rule(100)
+    picture.text(EDGE, 126, "Two sentences", "bold")
     for row, sentence in enumerate(("She missed the train.", "Her train had already left.")):
-        picture.dot(24, 158 + 26 * row, radius=7, look="full" if row == 0 else "")
-        picture.text(42, 163 + 26 * row, sentence)
-    picture.text(EDGE, 220, "log p(R_k | s): more probable than usual, or less?", "bold")
-    picture.line((340, 236), (340, 372), tip=False)
-    for row, (context, first, second) in enumerate(fits):
-        level = 252 + 30 * row
-        picture.text(EDGE, level + 5, context)
-        picture.line((215, level), (RIGHT, level), tip=False)
-        picture.dot(340 + 120 * first, level, radius=7, look="full")
-        picture.dot(340 + 120 * second, level, radius=7)
-    for x, words, anchor in ((215, "less", "start"), (340, "usual", "middle"), (RIGHT, "more", "end")):
-        picture.text(x, 390, words, "muted", anchor)
-    picture.rule(404)
-    picture.text(EDGE, 430, "Origin: a vector for each sentence, compared", "bold")
+        picture.dot(24, 146 + 26 * row, radius=7, look="full" if row == 0 else "")
+        picture.text(42, 151 + 26 * row, sentence)
+    picture.text(EDGE, 208, "Words that are more likely than usual to come next", "bold")
+    picture.line((140, 224), (140, 360), tip=False)
+    for row, (word, first, second) in enumerate(words):
+        level = 240 + 30 * row
+        picture.text(EDGE, level + 5, word)
+        picture.line((140, level), (RIGHT, level), tip=False)
+        picture.dot(140 + 320 * first, level, radius=7, look="full")
+        picture.dot(140 + 320 * second, level, radius=7)
+    picture.text(140, 378, "as usual", "muted", "middle")
+    picture.text(RIGHT, 378, "more", "muted", "end")
+    picture.rule(390)
+    picture.text(EDGE, 416, "Origin: a vector for each sentence, compared", "bold")
     for x, look in ((EDGE, "full"), (RIGHT - 180, "")):
-        picture.box(x, 444, 180, 58, "", "fits and the model’s", "own states, whitened")
-        picture.dot(x + 90, 457, radius=7, look=look)
-        picture.line((x + 184 if x == EDGE else x - 4, 473), (213 if x == EDGE else 267, 473), tip=False)
-    picture.text(MIDDLE, 478, "cosine", "bold", "middle")
-    picture.rule(518)
-    picture.text(EDGE, 544, "Surrogate: an encoder that learns from Origin", "bold")
-    picture.box(EDGE, 558, 176, 48, "Origin", "a language model: slow")
-    picture.line((195, 582), (285, 582))
-    picture.text(MIDDLE, 574, "its vectors", "small", "middle")
-    picture.text(MIDDLE, 600, "or scores", "small", "middle")
-    picture.box(RIGHT - 176, 558, 176, 48, "Surrogate", "a small encoder: fast")
+        picture.box(x, 430, 180, 58, "", "words, and the model’s", "own states, whitened")
+        picture.dot(x + 90, 443, radius=7, look=look)
+        picture.line((x + 184 if x == EDGE else x - 4, 459), (213 if x == EDGE else 267, 459), tip=False)
+    picture.text(MIDDLE, 464, "cosine", "bold", "middle")
+    picture.rule(502)
+    picture.text(EDGE, 528, "Surrogate: an encoder that learns from Origin", "bold")
+    picture.box(EDGE, 542, 176, 48, "Origin", "a language model: slow")
+    picture.line((195, 566), (285, 566))
+    picture.text(MIDDLE, 558, "its vectors", "small", "middle")
+    picture.box(RIGHT - 176, 542, 176, 48, "Surrogate", "a small encoder: fast")
     return picture
 
 

@@ -42,19 +42,24 @@ class Scheme:
             raise ConfigError(f"A scheme of Origin cannot be read: {error}. Make it anew.") from error
 
 
-def reference_sentences(corpus: Corpus, count: int, seed: int) -> list[str]:
-    """Return distinct sentences of the corpus, drawn at random, that have two words or more."""
-    order = np.random.default_rng(seed).permutation(len(corpus))
+def reference_sentences(corpus: Corpus, count: int, seed: int, *, fewest: int | None = None) -> list[str]:
+    """Return distinct sentences of the corpus, drawn at random, that have two words or more.
+
+    Raises:
+        ConfigError: if the corpus has fewer than ``fewest``, which is ``count`` by default.
+    """
+    fewest = max(2, count if fewest is None else min(count, fewest))
     drawn: dict[str, None] = {}
-    for i in order:
+    for index in np.random.default_rng(seed).permutation(len(corpus)):
         if len(drawn) == count:
             break
-        sentence = corpus.sentence(int(i))
+        sentence = corpus.sentence(int(index))
         if len(words(sentence)) > 1:
             drawn[sentence] = None
-    if len(drawn) < max(2, count):
+    if len(drawn) < fewest:
+        fix = "Lower reference" if fewest == count else "Give more documents"
         raise ConfigError(
-            f"The reference is {count} different sentences of two words or more (2 at least); the corpus "
-            f"has {len(drawn)}. Lower reference."
+            f"The reference is {fewest} different sentences of two words or more (2 at least); the corpus "
+            f"has {len(drawn)}. {fix}."
         )
     return list(drawn)

@@ -125,7 +125,7 @@ class WordMaker:
 def _reference(corpus: Corpus, settings: OriginSettings) -> list[str]:
     """Return the sentences that say what is usual: the user's own texts, or sentences of the corpus."""
     if not settings.texts:
-        return reference_sentences(corpus, settings.reference, settings.seed)
+        return reference_sentences(corpus, settings.reference, settings.seed, fewest=FEWEST)
     texts = list(dict.fromkeys(text for source in settings.texts for text in unlabelled_texts(source)))
     if len(texts) < FEWEST:
         raise ConfigError(
