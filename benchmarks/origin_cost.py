@@ -55,6 +55,7 @@ def main() -> None:
     arguments = parser.parse_args()
     pairs = read_pairs(str(arguments.data))
     texts = list(dict.fromkeys([*pairs.sentences1, *pairs.sentences2]))[: SENTENCES + REFERENCE]
+    sentences = texts[:SENTENCES]
     torch.set_num_threads(1)
     print("| arithmetic | a sentence | of these, reading | matrix products alone | tokens of a sentence |")
     print("|---|---:|---:|---:|---:|")
@@ -62,7 +63,6 @@ def main() -> None:
         for precision in arguments.precisions:
             reader = Reader(open_language_model(str(arguments.model), precision=precision))
             parts = fit_parts(reader, reader.read(texts[SENTENCES:]), OriginSettings())
-            sentences = texts[:SENTENCES]
             lengths = reader.lengths(sentences)
             prefix = len(reader._prefix)
             tokens = sum(len(reader.prompt_ids(text)) - prefix for text in sentences)

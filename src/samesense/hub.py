@@ -151,7 +151,7 @@ def _full_names(name: str) -> list[str]:
 
 FIXES: dict[Kind, str] = {
     "model": "Give a folder, or 'default', which needs no network; or load it once with one.",
-    "language model": "Give the folder of one; or load it once with a network.",
+    "language model": "Give the folder of one as `language_model`; or load it once with a network.",
     "dataset": "Check the spelling if it is a file or a folder; a local one needs no network.",
 }
 """What helps where something is not on this machine."""
