@@ -172,7 +172,7 @@ def test_data_and_language_models_are_refused_at_once_too(ask):
     pytest.importorskip("datasets")
     with pytest.raises(DataError, match="owner/name is not on this machine, and the hub cannot be reached"):
         list_rows("owner/name")
-    with pytest.raises(ModelError, match="SmolLM2-135M-Instruct is not on this machine, .* Give the folder of one"):
+    with pytest.raises(ModelError, match=r"SmolLM2-135M-Instruct is not on this machine, .* Give the folder of one"):
         choose_origin("words", {}).check_language_model()
     with pytest.raises(DataError, match="the hub cannot be reached"):
         store_of("hf://datasets/owner/name/train.csv")

@@ -263,12 +263,12 @@ def test_an_estimate_counts_the_reading_of_the_sentences_that_are_harvested(docu
 
 
 def test_a_small_folder_gives_all_its_sentences_as_reference(documents, model, tmp_path):
-    _, lines = make(documents, model, tmp_path / "o", reference=5000)
+    make(documents, model, tmp_path / "o", reference=5000)
     count = len({text for text in open_origin(tmp_path / "o").corpus if len(text.split()) > 1})
     assert f"{count} sentences of the corpus" in open_origin(tmp_path / "o").protocol and count < 200
     few = tmp_path / "few.jsonl"
     few.write_text(json.dumps({"sentences": [f"It was number {number}." for number in range(20)]}) + "\n")
-    with pytest.raises(ConfigError, match="The reference is 50 different sentences .* has 20. Give more documents"):
+    with pytest.raises(ConfigError, match=r"The reference is 50 different sentences .* has 20. Give more documents"):
         make(str(few), model, tmp_path / "p", reference=500)
 
 

@@ -65,7 +65,8 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
         deterministic: the bits of a vector depend on its text alone, not on the batch; slower.
         device: torch device, as in ``"cuda"``; by default a GPU if there is one.
         dim: keep the first ``dim`` dimensions of each vector, at unit length: for a model trained with ``matryoshka``.
-        prompt: prefix of every text: one of the model's prompts by name, or a text; by default the model's own.
+        prompt: prefix of every text: one of the model's prompts by name, or a text, or a template with ``{text}`` in
+            it; by default the model's own.
         task: ``"query"`` or ``"document"``, for models with different routes or prompts for them.
     """
     from samesense.encoder.windows import Chunk

@@ -83,7 +83,8 @@ def encode(
         device: torch device, as in cuda, on a Ray cluster one for each worker [a GPU, if there is one, for one file;
             cpu for shards, whose bytes are then the same on every machine].
         dim: keep the first DIM dimensions of each vector, at unit length: for a model trained with --matryoshka.
-        prompt: prefix of every text: one of the model's prompts by name, or a text [the model's default].
+        prompt: prefix of every text: one of the model's prompts by name, a text, or a template
+            with {text} in it [the model's default].
         task: query or document, for models with different routes or prompts for them.
         shard_size: texts per file. The output is then a folder of npy or Parquet files, made by workers of one thread
             each; the same command resumes a job that was stopped.

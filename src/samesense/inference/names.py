@@ -3,6 +3,7 @@
     FOLDER, owner/name, default   a sentence-transformers model, a run folder, a bare transformer, a cross-encoder, or
                                   an exported folder
     NAME?cls, NAME?first-last     the same with another pooling, for models whose folder does not state theirs
+    NAME?template=TEXT            the same with each text in a template, such as: "{text}" means in one word:"
     vectors:FILE                  vectors computed elsewhere, with their texts
     words:PATH                    word vectors, averaged; words:PATH?sif weights rare words more
     python:module:function        a function from texts to a matrix, one row a text
@@ -60,13 +61,23 @@ def place_of(name: str) -> str:
     return target
 
 
-def split_pooling(name: str) -> tuple[str, PoolingName | None]:
-    """Return the name of a model and the pooling that may follow it; a folder of the whole name comes first."""
+def split_options(name: str) -> tuple[str, PoolingName | None, str | None]:
+    """Return the name of a model, and the pooling and the template that may follow it.
+
+    A folder of the whole name comes first. ConfigError if what follows the question mark is neither.
+
+    Example:
+        >>> split_options('a/model?lasttoken&template="{text}" is about "')
+        ('a/model', 'lasttoken', '"{text}" is about "')
+    """
     if "?" not in name or Path(name).expanduser().exists():
-        return name, None
-    base, _, option = name.rpartition("?")
-    if option not in get_args(PoolingName):
+        return name, None, None
+    base, _, options = name.partition("?")
+    pooling, _, template = options.partition("template=")
+    pooling = pooling.removesuffix("&")
+    if (pooling and pooling not in get_args(PoolingName)) or not (pooling or template):
         raise ConfigError(
-            f"After ? stands the pooling of a model, one of {', '.join(get_args(PoolingName))}; received ?{option}."
+            f"After ? stands the pooling of a model, one of {', '.join(get_args(PoolingName))}, or template=TEXT with "
+            f"{{text}} in it, or both with & between them; received ?{options}."
         )
-    return base, cast(PoolingName, option)
+    return base, cast("PoolingName | None", pooling or None), template or None

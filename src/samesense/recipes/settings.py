@@ -55,7 +55,7 @@ class EncoderSettings(TrainingSettings):
     )
 
     prompt: str | None = Field(
-        None, description="text before every text, in training and use, or one of the model's prompts [its default]"
+        None, description="text before every text, or around it as {text}, or one of the model's prompts [its default]"
     )
     guard: tuple[str, ...] = Field((), description="pairs on which the model must not get worse")
     merge: bool = Field(False, description="keep weights between start and end, by dev")
@@ -112,8 +112,14 @@ class EncoderSettings(TrainingSettings):
             return self
         own: dict[str, Any] = {"max_seq_length": self.max_seq_length or self.bare_length}
         if getattr(self, "encoder", "bi") == "bi":
-            own["pooling"] = self.pooling or self.bare_pooling
+            own["pooling"] = self.pooling or self._bare_pooling()
         return self.model_copy(update=own)
+
+    def _bare_pooling(self) -> PoolingName:
+        """Return the pooling of a bare transformer: in a template the last token speaks for the text."""
+        from samesense.encoder.names import TEMPLATE_POOLING, is_template
+
+        return TEMPLATE_POOLING if is_template(self.prompt) else self.bare_pooling
 
 
 Shipped = Literal["", "distil", "origin"]

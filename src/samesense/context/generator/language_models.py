@@ -277,8 +277,8 @@ def open_language_model(
     if limit is not None:
         model.register_forward_pre_hook(partial(_check_length, limit), with_kwargs=True)
         max_tokens = max(1, min(max_tokens, limit - MARGIN))
-    kind = InfillGenerator if is_encoder_decoder else CausalGenerator
-    generator = kind(model, tokenizer, max_tokens=max_tokens)
+    generator_class = InfillGenerator if is_encoder_decoder else CausalGenerator
+    generator = generator_class(model, tokenizer, max_tokens=max_tokens)
     generator.positions = limit
     return generator
 

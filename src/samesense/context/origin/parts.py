@@ -142,14 +142,14 @@ class Parts:
     def write(self, path: Path) -> None:
         """Write them as one file."""
         with replacing(path) as beside, beside.open("wb") as sink:
-            np.savez(sink, **self.arrays())
+            np.savez(sink, allow_pickle=False, **self.arrays())
 
     @classmethod
     def read(cls, path: Path) -> Parts:
         """Read what :meth:`write` wrote; DataError if it is missing or damaged."""
         try:
             with np.load(path, allow_pickle=False) as arrays:
-                whitened = (WhitenedPart(arrays[f"{name}.mean"], arrays[f"{name}.matrix"]) for name in (OWN, STATE))
+                own, state = (WhitenedPart(arrays[f"{name}.mean"], arrays[f"{name}.matrix"]) for name in (OWN, STATE))
                 words = WordPart(
                     arrays["words.tokens"],
                     arrays["words.log_rates"],
@@ -157,7 +157,7 @@ class Parts:
                     int(arrays["words.kept"]),
                 )
                 weights = {name: float(arrays[f"{name}.weight"]) for name in (OWN, STATE, WORDS)}
-                return cls(*whitened, words, weights)
+                return cls(own, state, words, weights)
         except DAMAGED as error:
             raise DataError(f"{path} holds no whole parts of an Origin ({error}). Make the Origin again.") from error
 

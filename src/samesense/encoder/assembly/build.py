@@ -15,10 +15,11 @@ from samesense.encoder.assembly.adapters import check_adapters, merge_adapters
 from samesense.encoder.assembly.card_data import offline_card_data
 from samesense.encoder.assembly.padding import fit_tokenizers
 from samesense.encoder.assembly.pooling import freeze_layer_weights, pooling_modules
+from samesense.encoder.assembly.template import set_template
 from samesense.encoder.assembly.trial import check_embeddings, trial_embeddings
 from samesense.encoder.forward.positions import set_length
 from samesense.encoder.forward.routes import FIXED
-from samesense.encoder.names import resolve, weights_source
+from samesense.encoder.names import is_template, resolve, weights_source
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import without_bars
 from samesense.execution.weights import checked_weights
@@ -123,10 +124,15 @@ def set_prompt(model: Model, prompt: str | None) -> Model:
     """Set the prompt that a model reads before every text, in place, and return the model; it is saved with it.
 
     ``prompt`` is the text itself, or the name of one of the model's own prompts, all of which stay; ``""`` means no
-    prompt, and ``None`` changes nothing. ConfigError if the model has a prompt of this name with an empty text.
+    prompt, and ``None`` changes nothing. A prompt with ``{text}`` is a template, which stands around every text: see
+    :func:`~samesense.encoder.assembly.template.set_template`. ConfigError if the model has a prompt of this name with
+    an empty text.
     """
     if prompt is None:
         return model
+    if is_template(prompt) and prompt not in model.prompts:
+        set_template(model, prompt)
+        prompt = ""
     if not prompt:
         model.default_prompt_name = None
         setattr(model, FIXED, True)

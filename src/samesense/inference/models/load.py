@@ -6,14 +6,14 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache as once
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import check_choice
-from samesense.encoder.names import resolve
+from samesense.encoder.names import TEMPLATE_POOLING, is_template, resolve
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import stage
 from samesense.hub import check_model
@@ -29,7 +29,7 @@ from samesense.inference.models.functions import FunctionEncoder, open_kind
 from samesense.inference.models.maps import apply_maps
 from samesense.inference.models.model import Model
 from samesense.inference.models.optional_deps import has_torch, needs_torch
-from samesense.inference.names import parse_maps, split_kind, split_maps, split_pooling
+from samesense.inference.names import parse_maps, split_kind, split_maps, split_options
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import is_exported, read_description
 from samesense.types import Encode, PoolingName, Precision
@@ -94,8 +94,8 @@ def load(  # noqa: PLR0913 - the options of every kind of model
             when it is needed.
         threads: number of threads; ``None`` takes ``OMP_NUM_THREADS`` if set, else those the process may use.
         dim: keep the first ``dim`` numbers of each vector, at unit length; the same as ``NAME+dim:64``.
-        prompt: prompt to use instead of the model's default: one of its prompts by name, or a text. Only for a model
-            that torch computes and that is opened by its name.
+        prompt: prompt to use instead of the model's default: one of its prompts by name, a text, or a template
+            with ``{text}`` in it. Only for a model that torch computes and that is opened by its name.
 
     Raises:
         ModelError: if there is no such model, or it was not exported for the backend.
@@ -204,8 +204,12 @@ def _open(base: str, options: _Options) -> Model:
         return open_kind(
             kind, source, device=options.device, precision=options.precision, deterministic=options.deterministic
         )
-    name, pooling = split_pooling(base)
+    name, pooling, template = split_options(base)
     pooling = options.pooling or pooling
+    if template is not None:
+        if options.prompt is not None:
+            raise ConfigError(f"A template is a prompt; received both, in {base} and as `prompt`. Leave one out.")
+        options = replace(options, prompt=template)
     if is_exported(name) and pooling is None and options.prompt is None:
         return _exported(name, options)
     check_backend(options.backend, options.precision)
@@ -259,7 +263,7 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
     source = resolve(name)
     check_model(source)  # before torch is loaded, which takes seconds
 
-    from samesense.encoder.assembly.build import build, set_prompt
+    from samesense.encoder.assembly.build import build, is_bare, set_prompt
     from samesense.encoder.assembly.cross import is_cross_encoder, load_cross_encoder
     from samesense.encoder.forward.precision import has_bfloat16
     from samesense.encoder.forward.routes import has_routes
@@ -269,6 +273,8 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
         if pooling is not None:
             raise ConfigError(f"A cross-encoder has no pooling to choose; received {pooling} for {name}.")
         return _cross_encoder(set_prompt(load_cross_encoder(source, device=options.device), options.prompt), options)
+    if pooling is None and is_template(options.prompt) and is_bare(source):
+        pooling = TEMPLATE_POOLING
     encoder = set_prompt(build(name, pooling=pooling, device=options.device), options.prompt)
     if options.whitened:
         leave_out_sink(encoder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from samesense.encoder.names import resolve
 from samesense.hashes import folder_hash
-from samesense.inference.names import split_kind, split_maps, split_pooling
+from samesense.inference.names import split_kind, split_maps, split_options
 
 _SUFFIXES = (".json", ".safetensors", ".txt")
 """Suffixes of settings, weights and vocabularies; :mod:`.folder` reads no other files."""
@@ -21,7 +21,7 @@ def model_files_hash(name: str) -> str:
     holds.
     """
     base, maps = split_maps(name)
-    if maps or split_kind(base)[0] or split_pooling(base)[1] is not None:
+    if maps or split_kind(base)[0] or split_options(base) != (base, None, None):
         return ""
     folder = Path(resolve(base))
     if not folder.is_dir():

@@ -16,7 +16,7 @@ from samesense.errors import ModelError
 from samesense.evaluation.run import Cost
 from samesense.execution.speed import Speed, time_in_turns
 from samesense.inference.models.model import Model
-from samesense.inference.names import split_kind, split_maps, split_pooling
+from samesense.inference.names import split_kind, split_maps, split_options
 from samesense.inference.onnx.format import is_exported, read_description
 from samesense.recipes.compare.readers import reader_of
 from samesense.types import Scorer
@@ -59,7 +59,7 @@ def _cost(spec: str, model: Scorer, speed: Speed | None, disturbed: str) -> Cost
     kind, place = split_kind(base)
     parameters, size = None, None
     if model.home is not None:  # it was opened by a name
-        parameters, size = _weights(kind, place if kind else split_pooling(base)[0], model.backend)
+        parameters, size = _weights(kind, place if kind else split_options(base)[0], model.backend)
     computed = _computed(model.protocol, model.backend, function=bool(kind))
     return Cost(
         computed=computed,

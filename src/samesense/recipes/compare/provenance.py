@@ -15,7 +15,7 @@ from samesense.encoder.names import base_of, local_folder
 from samesense.execution.versions import environment
 from samesense.failures import shortened
 from samesense.hashes import folder_hash
-from samesense.inference.names import split_kind, split_maps, split_pooling
+from samesense.inference.names import split_kind, split_maps, split_options
 from samesense.types import Precision
 
 PROGRAMS = ("samesense", "samesense.exe", "samesense-script.py")
@@ -71,7 +71,7 @@ def model_fingerprints(specs: Sequence[str]) -> dict[str, str]:
 def _fingerprint(spec: str) -> str:
     base = split_maps(spec)[0]
     kind, _ = split_kind(base)
-    folder = None if kind else local_folder(split_pooling(base)[0])
+    folder = None if kind else local_folder(split_options(base)[0])
     if folder is None:
         return ""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path, folder))

@@ -27,7 +27,7 @@ class ContextSettings(SurrogateSettings):
     """Settings of the Surrogate, and of the Origin and the harvest that it learns from."""
 
     origin_config: str = Field("words", description="settings of the Origin: words, scaled, paper, or a TOML file")
-    origin: Part | None = Field(None, description="single settings of the Origin, as in: --origin.windows 50")
+    origin: Part | None = Field(None, description="single settings of the Origin, as in: --origin.reference 1000")
     harvest: Part | None = Field(None, description="settings of the harvest, as in: --harvest.pairs 10000")
 
     @field_validator("origin", "harvest")

@@ -1,0 +1,65 @@
+"""Templates: a prompt with a place for the text, whose last token speaks for it.
+
+    This sentence : "{text}" means in one word:"
+
+The template becomes a part of the tokenizer, as what stands around every text. So every reader of the folder applies
+it, and a text that is too long loses its own end and not that of the template.
+
+Source: Jiang et al. 2023 (PromptEOL, arXiv 2307.16645) for the template above.
+Differs: the parts of the template are tokenized apart from the text.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from tokenizers.processors import TemplateProcessing
+
+from samesense.encoder.names import PLACE
+from samesense.errors import ConfigError, ModelError
+
+Model = TypeVar("Model", SentenceTransformer, CrossEncoder)
+
+_BEFORE, _BEHIND = "[before]", "[behind]"
+
+
+def set_template(model: Model, template: str) -> Model:
+    """Put every text into a template from now on, in place, and return the model; it is saved with it.
+
+    Raises:
+        ConfigError: if the template holds ``{text}`` more than once, or the model is a cross-encoder.
+        ModelError: if the model has no fast tokenizer.
+    """
+    if template.count(PLACE) != 1:
+        raise ConfigError(f"A template holds {PLACE} once, where the text goes; received {template!r}.")
+    if isinstance(model, CrossEncoder):
+        raise ConfigError("A template is for a model that embeds texts; a cross-encoder reads both together.")
+    trunk = model[0]
+    tokenizer: Any = getattr(trunk, "tokenizer", None)
+    if not isinstance(trunk, Transformer) or not getattr(tokenizer, "is_fast", False):
+        raise ModelError(
+            "A template needs a transformer with a fast tokenizer; this model begins with "
+            f"{type(trunk).__name__}. Give a prompt without {PLACE}."
+        )
+    before, behind = _marks(tokenizer)
+    first, last = template.split(PLACE)
+    pieces = {_BEFORE: [*before, *_ids(tokenizer, first)], _BEHIND: [*_ids(tokenizer, last), *behind]}
+    used = {name: ids for name, ids in pieces.items() if ids}
+    single = " ".join(name for name in (_BEFORE, "$A", _BEHIND) if name == "$A" or name in used)
+    tokens = [{"id": name, "ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)} for name, ids in used.items()]
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single=single, special_tokens=tokens)
+    return model
+
+
+def _ids(tokenizer: Any, text: str) -> list[int]:
+    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
+    return ids
+
+
+def _marks(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """Return the special tokens that stand before a text, and those behind it."""
+    ids = tokenizer("a", return_special_tokens_mask=True)
+    places = [index for index, is_special in enumerate(ids["special_tokens_mask"]) if not is_special]
+    return ids["input_ids"][: places[0]], ids["input_ids"][places[-1] + 1 :]
