@@ -263,13 +263,13 @@ def whiten(  # noqa: PLR0913 - the flags of the command
         overwrite: replace what is in the folder.
     """
     from samesense.data.sentences import unlabelled_texts
-    from samesense.encoder.assembly.build import build
+    from samesense.encoder.assembly.build import build_named
     from samesense.encoder.assembly.cross import is_cross_encoder
     from samesense.encoder.encode import encode as embed
     from samesense.encoder.forward.routes import refuse_routes
     from samesense.encoder.maps.sink import leave_out_sink
     from samesense.encoder.maps.whitening import Whitening, append_whitening, check_whole
-    from samesense.encoder.names import resolve
+    from samesense.encoder.names import resolve, split_options
     from samesense.encoder.saving.card import Card, CardData, write_card
     from samesense.encoder.saving.storage import check_free, save
     from samesense.inference.names import place_of
@@ -280,9 +280,9 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     if not sentences:
         raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
     check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(texts)])
-    if is_cross_encoder(resolve(model)):
+    if is_cross_encoder(resolve(split_options(model)[0])):
         raise ModelError(f"{model} is a cross-encoder: it scores pairs and has no embeddings to whiten.")
-    encoder = build(model)
+    encoder = build_named(model)
     refuse_routes(encoder, "A whitening")
     check_whole(encoder)
     leave_out_sink(encoder)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib.util
 from contextlib import suppress
 from pathlib import Path
+from typing import cast, get_args
 
 from samesense.encoder.model_files import ADAPTERS, AdapterConfig, check_model_files, read_model_file
-from samesense.errors import MissingExtraError, ModelError
+from samesense.errors import ConfigError, MissingExtraError, ModelError
 from samesense.files import left_of
 from samesense.hub import is_hub_name
 from samesense.types import PoolingName, TaskName
@@ -96,3 +97,25 @@ def default_folder() -> Path:
 def is_template(prompt: str | None) -> bool:
     """Return whether a prompt has a place for the text; others stand before it."""
     return prompt is not None and PLACE in prompt
+
+
+def split_options(name: str) -> tuple[str, PoolingName | None, str | None]:
+    """Return the name of a model, and the pooling and the template that may follow it.
+
+    A folder of the whole name comes first. ConfigError if what follows the question mark is neither.
+
+    Example:
+        >>> split_options('a/model?lasttoken&template="{text}" is about "')
+        ('a/model', 'lasttoken', '"{text}" is about "')
+    """
+    if "?" not in name or Path(name).expanduser().exists():
+        return name, None, None
+    base, _, options = name.partition("?")
+    pooling, _, template = options.partition("template=")
+    pooling = pooling.removesuffix("&")
+    if (pooling and pooling not in get_args(PoolingName)) or not (pooling or template):
+        raise ConfigError(
+            f"After ? stands the pooling of a model, one of {', '.join(get_args(PoolingName))}, or template=TEXT with "
+            f"{{text}} in it, or both with & between them; received ?{options}."
+        )
+    return base, cast("PoolingName | None", pooling or None), template or None

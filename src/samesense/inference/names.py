@@ -23,10 +23,6 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import cast, get_args
-
-from samesense.errors import ConfigError
-from samesense.types import PoolingName
 
 KINDS = ("vectors", "words", "python", "python-score", "origin", "chat")
 """What may stand before the first colon of a name; any other name is that of a model."""
@@ -59,25 +55,3 @@ def place_of(name: str) -> str:
         inner = Path(target).expanduser() / "model"
         return str(inner) if inner.is_dir() else target
     return target
-
-
-def split_options(name: str) -> tuple[str, PoolingName | None, str | None]:
-    """Return the name of a model, and the pooling and the template that may follow it.
-
-    A folder of the whole name comes first. ConfigError if what follows the question mark is neither.
-
-    Example:
-        >>> split_options('a/model?lasttoken&template="{text}" is about "')
-        ('a/model', 'lasttoken', '"{text}" is about "')
-    """
-    if "?" not in name or Path(name).expanduser().exists():
-        return name, None, None
-    base, _, options = name.partition("?")
-    pooling, _, template = options.partition("template=")
-    pooling = pooling.removesuffix("&")
-    if (pooling and pooling not in get_args(PoolingName)) or not (pooling or template):
-        raise ConfigError(
-            f"After ? stands the pooling of a model, one of {', '.join(get_args(PoolingName))}, or template=TEXT with "
-            f"{{text}} in it, or both with & between them; received ?{options}."
-        )
-    return base, cast("PoolingName | None", pooling or None), template or None

@@ -19,7 +19,7 @@ from samesense.encoder.assembly.template import set_template
 from samesense.encoder.assembly.trial import check_embeddings, trial_embeddings
 from samesense.encoder.forward.positions import set_length
 from samesense.encoder.forward.routes import FIXED
-from samesense.encoder.names import is_template, resolve, weights_source
+from samesense.encoder.names import TEMPLATE_POOLING, is_template, resolve, split_options, weights_source
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import without_bars
 from samesense.execution.weights import checked_weights
@@ -118,6 +118,21 @@ def is_bare(name: str) -> bool:
 
 PROMPT = "default"
 """Name under which a model stores a prompt that has no name."""
+
+
+def build_named(
+    name: str, *, pooling: PoolingName | None = None, prompt: str | None = None, device: str | None = None
+) -> SentenceTransformer:
+    """Load an encoder by a name that may hold its pooling and its template, as :func:`build` and :func:`set_prompt`.
+
+    A bare transformer in a template gets the pooling ``lasttoken``, unless another one is named.
+    """
+    base, named_pooling, template = split_options(name)
+    prompt = prompt if template is None else template
+    pooling = pooling or named_pooling
+    if pooling is None and is_template(prompt) and is_bare(base):
+        pooling = TEMPLATE_POOLING
+    return set_prompt(build(base, pooling=pooling, device=device), prompt)
 
 
 def set_prompt(model: Model, prompt: str | None) -> Model:

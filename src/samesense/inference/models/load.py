@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import check_choice
-from samesense.encoder.names import TEMPLATE_POOLING, is_template, resolve
+from samesense.encoder.names import resolve, split_options
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import stage
 from samesense.hub import check_model
@@ -29,7 +29,7 @@ from samesense.inference.models.functions import FunctionEncoder, open_kind
 from samesense.inference.models.maps import apply_maps
 from samesense.inference.models.model import Model
 from samesense.inference.models.optional_deps import has_torch, needs_torch
-from samesense.inference.names import parse_maps, split_kind, split_maps, split_options
+from samesense.inference.names import parse_maps, split_kind, split_maps
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import is_exported, read_description
 from samesense.types import Encode, PoolingName, Precision
@@ -263,7 +263,7 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
     source = resolve(name)
     check_model(source)  # before torch is loaded, which takes seconds
 
-    from samesense.encoder.assembly.build import build, is_bare, set_prompt
+    from samesense.encoder.assembly.build import build_named, set_prompt
     from samesense.encoder.assembly.cross import is_cross_encoder, load_cross_encoder
     from samesense.encoder.forward.precision import has_bfloat16
     from samesense.encoder.forward.routes import has_routes
@@ -273,9 +273,7 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
         if pooling is not None:
             raise ConfigError(f"A cross-encoder has no pooling to choose; received {pooling} for {name}.")
         return _cross_encoder(set_prompt(load_cross_encoder(source, device=options.device), options.prompt), options)
-    if pooling is None and is_template(options.prompt) and is_bare(source):
-        pooling = TEMPLATE_POOLING
-    encoder = set_prompt(build(name, pooling=pooling, device=options.device), options.prompt)
+    encoder = build_named(name, pooling=pooling, prompt=options.prompt, device=options.device)
     if options.whitened:
         leave_out_sink(encoder)
     undecided = options.precision == "auto" and options.sample is not None and not has_routes(encoder)

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from samesense.data import read_pairs, sample_path
 from samesense.data.formats.options import table_options
 from samesense.data.pairs.data import PairData
-from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.build import build_named
 from samesense.encoder.assembly.cross import is_cross_encoder
 from samesense.encoder.assembly.pooling import describe_pooling
 from samesense.encoder.assembly.vocabulary import fast_tokenizer
@@ -28,7 +28,7 @@ from samesense.encoder.forward.batching import tokenize_texts
 from samesense.encoder.forward.precision import has_bfloat16
 from samesense.encoder.forward.reading import reading_of
 from samesense.encoder.forward.routes import default_prompt, refuse_routes
-from samesense.encoder.names import resolve
+from samesense.encoder.names import resolve, split_options
 from samesense.encoder.saving.card import FILE as CARD
 from samesense.encoder.saving.card import Card, add_section, is_ours, write_card
 from samesense.encoder.saving.storage import check_free, save
@@ -172,9 +172,9 @@ def export(
 def _open(model: str | SentenceTransformer) -> SentenceTransformer:
     if isinstance(model, SentenceTransformer):
         return model.to("cpu").eval()
-    if is_cross_encoder(resolve(model)):
+    if is_cross_encoder(resolve(split_options(model)[0])):
         raise ModelError(f"An export ends in a sentence's vector; {model} is a cross-encoder, which has none.")
-    return build(model, device="cpu").eval()
+    return build_named(model, device="cpu").eval()
 
 
 def _describe_model(encoder: SentenceTransformer) -> Description:
@@ -274,7 +274,7 @@ def _finish(model: str | SentenceTransformer, folder: Path, name: str, weights: 
             path.unlink()
     if not isinstance(model, str):
         return  # a model in memory has no source that a card could name
-    source = Path(resolve(model))
+    source = Path(resolve(split_options(model)[0]))
     if is_ours(source):
         shutil.copyfile(source / CARD, folder / CARD)
     else:

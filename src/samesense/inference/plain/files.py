@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from samesense.encoder.names import resolve
+from samesense.encoder.names import resolve, split_options
 from samesense.hashes import folder_hash
-from samesense.inference.names import split_kind, split_maps, split_options
+from samesense.inference.names import split_kind, split_maps
 
 _SUFFIXES = (".json", ".safetensors", ".txt")
 """Suffixes of settings, weights and vocabularies; :mod:`.folder` reads no other files."""

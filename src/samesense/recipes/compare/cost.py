@@ -11,12 +11,12 @@ import torch
 from safetensors import safe_open
 
 from samesense.data.examples import spread_over
-from samesense.encoder.names import base_of, local_folder
+from samesense.encoder.names import base_of, local_folder, split_options
 from samesense.errors import ModelError
 from samesense.evaluation.run import Cost
 from samesense.execution.speed import Speed, time_in_turns
 from samesense.inference.models.model import Model
-from samesense.inference.names import split_kind, split_maps, split_options
+from samesense.inference.names import split_kind, split_maps
 from samesense.inference.onnx.format import is_exported, read_description
 from samesense.recipes.compare.readers import reader_of
 from samesense.types import Scorer

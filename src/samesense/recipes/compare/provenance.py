@@ -11,11 +11,11 @@ from pathlib import Path
 
 import torch
 
-from samesense.encoder.names import base_of, local_folder
+from samesense.encoder.names import base_of, local_folder, split_options
 from samesense.execution.versions import environment
 from samesense.failures import shortened
 from samesense.hashes import folder_hash
-from samesense.inference.names import split_kind, split_maps, split_options
+from samesense.inference.names import split_kind, split_maps
 from samesense.types import Precision
 
 PROGRAMS = ("samesense", "samesense.exe", "samesense-script.py")
