@@ -134,7 +134,9 @@ class About:
             if later:
                 search += f"; {later} later texts are searched exactly"
         elif self.approximate == "auto" and self.rows >= AUTO_ROWS:
-            search += "; so many texts are searched faster with pip install 'samesense[search]' and index compact"
+            search += (
+                "; a collection of this size is searched faster with pip install 'samesense[search]' and index compact"
+            )
         return {
             "texts": texts,
             "deleted": self.rows - texts,
