@@ -26,7 +26,7 @@ class Stub(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    def log_message(self, *rest):
+    def log_message(self, *arguments):
         pass
 
     def do_POST(self):
@@ -35,14 +35,14 @@ class Handler(BaseHTTPRequestHandler):
             self.server.asked.append((dict(self.headers) | {"path": self.path}, body))
             number = len(self.server.asked)
         texts = tuple(json.loads(body["messages"][1]["content"]).values())
-        said = self.server.answer(texts, number)
-        if said is None:
+        answer = self.server.answer(texts, number)
+        if answer is None:
             time.sleep(0.3)  # longer than a test waits
             return
-        if isinstance(said, str):
+        if isinstance(answer, str):
             usage = {"prompt_tokens": 70, "completion_tokens": 2}
-            said = 200, {"choices": [{"message": {"role": "assistant", "content": said}}], "usage": usage}, {}
-        status, content, headers = said
+            answer = 200, {"choices": [{"message": {"role": "assistant", "content": answer}}], "usage": usage}, {}
+        status, content, headers = answer
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
         for name, value in {"Content-Length": str(len(data)), **headers}.items():

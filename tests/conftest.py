@@ -76,7 +76,7 @@ def drawn():
 def _pages_of_runs_have_no_figures(request, monkeypatch):
     """Leave out what takes seconds a run, unless the test asks for it."""
     if "drawn" not in request.fixturenames:
-        monkeypatch.setattr("samesense.reports.run_page._drawn", lambda *draw, **how: "")
+        monkeypatch.setattr("samesense.reports.run_page._drawn", lambda *draw, **options: "")
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def tiny_desk(tmp_path_factory):
     """The like, which knows the words of the sample: questions with common words score higher."""
     from samesense.data import sample_path
 
-    texts = " ".join(sample_path(part).read_text(encoding="utf-8").lower() for part in ("train", "dev", "test"))
+    texts = " ".join(sample_path(split).read_text(encoding="utf-8").lower() for split in ("train", "dev", "test"))
     words = sorted({*WORDS, *re.findall(r"\w+|[^\w\s]", texts)})
     return random_bert(tmp_path_factory.mktemp("models") / "tiny-bert", words)
 
@@ -155,13 +155,13 @@ def toy_pairs(tmp_path_factory):
     source = random.Random(1)
     topics = [WORDS[i : i + 8] for i in range(0, 48, 8)]
     folder = tmp_path_factory.mktemp("pairs")
-    for part, rows in (("train", 160), ("dev", 60), ("test", 60)):
+    for split, rows in (("train", 160), ("dev", 60), ("test", 60)):
         lines = ["score\tsentence1\tsentence2"]
         for _ in range(rows):
-            own, other = source.sample(topics, 2)
-            own, kept = source.sample(own, 8), source.randint(0, 4)
-            second = own[4 : 4 + kept] + source.sample(other, 4 - kept)
+            topic, second_topic = source.sample(topics, 2)
+            topic, overlap = source.sample(topic, 8), source.randint(0, 4)
+            second = topic[4 : 4 + overlap] + source.sample(second_topic, 4 - overlap)
             source.shuffle(second)
-            lines.append(f"{kept * 5 / 4:.2f}\t{' '.join(own[:4])}\t{' '.join(second)}")
-        (folder / f"{part}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            lines.append(f"{overlap * 5 / 4:.2f}\t{' '.join(topic[:4])}\t{' '.join(second)}")
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder

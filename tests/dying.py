@@ -13,13 +13,13 @@ def dies_at(step, change, within=""):
     """
     child = os.fork()
     if child == 0:
-        seen = 0
+        steps = 0
 
         def count(event, arguments):
-            nonlocal seen
+            nonlocal steps
             if event in EVENTS and str(within) in str(arguments[0]):
-                seen += 1
-                if seen == step:
+                steps += 1
+                if steps == step:
                     os._exit(9)
 
         sys.addaudithook(count)

@@ -20,5 +20,5 @@ def rows_of(text):
 def assert_settings_are_listed(text, fields):
     """The rows of a method and those of every run are its settings, each once, with its default."""
     rows = [*rows_of(text), *rows_of(section("training.md", "Settings of every run"))]
-    wanted = {name: "none" if field.default is None else str(field.default) for name, field in fields.items()}
-    assert sorted(rows) == sorted(wanted.items())
+    expected = {name: "none" if field.default is None else str(field.default) for name, field in fields.items()}
+    assert sorted(rows) == sorted(expected.items())

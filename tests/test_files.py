@@ -81,11 +81,11 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, erro
 
 def test_what_cannot_be_written_is_said_before_and_after(tmp_path):
     (tmp_path / "file").touch()
-    for place in (tmp_path, tmp_path / "file" / "a.txt"):
+    for path in (tmp_path, tmp_path / "file" / "a.txt"):
         with pytest.raises(OutputError):
-            places.check_place(place)
+            places.check_place(path)
         with pytest.raises(OutputError, match="cannot be written"):
-            files.write_text(place, "text")
+            files.write_text(path, "text")
     places.check_place(tmp_path / "made" / "a.txt")
     assert (tmp_path / "made").is_dir()
 
@@ -108,14 +108,14 @@ def test_processes_that_write_one_file_do_not_disturb_each_other(tmp_path):
 
 
 def test_a_folder_is_replaced_as_a_whole(tmp_path):
-    place = files.write_text(tmp_path / "made" / "model", "a file in the way")
+    path = files.write_text(tmp_path / "made" / "model", "a file in the way")
     for content in ("one", "two"):
-        with files.replacing_folder(place) as beside:
+        with files.replacing_folder(path) as beside:
             (beside / content).touch()
-        assert names(place) == [content] and names(place.parent) == ["model"]
-    with pytest.raises(KeyboardInterrupt), files.replacing_folder(place) as beside:
+        assert names(path) == [content] and names(path.parent) == ["model"]
+    with pytest.raises(KeyboardInterrupt), files.replacing_folder(path) as beside:
         raise KeyboardInterrupt
-    assert names(place) == ["two"] and names(place.parent) == ["model"]
+    assert names(path) == ["two"] and names(path.parent) == ["model"]
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
@@ -246,14 +246,14 @@ def test_a_second_process_is_kept_out_until_the_first_is_killed(tmp_path):
 
 
 def test_the_writer_clears_what_killed_ones_left_and_nothing_else(tmp_path):
-    kept = [".vectors-1.part", ".b.txt.part", "b.txt.17-0123abcd.part"]
-    for name in (LEFT, *kept):
+    retained = [".vectors-1.part", ".b.txt.part", "b.txt.17-0123abcd.part"]
+    for name in (LEFT, *retained):
         (tmp_path / name).touch()
-    assert files.is_temporary(LEFT) and not any(map(files.is_temporary, kept))
+    assert files.is_temporary(LEFT) and not any(map(files.is_temporary, retained))
     with files.replacing_folder(tmp_path / "model") as beside:
         assert files.is_temporary(beside.name)
     with files.only_writer(tmp_path):
-        assert set(names(tmp_path)) - {files.LOCK} == {"model", *kept}
+        assert set(names(tmp_path)) - {files.LOCK} == {"model", *retained}
 
 
 @pytest.mark.posix

@@ -53,8 +53,8 @@ def test_command_and_function_have_the_same_defaults(name):
 
 
 def test_from_data_to_a_report(tiny_trunk, tmp_path):
-    parts = [samesense.read(sample_path(part)) for part in ("train", "dev", "test")]
-    train, dev, test = parts
+    splits = [samesense.read(sample_path(split)) for split in ("train", "dev", "test")]
+    train, dev, test = splits
     run = samesense.train(train, dev=dev, test=test, model=str(tiny_trunk), max_steps=2, output=tmp_path / "run")
     assert "trained 2 steps" in str(run)
     results = samesense.evaluate(run.model, test, intervals=False)

@@ -11,17 +11,17 @@ TIMES = "in the morning|after the rain|on Monday|without a word|at night|in spri
 
 
 def sentence(draw):
-    parts = [str(draw.choice(names)) for names in (SUBJECTS, VERBS, OBJECTS, TIMES)]
-    return " ".join(parts).capitalize() + "."
+    phrases = [str(draw.choice(names)) for names in (SUBJECTS, VERBS, OBJECTS, TIMES)]
+    return " ".join(phrases).capitalize() + "."
 
 
 def documents(count, seed=0, most=23):
     """Documents of 0 to ``most`` sentences in 1 to 3 sections."""
     draw = np.random.default_rng(seed)
-    made = []
+    sections = []
     for _ in range(count):
         sentences = [sentence(draw) for _ in range(int(draw.integers(0, most + 1)))]
-        cuts = sorted(int(cut) for cut in draw.integers(0, len(sentences) + 1, size=draw.integers(0, 3)))
+        cuts = sorted(int(edge) for edge in draw.integers(0, len(sentences) + 1, size=draw.integers(0, 3)))
         edges = [0, *cuts, len(sentences)]
-        made.append([sentences[start:end] for start, end in pairwise(edges)])
-    return made
+        sections.append([sentences[start:end] for start, end in pairwise(edges)])
+    return sections

@@ -13,27 +13,29 @@ def keys_of(count, start=0):
 
 def test_cells_are_found_as_in_a_dictionary(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "MOST_RUNS", 3)
-    kept, known = CellCache(tmp_path, "a", 2), {}
+    kept, expected = CellCache(tmp_path, "a", 2), {}
     draw = np.random.default_rng(0)
     keys = keys_of(2000)
     for start in range(0, 1800, 200):
         values = draw.normal(size=(200, 2)).astype(np.float32)
         kept.write(keys[start : start + 200], values)
-        known.update({tuple(key): value for key, value in zip(keys[start : start + 200].tolist(), values, strict=True)})
-    for opened in (kept, CellCache(tmp_path, "a", 2)):
+        expected.update(
+            {tuple(key): value for key, value in zip(keys[start : start + 200].tolist(), values, strict=True)}
+        )
+    for reading in (kept, CellCache(tmp_path, "a", 2)):
         members = draw.integers(0, 2000, size=3000)
-        values, found = opened.find(keys[members])
-        for key, value, there in zip(keys[members].tolist(), values, found, strict=True):
-            assert there == (tuple(key) in known)
-            np.testing.assert_array_equal(value, known.get(tuple(key), np.zeros(2)))
+        values, present = reading.find(keys[members])
+        for key, value, there in zip(keys[members].tolist(), values, present, strict=True):
+            assert there == (tuple(key) in expected)
+            np.testing.assert_array_equal(value, expected.get(tuple(key), np.zeros(2)))
 
 
 def test_half_a_key_is_no_key():
     kept, keys = CellCache(None, "a"), keys_of(10)
     kept.write(keys, np.ones((10, 1)))
-    other = keys.copy()
-    other[:, 1] += np.uint64(1)
-    assert not kept.find(other)[1].any()
+    half_equal = keys.copy()
+    half_equal[:, 1] += np.uint64(1)
+    assert not kept.find(half_equal)[1].any()
     assert kept.find(keys)[1].all()
 
 

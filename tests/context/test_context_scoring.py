@@ -31,13 +31,13 @@ def test_standardising_in_a_plain_loop(draw):
     reference = draw.normal(size=(4, 30, 9)) * 3 - 5
     statistics = Statistics(reference.mean(axis=1), reference.std(axis=1))
     terms, columns = draw.normal(size=(4, 200)) - 5, draw.integers(0, 9, size=200)
-    found = statistics.standardise(terms, columns)
+    standardised = statistics.standardise(terms, columns)
     for term in range(4):
         for cell, column in enumerate(columns):
             usual = [reference[term, s, column] for s in range(30)]
             mean = sum(usual) / 30
             deviation = math.sqrt(sum((value - mean) ** 2 for value in usual) / 30)
-            assert found[term, cell] == pytest.approx((terms[term, cell] - mean) / deviation, rel=1e-9)
+            assert standardised[term, cell] == pytest.approx((terms[term, cell] - mean) / deviation, rel=1e-9)
 
 
 def test_a_term_that_never_varies_makes_its_context_undefined_if_it_counts():
@@ -54,28 +54,28 @@ def test_equation_4_in_a_plain_loop_and_by_scipy(draw, normalisation):
     from scipy.stats import pearsonr
 
     for size in (2, 17, 1000):
-        one, other = draw.normal(size=(2, size)) - 3
-        vectors = vector(one, normalisation), vector(other, normalisation)
-        found = cosine(*vectors, PAIR)
+        first, second = draw.normal(size=(2, size)) - 3
+        vectors = vector(first, normalisation), vector(second, normalisation)
+        value = cosine(*vectors, PAIR)
         if normalisation in ("centred", "both"):
-            assert found == pytest.approx(pearsonr(one, other).statistic, abs=1e-9)
+            assert value == pytest.approx(pearsonr(first, second).statistic, abs=1e-9)
         else:
-            assert found == pytest.approx(slow_cosine(one.tolist(), other.tolist()), abs=1e-12)
-            assert found == pytest.approx(1 - distance(one, other), abs=1e-12)
-        assert contributions(*vectors, PAIR).sum() == pytest.approx(found, abs=1e-12)
+            assert value == pytest.approx(slow_cosine(first.tolist(), second.tolist()), abs=1e-12)
+            assert value == pytest.approx(1 - distance(first, second), abs=1e-12)
+        assert contributions(*vectors, PAIR).sum() == pytest.approx(value, abs=1e-12)
 
 
 def test_equal_vectors_are_exactly_alike(draw):
     for _ in range(50):
-        one = draw.normal(size=333)
-        assert cosine(one, one.copy(), PAIR) == 1.0
-        assert cosine(one, -one, PAIR) >= -1.0
+        values = draw.normal(size=333)
+        assert cosine(values, values.copy(), PAIR) == 1.0
+        assert cosine(values, -values, PAIR) >= -1.0
 
 
 def test_an_undefined_cosine_is_an_error():
-    for one, other in [(np.zeros(3), np.ones(3)), (np.ones(3), np.zeros(3)), (np.zeros(3), np.zeros(3))]:
+    for first, second in [(np.zeros(3), np.ones(3)), (np.ones(3), np.zeros(3)), (np.zeros(3), np.zeros(3))]:
         with pytest.raises(ModelError, match=r"undefined: in its 3 contexts.*'one', 'other'"):
-            cosine(one, other, PAIR)
+            cosine(first, second, PAIR)
     flat = vector(np.full(5, -7.0), "centred")
     with pytest.raises(ModelError, match="undefined"):
         cosine(flat, np.arange(5.0), PAIR)

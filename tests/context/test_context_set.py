@@ -17,16 +17,19 @@ from tests.context.worlds import WordCounts, some_documents, some_sentences
 
 def slow_diverse(previous, chunks, size, jaccard):
     taken = []
-    for at, (own, chunk) in enumerate(zip(previous, chunks, strict=True)):
+    for index, (words_before, chunk) in enumerate(zip(previous, chunks, strict=True)):
         if len(taken) == size:
             break
-        if any(chunks[other] == chunk for other in taken):
+        if any(chunks[taken_index] == chunk for taken_index in taken):
             continue
         overlaps = [
-            len(own & previous[other]) / len(own | previous[other]) if own | previous[other] else 1.0 for other in taken
+            len(words_before & previous[taken_index]) / len(words_before | previous[taken_index])
+            if words_before | previous[taken_index]
+            else 1.0
+            for taken_index in taken
         ]
         if all(overlap < jaccard for overlap in overlaps):
-            taken.append(at)
+            taken.append(index)
     return taken
 
 
@@ -36,10 +39,10 @@ def test_the_greedy_choice_is_the_slow_one(jaccard):
     for count, size in ((0, 3), (1, 3), (400, 40), (400, 400)):
         previous = [frozenset(draw.choices("abcdefgh", k=draw.randint(0, 6))) for _ in range(count)]
         chunks = np.array([draw.randrange(150) for _ in range(count)], dtype=np.int64)
-        found = diverse(previous, chunks, size, jaccard)
-        assert found.tolist() == slow_diverse(previous, chunks.tolist(), size, jaccard)
+        chosen = diverse(previous, chunks, size, jaccard)
+        assert chosen.tolist() == slow_diverse(previous, chunks.tolist(), size, jaccard)
         if count == 400:
-            assert 3 < len(found) <= size
+            assert 3 < len(chosen) <= size
 
 
 def test_an_overlap_of_exactly_a_half_is_too_much():
@@ -99,18 +102,18 @@ def slow_set(sets, sentence, *, by="raw", limit=True):
     previous = [frozenset(words(w.left[-1])) for w in ranked]
     chunks = corpus.chunks_of(np.array([w.id for w in ranked]))
     taken = slow_diverse(previous, chunks, selection.size, selection.jaccard)
-    return [ranked[at].id for at in taken]
+    return [ranked[index].id for index in taken]
 
 
 @pytest.mark.parametrize("by", ["raw", "standardised"])
 def test_a_set_is_screened_ranked_scored_and_chosen(corpus, by):
     sets = sets_of(corpus, by=by, reference=some_sentences(9, seed=5))
     sentences = [corpus.sentence(17), *some_sentences(3, seed=8)]
-    found = sets.of(sentences)
+    sets_found = sets.of(sentences)
     for sentence in sentences:
-        assert found[sentence].tolist() == slow_set(sets, sentence, by=by)
-    assert 17 not in found[sentences[0]]
-    assert len({tuple(ids) for ids in found.values()}) == 4
+        assert sets_found[sentence].tolist() == slow_set(sets, sentence, by=by)
+    assert 17 not in sets_found[sentences[0]]
+    assert len({tuple(ids) for ids in sets_found.values()}) == 4
 
 
 def test_without_diversity_the_best_are_taken(corpus):
@@ -121,18 +124,18 @@ def test_without_diversity_the_best_are_taken(corpus):
 
 
 def test_random_contexts_depend_on_sentence_and_seed_only(corpus):
-    one, other = some_sentences(2)
-    own = corpus.sentence(17)
-    found = sets_of(corpus, strategy="random").of([one, other, own])
-    assert found[one].tolist() != found[other].tolist()
-    assert sets_of(corpus, strategy="random").of([one])[one].tolist() == found[one].tolist()
-    assert sets_of(corpus, strategy="random", seed=1).of([one])[one].tolist() != found[one].tolist()
+    first, second = some_sentences(2)
+    corpus_sentence = corpus.sentence(17)
+    sets_found = sets_of(corpus, strategy="random").of([first, second, corpus_sentence])
+    assert sets_found[first].tolist() != sets_found[second].tolist()
+    assert sets_of(corpus, strategy="random").of([first])[first].tolist() == sets_found[first].tolist()
+    assert sets_of(corpus, strategy="random", seed=1).of([first])[first].tolist() != sets_found[first].tolist()
     everything = sets_of(corpus, strategy="random", size=40, seed=3)
-    for text in (one, own):
+    for text in (first, corpus_sentence):
         assert len(set(everything.of([text])[text].tolist())) == 40
-    whole = sets_of(corpus, strategy="random", size=10**4, rescored=10**4).of([own])[own]
-    assert sorted([*whole.tolist(), *holding(corpus, own)]) == corpus.windows.tolist()
-    assert len(holding(corpus, own)) == 5
+    whole = sets_of(corpus, strategy="random", size=10**4, rescored=10**4).of([corpus_sentence])[corpus_sentence]
+    assert sorted([*whole.tolist(), *holding(corpus, corpus_sentence)]) == corpus.windows.tolist()
+    assert len(holding(corpus, corpus_sentence)) == 5
 
 
 def test_too_few_screened_widens_the_ranking_and_says_so(corpus):
@@ -151,10 +154,10 @@ def test_what_screening_finds_is_held_for_some_sentences_at_a_time(corpus, monke
     whole = sets_of(corpus).candidates(sentences)
     monkeypatch.setattr(context_set, "BLOCK_SEARCHES", 3)
     sets = sets_of(corpus)
-    found = sets.candidates(sentences)
+    candidates = sets.candidates(sentences)
     assert sets.tfidf.asked == [3, 3, 1]
-    assert [ids.tolist() for ids in found] == [ids.tolist() for ids in whole]
-    assert all(len(ids) == 40 and ids.base is None for ids in found), "what was cut off must not be held"
+    assert [ids.tolist() for ids in candidates] == [ids.tolist() for ids in whole]
+    assert all(len(ids) == 40 and ids.base is None for ids in candidates), "what was cut off must not be held"
 
 
 def test_sets_are_kept_by_content(corpus, tmp_path):
@@ -166,9 +169,9 @@ def test_sets_are_kept_by_content(corpus, tmp_path):
     }
     assert again.terms.computed == 0
     for change in ({"size": 5}, {"rescored": 39}, {"weights": Weights(left=2)}, {"generator": Lengths("another")}):
-        other = sets_of(corpus, tmp_path, **change)
-        other.of(sentences)
-        assert other.terms.computed > 0, change
+        changed_sets = sets_of(corpus, tmp_path, **change)
+        changed_sets.of(sentences)
+        assert changed_sets.terms.computed > 0, change
     narrow = sets_of(corpus, tmp_path, most=50)
     assert {text: ids.tolist() for text, ids in narrow.of(sentences).items()} == {
         text: ids.tolist() for text, ids in sets_of(corpus, most=50).of(sentences).items()

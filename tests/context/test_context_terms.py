@@ -41,9 +41,9 @@ def world():
 def test_terms_of_every_cell(world):
     sentences, windows, discriminator = world
     generator = Lengths()
-    found = Terms(discriminator, generator, Weights()).values(Cells.grid(sentences, windows))
-    for at, cell in enumerate(found.T):
-        sentence, window = sentences[at // 7], windows[at % 7]
+    values = Terms(discriminator, generator, Weights()).values(Cells.grid(sentences, windows))
+    for index, cell in enumerate(values.T):
+        sentence, window = sentences[index // 7], windows[index % 7]
         fits = discriminator.scores(discriminator.encode([sentence]), [window.id])[0, 0]
         expected = [fits, *(generator.total(kind, sentence, window) / 2 for kind in KINDS)]
         np.testing.assert_allclose(cell, expected, rtol=1e-6)
@@ -64,23 +64,23 @@ def test_nothing_is_computed_twice(world, tmp_path, monkeypatch):
     np.testing.assert_array_equal(Terms(discriminator, later, Weights(), tmp_path).values(cells), whole)
     assert later.asked == 0
     fewer = Lengths()
-    part = Terms(discriminator, fewer, Weights(left=0, discriminative=0), tmp_path).values(cells)
+    partial = Terms(discriminator, fewer, Weights(left=0, discriminative=0), tmp_path).values(cells)
     assert fewer.asked == 0
-    np.testing.assert_array_equal(part[[1, 3]], whole[[1, 3]])
-    assert not part[[0, 2]].any()
+    np.testing.assert_array_equal(partial[[1, 3]], whole[[1, 3]])
+    assert not partial[[0, 2]].any()
 
 
 def test_another_model_sentence_or_context_is_computed_anew(world, tmp_path):
     sentences, windows, discriminator = world
     Terms(discriminator, Lengths(), Weights(), tmp_path).values(Cells.grid(sentences, windows))
-    other = Lengths("another")
-    found = Terms(discriminator, other, Weights(), tmp_path).values(Cells.grid(sentences, windows))
-    assert other.asked == 42 * 3
-    assert found[1, 0] == np.float32(other.total("sentence", sentences[0], windows[0]) / 2)
+    other_generator = Lengths("another")
+    values = Terms(discriminator, other_generator, Weights(), tmp_path).values(Cells.grid(sentences, windows))
+    assert other_generator.asked == 42 * 3
+    assert values[1, 0] == np.float32(other_generator.total("sentence", sentences[0], windows[0]) / 2)
     changed = Window(windows[0].left, "x", (*windows[0].right[:-1], "Another end."), id=0)
-    asked = Lengths()
-    Terms(discriminator, asked, Weights(), tmp_path).values(Cells.grid([sentences[0]], [changed]))
-    assert asked.asked == 3
+    counting = Lengths()
+    Terms(discriminator, counting, Weights(), tmp_path).values(Cells.grid([sentences[0]], [changed]))
+    assert counting.asked == 3
 
 
 def test_a_model_without_weight_is_not_asked(world):
@@ -99,13 +99,13 @@ def test_statistics_are_those_of_the_reference(world, tmp_path, monkeypatch):
     reference = some_sentences(11, seed=9)
     generator = Lengths()
     terms = Terms(discriminator, generator, Weights(), tmp_path)
-    found = terms.statistics(windows, reference)
+    statistics = terms.statistics(windows, reference)
     grid = Terms(discriminator, Lengths(), Weights()).values(Cells.grid(reference, windows)).reshape(4, 11, 7)
-    np.testing.assert_allclose(found.means, grid.mean(axis=1), rtol=1e-6)
-    np.testing.assert_allclose(found.deviations, grid.std(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(statistics.means, grid.mean(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(statistics.deviations, grid.std(axis=1), rtol=1e-6)
     assert generator.asked == 11 * 7 * 3
     again = terms.statistics(windows[::-1], reference)
-    np.testing.assert_array_equal(again.means, found.means[:, ::-1])
+    np.testing.assert_array_equal(again.means, statistics.means[:, ::-1])
     assert generator.asked == 11 * 7 * 3
     terms.statistics(windows, reference[:-1])
     assert generator.asked == 11 * 7 * 3 + 10 * 7 * 3
@@ -123,17 +123,17 @@ def test_windows_are_ranked_by_the_discriminator(world):
 
 def test_pools_with_much_in_common_are_scored_at_once(world, monkeypatch):
     sentences, _, discriminator = world
-    terms, asked, scores = Terms(discriminator, Lengths(), Weights()), [], type(discriminator).scores
+    terms, calls, scores = Terms(discriminator, Lengths(), Weights()), [], type(discriminator).scores
 
     def counted(self, vectors, windows):
-        asked.append((len(vectors), len(windows)))
+        calls.append((len(vectors), len(windows)))
         return scores(self, vectors, windows)
 
     monkeypatch.setattr(type(discriminator), "scores", counted)
     terms.ranked(sentences[:2], [np.arange(1, 7), np.arange(6)], 3)
-    assert asked == [(2, 7)]
+    assert calls == [(2, 7)]
     terms.ranked(sentences[:3], [np.array([1]), np.array([5]), np.array([3])], 3)
-    assert asked[1:] == [(1, 1)] * 3
+    assert calls[1:] == [(1, 1)] * 3
 
 
 def test_without_a_generator_only_the_discriminator_is_asked(world):
@@ -146,7 +146,7 @@ def test_without_a_generator_only_the_discriminator_is_asked(world):
 
 
 def test_the_centre_of_a_window_is_not_in_its_key():
-    one, other = (Window(("a",), centre, ("b",), id=0) for centre in "xy")
+    first, second = (Window(("a",), centre, ("b",), id=0) for centre in "xy")
     moved = Window(("a", "b"), "x", (), id=0)
-    keys = window_keys([one, other, moved]).tolist()
+    keys = window_keys([first, second, moved]).tolist()
     assert keys[0] == keys[1] != keys[2]

@@ -26,12 +26,12 @@ def flat():
     """Every sentence with the numbers of its document and section, and its place in the document."""
     section = -1
     for number, document in enumerate(DOCUMENTS):
-        place = 0
-        for part in document:
+        position = 0
+        for section_texts in document:
             section += 1
-            for text in part:
-                yield text, number, section, place
-                place += 1
+            for text in section_texts:
+                yield text, number, section, position
+                position += 1
 
 
 def test_sentences_documents_and_sections(corpus):
@@ -40,8 +40,8 @@ def test_sentences_documents_and_sections(corpus):
     assert corpus.documents == len(DOCUMENTS)
     assert list(corpus) == [text for text, *_ in expected]
     ids = np.arange(len(corpus))
-    found = zip(corpus.sentences(ids), corpus.documents_of(ids), corpus.sections_of(ids), strict=True)
-    assert list(found) == [row[:3] for row in expected]
+    rows = zip(corpus.sentences(ids), corpus.documents_of(ids), corpus.sections_of(ids), strict=True)
+    assert list(rows) == [row[:3] for row in expected]
 
 
 @pytest.mark.parametrize(
@@ -55,16 +55,16 @@ def test_sentences_documents_and_sections(corpus):
 )
 def test_windows_and_chunks_stay_within_documents(tmp_path, corpus, shape):
     corpus = Corpus(tmp_path / "corpus", shape)
-    texts = [[text for part in document for text in part] for document in DOCUMENTS]
+    texts = [[text for section in document for text in section] for document in DOCUMENTS]
     expected, chunk, members = [], -1, {}
-    for i, (_, number, _, place) in enumerate(flat()):
-        chunk += place % shape.chunk == 0
+    for i, (_, number, _, position) in enumerate(flat()):
+        chunk += position % shape.chunk == 0
         members.setdefault(chunk, []).append(i)
-        own = texts[number]
-        left = tuple(own[max(0, place - shape.left) : place])
-        right = tuple(own[place + 1 : place + 1 + shape.right])
+        sentences = texts[number]
+        left = tuple(sentences[max(0, position - shape.left) : position])
+        right = tuple(sentences[position + 1 : position + 1 + shape.right])
         if min(len(left), len(right)) >= shape.least and (left or right):
-            expected.append(Window(left, own[place], right, i))
+            expected.append(Window(left, sentences[position], right, i))
     assert [corpus.window(int(i)) for i in corpus.windows] == expected
     assert corpus.windows_at(corpus.windows[::-1]) == expected[::-1]
     assert corpus.chunks == chunk + 1
@@ -98,14 +98,14 @@ def test_random_windows_are_different_and_seeded(corpus):
 def test_the_fingerprint_is_that_of_the_content(tmp_path, corpus, monkeypatch):
     monkeypatch.setattr(module, "BLOCK_DOCUMENTS", 1000)
     assert Corpus.build(tmp_path / "same", iter(DOCUMENTS)).sha256 == corpus.sha256
-    others = [
+    variants = [
         DOCUMENTS[::-1],
         [*DOCUMENTS, [["More."]]],
-        [[[text for part in document for text in part]] for document in DOCUMENTS],
+        [[[text for section in document for text in section]] for document in DOCUMENTS],
         [[text for document in DOCUMENTS for text in document]],
     ]
-    found = {Corpus.build(tmp_path / str(at), other).sha256 for at, other in enumerate(others)}
-    assert len(found | {corpus.sha256}) == 5
+    fingerprints = {Corpus.build(tmp_path / str(number), changed).sha256 for number, changed in enumerate(variants)}
+    assert len(fingerprints | {corpus.sha256}) == 5
 
 
 def test_equal_words_have_equal_keys(tmp_path):
@@ -180,7 +180,7 @@ def test_windows_that_hold_a_sentence_anywhere_are_left_out(tmp_path):
     corpus = Corpus.build(tmp_path / "holding", [[texts], [["Ten.", "Eleven.", "Twelve."]]])
     from samesense.context.corpus.words import text_keys
 
-    kept = corpus.without(corpus.windows, text_keys(["ONE"])[0])
+    remaining = corpus.without(corpus.windows, text_keys(["ONE"])[0])
     held = [
         i
         for i in corpus.windows
@@ -189,4 +189,4 @@ def test_windows_that_hold_a_sentence_anywhere_are_left_out(tmp_path):
             for text in [*corpus.window(int(i)).left, corpus.window(int(i)).centre, *corpus.window(int(i)).right]
         )
     ]
-    assert sorted([*kept, *held]) == corpus.windows.tolist() and held == [1, 2, 5, 6, 7]
+    assert sorted([*remaining, *held]) == corpus.windows.tolist() and held == [1, 2, 5, 6, 7]

@@ -45,24 +45,24 @@ def made(corpus, interaction="bilinear", seed=0):
 def test_scores_are_those_of_the_whole_network(tmp_path, corpus, interaction):
     """The network's own forward, one window at a time and nothing cached."""
     encoder = made(corpus, interaction)
-    found = Discriminator(encoder, corpus, tmp_path / "cache").scores(encoder.encode(SENTENCES), corpus.windows)
-    assert found.shape == (len(SENTENCES), len(corpus.windows))
-    for at, i in list(enumerate(corpus.windows))[::17]:
+    scores = Discriminator(encoder, corpus, tmp_path / "cache").scores(encoder.encode(SENTENCES), corpus.windows)
+    assert scores.shape == (len(SENTENCES), len(corpus.windows))
+    for index, i in list(enumerate(corpus.windows))[::17]:
         window = corpus.window(int(i))
         texts = [*SENTENCES, *window.left, *window.right]
         numbers = [encoder.vocabulary.numbers(text, 12) for text in texts]
         tokens = torch.zeros(len(texts), 12, dtype=torch.long)
-        for row, own in zip(tokens, numbers, strict=True):
-            row[: len(own)] = torch.tensor(own)
+        for row, ids in zip(tokens, numbers, strict=True):
+            row[: len(ids)] = torch.tensor(ids)
         count, left, right = len(SENTENCES), len(window.left), len(window.right)
         sides = torch.full((1, 2, 4), -1)
         sides[0, 0, :left] = torch.arange(left) + count
         sides[0, 1, :right] = torch.arange(right) + count + left
-        lengths = torch.tensor([len(own) for own in numbers])
+        lengths = torch.tensor([len(ids) for ids in numbers])
         with torch.no_grad():
             logits = encoder.model(tokens, lengths, sides, torch.arange(count)[None], torch.zeros(1, count))["logits"]
         expected = torch.nn.functional.logsigmoid(logits[0].double()).numpy()
-        np.testing.assert_allclose(found[:, at], expected, atol=1e-5)
+        np.testing.assert_allclose(scores[:, index], expected, atol=1e-5)
 
 
 def orders(scores):
@@ -81,16 +81,23 @@ def test_as_printed_every_sentence_ranks_the_contexts_alike(tmp_path, corpus):
     spread = np.argsort(logits[0])[:: len(corpus.windows) // 12]  # far enough apart for rounding
     assert len(orders(scores[:, spread])) == 1
     for interaction in ("product", "bilinear"):
-        other = Discriminator(made(corpus, interaction), corpus, tmp_path / "cache")
-        assert len(orders(other.scores(other.encoder.encode(sentences), corpus.windows)[:, spread])) > 5
+        other_discriminator = Discriminator(made(corpus, interaction), corpus, tmp_path / "cache")
+        assert (
+            len(
+                orders(
+                    other_discriminator.scores(other_discriminator.encoder.encode(sentences), corpus.windows)[:, spread]
+                )
+            )
+            > 5
+        )
 
 
 def test_order_and_company_of_windows_do_not_matter(tmp_path, corpus):
     discriminator = Discriminator(made(corpus), corpus, tmp_path / "cache")
     whole = discriminator.scores(discriminator.encoder.encode(SENTENCES), corpus.windows)
     draw = np.random.default_rng(0).permutation(len(corpus.windows))[:40]
-    part = discriminator.scores(discriminator.encoder.encode(SENTENCES[::-1]), list(corpus.windows[draw]))
-    np.testing.assert_allclose(part[::-1], whole[:, draw], atol=1e-6)
+    subset = discriminator.scores(discriminator.encoder.encode(SENTENCES[::-1]), list(corpus.windows[draw]))
+    np.testing.assert_allclose(subset[::-1], whole[:, draw], atol=1e-6)
     np.testing.assert_array_equal(discriminator.scores(discriminator.encoder.encode(SENTENCES), corpus.windows), whole)
     assert discriminator.scores(discriminator.encoder.encode(SENTENCES), []).shape == (len(SENTENCES), 0)
 
@@ -102,9 +109,9 @@ def test_vectors_are_kept_by_weights_words_and_corpus(tmp_path, corpus, monkeypa
     other_corpus = Corpus.build(tmp_path / "other", documents(30, seed=4), corpus.shape)
     shorter = made(corpus)
     shorter.most_words = 3
-    others = [(made(corpus, seed=1), corpus), (shorter, corpus), (encoder, other_corpus)]
-    for other, where in others:
-        assert not np.array_equal(corpus_vectors(other, where, tmp_path / "cache"), first)
+    variants = [(made(corpus, seed=1), corpus), (shorter, corpus), (encoder, other_corpus)]
+    for other_encoder, where in variants:
+        assert not np.array_equal(corpus_vectors(other_encoder, where, tmp_path / "cache"), first)
     assert len(list((tmp_path / "cache").iterdir())) == 4
 
     def refuse(self, texts):
@@ -116,24 +123,24 @@ def test_vectors_are_kept_by_weights_words_and_corpus(tmp_path, corpus, monkeypa
 
 @pytest.mark.parametrize("torn", [0, 13])
 def test_a_killed_encoding_goes_on(tmp_path, corpus, monkeypatch, torn):
-    encoder, inner, seen = made(corpus), SentenceEncoder.encode, []
+    encoder, inner, counts = made(corpus), SentenceEncoder.encode, []
 
     def encode(self, texts):
-        if len(seen) == 2:
+        if len(counts) == 2:
             raise KeyboardInterrupt
-        seen.append(len(texts))
+        counts.append(len(texts))
         return inner(self, texts)
 
     monkeypatch.setattr(SentenceEncoder, "encode", encode)
     with pytest.raises(KeyboardInterrupt):
         corpus_vectors(encoder, corpus, tmp_path / "cache")
-    (part,) = (tmp_path / "cache").iterdir()
-    with part.open("ab") as stream:
+    (partial,) = (tmp_path / "cache").iterdir()
+    with partial.open("ab") as stream:
         stream.write(b"x" * torn)
-    seen[:] = [0, 0, 0]  # no further interruption
-    found = corpus_vectors(encoder, corpus, tmp_path / "cache")
-    assert sum(seen) == len(corpus) - 2 * 64
-    np.testing.assert_allclose(found, inner(encoder, list(corpus)), atol=1e-6)
+    counts[:] = [0, 0, 0]  # no further interruption
+    vectors = corpus_vectors(encoder, corpus, tmp_path / "cache")
+    assert sum(counts) == len(corpus) - 2 * 64
+    np.testing.assert_allclose(vectors, inner(encoder, list(corpus)), atol=1e-6)
     assert len(list((tmp_path / "cache").iterdir())) == 1
 
 
@@ -143,9 +150,9 @@ def test_a_saved_network_is_the_same(tmp_path, corpus):
     again = load_sentence_encoder(tmp_path / "model")
     assert again.identity() == encoder.identity()
     assert (again.shape, again.most_words, again.dim) == (corpus.shape, 12, 8)
-    opened = Discriminator.open(tmp_path / "model", corpus, tmp_path / "cache")
+    reopened = Discriminator.open(tmp_path / "model", corpus, tmp_path / "cache")
     direct = Discriminator(encoder, corpus, tmp_path / "cache")
-    scores = [one.scores(one.encoder.encode(SENTENCES), corpus.windows[:9]) for one in (opened, direct)]
+    scores = [scorer.scores(scorer.encoder.encode(SENTENCES), corpus.windows[:9]) for scorer in (reopened, direct)]
     np.testing.assert_array_equal(*scores)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "corpus", "model"]
     with pytest.raises(OutputError, match="exists already"):
@@ -169,7 +176,7 @@ def test_errors(tmp_path, corpus):
     with pytest.raises(ModelError, match="damaged discriminator"):
         load_sentence_encoder(tmp_path / "model")
     corpus_vectors(encoder, corpus, tmp_path / "cache")
-    (kept,) = (tmp_path / "cache").iterdir()
-    kept.write_bytes(kept.read_bytes()[:-4])
+    (cached,) = (tmp_path / "cache").iterdir()
+    cached.write_bytes(cached.read_bytes()[:-4])
     with pytest.raises(DataError, match="must hold"):
         corpus_vectors(encoder, corpus, tmp_path / "cache")

@@ -51,11 +51,11 @@ def test_a_sentence_vector_is_the_two_last_states_whatever_its_neighbours():
 def test_sides_are_means_and_an_empty_one_is_zero():
     vectors = torch.randn(5, 3)
     sides = torch.tensor([[[0, 3, -1], [4, 4, 1]], [[-1, -1, -1], [-1, 2, -1]]])
-    found = side_means(vectors, sides)
+    means = side_means(vectors, sides)
     expected = torch.stack(
         [torch.stack([vectors[[0, 3]].mean(0), vectors[[4, 4, 1]].mean(0)]), torch.stack([torch.zeros(3), vectors[2]])]
     )
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(means, expected)
 
 
 @pytest.mark.parametrize("interaction", ["none", "product", "bilinear"])
@@ -65,24 +65,24 @@ def test_logits_and_loss_in_plain_loops(interaction):
     centres = torch.tensor([[3, 1, 0], [1, 2, 1]])
     labels = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     with torch.no_grad():
-        found = model(*padded(NUMBERS), sides, centres, labels)
+        output = model(*padded(NUMBERS), sides, centres, labels)
     vectors = [reference_vector(model, numbers) for numbers in NUMBERS]
     weights = model.last.weight.detach().double().numpy()[0]
     losses = []
     for window in range(2):
         left, right = (np.mean([vectors[row] for row in side if row >= 0], axis=0) for side in sides[window].tolist())
-        for place, row in enumerate(centres[window].tolist()):
-            own = vectors[row]
-            logit = weights @ np.concatenate([left, own, right])  # Eq. 1
+        for position, row in enumerate(centres[window].tolist()):
+            vector = vectors[row]
+            logit = weights @ np.concatenate([left, vector, right])  # Eq. 1
             if interaction != "none":
                 first, second = model.meeting.detach().double().numpy()
                 if interaction == "product":
                     first, second = np.diag(first), np.diag(second)
-                logit += own @ first @ left + own @ second @ right
-            assert found["logits"][window, place].item() == pytest.approx(logit, abs=1e-5)
+                logit += vector @ first @ left + vector @ second @ right
+            assert output["logits"][window, position].item() == pytest.approx(logit, abs=1e-5)
             probability = sigmoid(logit)
-            losses.append(-np.log(probability if labels[window, place] else 1 - probability))
-    assert found["loss"].item() == pytest.approx(np.mean(losses), abs=1e-5)
+            losses.append(-np.log(probability if labels[window, position] else 1 - probability))
+    assert output["loss"].item() == pytest.approx(np.mean(losses), abs=1e-5)
 
 
 @pytest.mark.parametrize("interaction", ["product", "bilinear"])

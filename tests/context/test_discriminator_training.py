@@ -77,32 +77,32 @@ def test_a_stopped_run_goes_on_to_the_same_end(tmp_path, corpus, trained):
 
 
 def test_words_start_from_given_vectors(tmp_path, corpus):
-    given = []
+    words_given = []
 
     def word_vectors(words):
-        given.extend(words)
+        words_given.extend(words)
         return np.arange(len(words) * 7, dtype=np.float32).reshape(-1, 7) / 1e3
 
     still = DiscriminatorTraining(hidden=4, epochs=1, learning_rate=1e-12, weight_decay=0.0, held_out_windows=60)
     encoder = train_discriminator(corpus, still, tmp_path, word_vectors=word_vectors).encoder
-    assert encoder.vocabulary.words == given
+    assert encoder.vocabulary.words == words_given
     weights = encoder.model.embedding.weight.detach().numpy()
-    np.testing.assert_allclose(weights[2:], word_vectors(list(given)), atol=1e-6)
+    np.testing.assert_allclose(weights[2:], word_vectors(list(words_given)), atol=1e-6)
     assert not weights[0].any()
 
 
 def test_an_epoch_takes_every_window_once_with_fresh_negatives(corpus):
     steps = Steps(corpus, corpus.windows, Schedule(batch_size=32, epochs=3, negatives=2, seed=5))
-    batches = [steps[at] for at in range(len(steps))]
+    batches = [steps[index] for index in range(len(steps))]
     an_epoch = len(steps) // 3
     drawn = []
     for epoch in range(3):
-        part = batches[epoch * an_epoch : (epoch + 1) * an_epoch]
-        windows = np.concatenate([batch.windows for batch in part])
+        epoch_batches = batches[epoch * an_epoch : (epoch + 1) * an_epoch]
+        windows = np.concatenate([batch.windows for batch in epoch_batches])
         np.testing.assert_array_equal(np.sort(windows), corpus.windows)
         follows = np.diff(windows) == 1
         assert follows.mean() > 1 - 2 / RUN_WINDOWS
-        drawn.append(np.concatenate([batch.centres for batch in part])[np.argsort(windows)])
+        drawn.append(np.concatenate([batch.centres for batch in epoch_batches])[np.argsort(windows)])
     assert (drawn[0][:, 0] == corpus.windows).all()
     assert (drawn[0][:, 1:] != drawn[1][:, 1:]).mean() > 0.8
     late = Steps(corpus, corpus.windows, Schedule(batch_size=32, epochs=3, negatives=2, seed=5))[an_epoch + 2]
@@ -112,35 +112,37 @@ def test_an_epoch_takes_every_window_once_with_fresh_negatives(corpus):
 
 def test_a_batch_encodes_each_sentence_once(corpus, trained):
     batch = Steps(corpus, corpus.windows, Schedule(batch_size=32, epochs=1, negatives=1, seed=0))[0]
-    made = Collate(trained.encoder, corpus)([batch])
+    inputs = Collate(trained.encoder, corpus)([batch])
     vocabulary = trained.encoder.vocabulary
-    sentences = [tuple(row[:n].tolist()) for row, n in zip(made["tokens"], made["lengths"], strict=True)]
-    wanted = set()
-    for at, i in enumerate(batch.windows):
+    sentences = [tuple(row[:n].tolist()) for row, n in zip(inputs["tokens"], inputs["lengths"], strict=True)]
+    expected = set()
+    for index, i in enumerate(batch.windows):
         window = corpus.window(int(i))
-        for side, texts in zip(made["sides"][at].tolist(), (window.left, window.right), strict=True):
+        for side, texts in zip(inputs["sides"][index].tolist(), (window.left, window.right), strict=True):
             assert [sentences[row] for row in side if row >= 0] == [tuple(vocabulary.numbers(t, 64)) for t in texts]
-        centres = corpus.sentences(batch.centres[at])
-        assert [sentences[row] for row in made["centres"][at]] == [tuple(vocabulary.numbers(t, 64)) for t in centres]
+        centres = corpus.sentences(batch.centres[index])
+        assert [sentences[row] for row in inputs["centres"][index]] == [
+            tuple(vocabulary.numbers(t, 64)) for t in centres
+        ]
         first, end = corpus.window_bounds(np.array([i]))
-        wanted |= {*range(first[0], end[0]), *batch.centres[at]}
-    assert len(sentences) == len(wanted) < 3.2 * len(batch.windows)
+        expected |= {*range(first[0], end[0]), *batch.centres[index]}
+    assert len(sentences) == len(expected) < 3.2 * len(batch.windows)
 
 
 def test_accuracies_by_kind(corpus):
     evaluated = HeldOut(corpus, corpus.windows, Schedule(batch_size=16, epochs=1, negatives=1, seed=0))
-    labels = np.concatenate([evaluated[at].labels for at in range(len(evaluated))])
-    centres = np.concatenate([evaluated[at].centres for at in range(len(evaluated))])
-    windows = np.concatenate([evaluated[at].windows for at in range(len(evaluated))])
+    labels = np.concatenate([evaluated[index].labels for index in range(len(evaluated))])
+    centres = np.concatenate([evaluated[index].centres for index in range(len(evaluated))])
+    windows = np.concatenate([evaluated[index].windows for index in range(len(evaluated))])
     near = evaluated.kinds["same document"][:, 1]
-    own = corpus.documents_of(windows)
-    assert (corpus.documents_of(centres[:, 1])[near] == own[near]).all()
+    documents = corpus.documents_of(windows)
+    assert (corpus.documents_of(centres[:, 1])[near] == documents[near]).all()
     logits = np.where(labels > 0, 1.0, -1.0)
     logits[near, 1] = 1.0  # wrong on every negative of the same document
     logits[:10, 0] = -1.0  # and on ten positives
-    found = evaluated.accuracies(type("P", (), {"predictions": logits, "label_ids": labels}))
+    accuracies = evaluated.accuracies(type("P", (), {"predictions": logits, "label_ids": labels}))
     n = len(windows)
-    assert found["same document"] == 0
-    assert found["anywhere"] == 1
-    assert found["positive"] == pytest.approx(1 - 10 / n)
-    assert found["all"] == pytest.approx(1 - (10 + near.sum()) / (2 * n))
+    assert accuracies["same document"] == 0
+    assert accuracies["anywhere"] == 1
+    assert accuracies["positive"] == pytest.approx(1 - 10 / n)
+    assert accuracies["all"] == pytest.approx(1 - (10 + near.sum()) / (2 * n))

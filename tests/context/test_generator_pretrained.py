@@ -37,7 +37,7 @@ def log_p(model, ids):
     """log p of each token after the first, by one forward over all of them and a softmax in double precision."""
     with torch.inference_mode():
         scores = model(input_ids=torch.tensor([ids])).logits[0].double().numpy()
-    return [scores[at, token] - np.log(np.exp(scores[at]).sum()) for at, token in enumerate(ids[1:])]
+    return [scores[index, token] - np.log(np.exp(scores[index]).sum()) for index, token in enumerate(ids[1:])]
 
 
 def test_a_model_without_a_head_or_that_reads_both_ways_is_refused(causal, tiny_trunk, tmp_path):
@@ -58,7 +58,7 @@ def test_a_model_without_a_head_or_that_reads_both_ways_is_refused(causal, tiny_
 def test_causal_probabilities_are_bayes_rule_over_the_running_text(causal):
     generator = open_language_model(str(causal))
     sentences, windows = some_sentences(3), some_windows(3)
-    found = {kind: log_probability(generator, kind, sentences, windows) for kind in KINDS}
+    by_kind = {kind: log_probability(generator, kind, sentences, windows) for kind in KINDS}
 
     def ids(text):
         return generator.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -68,8 +68,12 @@ def test_causal_probabilities_are_bayes_rule_over_the_running_text(causal):
             left = ids(f"{window.left[0]} {window.left[1]}")
             middle, right = ids(f" {sentence}"), ids(f" {window.right[0]} {window.right[1]}")
             whole = log_p(generator.model, [1, *left, *middle, *right])
-            cut = len(left) + len(middle)
-            p_left, p_middle, p_right = sum(whole[: len(left)]), sum(whole[len(left) : cut]), sum(whole[cut:])
+            end_of_middle = len(left) + len(middle)
+            p_left, p_middle, p_right = (
+                sum(whole[: len(left)]),
+                sum(whole[len(left) : end_of_middle]),
+                sum(whole[end_of_middle:]),
+            )
             skipping = sum(log_p(generator.model, [1, *left, *right])[len(left) :])
             alone = sum(log_p(generator.model, [1, *middle, *right]))
             expected = {
@@ -78,7 +82,7 @@ def test_causal_probabilities_are_bayes_rule_over_the_running_text(causal):
                 "left": p_left + p_middle + p_right - alone,
             }
             lengths = {"right": len(right), "sentence": len(middle), "left": len(left)}
-            for kind, (values, tokens) in found.items():
+            for kind, (values, tokens) in by_kind.items():
                 assert tokens[row, column] == lengths[kind]
                 assert values[row, column] * lengths[kind] == pytest.approx(expected[kind], abs=5e-4), kind
 
@@ -88,9 +92,13 @@ def test_a_continuation_is_the_text_after_the_sentence_whatever_came_before(caus
     generator = open_language_model(str({"causal": causal, "infill": infill}[form]))
     sentences, windows = some_sentences(3), some_windows(3)
     values, tokens = log_probability(generator, "continuation", sentences, windows)
-    others = [replace(window, left=other.right) for window, other in zip(windows, windows[::-1], strict=True)]
-    np.testing.assert_allclose(log_probability(generator, "continuation", sentences, others)[0], values, atol=1e-6)
-    assert np.abs(log_probability(generator, "right", sentences, others)[0] - values).min() > 1e-5
+    other_windows = [
+        replace(window, left=other_window.right) for window, other_window in zip(windows, windows[::-1], strict=True)
+    ]
+    np.testing.assert_allclose(
+        log_probability(generator, "continuation", sentences, other_windows)[0], values, atol=1e-6
+    )
+    assert np.abs(log_probability(generator, "right", sentences, other_windows)[0] - values).min() > 1e-5
     if form == "causal":
         for row, sentence in enumerate(sentences):
             for column, window in enumerate(windows):
@@ -106,7 +114,7 @@ def test_a_continuation_is_the_text_after_the_sentence_whatever_came_before(caus
 def test_gaps_are_filled_token_by_token(infill):
     generator = open_language_model(str(infill))
     sentences, windows = some_sentences(3), some_windows(2)
-    found = {kind: log_probability(generator, kind, sentences, windows) for kind in KINDS}
+    by_kind = {kind: log_probability(generator, kind, sentences, windows) for kind in KINDS}
 
     def ids(text):
         return generator.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -114,24 +122,25 @@ def test_gaps_are_filled_token_by_token(infill):
     for row, sentence in enumerate(sentences):
         for column, window in enumerate(windows):
             left, right = (" ".join(side) for side in (window.left, window.right))
-            asked = {
+            prompts = {
                 "sentence": ([*ids(left), 2, *ids(f" {right}"), 1], ids(sentence)),
                 "left": ([2, *ids(f" {sentence} {right}"), 1], ids(left)),
                 "right": ([*ids(f"{left} {sentence}"), 2, 1], ids(right)),
             }
-            for kind, (source, target) in asked.items():
+            for kind, (source, target) in prompts.items():
                 total = 0.0
-                for at, token in enumerate(target):
+                for index, token in enumerate(target):
                     with torch.inference_mode():
                         scores = (
                             generator.model(
-                                input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([[0, 2, *target[:at]]])
+                                input_ids=torch.tensor([source]),
+                                decoder_input_ids=torch.tensor([[0, 2, *target[:index]]]),
                             )
                             .logits[0, -1]
                             .double()
                         )
                     total += float(scores[token] - scores.exp().sum().log())
-                values, tokens = found[kind]
+                values, tokens = by_kind[kind]
                 assert tokens[row, column] == len(target)
                 assert values[row, column] * len(target) == pytest.approx(total, abs=5e-4), kind
 
@@ -184,12 +193,12 @@ def test_spaces_between_sentences_are_those_of_the_script(text, inside, expected
 
 def test_no_more_than_so_many_texts_are_kept(causal, monkeypatch):
     monkeypatch.setattr(pretrained, "KNOWN_TEXTS", 3)
-    generator, asked = open_language_model(str(causal)), []
+    generator, tokenized = open_language_model(str(causal)), []
     tokenizer = generator.tokenizer
-    monkeypatch.setattr(generator, "tokenizer", lambda *a, **k: asked.append(a[0]) or tokenizer(*a, **k))
+    monkeypatch.setattr(generator, "tokenizer", lambda *a, **k: tokenized.append(a[0]) or tokenizer(*a, **k))
     for text in ("a", "b", "a", "c", "d", "d", "a", "b"):
         assert generator.ids(text, inside=False) == tokenizer(text, add_special_tokens=False)["input_ids"]
-    assert asked == ["a", "b", "c", "d", "b"]  # of the oldest ones nothing is left
+    assert tokenized == ["a", "b", "c", "d", "b"]  # of the oldest ones nothing is left
 
 
 def test_refusals(causal, infill, tmp_path):

@@ -40,7 +40,7 @@ def test_rows_are_packed_with_their_places_and_ends():
         (WindowSentence("a very long walk by the river", 0),),
     ]
     packed = tokens.pack(rows)
-    dog, snow, walk = (tokenizer.encode(part.text).ids for row in rows for part in row)
+    dog, snow, walk = (tokenizer.encode(piece.text).ids for row in rows for piece in row)
     dog, snow, walk = dog[:4], snow[:4], walk[:4]
     assert packed.tokens[0].tolist() == [*dog, END, *snow, END]
     assert packed.positions[0].tolist() == [*range(len(dog) + 1), *range(len(snow) + 1)]

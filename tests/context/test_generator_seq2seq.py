@@ -15,31 +15,35 @@ END = 2
 
 def slow_total(generator, kind, sentence, window):
     """Token by token: the encoder without padding, the decoder run anew on every beginning."""
-    places = {**{at - len(window.left): text for at, text in enumerate(window.left)}, 0: sentence}
-    places |= {at + 1: text for at, text in enumerate(window.right)}
+    texts_at = {**{index - len(window.left): text for index, text in enumerate(window.left)}, 0: sentence}
+    texts_at |= {index + 1: text for index, text in enumerate(window.right)}
     after = {"right": lambda p: p > 0, "continuation": lambda p: p > 0}
-    wanted = {"sentence": lambda p: p == 0, "left": lambda p: p < 0, **after}[kind]
+    is_target = {"sentence": lambda p: p == 0, "left": lambda p: p < 0, **after}[kind]
     model = generator.models[kind]
 
     def tokens(text):
         return [*generator.tokenizer.encode(text).ids[: model.shape.max_tokens - 1], END]
 
-    read = [(tokens(places[p]), p) for p in sorted(places) if not wanted(p) and (kind != "continuation" or p == 0)]
+    read = [
+        (tokens(texts_at[p]), p) for p in sorted(texts_at) if not is_target(p) and (kind != "continuation" or p == 0)
+    ]
     if kind == "left":  # the centre is read first whatever is read with it
-        read.sort(key=lambda part: part[1] != 0)
-    rows = [[part] for part in read] if generator.reading == "apart" else [read]
+        read.sort(key=lambda piece: piece[1] != 0)
+    rows = [[piece] for piece in read] if generator.reading == "apart" else [read]
     states = []
     for row in rows:
-        ids = torch.tensor([[token for part, _ in row for token in part]])
-        inside = torch.tensor([[at for part, _ in row for at in range(len(part))]])
-        which = torch.tensor([[p for part, p in row for _ in part]])
+        ids = torch.tensor([[token for piece, _ in row for token in piece]])
+        inside = torch.tensor([[index for piece, _ in row for index in range(len(piece))]])
+        which = torch.tensor([[p for piece, p in row for _ in piece]])
         states.append(model.encode(ids, inside, which))
     memory = torch.cat(states, dim=1)
-    target = [(token, at, p) for p in sorted(places) if wanted(p) for at, token in enumerate(tokens(places[p]))]
+    target = [
+        (token, index, p) for p in sorted(texts_at) if is_target(p) for index, token in enumerate(tokens(texts_at[p]))
+    ]
     total, before = 0.0, 1
     inputs = []
-    for token, at, p in target:
-        inputs.append((before, at, p))
+    for token, index, p in target:
+        inputs.append((before, index, p))
         columns = [torch.tensor([column]) for column in zip(*inputs, strict=True)]
         state = model.decode(*columns, memory, torch.zeros(memory.shape[:2], dtype=torch.bool))[0, -1]
         scores = model.logits(state).double()
@@ -48,38 +52,38 @@ def slow_total(generator, kind, sentence, window):
     return total, len(target)
 
 
-@pytest.mark.parametrize("given", ["both", "sentence"])
+@pytest.mark.parametrize("condition", ["both", "sentence"])
 @pytest.mark.parametrize("separate", [False, True])
 @pytest.mark.parametrize("reading", ["apart", "together"])
-def test_probabilities_equal_a_token_by_token_computation(reading, separate, given):
-    generator = small_generator(reading, separate=separate, kinds=kinds_of(given))
+def test_probabilities_equal_a_token_by_token_computation(reading, separate, condition):
+    generator = small_generator(reading, separate=separate, kinds=kinds_of(condition))
     sentences, windows = some_sentences(3), some_windows(4)
     with torch.inference_mode():
-        for kind in kinds_of(given):
-            found, lengths = log_probability(generator, kind, sentences, windows)
+        for kind in kinds_of(condition):
+            values, lengths = log_probability(generator, kind, sentences, windows)
             for row, sentence in enumerate(sentences):
                 for column, window in enumerate(windows):
                     total, length = slow_total(generator, kind, sentence, window)
                     assert lengths[row, column] == length
-                    assert found[row, column] * length == pytest.approx(total, abs=2e-4)
-            assert found.std() > 0.01
+                    assert values[row, column] * length == pytest.approx(total, abs=2e-4)
+            assert values.std() > 0.01
 
 
 def test_shared_states_change_nothing(monkeypatch):
     generator = small_generator()
     sentences, windows = some_sentences(20), some_windows(3)
-    found, groups = [], []
+    values, groups = [], []
     decode = Seq2Seq.decode
 
-    def counted(self, tokens, places, sentences, memory, absent):
+    def counted(self, tokens, positions, sentences, memory, absent):
         groups.append(len(tokens) // len(memory))
-        return decode(self, tokens, places, sentences, memory, absent)
+        return decode(self, tokens, positions, sentences, memory, absent)
 
     monkeypatch.setattr(Seq2Seq, "decode", counted)
     for worth in (1, 10**9):
         monkeypatch.setattr(generator_seq2seq, "WORTH_SHARING", worth)
-        found.append(log_probability(generator, "sentence", sentences, windows)[0])
-    np.testing.assert_allclose(found[0], found[1], atol=2e-6)
+        values.append(log_probability(generator, "sentence", sentences, windows)[0])
+    np.testing.assert_allclose(values[0], values[1], atol=2e-6)
     assert groups == [20, 20, 20, 1]
 
 
@@ -92,9 +96,9 @@ def test_neighbours_in_a_batch_change_nothing(monkeypatch, budget):
     monkeypatch.setattr(generator_seq2seq, "CELLS", {"apart": 7})
     cells = Cells.grid(sentences, windows)
     some = np.array([40, 3, 3, 17, 0])
-    part = generator.measure(cells.take(some))
-    np.testing.assert_allclose(part.totals, whole.totals[:, some], atol=1e-4)
-    np.testing.assert_array_equal(part.tokens, whole.tokens[:, some])
+    subset = generator.measure(cells.take(some))
+    np.testing.assert_allclose(subset.totals, whole.totals[:, some], atol=1e-4)
+    np.testing.assert_array_equal(subset.tokens, whole.tokens[:, some])
 
 
 def test_the_sentence_counts_only_where_it_is_read_and_long_ones_are_cut():
@@ -103,9 +107,9 @@ def test_the_sentence_counts_only_where_it_is_read_and_long_ones_are_cut():
     long = " ".join(some_sentences(6))
     _, lengths = log_probability(generator, "sentence", [long, "a dog."], windows)
     assert lengths.tolist()[0] == [12, 12]
-    found, lengths = log_probability(generator, "left", ["a dog.", "the red bird sings."], windows)
+    values, lengths = log_probability(generator, "left", ["a dog.", "the red bird sings."], windows)
     assert (lengths[0] == lengths[1]).all()
-    assert (found[0] != found[1]).all()
+    assert (values[0] != values[1]).all()
 
 
 def test_saved_and_opened_is_the_same_generator(tmp_path):
@@ -173,7 +177,7 @@ def test_batches_hold_everyone_once_within_the_budget():
 def test_groups_are_those_of_a_dictionary():
     keys = np.random.default_rng(1).integers(0, 30, size=500)
     expected = {}
-    for at, key in enumerate(keys.tolist()):
-        expected.setdefault(key, []).append(at)
+    for index, key in enumerate(keys.tolist()):
+        expected.setdefault(key, []).append(index)
     assert [group.tolist() for group in groups_of(keys)] == [expected[key] for key in sorted(expected)]
     assert groups_of(np.empty(0, dtype=np.int64)) == []

@@ -93,7 +93,9 @@ def test_lengths_are_those_of_the_targets(corpus):
         "left": lambda window: window.left,
         "right": lambda window: window.right,
     }
-    expected = [sum(map(len, texts[kind](window))) for kind, window in (targets[at] for at in range(len(targets)))]
+    expected = [
+        sum(map(len, texts[kind](window))) for kind, window in (targets[index] for index in range(len(targets)))
+    ]
     assert targets.lengths() == expected
     assert len(np.unique(expected)) > 10
 

@@ -29,16 +29,16 @@ ALL = {"random": 2.0, "neighbours": 2.0, "section": 1.0}
 def topical(count, *, seed=0):
     """Documents of three sections, the sentences of which share words; every ninth sentence is a copy of another."""
     draw = random.Random(seed)
-    seen, documents = ["The one and the other."], []
+    texts, documents = ["The one and the other."], []
     for _ in range(count):
         document = []
         for _ in range(3):
-            own = draw.sample(WORDS, 6)
+            topic = draw.sample(WORDS, 6)
             section = []
             for _ in range(draw.randint(1, 9)):
-                text = " ".join(draw.choice(own if draw.random() < 0.7 else WORDS) for _ in range(draw.randint(2, 9)))
-                section.append(draw.choice(seen).upper() if draw.random() < 1 / 9 else text.capitalize() + ".")
-                seen.append(section[-1])
+                text = " ".join(draw.choice(topic if draw.random() < 0.7 else WORDS) for _ in range(draw.randint(2, 9)))
+                section.append(draw.choice(texts).upper() if draw.random() < 1 / 9 else text.capitalize() + ".")
+                texts.append(section[-1])
             document.append(section)
         documents.append(document)
     return documents
@@ -63,8 +63,8 @@ def plain_near(corpus, tfidf, population, position, depth):
     """The nearest sentences of one, by plain loops over words and pairs of words."""
 
     def bag(text):
-        found = words(text)
-        return {*found, *itertools.pairwise(found)}
+        tokens = words(text)
+        return {*tokens, *itertools.pairwise(tokens)}
 
     text = population.text(position)
     candidates = set()
@@ -72,14 +72,14 @@ def plain_near(corpus, tfidf, population, position, depth):
         start, end = corpus.chunk_bounds(np.array([chunk]))
         for i in range(int(start[0]), int(end[0])):
             candidates.add(int(population.positions[i]))
-    fitting = [at for at in candidates - {position} if 3 <= len(words(population.text(at))) <= 64]
-    own = bag(text)
+    fitting = [candidate for candidate in candidates - {position} if 3 <= len(words(population.text(candidate))) <= 64]
+    own_bag = bag(text)
 
-    def share(at):
-        other = bag(population.text(at))
-        return len(own & other) / (len(own) * len(other)) ** 0.5
+    def share(candidate):
+        other_bag = bag(population.text(candidate))
+        return len(own_bag & other_bag) / (len(own_bag) * len(other_bag)) ** 0.5
 
-    return sorted(fitting, key=lambda at: (-round(share(at), 9), at))[:depth]
+    return sorted(fitting, key=lambda candidate: (-round(share(candidate), 9), candidate))[:depth]
 
 
 def test_population_has_each_text_once(world):
@@ -88,12 +88,14 @@ def test_population_has_each_text_once(world):
     texts = [" ".join(words(text)) for text in corpus]
     assert len(population) == len(set(texts)) < len(corpus)
     for i, text in enumerate(texts):
-        kept = int(population.ids[population.positions[i]])
-        assert kept == texts.index(text)
+        sentence_id = int(population.ids[population.positions[i]])
+        assert sentence_id == texts.index(text)
     sections = population.sections(np.arange(len(population)))
     assert sections.tolist() == [int(corpus.sections_of(np.array([int(i)]))[0]) for i in population.ids]
     fitting = population.fitting(np.arange(len(population)))
-    assert fitting.tolist() == [at for at in range(len(population)) if 3 <= len(words(population.text(at))) <= 64]
+    assert fitting.tolist() == [
+        position for position in range(len(population)) if 3 <= len(words(population.text(position))) <= 64
+    ]
     assert Population(corpus, 6, 3, 64).ids.tolist() != population.ids.tolist()
 
 
@@ -101,16 +103,16 @@ def test_population_has_each_text_once(world):
 def test_random_units_meet_in_one_sentence_at_most(world, least, size):
     population = Population(world[0], 1, least, 64)
     units = RandomUnits(population, size)
-    seen = set()
+    met = set()
     for unit in range(len(units)):
         members = units.members(unit).tolist()
         pairs = {frozenset(pair) for pair in itertools.combinations(members, 2)}
         assert len(pairs) == len(members) * (len(members) - 1) // 2
-        assert not pairs & seen
-        seen |= pairs
+        assert not pairs & met
+        met |= pairs
     rows = units._rows
     same_row = sum(1 for a, b in itertools.combinations(range(len(population)), 2) if a % rows == b % rows)
-    assert len(seen) == len(population) * (len(population) - 1) // 2 - same_row
+    assert len(met) == len(population) * (len(population) - 1) // 2 - same_row
     first_turn = [m for unit in range(units._columns) for m in units.members(unit).tolist()]
     assert sorted(first_turn) == list(range(len(population)))
 
@@ -120,25 +122,25 @@ def test_random_pairs_are_uniform(tmp_path):
     counts = Counter()
     for seed in range(700):
         members = RandomUnits(Population(corpus, seed, 1, 64), 3).members(0)
-        kept = Population(corpus, seed, 1, 64).ids[members]
-        counts.update(frozenset(pair) for pair in itertools.combinations(kept.tolist(), 2))
-    found = [counts[frozenset(pair)] for pair in itertools.combinations(range(12), 2)]
-    assert chisquare(found).pvalue > 1e-3
+        ids = Population(corpus, seed, 1, 64).ids[members]
+        counts.update(frozenset(pair) for pair in itertools.combinations(ids.tolist(), 2))
+    observed = [counts[frozenset(pair)] for pair in itertools.combinations(range(12), 2)]
+    assert chisquare(observed).pvalue > 1e-3
 
 
 def test_section_units_part_each_section(world):
     population = Population(world[0], 3, 1, 64)
     units = SectionUnits(population, 4, 3)
-    seen = Counter()
+    times = Counter()
     for unit in range(len(units)):
         members = units.members(unit)
         assert 2 <= len(members) <= 4
         assert len(set(population.sections(members).tolist())) == 1
-        seen.update(members.tolist())
-    assert set(seen.values()) == {1}
+        times.update(members.tolist())
+    assert set(times.values()) == {1}
     lengths = Counter(population.sections(np.arange(len(population))).tolist())
     alone = sum(1 for length in lengths.values() if length == 1)
-    assert len(seen) == len(population) - alone
+    assert len(times) == len(population) - alone
     assert units.pairs() == sum(len(units.members(u)) * (len(units.members(u)) - 1) // 2 for u in range(len(units)))
 
 
@@ -150,11 +152,11 @@ def test_neighbours_equal_plain_loops(world):
     depth = DEPTH * neighbours.spacings[-1]
     for position in range(0, len(population), 7):
         near = plain_near(corpus, tfidf, population, position, depth)
-        found = neighbours.near(position).tolist()
-        assert found == near
-        for at, (spacing, sweep) in enumerate(neighbours.rounds):
-            leaders = [one for one in [position, *found] if one % spacing == sweep]
-            assert neighbours.leaders(position)[at] == (leaders[0] if leaders else -1)
+        nearest = neighbours.near(position).tolist()
+        assert nearest == near
+        for index, (spacing, sweep) in enumerate(neighbours.rounds):
+            leaders = [member for member in [position, *nearest] if member % spacing == sweep]
+            assert neighbours.leaders(position)[index] == (leaders[0] if leaders else -1)
 
 
 @pytest.mark.parametrize("unit", [2, 8, 40])
@@ -162,35 +164,35 @@ def test_neighbours_equal_plain_loops(world):
 def test_no_pair_comes_twice_and_each_is_of_its_kind(world, unit, shares):
     corpus, _ = world
     whole = plan(world, unit=unit, shares=shares)
-    seen = set()
+    pairs = set()
     for shard in range(whole.shards):
         planned = whole.shard(shard)
         assert len(planned.first) == len(planned.second) == len(planned.kinds)
         assert sum(planned.wanted.values()) == whole.size(shard) == 100
-        made = Counter(planned.kinds)
-        assert all(made[kind] <= count for kind, count in planned.wanted.items())
-        for one, other, kind in zip(planned.first.tolist(), planned.second.tolist(), planned.kinds, strict=True):
-            key = frozenset(" ".join(words(corpus.sentence(i))) for i in (one, other))
+        counts = Counter(planned.kinds)
+        assert all(counts[kind] <= count for kind, count in planned.wanted.items())
+        for first, second, kind in zip(planned.first.tolist(), planned.second.tolist(), planned.kinds, strict=True):
+            key = frozenset(" ".join(words(corpus.sentence(i))) for i in (first, second))
             assert len(key) == 2, "a sentence with its copy"
-            assert key not in seen
-            seen.add(key)
-            together = int(corpus.sections_of(np.array([one]))[0]) == int(corpus.sections_of(np.array([other]))[0])
-            near = whole._neighbours.first_round(*whole.population.positions[[one, other]].tolist()) >= 0
+            assert key not in pairs
+            pairs.add(key)
+            together = int(corpus.sections_of(np.array([first]))[0]) == int(corpus.sections_of(np.array([second]))[0])
+            near = whole._neighbours.first_round(*whole.population.positions[[first, second]].tolist()) >= 0
             if kind == "section":
                 assert together
             else:
                 assert not (together and "section" in shares)
                 assert near or kind != "neighbours"
                 assert not (near and kind == "random" and "neighbours" in shares)
-    assert len(seen) > 90
+    assert len(pairs) > 90
 
 
 def test_a_shard_is_a_function_of_its_number(world):
     whole, again = plan(world), plan(world)
     for shard in (7, 0, 3):
-        one, other = whole.shard(shard), again.shard(shard)
-        assert (one.first.tolist(), one.second.tolist(), one.kinds) == (
-            other.first.tolist(), other.second.tolist(), other.kinds,
+        shard_one, shard_again = whole.shard(shard), again.shard(shard)
+        assert (shard_one.first.tolist(), shard_one.second.tolist(), shard_one.kinds) == (
+            shard_again.first.tolist(), shard_again.second.tolist(), shard_again.kinds,
         )  # fmt: skip
     assert plan(world, seed=1).shard(0).first.tolist() != whole.shard(0).first.tolist()
 
@@ -219,14 +221,16 @@ def test_what_cannot_be_had_is_left_out(world):
     short = plan(world, pairs=3000, shares={"section": 1.0, "random": 1.0})
     shards = [short.shard(shard) for shard in range(short.shards)]
     assert sum(planned.wanted["section"] for planned in shards) == 1500
-    made = Counter(kind for planned in shards for kind in planned.kinds)
-    assert made["section"] < 1500 == made["random"]
+    counts = Counter(kind for planned in shards for kind in planned.kinds)
+    assert counts["section"] < 1500 == counts["random"]
     assert any("sections have at most" in line for line in short.describe())
     assert any("random 1500, section 1500" in line for line in short.describe())
 
 
 def test_in_one_section_other_kinds_are_not_searched_for(tmp_path, monkeypatch):
-    corpus = Corpus.build(tmp_path / "c", [[[text for document in topical(6) for own in document for text in own]]])
+    corpus = Corpus.build(
+        tmp_path / "c", [[[text for document in topical(6) for section in document for text in section]]]
+    )
     with monkeypatch.context() as patch:
         patch.setattr(RandomUnits, "members", lambda *unit: 1 / 0)
         patch.setattr(NeighbourUnits, "members", lambda *unit: 1 / 0)
@@ -243,9 +247,9 @@ def test_shares_add_up_over_shards(world):
     odd = plan(world, pairs=997, shard_size=33, shares={"random": 0.1, "neighbours": 0.2, "section": 0.7})
     sums = Counter()
     for shard in range(odd.shards):
-        wanted = odd.shard(shard).wanted
-        assert sum(wanted.values()) == odd.size(shard)
-        sums.update(wanted)
+        wanted_of_shard = odd.shard(shard).wanted
+        assert sum(wanted_of_shard.values()) == odd.size(shard)
+        sums.update(wanted_of_shard)
     assert sum(sums.values()) == 997
     assert all(abs(sums[kind] - 997 * getattr(odd.mixture, kind)) <= 2 for kind in sums)
 

@@ -38,21 +38,21 @@ def test_scores_are_those_of_the_origin_and_nothing_is_kept(corpus, tmp_path):
     pairs = some_pairs()
     files = set((tmp_path / "cache").rglob("*"))
     threads = torch.get_num_threads()
-    found, again = scorer.score(pairs), scorer.score(pairs)
-    assert found.rows.tolist() == list(range(len(pairs))) and not found.undefined
-    assert found.scores.tobytes() == again.scores.tobytes()
-    assert found.cells == again.cells > 0
+    scored, again = scorer.score(pairs), scorer.score(pairs)
+    assert scored.rows.tolist() == list(range(len(pairs))) and not scored.undefined
+    assert scored.scores.tobytes() == again.scores.tobytes()
+    assert scored.cells == again.cells > 0
     assert set((tmp_path / "cache").rglob("*")) == files
     assert torch.get_num_threads() == threads
-    np.testing.assert_allclose(found.scores, origin(pairs), atol=1e-5)
+    np.testing.assert_allclose(scored.scores, origin(pairs), atol=1e-5)
 
 
 def test_sums_are_ordered_alike_whatever_the_threads_outside(corpus):
-    seen = set()
+    thread_counts = set()
 
     class Counts(Lengths):
         def measure(self, cells, kinds=()):
-            seen.add((blas_threads(), torch.get_num_threads()))
+            thread_counts.add((blas_threads(), torch.get_num_threads()))
             return super().measure(cells, kinds)
 
     def blas_threads():
@@ -62,7 +62,7 @@ def test_sums_are_ordered_alike_whatever_the_threads_outside(corpus):
     with threadpool_limits(3, user_api="blas"):
         scorer.score(some_pairs())
         assert blas_threads() == 3
-    assert seen == {(1, 1)}
+    assert thread_counts == {(1, 1)}
 
 
 def test_pairs_without_a_score_are_told_apart(corpus):
@@ -80,17 +80,17 @@ def test_the_pairs_beside_them_keep_their_scores(corpus):
     origin = origin_of(corpus, scheme, generator=Deaf(lambda window: window % 2 == 0))
     texts = corpus.sentences(corpus.random_windows(0, 24))
     pairs = list(zip(texts[::2], texts[1::2], strict=True))
-    found = OriginScorer(origin).score(pairs)
+    scored = OriginScorer(origin).score(pairs)
     expected = {}
-    for at, pair in enumerate(pairs):
+    for index, pair in enumerate(pairs):
         try:
-            expected[at] = origin([pair])[0]
+            expected[index] = origin([pair])[0]
         except DataError as error:
             assert "do all terms vary" in str(error)
-    assert found.rows.tolist() == list(expected)
-    assert found.undefined == {NOTHING_VARIES: len(pairs) - len(expected)}
+    assert scored.rows.tolist() == list(expected)
+    assert scored.undefined == {NOTHING_VARIES: len(pairs) - len(expected)}
     assert 0 < len(expected) < len(pairs)
-    np.testing.assert_allclose(found.scores, list(expected.values()), atol=1e-6)
+    np.testing.assert_allclose(scored.scores, list(expected.values()), atol=1e-6)
 
 
 def test_a_sentence_without_context_costs_only_its_pairs(tmp_path):
@@ -99,8 +99,8 @@ def test_a_sentence_without_context_costs_only_its_pairs(tmp_path):
         [[["A cat sleeps.", "A dog runs on.", "A bird sings."]], [["A dog runs on.", "Rain fell.", "We left."]]],
     )
     origin = origin_of(corpus, replace(SCHEME, reference=3))
-    found = OriginScorer(origin).score([("a dog RUNS on", "A cat sleeps."), ("A bird sings.", "A cat sleeps.")])
-    assert (found.rows.tolist(), found.undefined) == ([1], {NO_CONTEXT: 1})
+    scored = OriginScorer(origin).score([("a dog RUNS on", "A cat sleeps."), ("A bird sings.", "A cat sleeps.")])
+    assert (scored.rows.tolist(), scored.undefined) == ([1], {NO_CONTEXT: 1})
 
 
 def test_a_fault_is_no_undefined_score(corpus):
@@ -113,13 +113,13 @@ def test_a_fault_is_no_undefined_score(corpus):
 
 
 def test_identity_tells_origins_apart(corpus):
-    one = OriginScorer(origin_of(corpus)).identity
-    assert OriginScorer(origin_of(corpus)).identity == one and json.dumps(one)
+    identity = OriginScorer(origin_of(corpus)).identity
+    assert OriginScorer(origin_of(corpus)).identity == identity and json.dumps(identity)
     changes = {
         "scheme": origin_of(corpus, replace(SCHEME, twice=False)),
         "generator": origin_of(corpus, generator=Deaf()),
         "reference": origin_of(corpus, reference=["One text here.", "Another one there."]),
     }
     for name, origin in changes.items():
-        other = OriginScorer(origin).identity
-        assert [key for key in one if one[key] != other[key]] == [name]
+        other_identity = OriginScorer(origin).identity
+        assert [key for key in identity if identity[key] != other_identity[key]] == [name]

@@ -40,13 +40,15 @@ def test_kinds_are_as_they_are_called_and_no_pair_comes_twice(corpus):
     ids = choose_sentences(corpus, mixture)
     vectors = unit(np.random.default_rng(0), len(ids))
     planned, scores = draw_pairs(corpus, ids, vectors, mixture)
-    at = {int(i): place for place, i in enumerate(ids)}
+    position_of = {int(i): position for position, i in enumerate(ids)}
     sections = corpus.sections_of(ids)
     ranks, nearest = {}, nearest_of(len(ids))
-    for place, row in enumerate(vectors @ vectors.T):
-        row[sections == sections[place]] = -2
-        ranks[place] = {int(other): rank for rank, other in enumerate(np.argsort(-row, kind="stable")[:nearest])}
-    pairs = [(at[int(a)], at[int(b)]) for a, b in zip(planned.first, planned.second, strict=True)]
+    for position, row in enumerate(vectors @ vectors.T):
+        row[sections == sections[position]] = -2
+        ranks[position] = {
+            int(neighbour): rank for rank, neighbour in enumerate(np.argsort(-row, kind="stable")[:nearest])
+        }
+    pairs = [(position_of[int(a)], position_of[int(b)]) for a, b in zip(planned.first, planned.second, strict=True)]
     assert len({frozenset(pair) for pair in pairs}) == len(pairs)
     for (a, b), kind, score in zip(pairs, planned.kinds, scores, strict=True):
         near = b in ranks[a] or a in ranks[b]
@@ -100,11 +102,11 @@ def test_kinds_without_a_share_do_not_exist(corpus):
         within = corpus.sections_of(planned.first) == corpus.sections_of(planned.second)
         assert within.any() and len(set(planned.kinds)) == 1
         assert len(planned.kinds) > 4000 or "random" in kinds
-    one = corpus.sections_of(ids) == corpus.sections_of(ids)[0]
-    planned, _ = draw_pairs(corpus, ids[one], vectors[one], Mixture(pairs=10, section=0))
+    same_section = corpus.sections_of(ids) == corpus.sections_of(ids)[0]
+    planned, _ = draw_pairs(corpus, ids[same_section], vectors[same_section], Mixture(pairs=10, section=0))
     assert set(planned.kinds) == {"random", "neighbours"}
     with pytest.raises(DataError, match="no pair of the kinds asked for, random, neighbours"):
-        draw_pairs(corpus, ids[one], vectors[one], Mixture(pairs=10, section=1e-9))
+        draw_pairs(corpus, ids[same_section], vectors[same_section], Mixture(pairs=10, section=1e-9))
 
 
 def test_more_pairs_than_sentences_have_are_refused_before_any_is_read(corpus):
@@ -122,11 +124,14 @@ def test_all_pairs_are_had_and_each_kind_is_drawn_evenly(corpus):
     apart = corpus.sections_of(ids)[:, None] != corpus.sections_of(ids)
     assert planned.kinds.count("random") == apart.sum() / 2
     times = np.zeros((len(ids), len(ids)), dtype=int)
-    at = {int(i): place for place, i in enumerate(ids)}
+    position_of = {int(i): position for position, i in enumerate(ids)}
     for seed in range(200):
         planned, _ = draw_pairs(corpus, ids, vectors, Mixture(pairs=500, neighbours=0, section=0, seed=seed))
         for a, b in zip(planned.first, planned.second, strict=True):
-            times[sorted((at[int(a)], at[int(b)]))[0], sorted((at[int(a)], at[int(b)]))[1]] += 1
+            times[
+                sorted((position_of[int(a)], position_of[int(b)]))[0],
+                sorted((position_of[int(a)], position_of[int(b)]))[1],
+            ] += 1
     every = times[np.triu_indices(len(ids), 1)]
     assert every.sum() == 200 * 500 and every.min() > 0 and abs(every.var() / every.mean() - 0.9) < 0.1
 

@@ -61,7 +61,7 @@ def test_no_replacement_is_an_error(tmp_path, document):
 
 def test_no_document_is_held_out_that_holds_most_of_the_windows(tmp_path):
     def document(name, sentences):
-        return [[f"{name} sentence number {at} of a document." for at in range(sentences)]]
+        return [[f"{name} sentence number {number} of a document." for number in range(sentences)]]
 
     corpus = Corpus.build(tmp_path / "c", [document("a", 12), document("b", 400), document("c", 12)])
     for seed in range(8):

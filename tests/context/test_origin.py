@@ -29,10 +29,10 @@ def corpus(tmp_path_factory):
     return Corpus.build(tmp_path_factory.mktemp("corpus") / "c", some_documents(15))
 
 
-def origin_of(corpus, scheme=SCHEME, *, generator=None, folder=None, index=None, **rest):
+def origin_of(corpus, scheme=SCHEME, *, generator=None, folder=None, index=None, **options):
     windows = WordCounts([corpus.window(int(i)) for i in corpus.windows])
     tfidf = Tfidf(corpus, index or corpus.folder.parent / "index")
-    return Origin(corpus, tfidf, windows, generator or small_generator(), scheme, folder=folder, **rest)
+    return Origin(corpus, tfidf, windows, generator or small_generator(), scheme, folder=folder, **options)
 
 
 def some_pairs():
@@ -46,20 +46,20 @@ def some_pairs():
     ]
 
 
-def slow_score(origin, one, other):
+def slow_score(origin, one, second):
     """Eq. 3 and Eq. 4 in plain loops, every number asked of the models by itself."""
     scheme = origin.scheme
-    sets = origin.sets.of([one, other])
-    ids = [*sets[one].tolist(), *sets[other].tolist()]
+    sets = origin.sets.of([one, second])
+    ids = [*sets[one].tolist(), *sets[second].tolist()]
     if not scheme.twice:
         ids = list(dict.fromkeys(ids))
 
-    known = {}
+    cached = {}
 
     def terms(sentence, window):
-        if (sentence, window.id) not in known:
-            known[sentence, window.id] = computed(sentence, window)
-        return list(known[sentence, window.id])
+        if (sentence, window.id) not in cached:
+            cached[sentence, window.id] = computed(sentence, window)
+        return list(cached[sentence, window.id])
 
     def computed(sentence, window):
         discriminator = origin.terms.discriminator
@@ -67,16 +67,16 @@ def slow_score(origin, one, other):
         return [first, *(log_probability(origin.generator, kind, [sentence], [window])[0][0, 0] for kind in KINDS)]
 
     def value(sentence, window):
-        found = terms(sentence, window)
+        values = terms(sentence, window)
         if scheme.normalisation in ("standardised", "both"):
             usual = [terms(text, window) for text in origin.reference]
-            for at in range(4):
-                column = [row[at] for row in usual]
+            for index in range(4):
+                column = [row[index] for row in usual]
                 mean = sum(column) / len(column)
-                found[at] = (found[at] - mean) / math.sqrt(sum((x - mean) ** 2 for x in column) / len(column))
-        return sum(weight * term for weight, term in zip(scheme.weights.values(), found, strict=True))
+                values[index] = (values[index] - mean) / math.sqrt(sum((x - mean) ** 2 for x in column) / len(column))
+        return sum(weight * term for weight, term in zip(scheme.weights.values(), values, strict=True))
 
-    vectors = [[value(text, origin.corpus.window(i)) for i in ids] for text in (one, other)]
+    vectors = [[value(text, origin.corpus.window(i)) for i in ids] for text in (one, second)]
     if scheme.normalisation in ("centred", "both"):
         vectors = [[x - sum(v) / len(v) for x in v] for v in vectors]
     a, b = vectors
@@ -89,20 +89,20 @@ def test_scores_equal_plain_loops(corpus, normalisation, twice):
     weights = Weights(discriminative=0.5, left=2.0)
     small = replace(SCHEME, selection=Selection(size=3, rescored=9), reference=4)
     origin = origin_of(corpus, replace(small, normalisation=normalisation, twice=twice, weights=weights))
-    pairs = [some_pairs()[at] for at in (0, 3, 2)]
-    found = origin(pairs)
-    assert found.dtype == np.float64
-    for score, pair in zip(found, pairs, strict=True):
+    pairs = [some_pairs()[index] for index in (0, 3, 2)]
+    scores = origin(pairs)
+    assert scores.dtype == np.float64
+    for score, pair in zip(scores, pairs, strict=True):
         assert score == pytest.approx(slow_score(origin, *pair), abs=2e-4 if normalisation != "raw" else 1e-6)
-    assert found[2] == 1.0
-    assert (np.diff(found[:2]) != 0).all()
+    assert scores[2] == 1.0
+    assert (np.diff(scores[:2]) != 0).all()
 
 
 def test_a_score_depends_on_its_pair_alone(corpus, monkeypatch):
     pairs = some_pairs()
     whole = origin_of(corpus)(pairs)
-    for at, pair in enumerate(pairs):
-        assert origin_of(corpus)([pair])[0] == pytest.approx(whole[at], abs=1e-4)
+    for index, pair in enumerate(pairs):
+        assert origin_of(corpus)([pair])[0] == pytest.approx(whole[index], abs=1e-4)
     monkeypatch.setattr(module, "BLOCK_PAIRS", 2)
     np.testing.assert_allclose(origin_of(corpus)(pairs), whole, atol=1e-4)
     assert whole[0] == pytest.approx(whole[4], abs=1e-12), "not symmetric"
@@ -145,24 +145,24 @@ def test_a_stopped_run_goes_on_and_another_model_starts_anew(corpus, tmp_path):
 def test_the_explanation_is_the_score(corpus):
     for normalisation in ("standardised", "both"):
         origin = origin_of(corpus, replace(SCHEME, normalisation=normalisation))
-        one, other = some_pairs()[0]
-        told = origin.explain(one, other, top=1000)
-        assert told.score == origin([(one, other)])[0]
-        entries = [*told.alike, *told.apart]
-        assert sum(entry.share for entry in entries) == pytest.approx(told.score, abs=1e-9)
-        shares = [entry.share for entry in told.alike]
+        first, second = some_pairs()[0]
+        explanation = origin.explain(first, second, top=1000)
+        assert explanation.score == origin([(first, second)])[0]
+        entries = [*explanation.alike, *explanation.apart]
+        assert sum(entry.share for entry in entries) == pytest.approx(explanation.score, abs=1e-9)
+        shares = [entry.share for entry in explanation.alike]
         assert shares == sorted(shares, reverse=True)
-        assert all(share > 0 for share in shares) and all(entry.share < 0 for entry in told.apart)
-        sets = origin.sets.of([one, other])
-        assert told.contexts == sum(map(len, sets.values()))
+        assert all(weight > 0 for weight in shares) and all(entry.share < 0 for entry in explanation.apart)
+        sets = origin.sets.of([first, second])
+        assert explanation.contexts == sum(map(len, sets.values()))
         for entry in entries:
-            assert (entry.whose in ("first", "both")) == (entry.window in sets[one])
-            assert (entry.whose in ("second", "both")) == (entry.window in sets[other])
+            assert (entry.whose in ("first", "both")) == (entry.window in sets[first])
+            assert (entry.whose in ("second", "both")) == (entry.window in sets[second])
             assert entry.left == corpus.window(entry.window).left
-        assert json.loads(json.dumps(told.to_dict()))["alike"][0]["share"] == told.alike[0].share
-        few = origin.explain(one, other, top=2)
-        assert list(few.alike) == list(told.alike[:2])
-        assert f"{told.score:.4f}  over {told.contexts} contexts" in few.table()
+        assert json.loads(json.dumps(explanation.to_dict()))["alike"][0]["share"] == explanation.alike[0].share
+        few = origin.explain(first, second, top=2)
+        assert list(few.alike) == list(explanation.alike[:2])
+        assert f"{explanation.score:.4f}  over {explanation.contexts} contexts" in few.table()
         assert " [...] ".join((" ".join(few.alike[0].left), " ".join(few.alike[0].right))) in few.table()
 
 
@@ -219,16 +219,19 @@ def test_contexts_are_shown_as_their_script_has_them():
         window=3, left=("天黑了。", "He left."), centre="x", right=("门关了。", "灯灭了。"), whose="both", first=1.0,
         second=2.0, share=0.25,
     )  # fmt: skip
-    told = Explanation(sentences=("a", "b"), score=0.5, contexts=4, alike=[entry], apart=[])
-    assert "天黑了。 He left. [...] 门关了。灯灭了。" in told.table()
+    explanation = Explanation(sentences=("a", "b"), score=0.5, contexts=4, alike=[entry], apart=[])
+    assert "天黑了。 He left. [...] 门关了。灯灭了。" in explanation.table()
 
 
 def test_what_either_model_does_not_read_is_counted(corpus):
     for weights, longest in ((Weights(), (11, "tokens")), (Weights(sentence=0, left=0, right=0), (64, "words"))):
         origin = origin_of(corpus, replace(SCHEME, weights=weights))
-        for asked in (lambda one=origin: one([("a cat", LONG)]), lambda one=origin: one.explain("a cat", LONG)):
+        for reading in (
+            lambda reader=origin: reader([("a cat", LONG)]),
+            lambda reader=origin: reader.explain("a cat", LONG),
+        ):
             with counted(apart=True) as unread:
-                asked()
+                reading()
             assert (unread.figures, unread.texts, unread.cut.example) == ({"cut": 1}, 2, LONG)
             assert (unread.longest, unread.unit) == longest
     with counted(apart=True) as unread:

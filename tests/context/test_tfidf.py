@@ -42,10 +42,10 @@ def corpus(tmp_path_factory):
 def terms(unigrams, texts):
     """Terms of some sentences as texts, by plain means."""
     for text in texts:
-        found = words(text)
-        yield from (f"{first} {second}" for first, second in pairwise(found))
+        tokens = words(text)
+        yield from (f"{first} {second}" for first, second in pairwise(tokens))
         if unigrams:
-            yield from found
+            yield from tokens
 
 
 def reference(corpus, unigrams):
@@ -81,10 +81,10 @@ def test_pairs_of_words_are_ordered_and_stay_within_a_sentence():
 
 def test_windows_of_the_best_chunks_without_the_sentence_itself(tmp_path, corpus):
     tfidf = Tfidf(corpus, tmp_path)
-    own = int(corpus.windows[40])
-    same = corpus.sentence(own).upper().rstrip(".")
-    found = tfidf.search([*QUERIES, same], 5)
-    for query, ids in zip([*QUERIES, same], found, strict=True):
+    window = int(corpus.windows[40])
+    same = corpus.sentence(window).upper().rstrip(".")
+    results = tfidf.search([*QUERIES, same], 5)
+    for query, ids in zip([*QUERIES, same], results, strict=True):
         expected = [
             i
             for chunk in tfidf.chunks(query, 5)[0]
@@ -94,9 +94,9 @@ def test_windows_of_the_best_chunks_without_the_sentence_itself(tmp_path, corpus
             and words(corpus.sentence(i)) != words(query)
         ]
         assert list(ids) == expected
-    assert own not in found[-1]
-    assert corpus.chunks_of(np.array([own]))[0] in corpus.chunks_of(found[-1])
-    assert len(found[6]) == len(found[7]) == 0
+    assert window not in results[-1]
+    assert corpus.chunks_of(np.array([window]))[0] in corpus.chunks_of(results[-1])
+    assert len(results[6]) == len(results[7]) == 0
 
 
 def test_a_bounded_search_reads_the_rarest_terms_first(tmp_path, corpus):
@@ -119,14 +119,14 @@ def test_a_bounded_search_reads_the_rarest_terms_first(tmp_path, corpus):
 @pytest.fixture
 def counted_chunks(monkeypatch):
     """How many chunks are counted, block by block."""
-    found, real = [], module._write_block
+    counts, real = [], module._write_block
 
     def write_block(path, start, texts, unigrams):
-        found.append(len(texts))
+        counts.append(len(texts))
         return real(path, start, texts, unigrams)
 
     monkeypatch.setattr(module, "_write_block", write_block)
-    return found
+    return counts
 
 
 def test_the_index_is_made_once_for_corpus_and_settings(tmp_path, corpus, counted_chunks):
@@ -134,15 +134,15 @@ def test_the_index_is_made_once_for_corpus_and_settings(tmp_path, corpus, counte
     assert sum(counted_chunks) == corpus.chunks
     assert Tfidf(corpus, tmp_path).folder == first.folder
     assert sum(counted_chunks) == corpus.chunks
-    others = [
+    variants = [
         Tfidf(corpus, tmp_path, unigrams=False),
         Tfidf(Corpus(corpus.folder, Shape(chunk=3)), tmp_path),
     ]
-    assert len({first.folder, *(other.folder for other in others)}) == 3
+    assert len({first.folder, *(index_of_variant.folder for index_of_variant in variants)}) == 3
     bounded = Tfidf(corpus, tmp_path, most_postings=60)
     assert bounded.folder == first.folder
-    assert len({first.identity, bounded.identity, *(other.identity for other in others)}) == 4
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(index.folder.name for index in (first, *others))
+    assert len({first.identity, bounded.identity, *(index_of_variant.identity for index_of_variant in variants)}) == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(index.folder.name for index in (first, *variants))
 
 
 @pytest.mark.parametrize(("block", "postings"), [(17, 500), (10**6, 10**9)])

@@ -9,7 +9,7 @@ from samesense.context.retrieval.postings import top_k
 @pytest.mark.parametrize("most", [1, 7, 60, 199, 200, 1000])
 def test_the_highest_of_many_ties_are_those_of_a_sort(most):
     scores = np.random.default_rng(most).integers(0, 9, 200) / 4
-    expected = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:most]
+    expected = sorted(range(len(scores)), key=lambda index: (-scores[index], index))[:most]
     assert top_k(scores, most).tolist() == expected
 
 

@@ -27,8 +27,8 @@ def test_a_word_goes_on_over_combining_marks(text, expected):
 
 def test_texts_that_differ_in_marks_alone_are_no_copies():
     hindi, arabic = ("वह किताब पढ़ता है।", "वह कुतुब पढ़ती हो।"), ("كَتَبَ", "كُتُب")
-    for one, other in (hindi, arabic):
-        keys = text_keys([one, other])
+    for text, unmarked in (hindi, arabic):
+        keys = text_keys([text, unmarked])
         assert keys[0] != keys[1]
     assert words_and_marks("❤️ ok") == ["❤️", "ok"]
 

@@ -16,8 +16,11 @@ def some_sentences(count, *, seed=0, least=2, most=9):
 
 def some_windows(count, *, seed=1, left=2, right=2):
     texts = some_sentences(count * (left + right + 1), seed=seed)
-    parts = [texts[at : at + left + right + 1] for at in range(0, len(texts), left + right + 1)]
-    return [Window(tuple(part[:left]), part[left], tuple(part[left + 1 :]), id=at) for at, part in enumerate(parts)]
+    groups = [texts[index : index + left + right + 1] for index in range(0, len(texts), left + right + 1)]
+    return [
+        Window(tuple(window_texts[:left]), window_texts[left], tuple(window_texts[left + 1 :]), id=index)
+        for index, window_texts in enumerate(groups)
+    ]
 
 
 def some_documents(count, *, seed=2, length=12):
@@ -25,9 +28,9 @@ def some_documents(count, *, seed=2, length=12):
     draw = random.Random(seed)
     documents = []
     for _ in range(count):
-        own = draw.sample(WORDS, 10)
+        topic = draw.sample(WORDS, 10)
         sentences = [
-            " ".join(draw.choice(own if draw.random() < 0.5 else WORDS) for _ in range(draw.randint(3, 9))) + "."
+            " ".join(draw.choice(topic if draw.random() < 0.5 else WORDS) for _ in range(draw.randint(3, 9))) + "."
             for _ in range(length)
         ]
         documents.append([sentences])
@@ -95,7 +98,7 @@ def tokenizer_of(extra=()):
     from transformers import PreTrainedTokenizerFast
 
     alphabet = ["<pad>", "</s>", *extra, *sorted(pre_tokenizers.ByteLevel.alphabet())]
-    tokenizer = Tokenizer(models.BPE({token: at for at, token in enumerate(alphabet)}, []))
+    tokenizer = Tokenizer(models.BPE({token: index for index, token in enumerate(alphabet)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     return PreTrainedTokenizerFast(

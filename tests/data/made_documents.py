@@ -89,6 +89,6 @@ def pdf(pages, *, title="", streams=None, filters=b"/FlateDecode", trailer=b""):
 
 
 def _page_stream(lines):
-    shown = (line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)") for line in lines)
-    text = " T* ".join(f"({line}) Tj" for line in shown)
+    escaped = (line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)") for line in lines)
+    text = " T* ".join(f"({line}) Tj" for line in escaped)
     return f"BT /F1 12 Tf 14 TL 50 700 Td {text} ET".encode("cp1252")

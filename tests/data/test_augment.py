@@ -26,17 +26,17 @@ def texts(count=200, seed=0):
     return [" ".join(source.choice(WORDS) for _ in range(source.randint(1, 30))) for _ in range(count)]
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
-def test_deletion_leaves_the_rest_in_order(share):
-    for text, new in zip(texts(), deletion(share)([(text, 0) for text in texts()]), strict=True):
+@pytest.mark.parametrize("probability", [0.1, 0.5, 0.99])
+def test_deletion_leaves_the_rest_in_order(probability):
+    for text, new in zip(texts(), deletion(probability)([(text, 0) for text in texts()]), strict=True):
         words = text.split()
         if len(words) == 1:
             assert new is None
             continue
         left = new.split()
-        assert len(words) - len(left) == min(len(words) - 1, max(1, round(share * len(words))))
-        rest = iter(words)
-        assert all(word in rest for word in left)
+        assert len(words) - len(left) == min(len(words) - 1, max(1, round(probability * len(words))))
+        remaining_words = iter(words)
+        assert all(word in remaining_words for word in left)
 
 
 @pytest.mark.parametrize("make", [deletion, lambda **seed: synonyms(0.5, of=fake, **seed)])
@@ -51,24 +51,24 @@ def test_the_same_text_number_and_seed_give_the_same(make):
 
 def test_synonyms_replace_words_and_nothing_else():
     text = "Big dogs, the DOG's tail -- a dog; runs 3 times!"
-    found = synonyms(0.99, of=fake)([(text, number) for number in range(40)])
-    assert {new.split(" ")[0] for new in found} == {"Large"}
-    assert {new[len("Large") :][: len(" dogs, the DOG's tail -- a ")] for new in found} == {
+    variants = synonyms(0.99, of=fake)([(text, number) for number in range(40)])
+    assert {new.split(" ")[0] for new in variants} == {"Large"}
+    assert {new[len("Large") :][: len(" dogs, the DOG's tail -- a ")] for new in variants} == {
         " dogs, the DOG's tail -- a "
     }
-    tails = {new.split("-- a ")[1] for new in found}
+    tails = {new.split("-- a ")[1] for new in variants}
     assert tails == {f"{a}; {b} 3 times!" for a in FAKE["dog"] for b in FAKE["runs"]}
-    share = synonyms(0.2, of=fake)([("dog dog dog dog dog dog dog dog dog one", 0)])[0]
-    assert share.count("hound") + share.count("domestic dog") == 2
+    replaced = synonyms(0.2, of=fake)([("dog dog dog dog dog dog dog dog dog one", 0)])[0]
+    assert replaced.count("hound") + replaced.count("domestic dog") == 2
     assert synonyms(of=fake)([("nothing known", 0), ("一只狗", 1)]) == [None, None]
 
 
-@pytest.mark.parametrize("share", [0, 1, -0.1])
-def test_shares_that_make_no_sense(share):
+@pytest.mark.parametrize("probability", [0, 1, -0.1])
+def test_shares_that_make_no_sense(probability):
     with pytest.raises(ConfigError, match=r"^The share of words to change must lie between 0 and 1; received"):
-        deletion(share)
+        deletion(probability)
     with pytest.raises(ConfigError, match="must lie between 0 and 1"):
-        synonyms(share, of=fake)
+        synonyms(probability, of=fake)
 
 
 def test_wordnet_through_nltk(monkeypatch):
@@ -107,21 +107,21 @@ def test_places_are_filled_with_variants_of_an_anchors_own_positives_in_turn():
     data = made(
         [("a", ["one big dog", "a dog runs"], ["n"]), ("big dog", [], []), ("c", ["x"] * 4, []), ("d", ["y"], [])]
     )
-    asked = []
+    requests = []
 
     def augment(variants):
-        asked.extend(variants)
+        requests.extend(variants)
         return [None if text == "y" else f"{text} {number}" for text, number in variants]
 
-    more = augment_positives(data, augment, 5)
-    assert asked == [
+    augmented = augment_positives(data, augment, 5)
+    assert requests == [
         ("one big dog", 0), ("a dog runs", 0), ("one big dog", 1), *(("big dog", n) for n in range(5)), ("x", 0),
         *(("y", n) for n in range(4)),
     ]  # fmt: skip
-    assert more.positives[0] == ["one big dog", "a dog runs", "one big dog 0", "a dog runs 0", "one big dog 1"]
-    assert [len(own) for own in more.positives] == [5, 5, 5, 1]  # what was not changed is not added
+    assert augmented.positives[0] == ["one big dog", "a dog runs", "one big dog 0", "a dog runs 0", "one big dog 1"]
+    assert [len(positives) for positives in augmented.positives] == [5, 5, 5, 1]  # what was not changed is not added
     assert data.positives[1] == []
-    assert more.sha256 != data.sha256
+    assert augmented.sha256 != data.sha256
     assert augment_positives(data, augment, 1).positives[0] == data.positives[0]
 
 
@@ -141,7 +141,7 @@ def tiny_writer(tmp_path_factory):
     from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
     names = ["<pad>", "</s>", "<unk>"]
-    vocabulary = {token: at for at, token in enumerate([*names, *WORDS, "paraphrase", ":"])}
+    vocabulary = {token: index for index, token in enumerate([*names, *WORDS, "paraphrase", ":"])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
@@ -160,16 +160,20 @@ def tiny_writer(tmp_path_factory):
 
 def test_a_model_writes_paraphrases(tiny_writer):
     variants = [(text, number) for text in texts(6, seed=1) for number in range(2)]
-    found = paraphrase(tiny_writer, 1.0, longest=8)(variants)
-    assert any(new is not None for new in found)
-    assert found == paraphrase(tiny_writer, 1.0, longest=8, batch_size=2)(variants[::-1])[::-1]
-    pairs = [(found[at], found[at + 1]) for at in range(0, 12, 2) if found[at] and found[at + 1]]
+    paraphrases = paraphrase(tiny_writer, 1.0, longest=8)(variants)
+    assert any(new is not None for new in paraphrases)
+    assert paraphrases == paraphrase(tiny_writer, 1.0, longest=8, batch_size=2)(variants[::-1])[::-1]
+    pairs = [
+        (paraphrases[index], paraphrases[index + 1])
+        for index in range(0, 12, 2)
+        if paraphrases[index] and paraphrases[index + 1]
+    ]
     assert pairs
-    assert all(one != other for one, other in pairs)  # another beam for another number
+    assert all(first != second for first, second in pairs)  # another beam for another number
     half = paraphrase(tiny_writer, 0.5, longest=8)(variants)
-    chosen = [at for at, new in enumerate(half) if new is not None]
+    chosen = [index for index, new in enumerate(half) if new is not None]
     assert 0 < len(chosen) < len(variants)
-    assert [half[at] for at in chosen] == [found[at] for at in chosen]
+    assert [half[index] for index in chosen] == [paraphrases[index] for index in chosen]
     assert half == paraphrase(tiny_writer, 0.5, longest=8)(variants)
     assert half != paraphrase(tiny_writer, 0.5, longest=8, seed=1)(variants)
 

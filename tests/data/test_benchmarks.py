@@ -34,21 +34,21 @@ def test_tsv_files_are_found_by_name_packed_or_not(tmp_path):
     (tmp_path / "en" / "sts12.test.tsv.gz").write_bytes(gzip.compress(ENGLISH.encode()))
     (tmp_path / "mr.tsv").write_text("label\tsentence\n1\tgood .\n0\t\n", encoding="utf-8")
     (tmp_path / "notes.tsv").write_text(ENGLISH, encoding="utf-8")
-    parts = find_splits(tmp_path)
-    assert list(parts) == ["sts12.test", "mr"]
-    assert parts["sts12.test"].load().scale == (0, 5)
-    assert parts["mr"].load().texts == ["good .", ""]
-    assert parts["mr"].where == str(tmp_path)
+    splits = find_splits(tmp_path)
+    assert list(splits) == ["sts12.test", "mr"]
+    assert splits["sts12.test"].load().scale == (0, 5)
+    assert splits["mr"].load().texts == ["good .", ""]
+    assert splits["mr"].where == str(tmp_path)
 
 
 def test_stsb_is_english_or_chinese_by_its_text(tmp_path):
     for folder, text in (("en", ENGLISH), ("zh", CHINESE)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "stsb.test.tsv").write_text(text, encoding="utf-8")
-    parts = find_splits(tmp_path)
-    assert list(parts) == ["stsb.test", "stsb-zh.test"]
-    assert parts["stsb.test"].load().sentences1[0] == "A man eats."
-    assert parts["stsb-zh.test"].load().sentences1[0] == "一个人在吃饭。"
+    splits = find_splits(tmp_path)
+    assert list(splits) == ["stsb.test", "stsb-zh.test"]
+    assert splits["stsb.test"].load().sentences1[0] == "A man eats."
+    assert splits["stsb-zh.test"].load().sentences1[0] == "一个人在吃饭。"
     assert list(find_splits(tmp_path / "zh")) == ["stsb-zh.test"]
 
 
@@ -63,9 +63,9 @@ def test_a_file_is_known_by_its_name(tmp_path):
     path = tmp_path / "stsb.dev.tsv"
     path.write_text(CHINESE, encoding="utf-8")
     assert split_of_file(path).name == "stsb-zh.dev"
-    other = tmp_path / "mine.tsv"
-    other.write_text(ENGLISH, encoding="utf-8")
-    assert split_of_file(other) is None
+    renamed = tmp_path / "mine.tsv"
+    renamed.write_text(ENGLISH, encoding="utf-8")
+    assert split_of_file(renamed) is None
     assert split_of_file(tmp_path / "sts12.test.tsv") is None
 
 
@@ -157,12 +157,12 @@ def hub(monkeypatch):
 
 
 def test_a_hub_set_is_loaded_when_read(hub):
-    part = hub_splits("sts14")["sts14.test"]
+    split = hub_splits("sts14")["sts14.test"]
     assert hub == []
-    data = part.load()
+    data = split.load()
     assert hub == [("mteb/sts14-sts", None, "test")]
     assert (data.labels, data.scale, data.source) == ([2.5, 0.0], (0, 5), "mteb/sts14-sts:test")
-    assert remarks(part.benchmark, "test", data)[1] == ["sts14.test has 2 rows instead of 3750"]
+    assert remarks(split.benchmark, "test", data)[1] == ["sts14.test has 2 rows instead of 3750"]
 
 
 def test_hub_splits_are_joined_as_the_published_set_is(hub):
@@ -199,7 +199,7 @@ def test_the_hub_needs_the_extra(monkeypatch):
 
 
 def test_more_rows_than_published_are_not_comparable_either():
-    data = pair_data([("a", "b", at % 5) for at in range(1380)], "scored")
+    data = pair_data([("a", "b", number % 5) for number in range(1380)], "scored")
     assert remarks(BENCHMARKS["stsb"], "test", data)[1] == ["stsb.test has 1380 rows instead of 1379"]
 
 

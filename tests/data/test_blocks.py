@@ -23,7 +23,7 @@ def quoted(row):
     return f'{row["id"]},"{text.replace(chr(34), chr(34) * 2)}"\r\n'
 
 
-def made(place, name):
+def made(folder, name):
     content = {
         ".tsv": "\ufeffid\ttext\n\n" + "".join(f"{row['id']}\t{row['text']}\r\n" for row in ROWS),
         ".csv": "id,text\n" + "\n".join(map(quoted, ROWS)),
@@ -35,7 +35,7 @@ def made(place, name):
         + "".join(f'{n};"{n % 2 * "one; "}and {n % 3 * chr(10)}{n}"\n' for n in range(11)),
         "said.csv": "sep=;\nid;body\n" + "".join(f'{n};"one; {n}"\n' for n in range(11)),
     }
-    path = place / name
+    path = folder / name
     if name.endswith(".parquet"):
         pq.write_table(pa.Table.from_pylist(ROWS), path, row_group_size=4)
     elif split_suffix(name)[1]:
@@ -69,10 +69,10 @@ def test_blocks_are_the_rows_of_the_file_and_are_read_again_alone(tmp_path, name
     whole = list(read_rows(path))
     assert len(whole) == 11
     for size in (1, 2, 3, 4, 10, 11, 12):
-        found = list(blocks(str(path), size))
-        assert [row for block in found for row in block.rows] == whole
-        assert [len(block.rows) for block in found[:-1]] == [size] * (len(found) - 1)
-        for block in found:
+        read_blocks = list(blocks(str(path), size))
+        assert [row for block in read_blocks for row in block.rows] == whole
+        assert [len(block.rows) for block in read_blocks[:-1]] == [size] * (len(read_blocks) - 1)
+        for block in read_blocks:
             again = [cells for _, cells in rows_at(str(path), block.start, block.end, block.form)]
             assert again == [cells for _, cells in block.rows], (size, block)
 

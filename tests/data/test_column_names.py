@@ -96,7 +96,8 @@ def test_what_cannot_be_told_by_names_is_proposed_by_what_columns_hold(tmp_path,
 def test_labels_in_words_are_proposed_as_labels_and_three_texts_in_both_forms(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text(
-        "left,right,verdict\n" + "".join(f"a {at},b {at},{'nein' if at % 2 else 'ja'}\n" for at in range(6))
+        "left,right,verdict\n"
+        + "".join(f"a {number},b {number},{'nein' if number % 2 else 'ja'}\n" for number in range(6))
     )
     with pytest.raises(DataError, match=r"Name two texts and the label: `columns` left,right,verdict$"):
         detect_kind(path)
@@ -138,7 +139,7 @@ def test_the_only_column_of_texts_is_taken_or_the_one_that_is_named(table, colum
 
 
 @pytest.mark.parametrize(
-    ("table", "columns", "error", "said"),
+    ("table", "columns", "error", "message"),
     [
         (
             rows(title=["a"], body=["b"], n=[1]),
@@ -174,10 +175,10 @@ def test_the_only_column_of_texts_is_taken_or_the_one_that_is_named(table, colum
         ),
     ],
 )
-def test_a_column_of_texts_that_is_not_clear_is_asked_for(table, columns, error, said):
+def test_a_column_of_texts_that_is_not_clear_is_asked_for(table, columns, error, message):
     with pytest.raises(error) as caught:
         text_column(table, columns, "x.tsv")
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
 BOTH = [

@@ -21,9 +21,9 @@ TABLE = b"text1\ttext2\tscore\na\tb\t1\nc\td\t0\n"
 
 def archive(*members):
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as made:
+    with zipfile.ZipFile(stream, "w") as packed:
         for name, content in members:
-            made.writestr(name, content)
+            packed.writestr(name, content)
     return stream.getvalue()
 
 
@@ -55,9 +55,9 @@ def test_a_compressed_file_that_is_damaged_is_refused(tmp_path, ending):
     path = tmp_path / f"cut.tsv.{ending}"
     for content in (whole[: len(whole) // 2], TABLE):
         path.write_bytes(content)
-        said = refusal(path)
-        assert said.startswith(f"{path}: this must be a "), said
-        assert f"Download it again, or take .{ending} off the name if it is not compressed." in said
+        message = refusal(path)
+        assert message.startswith(f"{path}: this must be a "), message
+        assert f"Download it again, or take .{ending} off the name if it is not compressed." in message
 
 
 def test_an_archive_of_several_files_is_refused_with_their_names(tmp_path):
@@ -85,8 +85,8 @@ def test_an_archive_whose_name_does_not_say_the_format_names_the_file_inside(tmp
 def test_an_archive_with_a_password_is_refused(tmp_path):
     path = tmp_path / "secret.tsv.zip"
     content = bytearray(archive(("train.tsv", TABLE)))
-    for mark, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
-        content[content.index(mark) + at] |= 1
+    for mark, offset in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        content[content.index(mark) + offset] |= 1
     path.write_bytes(content)
     assert refusal(path) == f"{path}: the file inside, train.tsv, has a password. Unpack it: unzip {path}"
 

@@ -136,8 +136,8 @@ def test_minus_one_beside_zero_and_one_is_pointed_at(tmp_path):
 
 def test_texts_of_punctuation_alone_are_compared_as_they_are(tmp_path):
     data = put(tmp_path, "a.tsv", [("", 1, "!", "?"), ("", 0, "a", "b")])
-    other = put(tmp_path, "b.tsv", [("", 1, "...", ","), ("", 0, "?", "!")])
-    assert examine(data, against={"other": other}).overlaps == {"other": 1}
+    other_file = put(tmp_path, "b.tsv", [("", 1, "...", ","), ("", 0, "?", "!")])
+    assert examine(data, against={"other": other_file}).overlaps == {"other": 1}
 
 
 def test_other_data_need_no_labels_that_can_be_read(tmp_path):
@@ -164,9 +164,9 @@ def test_other_data_need_no_labels_that_can_be_read(tmp_path):
 
 
 def test_several_sources_are_held_against_all_rows_of_an_iterator(tmp_path):
-    parts = [put(tmp_path, f"{name}.tsv", ROWS) for name in ("a", "b")]
-    other = ((first, second, label) for _, label, first, second in ROWS)
-    first, second = samesense.doctor([str(part.source) for part in parts], against=[other])
+    files = [put(tmp_path, f"{name}.tsv", ROWS) for name in ("a", "b")]
+    rows = ((first, second, label) for _, label, first, second in ROWS)
+    first, second = samesense.doctor([str(file.source) for file in files], against=[rows])
     assert first.overlaps == second.overlaps and sum(first.overlaps.values()) > 0
 
 
@@ -179,5 +179,5 @@ def test_texts_in_the_quotes_of_another_program_and_texts_that_say_none_are_warn
 
 def test_quotes_of_windows_that_became_control_characters_are_warned_of():
     data = read_pairs([("\u0093a\u0094", "b", 1), ("c", "d", 0)])
-    said = "1 texts hold control characters in place of curly quotes or dashes: convert from WINDOWS-1252"
-    assert said in examine(data).warnings
+    warning = "1 texts hold control characters in place of curly quotes or dashes: convert from WINDOWS-1252"
+    assert warning in examine(data).warnings

@@ -79,8 +79,10 @@ def test_html_is_what_a_reader_sees(tmp_path):
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-8", "utf-16", "utf-8-sig"])
 def test_html_says_its_encoding(tmp_path, encoding):
-    named = '<meta http-equiv="Content-Type" content="text/html; charset=windows-1252">' if encoding == "cp1252" else ""
-    document = read(tmp_path / "a.htm", f"<html><head>{named}</head><body>Größe</body>".encode(encoding))
+    declaration = (
+        '<meta http-equiv="Content-Type" content="text/html; charset=windows-1252">' if encoding == "cp1252" else ""
+    )
+    document = read(tmp_path / "a.htm", f"<html><head>{declaration}</head><body>Größe</body>".encode(encoding))
     assert parts(document) == [("text", "Größe")]
 
 

@@ -63,7 +63,7 @@ def test_an_empty_file_holds_no_document(tmp_path):
 
 
 def test_a_document_of_one_section_is_never_held_out():
-    documents = [[[f"Sentence {at}.", "Another."]] for at in range(200)]
+    documents = [[[f"Sentence {number}.", "Another."]] for number in range(200)]
     assert not list(held_out(documents, 0.9))
 
 

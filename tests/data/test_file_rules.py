@@ -126,10 +126,10 @@ def test_a_csv_quote_that_never_closes_is_refused_where_it_opens(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("other", "said"), [("label", "'label' stands"), ("Label ", "'label', 'Label ' stands")])
-def test_a_repeated_column_name_is_refused(tmp_path, other, said):
-    path = put(tmp_path / "twice.tsv", f"text1\ttext2\tlabel\t{other}\na\tb\t1\t0\n")
-    assert refusal(path) == f"{path}, row 1: column names must differ; {said} more than once. Rename the columns."
+@pytest.mark.parametrize(("column", "message"), [("label", "'label' stands"), ("Label ", "'label', 'Label ' stands")])
+def test_a_repeated_column_name_is_refused(tmp_path, column, message):
+    path = put(tmp_path / "twice.tsv", f"text1\ttext2\tlabel\t{column}\na\tb\t1\t0\n")
+    assert refusal(path) == f"{path}, row 1: column names must differ; {message} more than once. Rename the columns."
 
 
 @pytest.mark.parametrize("line", ["0,a cat,a dog,0", "A cat.,A cat.,yes"])
@@ -233,7 +233,7 @@ def test_a_repeated_column_name_of_parquet_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.json", "a.txt"])
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (gzip.compress(b"x\ty\t1\n", mtime=0), "compressed by gzip. To read it, end its name in .gz."),
         (
@@ -247,9 +247,9 @@ def test_a_repeated_column_name_of_parquet_is_refused(tmp_path):
         ),
     ],
 )
-def test_files_that_are_no_text_are_known_by_their_first_bytes(tmp_path, name, content, said):
+def test_files_that_are_no_text_are_known_by_their_first_bytes(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
-    assert f"{tmp_path / name}: this is no text, but {said}" in refused_by_any_reader(tmp_path / name)
+    assert f"{tmp_path / name}: this is no text, but {message}" in refused_by_any_reader(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a.csv", "a.ods"])
@@ -336,8 +336,8 @@ def test_fields_may_have_another_mark_between_as_spreadsheets_write_it(tmp_path,
 
 
 def test_a_space_before_a_text_is_the_texts_own_unless_the_header_has_it_too(tmp_path):
-    own = read_pairs(put(tmp_path / "own.csv", "sentence1,sentence2,score\na, b,1\nc,d,0\n"))
-    assert own.pairs()[0] == ("a", " b")
+    spaced = read_pairs(put(tmp_path / "own.csv", "sentence1,sentence2,score\na, b,1\nc,d,0\n"))
+    assert spaced.pairs()[0] == ("a", " b")
     assert read_pairs(put(tmp_path / "both.csv", 'sentence1, sentence2, score\na, "b, c", 1\nc, d, 0\n')).pairs()[
         0
     ] == ("a", "b, c")

@@ -143,9 +143,9 @@ def test_blocks_are_read_again_by_the_same_options_without_them(tmp_path, name, 
     mark_of_bytes = "\ufeff" if options.get("encoding") == "utf-16-le" else ""
     path.write_bytes((mark_of_bytes + text).encode(options.get("encoding", "utf-8")))
     with table_options(TableOptions(**options)):
-        parts = list(blocks(str(path), size))
+        all_blocks = list(blocks(str(path), size))
         if name != "a.txt":
-            assert [row for part in parts for row in part.rows] == list(load_rows(path))
-    for part in parts:
-        again = [cells for _, cells in rows_at(str(path), part.start, part.end, part.form)]
-        assert again == [cells for _, cells in part.rows]
+            assert [row for block in all_blocks for row in block.rows] == list(load_rows(path))
+    for block in all_blocks:
+        again = [cells for _, cells in rows_at(str(path), block.start, block.end, block.form)]
+        assert again == [cells for _, cells in block.rows]

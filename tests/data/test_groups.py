@@ -13,48 +13,50 @@ SIDES = ("positive", "neutral", "negative")
 
 def plain(rows):
     """The same with a dict of lists."""
-    found = {}
+    by_group = {}
     for group, anchor, partner, side, number in rows:
-        own = found.setdefault(group, (anchor, []))[1]
-        own.append((partner, side, number))
-    made = []
-    for anchor, own in found.values():
-        said = {side: [] for side in SIDES}
+        statements = by_group.setdefault(group, (anchor, []))[1]
+        statements.append((partner, side, number))
+    groups = []
+    for anchor, statements in by_group.values():
+        by_side = {side: [] for side in SIDES}
         itself = repeated = 0
-        for partner, side, _ in own:
+        for partner, side, _ in statements:
             if partner == anchor:
                 itself += 1
-            elif partner in said[side]:
+            elif partner in by_side[side]:
                 repeated += 1
             else:
-                said[side].append(partner)
-        both = [text for text in said["positive"] if text in said["negative"]]
-        kept = [[text for text in said[side] if text not in both] for side in ("positive", "negative")]
+                by_side[side].append(partner)
+        both = [text for text in by_side["positive"] if text in by_side["negative"]]
+        texts = [[text for text in by_side[side] if text not in both] for side in ("positive", "negative")]
         conflicts = [
             Conflict(
-                [n for text, _, n in own if text == one], [anchor, one], [side for text, side, _ in own if text == one]
+                [n for text, _, n in statements if text == conflicting],
+                [anchor, conflicting],
+                [side for text, side, _ in statements if text == conflicting],
             )
-            for one in both
+            for conflicting in both
         ]
-        made.append(Group(anchor, *kept, said["neutral"], conflicts, repeated, itself))
-    return made
+        groups.append(Group(anchor, *texts, by_side["neutral"], conflicts, repeated, itself))
+    return groups
 
 
 def drawn(rows, anchors=40, partners=30, seed=0):
     source = random.Random(seed)
-    names = [f"premise {at} ü\n" for at in range(anchors)]
-    texts = [*(f"text {at}" for at in range(partners)), *names]
+    names = [f"premise {number} ü\n" for number in range(anchors)]
+    texts = [*(f"text {number}" for number in range(partners)), *names]
     picked = [source.choice(names) for _ in range(rows)]
     return [Statement(name, name, source.choice(texts), source.choice(SIDES), row) for row, name in enumerate(picked)]
 
 
 def test_equals_the_dict():
     rows = drawn(1000)
-    made = list(group_statements(iter(rows)))
-    assert made == plain(rows)
-    assert sum(len(group.conflicts) for group in made) > 10
-    assert sum(group.repeated for group in made) > 10
-    assert sum(group.itself for group in made) > 5
+    groups = list(group_statements(iter(rows)))
+    assert groups == plain(rows)
+    assert sum(len(group.conflicts) for group in groups) > 10
+    assert sum(group.repeated for group in groups) > 10
+    assert sum(group.itself for group in groups) > 5
 
 
 rows_of = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcdefgh"), st.sampled_from(SIDES)), max_size=60)
@@ -62,8 +64,8 @@ rows_of = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcdefgh")
 
 @settings(max_examples=40, deadline=None)
 @given(rows_of)
-def test_equals_the_dict_on_anything(said):
-    rows = [Statement(anchor, anchor, partner, side, row) for row, (anchor, partner, side) in enumerate(said)]
+def test_equals_the_dict_on_anything(statements):
+    rows = [Statement(anchor, anchor, partner, side, row) for row, (anchor, partner, side) in enumerate(statements)]
     assert list(group_statements(rows)) == plain(rows)
 
 

@@ -68,9 +68,11 @@ def test_every_kind_is_told_and_reported(tmp_path, name):
 )
 def test_rows_that_contradict_each_other_are_named(tmp_path, name, rows, labels):
     report = samesense.doctor(put(tmp_path, name))
-    assert [(one.rows, one.labels) for one in report.conflicts] == [(rows, labels)]
-    shown = f"    rows {rows[0]}, {rows[1]} say {labels[0]}, {labels[1]} of: {' | '.join(report.conflicts[0].texts)}"
-    assert report.lines()[-1] == shown
+    assert [(conflict.rows, conflict.labels) for conflict in report.conflicts] == [(rows, labels)]
+    expected_line = (
+        f"    rows {rows[0]}, {rows[1]} say {labels[0]}, {labels[1]} of: {' | '.join(report.conflicts[0].texts)}"
+    )
+    assert report.lines()[-1] == expected_line
     assert any("decide which" in warning for warning in report.warnings)
 
 
@@ -83,22 +85,27 @@ def test_contradictions_beyond_the_first_few_are_shown_on_request(tmp_path):
 
 
 def test_counts_by_hand(tmp_path):
-    said = {name: samesense.doctor(put(tmp_path, name)) for name, (_, kind) in FILES.items() if kind != "pairs"}
-    assert said["positives.csv"].counts == {"anchors": 2, "positives": 2}
-    assert said["lists.jsonl"].counts == {"anchors": 2, "positives": 2, "negatives": 3}
-    assert said["lists.jsonl"].warnings[1:] == ["1 of 2 anchors have no positive"]
-    assert said["cells.tsv"].counts == {"anchors": 1, "positives": 2, "negatives": 1}
-    assert said["classes.tsv"].counts == {"labelled sentences": 3, "classes": 2, "of class neg": 2, "of class pos": 1}
-    assert (said["texts.txt"].counts, said["texts.txt"].left_out["empty"]) == ({"texts": 2}, 1)
-    assert said["texts.txt"].warnings == ["1 of 3 texts repeat an earlier one"]
-    assert said["sections.jsonl"].counts == {"documents": 1, "sections": 2, "sentences": 3}
-    assert said["articles.jsonl"].warnings == ["1 of 2 documents are empty"]
-    assert said["folder/a.txt"].counts == {"documents": 1, "sections": 2, "sentences": 3}
-    assert said["folder/a.txt"].lines()[2] == "  sentences: 3 distinct; words: median 1, 99 % have at most 2"
+    reports = {name: samesense.doctor(put(tmp_path, name)) for name, (_, kind) in FILES.items() if kind != "pairs"}
+    assert reports["positives.csv"].counts == {"anchors": 2, "positives": 2}
+    assert reports["lists.jsonl"].counts == {"anchors": 2, "positives": 2, "negatives": 3}
+    assert reports["lists.jsonl"].warnings[1:] == ["1 of 2 anchors have no positive"]
+    assert reports["cells.tsv"].counts == {"anchors": 1, "positives": 2, "negatives": 1}
+    assert reports["classes.tsv"].counts == {
+        "labelled sentences": 3,
+        "classes": 2,
+        "of class neg": 2,
+        "of class pos": 1,
+    }
+    assert (reports["texts.txt"].counts, reports["texts.txt"].left_out["empty"]) == ({"texts": 2}, 1)
+    assert reports["texts.txt"].warnings == ["1 of 3 texts repeat an earlier one"]
+    assert reports["sections.jsonl"].counts == {"documents": 1, "sections": 2, "sentences": 3}
+    assert reports["articles.jsonl"].warnings == ["1 of 2 documents are empty"]
+    assert reports["folder/a.txt"].counts == {"documents": 1, "sections": 2, "sentences": 3}
+    assert reports["folder/a.txt"].lines()[2] == "  sentences: 3 distinct; words: median 1, 99 % have at most 2"
 
 
 @pytest.mark.parametrize(
-    ("name", "others", "found"),
+    ("name", "other_files", "warning"),
     [
         ("scored.tsv", {"triplets.csv": 0, "scored.tsv": 2}, "2 pairs are also in"),
         ("lists.jsonl", {"lists.jsonl": 4, "positives.csv": 0}, "4 pairs also in"),
@@ -107,20 +114,20 @@ def test_counts_by_hand(tmp_path):
         ("sections.jsonl", {"scored.tsv": 3, "lists.jsonl": 3}, "3 sentences also in"),
     ],
 )
-def test_pairs_are_looked_for_among_pairs_and_texts_among_texts(tmp_path, name, others, found):
-    against = [put(tmp_path, other) for other in others]
+def test_pairs_are_looked_for_among_pairs_and_texts_among_texts(tmp_path, name, other_files, warning):
+    against = [put(tmp_path, file_name) for file_name in other_files]
     report = samesense.doctor(put(tmp_path, name), against=against)
-    assert report.overlaps == {str(path): count for path, count in zip(against, others.values(), strict=True)}
-    assert found in report.warnings[0]
+    assert report.overlaps == {str(path): count for path, count in zip(against, other_files.values(), strict=True)}
+    assert warning in report.warnings[0]
 
 
 def test_single_sentences_are_looked_for_beside_pairs(tmp_path):
-    lists, other = put(tmp_path, "lists.jsonl"), tmp_path / "other.tsv"
-    other.write_text("sentence1\tsentence2\tscore\nA!\tnew\t1\nF\tg\t2\nb\ta\t3\n")
-    found = samesense.doctor(lists, against=other)
-    assert (found.overlaps, found.shared_sentences) == ({str(other): 1}, {str(other): 3})  # a, b and f
-    assert f"  also in {other}: 1 pairs, 3 of 7 sentences" in found.lines()
-    pairs = samesense.doctor(other, against=lists)
+    lists, pairs_file = put(tmp_path, "lists.jsonl"), tmp_path / "other.tsv"
+    pairs_file.write_text("sentence1\tsentence2\tscore\nA!\tnew\t1\nF\tg\t2\nb\ta\t3\n")
+    report = samesense.doctor(lists, against=pairs_file)
+    assert (report.overlaps, report.shared_sentences) == ({str(pairs_file): 1}, {str(pairs_file): 3})  # a, b and f
+    assert f"  also in {pairs_file}: 1 pairs, 3 of 7 sentences" in report.lines()
+    pairs = samesense.doctor(pairs_file, against=lists)
     assert (pairs.overlaps, pairs.shared_sentences) == ({str(lists): 1}, {str(lists): 3})
     assert f"  also in {lists}: 1 pairs, 3 of 6 sentences" in pairs.lines()
     assert sum("also in" in warning for warning in pairs.warnings) == 1  # of pairs; sentences are a note
@@ -158,12 +165,12 @@ def test_a_label_that_is_no_number_or_has_a_comma_makes_no_texts_of_a_column(tmp
 
 
 def test_others_are_read_by_their_own_columns(tmp_path):
-    qa, other = tmp_path / "qa.csv", tmp_path / "other.csv"
+    qa, other_file = tmp_path / "qa.csv", tmp_path / "other.csv"
     qa.write_text("question,answer\n" + "".join(f"what is {i},it is {i}\n" for i in range(9)))
-    other.write_text("question,answer,note\nwhat is 3,it is 3,far\nwhat is 30,it is 3,near\n")
+    other_file.write_text("question,answer,note\nwhat is 3,it is 3,far\nwhat is 30,it is 3,near\n")
     for columns in (None, "question,answer"):
         assert samesense.doctor(qa, against=qa, columns=columns).overlaps == {str(qa): 9}
-    assert samesense.doctor(qa, against=other, columns="question,answer").overlaps == {str(other): 1}
+    assert samesense.doctor(qa, against=other_file, columns="question,answer").overlaps == {str(other_file): 1}
     texts, titled = tmp_path / "a.csv", tmp_path / "b.csv"
     texts.write_text("body\nit is red\nit is blue\n")
     titled.write_text("title,body\none thing,it is red\nanother thing,it is green\n")
@@ -177,8 +184,8 @@ def test_what_is_in_memory_is_told_apart_by_numbers(tmp_path):
     frame = pytest.importorskip("pandas").DataFrame
     train = frame({"sentence1": ["a b", "c d"], "sentence2": ["e f", "g h"], "score": [0.1, 0.9], "name": ["x", "y"]})
     dev, test = train[:1], frame({"sentence1": ["new"], "sentence2": ["newer"], "score": [0.5]})
-    found = samesense.doctor(train, against=[dev, test]).overlaps
-    assert found == {"DataFrame in memory": 1, "DataFrame in memory 2": 0}
+    overlaps = samesense.doctor(train, against=[dev, test]).overlaps
+    assert overlaps == {"DataFrame in memory": 1, "DataFrame in memory 2": 0}
 
 
 def test_the_command_on_several_files_with_bad_rows(tmp_path, capsys):

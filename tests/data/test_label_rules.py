@@ -64,7 +64,7 @@ def test_the_narrowest_scale_that_fits_the_labels_is_taken(numbers, scale):
 
 
 @pytest.mark.parametrize(
-    ("labels", "scale", "own"),
+    ("labels", "scale", "own_scale"),
     [
         ([0, 5], (0, 5), False),
         ([1, 5, 2.5], (0, 5), False),
@@ -79,12 +79,12 @@ def test_the_narrowest_scale_that_fits_the_labels_is_taken(numbers, scale):
         ([-3, 200], None, False),
     ],
 )
-def test_labels_that_end_where_no_known_scale_does_have_their_own(tmp_path, labels, scale, own):
+def test_labels_that_end_where_no_known_scale_does_have_their_own(tmp_path, labels, scale, own_scale):
     data = pairs(tmp_path, labels, drop_bad_rows=True)
-    assert (data.scale, data.own_scale) == (scale, own)
-    assert len([line for line in examine(data).warnings if "no usual scale" in line]) == own
-    given = pairs(tmp_path, labels, label_range=(-500, 500))
-    assert (given.scale, given.own_scale) == ((-500, 500), False)
+    assert (data.scale, data.own_scale) == (scale, own_scale)
+    assert len([line for line in examine(data).warnings if "no usual scale" in line]) == own_scale
+    ranged = pairs(tmp_path, labels, label_range=(-500, 500))
+    assert (ranged.scale, ranged.own_scale) == ((-500, 500), False)
 
 
 def test_ratings_from_1_to_7_are_trained_on_as_such(tmp_path):
@@ -177,7 +177,7 @@ def test_a_source_with_hidden_labels_only_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("labels", "names", "seen"),
+    ("labels", "names", "integers"),
     [
         ([0, 1, 2], NLI, "0, 1, 2"),
         (["0", "1"], NLI, "0, 1"),
@@ -189,11 +189,11 @@ def test_a_source_with_hidden_labels_only_is_refused(tmp_path):
         ([2, 1, 1], ("sentence1", "sentence2", "label"), "1, 2"),
     ],
 )
-def test_integers_that_may_be_classes_are_never_guessed(tmp_path, labels, names, seen):
-    named = ",".join(names)
-    assert refusal(DataError, tmp_path, labels, names, drop_bad_rows=True, columns=named) == (
-        f"{tmp_path}/pairs.jsonl: column {names[2]!r} holds the integers {seen or '0, 1, 2'}, which may be classes of "
-        "natural language inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as "
+def test_integers_that_may_be_classes_are_never_guessed(tmp_path, labels, names, integers):
+    column_names = ",".join(names)
+    assert refusal(DataError, tmp_path, labels, names, drop_bad_rows=True, columns=column_names) == (
+        f"{tmp_path}/pairs.jsonl: column {names[2]!r} holds the integers {integers or '0, 1, 2'}, which may be classes "
+        "of natural language inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as "
         "entailment). Name the classes of 0, 1, 2 in order: `label_order` entailment,neutral,contradiction. "
         "If they are similarity scores, give their scale: "
         "`label_range` 0 2."
@@ -238,13 +238,13 @@ def test_null_among_classes_is_no_label(tmp_path):
 
 
 def test_scores_that_select_need_no_order_of_classes(tmp_path):
-    how = Reading(label_order="entailment,neutral,contradiction")
+    options = Reading(label_order="entailment,neutral,contradiction")
     (tmp_path / "dev.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t0\nc\td\t1\n")
     (tmp_path / "coded.tsv").write_text("premise\thypothesis\tlabel\na\tb\t0\nc\td\t2\n")
-    assert how.for_evaluation(str(tmp_path / "dev.tsv")) == Reading()
-    assert how.for_evaluation(str(tmp_path / "coded.tsv")) == how
+    assert options.for_evaluation(str(tmp_path / "dev.tsv")) == Reading()
+    assert options.for_evaluation(str(tmp_path / "coded.tsv")) == options
     with pytest.raises(ConfigError, match="`label_order` is for classes, and column 'score' holds scores by its name"):
-        read_pairs(tmp_path / "dev.tsv", label_order=how.label_order)
+        read_pairs(tmp_path / "dev.tsv", label_order=options.label_order)
 
 
 def test_an_integer_that_label_order_does_not_name_is_refused(tmp_path):
@@ -291,7 +291,7 @@ def test_one_label_for_all_rows_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("labels", "said"),
+    ("labels", "message"),
     [
         (
             ["gut", "schlecht", "gut"],
@@ -302,10 +302,10 @@ def test_one_label_for_all_rows_is_refused(tmp_path):
         ([f"text {at}" for at in range(20)], "'text 4' (1) and 15 others. If it is not the column of labels, name"),
     ],
 )
-def test_words_that_are_no_labels_are_said_once_with_what_to_write(labels, said):
-    rows = [{"sentence1": f"a {at}", "sentence2": "b", "score": label} for at, label in enumerate(labels)]
+def test_words_that_are_no_labels_are_said_once_with_what_to_write(labels, message):
+    rows = [{"sentence1": f"a {number}", "sentence2": "b", "score": label} for number, label in enumerate(labels)]
     for drop in (False, True):
         with pytest.raises(DataError) as caught:
             read_pairs(rows, drop_bad_rows=drop)
-        assert "no label is known: column 'score' holds " in str(caught.value) and said in str(caught.value)
+        assert "no label is known: column 'score' holds " in str(caught.value) and message in str(caught.value)
         assert "drop_bad_rows" not in str(caught.value)

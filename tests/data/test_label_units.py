@@ -95,10 +95,10 @@ def test_percentages_are_refused_where_a_scale_beyond_one_is_given(tmp_path):
         "距离",
     ],
 )
-@pytest.mark.parametrize("named", [False, True])
-def test_columns_with_the_name_of_distances_are_refused(tmp_path, name, named):
+@pytest.mark.parametrize("column_named", [False, True])
+def test_columns_with_the_name_of_distances_are_refused(tmp_path, name, column_named):
     path = table(tmp_path, ["0", "0.5", "1"], f"sentence1;sentence2;{name}")
-    columns = f"sentence1,sentence2,{name}" if named else None
+    columns = f"sentence1,sentence2,{name}" if column_named else None
     for read in (samesense.read, read_pairs, samesense.doctor):
         with pytest.raises(DataError, match=r"says how different two texts are.*Turn the values round"):
             read(path, columns=columns)

@@ -51,12 +51,12 @@ def test_the_same_sentences_with_the_same_fingerprint(file, few, monkeypatch, ke
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["simcse", "rankcse"])
 def test_training_on_them_ends_in_the_same_model(file, few, monkeypatch, tiny_trunk, tmp_path, method):
-    given = {"model": str(tiny_trunk), "max_steps": 3, "batch_size": 8, "precision": "float32", "standardize": "none"}
-    given |= {"teacher": (str(tiny_trunk),)} if method == "rankcse" else {}
+    options = {"model": str(tiny_trunk), "max_steps": 3, "batch_size": 8, "precision": "float32", "standardize": "none"}
+    options |= {"teacher": (str(tiny_trunk),)} if method == "rankcse" else {}
     ends = []
     for most in (60, 1000):
         monkeypatch.setattr(mapped, "MOST_IN_MEMORY", most)
-        settings = METHODS[method].settings(**given)
+        settings = METHODS[method].settings(**options)
         run = METHODS[method].run(read_unlabelled(file), settings, tmp_path / str(most))
         ends.append((run.folder / "model" / "model.safetensors").read_bytes())
     assert ends[0] == ends[1]

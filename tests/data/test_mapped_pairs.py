@@ -38,23 +38,23 @@ def few(monkeypatch, most=60):
 def plain(data):
     """The same in lists."""
     sides = {name: list(getattr(data, name)) for name in ("sentences1", "sentences2", "labels")}
-    parts = {name: None if getattr(data, name) is None else list(getattr(data, name)) for name in ("subsets", "rows")}
-    return replace(data, **sides, **parts)
+    columns = {name: None if getattr(data, name) is None else list(getattr(data, name)) for name in ("subsets", "rows")}
+    return replace(data, **sides, **columns)
 
 
-def same(one, other):
-    return plain(one) == plain(other) and plain(one).rows == plain(other).rows and one.sha256 == other.sha256
+def same(first, second):
+    return plain(first) == plain(second) and plain(first).rows == plain(second).rows and first.sha256 == second.sha256
 
 
 def table(kind, rows=150, bad=False, subset=True):
     """Rows of few sentences, so that doubles abound; some without a text if they may be bad."""
     source = random.Random(kind)
     third, names = THIRD[kind], ("anchor", "positive") if kind == "triple" else ("sentence1", "sentence2")
-    for at in range(rows):
+    for number in range(rows):
         texts = [f"S{source.randrange(60)}{source.choice(['', '!'])}" for _ in range(2)]
-        texts[0] = " " if bad and at % 20 == 7 else texts[0]
-        made = dict(zip(names, texts, strict=True)) | {third: source.choice(LABELS[kind])}
-        yield made | ({"subset": f"part {at % 3}" if at % 5 else ""} if subset else {})
+        texts[0] = " " if bad and number % 20 == 7 else texts[0]
+        row = dict(zip(names, texts, strict=True)) | {third: source.choice(LABELS[kind])}
+        yield row | ({"subset": f"part {number % 3}" if number % 5 else ""} if subset else {})
 
 
 def written(path, rows):
@@ -119,9 +119,9 @@ def test_the_doctor_and_the_dev_part_find_the_same(kind, monkeypatch, tmp_path):
     found = mapped_pairs(held)
     assert examine(found, against={"test": test}) == examine(held, against={"test": test})
     for seed in range(3):
-        parts, same_parts = hold_out(found, seed), hold_out(held, seed)
-        assert is_mapped(parts[0].sentences1) and all(map(same, parts, same_parts))
-        assert shared(parts[1], parts[0]) == shared(same_parts[1], same_parts[0])
+        splits, same_parts = hold_out(found, seed), hold_out(held, seed)
+        assert is_mapped(splits[0].sentences1) and all(map(same, splits, same_parts))
+        assert shared(splits[1], splits[0]) == shared(same_parts[1], same_parts[0])
     assert leaks(found, test, "test") == leaks(held, test, "test")
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
     assert write_pairs(tmp_path / "a", found).read_bytes() == write_pairs(tmp_path / "b", held).read_bytes()
@@ -139,9 +139,9 @@ def test_losses_are_trained_on_the_same_examples(loss, kind, monkeypatch):
     assert (found.summary, found.settings, len(found)) == (held.summary, held.settings, len(held))
     assert list(found.columns) == list(held.columns)
     assert all(is_mapped(column) or isinstance(column, array) for column in found.columns.values())
-    one, other = as_dataset(found.columns), as_dataset(held.columns)
-    assert one.column_names == other.column_names
-    assert one.to_dict() == other.to_dict()
+    mapped_dataset, held_dataset = as_dataset(found.columns), as_dataset(held.columns)
+    assert mapped_dataset.column_names == held_dataset.column_names
+    assert mapped_dataset.to_dict() == held_dataset.to_dict()
     if "label" in held.columns:
         assert share_without_comparison(found.columns["label"], 4) == share_without_comparison(held.columns["label"], 4)
 
@@ -150,9 +150,9 @@ def long_pairs(path, rows, words=40):
     source = random.Random(0)
     with path.open("w", encoding="utf-8") as stream:
         stream.write("sentence1\tsentence2\tscore\n")
-        for at in range(rows):
+        for number in range(rows):
             body = " ".join(source.choices(["cat", "dog", "house", "sleeps"], k=words))
-            stream.write(f"{body} {at}\t{body} too {at}\t{at % 6}\n")
+            stream.write(f"{body} {number}\t{body} too {number}\t{number % 6}\n")
     return path
 
 
@@ -164,9 +164,9 @@ def test_reading_and_checking_hold_no_texts(tmp_path, monkeypatch):
     monkeypatch.setattr("samesense.data.pairs.read.BLOCK", 200)
     tracemalloc.start()
     found = read_pairs(path)
-    rest, dev = found.split(0.1, 0, apart="sentences")
-    examine(rest, against={"dev": dev})
+    train, dev = found.split(0.1, 0, apart="sentences")
+    examine(train, against={"dev": dev})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(rest) + len(dev) == 4000
+    assert len(train) + len(dev) == 4000
     assert peak < 0.7 * path.stat().st_size, (peak, path.stat().st_size)

@@ -45,9 +45,9 @@ def forms():
 def test_pairs_are_those_of_a_file(name, data, tmp_path):
     file = tmp_path / "pairs.tsv"
     file.write_text("sentence1\tsentence2\tscore\n" + "".join("\t".join(map(str, row)) + "\n" for row in ROWS))
-    expected, found = read_pairs(file), read_pairs(data)
-    assert (found.sha256, found.labels, found.scale) == (expected.sha256, expected.labels, expected.scale)
-    assert found.name.endswith("in memory")
+    expected, in_memory = read_pairs(file), read_pairs(data)
+    assert (in_memory.sha256, in_memory.labels, in_memory.scale) == (expected.sha256, expected.labels, expected.scale)
+    assert in_memory.name.endswith("in memory")
 
 
 def test_the_index_of_a_frame_is_no_column(tmp_path):
@@ -56,8 +56,8 @@ def test_the_index_of_a_frame_is_no_column(tmp_path):
     mixed = frame.set_index(frame.index[::-1] + 5)
     mixed.to_parquet(tmp_path / "mixed.parquet")
     for data in (mixed, tmp_path / "mixed.parquet", Dataset.from_pandas(mixed), mixed.set_axis([0, 1, 2], axis=1)):
-        found = read_pairs(data)
-        assert (found.labels, found.pairs()) == (expected.labels, expected.pairs())
+        in_memory = read_pairs(data)
+        assert (in_memory.labels, in_memory.pairs()) == (expected.labels, expected.pairs())
     texts = mixed[["sentence1", "sentence2"]].rename(columns={"sentence1": "anchor", "sentence2": "positive"})
     assert set(samesense.read(texts).anchors) == set(expected.sentences1)  # with positives, and no label
 
@@ -72,8 +72,8 @@ def test_class_labels_of_a_dataset_are_read_by_name():
         premise=Value("string"), hypothesis=Value("string"), label=ClassLabel(names=["entailment", "contradiction"])
     )
     rows = {"premise": ["a", "b", "c"], "hypothesis": ["d", "e", "f"], "label": [0, 1, -1]}
-    found = read_pairs(Dataset.from_dict(rows, features=features))
-    assert (found.kind, found.labels, found.dropped_unlabelled) == ("nli", [2.0, 0.0], 1)
+    in_memory = read_pairs(Dataset.from_dict(rows, features=features))
+    assert (in_memory.kind, in_memory.labels, in_memory.dropped_unlabelled) == ("nli", [2.0, 0.0], 1)
 
 
 def test_plain_rows_are_named_by_their_form():
@@ -135,7 +135,7 @@ def _columns_of_every_library():
     import numpy
     import pandas
 
-    texts, others, labels = ["a cat", "b"], ["c", "d dog"], [0.25, 1.0]
+    texts, second_texts, labels = ["a cat", "b"], ["c", "d dog"], [0.25, 1.0]
     makers = {
         "lists": list,
         "tuples": tuple,
@@ -152,8 +152,8 @@ def _columns_of_every_library():
 
         makers["polars"] = polars.Series
     for name, make in makers.items():
-        yield name, {"sentence1": make(texts), "sentence2": make(others), "score": make(labels)}
-    yield "mixed", {"sentence1": texts, "sentence2": numpy.array(others), "score": pandas.Series(labels)}
+        yield name, {"sentence1": make(texts), "sentence2": make(second_texts), "score": make(labels)}
+    yield "mixed", {"sentence1": texts, "sentence2": numpy.array(second_texts), "score": pandas.Series(labels)}
 
 
 def test_a_dict_of_columns_of_any_library_is_read():

@@ -21,4 +21,4 @@ def test_a_pair_that_comes_twice_counts_twice():
 
 def test_pairs_are_found_in_every_part_of_several_data():
     several = (TEST.take([0]), pair_data([("x", "y", 1.0)], "scored"), TEST.take([2]))
-    assert trained_on(TEST, SimpleNamespace(parts=[SimpleNamespace(data=one) for one in several])) == 2
+    assert trained_on(TEST, SimpleNamespace(parts=[SimpleNamespace(data=dataset) for dataset in several])) == 2

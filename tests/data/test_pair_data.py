@@ -25,31 +25,31 @@ def data(tmp_path):
 
 
 def test_take_keeps_order_and_everything_else(data):
-    part = data.take([5, 2])
-    assert part.pairs() == [("word 5", "other 5"), ("word 2", "other 2")]
-    assert (part.labels, part.subsets, len(part)) == ([5.0, 2.0], ["part 2", "part 2"], 2)
-    assert (part.kind, part.scale, part.source) == (data.kind, data.scale, data.source)
-    assert part.sha256 != data.sha256
+    subset = data.take([5, 2])
+    assert subset.pairs() == [("word 5", "other 5"), ("word 2", "other 2")]
+    assert (subset.labels, subset.subsets, len(subset)) == ([5.0, 2.0], ["part 2", "part 2"], 2)
+    assert (subset.kind, subset.scale, subset.source) == (data.kind, data.scale, data.source)
+    assert subset.sha256 != data.sha256
     assert data.take(range(len(data))) == data
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_pair_stands_on_both_sides_of_a_split(data, seed):
-    rest, held = data.split(0.2, seed)
-    keys = [{pair_key(*pair) for pair in side.pairs()} for side in (rest, held)]
+    train, held = data.split(0.2, seed)
+    keys = [{pair_key(*pair) for pair in side.pairs()} for side in (train, held)]
     assert not keys[0] & keys[1]
-    assert len(rest) + len(held) == 90
+    assert len(train) + len(held) == 90
     assert 18 <= len(held) <= 19
-    assert (rest, held) == data.split(0.2, seed)
+    assert (train, held) == data.split(0.2, seed)
 
 
 def test_a_split_has_no_leak_that_the_doctor_would_warn_of(tmp_path):
-    rows = [(f"Is it number {at}?", f"number {at}, is it", at % 2) for at in range(60)]
-    rows += [(second.upper() + "!", f"is it number {at}", at % 2) for at, (_, second, _) in enumerate(rows)]
+    rows = [(f"Is it number {number}?", f"number {number}, is it", number % 2) for number in range(60)]
+    rows += [(second.upper() + "!", f"is it number {number}", number % 2) for number, (_, second, _) in enumerate(rows)]
     path = tmp_path / "train.tsv"
     path.write_text("sentence1\tsentence2\tlabel\n" + "".join(f"{a}\t{b}\t{c}\n" for a, b, c in rows))
-    rest, held = read_pairs(path).split(0.2, 0)
-    assert examine(rest, against={"dev": held}).overlaps == {"dev": 0}
+    train, held = read_pairs(path).split(0.2, 0)
+    assert examine(train, against={"dev": held}).overlaps == {"dev": 0}
     assert len(held) == 24
 
 
@@ -62,23 +62,25 @@ def test_a_split_depends_on_the_seed_and_not_on_the_order(data):
 
 def hanging_together(pairs):
     """The components of pairs, grown one by one until nothing more shares a sentence."""
-    left, found = set(range(len(pairs))), []
+    left, groups = set(range(len(pairs))), []
     while left:
         group, texts = set(), set(pairs[min(left)])
-        while more := {place for place in left - group if texts & set(pairs[place])}:
-            group |= more
-            texts |= {text for place in more for text in pairs[place]}
-        found.append(sorted(group))
+        while neighbours := {row for row in left - group if texts & set(pairs[row])}:
+            group |= neighbours
+            texts |= {text for row in neighbours for text in pairs[row]}
+        groups.append(sorted(group))
         left -= group
-    return found
+    return groups
 
 
 def test_components_are_those_that_grow_one_by_one():
     random = np.random.default_rng(0)
     for texts in (3, 20, 60, 200):
-        pairs = [(f"t{one}", f"t{other}") for one, other in random.integers(texts, size=(50, 2))]
+        pairs = [(f"t{first}", f"t{second}") for first, second in random.integers(texts, size=(50, 2))]
         groups = components(*(text_keys(side) for side in zip(*pairs, strict=True)))
-        assert [np.flatnonzero(groups == at).tolist() for at in range(groups.max() + 1)] == hanging_together(pairs)
+        assert [np.flatnonzero(groups == group).tolist() for group in range(groups.max() + 1)] == hanging_together(
+            pairs
+        )
     assert not len(components(text_keys([]), text_keys([])))
 
 
@@ -86,17 +88,17 @@ def test_components_are_those_that_grow_one_by_one():
 def test_no_sentence_stands_on_both_sides_of_a_split_by_sentences(tmp_path, seed):
     random = np.random.default_rng(seed)
     drawn = random.integers(220, size=(200, 2)).tolist()
-    rows = [f"a\t{at % 6}\tText {one}.\ttext {other}" for at, (one, other) in enumerate(drawn)]
+    rows = [f"a\t{number % 6}\tText {first}.\ttext {second}" for number, (first, second) in enumerate(drawn)]
     data = put(tmp_path, "shared.tsv", rows)
-    rest, held = data.split(0.05, seed, apart="sentences")
+    train, held = data.split(0.05, seed, apart="sentences")
     assert 5 <= len(held) <= 10
-    assert examine(rest, against={"dev": held}).shared_sentences == {"dev": 0}
+    assert examine(train, against={"dev": held}).shared_sentences == {"dev": 0}
     backwards = data.take(reversed(range(200))).split(0.05, seed, apart="sentences")[1]
     assert sorted(backwards.pairs()) == sorted(held.pairs())
 
 
 def test_pairs_that_all_hang_together_are_not_split_by_sentences(tmp_path):
-    data = put(tmp_path, "star.tsv", [f"a\t{at % 6}\tone\tother {at}" for at in range(50)])
+    data = put(tmp_path, "star.tsv", [f"a\t{number % 6}\tone\tother {number}" for number in range(50)])
     with pytest.raises(
         DataError, match=r"50 rows with 50 different pairs cannot be split.*since 50 are connected by shared"
     ):
@@ -104,11 +106,13 @@ def test_pairs_that_all_hang_together_are_not_split_by_sentences(tmp_path):
 
 
 def test_a_split_by_sentences_that_holds_out_less_than_half_of_what_was_asked_for_is_refused(tmp_path):
-    rows = [f"a\t{at % 3}\thub\ts{at}" for at in range(94)] + [f"a\t{at % 3}\tx{at}\ty{at}" for at in range(6)]
+    rows = [f"a\t{number % 3}\thub\ts{number}" for number in range(94)] + [
+        f"a\t{number % 3}\tx{number}\ty{number}" for number in range(6)
+    ]
     data = put(tmp_path, "hub.tsv", rows)
     with pytest.raises(DataError, match="cannot be split into two parts, since 94 are connected"):
         data.split(0.2, 0, apart="sentences")
-    assert [len(part) for part in data.split(0.1, 0, apart="sentences")] == [94, 6]
+    assert [len(split) for split in data.split(0.1, 0, apart="sentences")] == [94, 6]
 
 
 def test_a_split_that_cannot_be_made_is_refused(data):
@@ -138,8 +142,8 @@ def test_concat_joins_rows_and_counts(tmp_path):
 
 
 def test_what_is_known_of_parts_is_known_of_the_whole(data):
-    one = replace(data, own_scale=True, dropped=2, dropped_unlabelled=1)
-    joined = concat([one, replace(one, own_scale=False, dropped=3)])
+    flagged = replace(data, own_scale=True, dropped=2, dropped_unlabelled=1)
+    joined = concat([flagged, replace(flagged, own_scale=False, dropped=3)])
     assert (joined.own_scale, joined.dropped, joined.dropped_unlabelled) == (True, 5, 2)
 
 

@@ -36,9 +36,11 @@ def made(generator):
         if generator.random() < 0.7:
             blocks.append(Block(f"Heading {number}", "heading", generator.randint(1, 3)))
         for _ in range(generator.randint(0, 3)):
-            own = [f"Word{generator.randint(0, 9**6)} {'x ' * generator.randint(0, 12)}end." for _ in range(4)]
-            sentences += own
-            blocks.append(Block(" ".join(own)))
+            block_sentences = [
+                f"Word{generator.randint(0, 9**6)} {'x ' * generator.randint(0, 12)}end." for _ in range(4)
+            ]
+            sentences += block_sentences
+            blocks.append(Block(" ".join(block_sentences)))
     return ExtractedText(blocks, "Title"), sentences
 
 

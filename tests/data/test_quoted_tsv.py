@@ -19,9 +19,9 @@ ROWS = [
 HEADER = ["id", "sentence1", "sentence2", "score"]
 
 
-def written(path, rows=ROWS, **how):
+def written(path, rows=ROWS, **options):
     with path.open("w", encoding="utf-8", newline="") as stream:
-        csv.writer(stream, delimiter="\t", **how).writerows([HEADER, *rows])
+        csv.writer(stream, delimiter="\t", **options).writerows([HEADER, *rows])
     return path
 
 
@@ -34,20 +34,20 @@ def test_what_a_program_has_quoted_is_read_as_it_was_and_that_is_said(tmp_path, 
     assert [list(cells.values()) for _, cells in rows] == ROWS
     assert [number for number, _ in rows] == [2, 3, 4, 6]
     assert list(load_rows(path)) == rows
-    said = (
+    message = (
         f"{path}: fields stand in double quotes, with quotes in them doubled, which are taken off; to keep all quotes: "
         "`quoting` none"
     )
-    assert [record.message for record in caplog.records] == [said]
+    assert [record.message for record in caplog.records] == [message]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_blocks_of_it_are_read_in_the_same_way(tmp_path, size):
     path = str(written(tmp_path / "a.tsv"))
-    found = [cells for block in blocks(path, size) for _, cells in block.rows]
-    assert found == [cells for _, cells in load_rows(path)]
+    read_rows = [cells for block in blocks(path, size) for _, cells in block.rows]
+    assert read_rows == [cells for _, cells in load_rows(path)]
     again = [cells for one in blocks(path, size) for _, cells in rows_at(path, one.start, one.end, one.form)]
-    assert again == found
+    assert again == read_rows
 
 
 @pytest.mark.parametrize(
@@ -69,16 +69,18 @@ def test_blocks_of_it_are_read_in_the_same_way(tmp_path, size):
         ('"two\r\nlines, ""q"""', 'two\r\nlines, "q"'),
     ],
 )
-@pytest.mark.parametrize("others", [[], ['"Yes sir."'], ['"a ""b"" c"'], ["plain"], ['"open', 'x"y']])
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_row_reads_the_same_whatever_other_rows_there_are(tmp_path, text, read, others, place):
+@pytest.mark.parametrize("other_texts", [[], ['"Yes sir."'], ['"a ""b"" c"'], ["plain"], ['"open', 'x"y']])
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_row_reads_the_same_whatever_other_rows_there_are(tmp_path, text, read, other_texts, column):
     path = tmp_path / "a.tsv"
     for first in (True, False):
-        texts = [text, *others] if first else [*others, text]
-        rows = [(one, "b") if place == 0 else ("b", one) for one in texts]
-        path.write_text("text1\ttext2\tscore\n" + "".join(f"{a}\t{b}\t{at}\n" for at, (a, b) in enumerate(rows)))
-        found = [cells[f"text{place + 1}"] for _, cells in load_rows(path)]
-        assert found[0 if first else -1] == (text if read is None else read)
+        texts = [text, *other_texts] if first else [*other_texts, text]
+        rows = [(text_of_row, "b") if column == 0 else ("b", text_of_row) for text_of_row in texts]
+        path.write_text(
+            "text1\ttext2\tscore\n" + "".join(f"{a}\t{b}\t{number}\n" for number, (a, b) in enumerate(rows))
+        )
+        texts_read = [cells[f"text{column + 1}"] for _, cells in load_rows(path)]
+        assert texts_read[0 if first else -1] == (text if read is None else read)
 
 
 def test_line_breaks_in_the_last_column(tmp_path):

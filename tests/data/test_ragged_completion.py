@@ -17,7 +17,7 @@ places = st.integers(0, 7)
 
 
 def made(rows):
-    groups = [Group(anchor, own, other, []) for anchor, own, other in rows]
+    groups = [Group(anchor, positives, negatives, []) for anchor, positives, negatives in rows]
     return tuple_data(groups, source="made.jsonl", name="made.jsonl")
 
 
@@ -29,28 +29,28 @@ def test_a_padded_tuple(rows, positives, negatives, epoch, false_negative_filter
         data=data, positives=positives, negatives=negatives, seed=1, false_negative_filter=false_negative_filter
     )
     fold = sort_words if false_negative_filter == "near" else normalize_text
-    for row, (anchor, own, other) in enumerate(rows):
+    for row, (anchor, positives_of_row, negatives_of_row) in enumerate(rows):
         pool = {fold(text) for _, near_, far in rows for text in near_ + far}
-        taken = {fold(text) for text in [anchor, *own]}
+        taken = {fold(text) for text in [anchor, *positives_of_row]}
         try:
             left, right = complete(row, epoch)
         except DataError:
-            free = pool - taken - {fold(text) for text in other}
-            assert len(free) < negatives - len(other)  # there were really too few
+            free = pool - taken - {fold(text) for text in negatives_of_row}
+            assert len(free) < negatives - len(negatives_of_row)  # there were really too few
             continue
         assert (len(left), len(right)) == (positives, negatives)
-        kept = left[: len(own)]
-        assert set(kept) <= set(own)
-        assert len(set(kept)) == min(len(own), positives)
-        assert left[len(own) :] == [anchor] * max(0, positives - len(own))
-        genuine = right[: len(other)]
-        assert set(genuine) <= set(other)
-        assert len(set(genuine)) == min(len(other), negatives)
-        drawn = right[len(other) :]
+        own_positives = left[: len(positives_of_row)]
+        assert set(own_positives) <= set(positives_of_row)
+        assert len(set(own_positives)) == min(len(positives_of_row), positives)
+        assert left[len(positives_of_row) :] == [anchor] * max(0, positives - len(positives_of_row))
+        genuine = right[: len(negatives_of_row)]
+        assert set(genuine) <= set(negatives_of_row)
+        assert len(set(genuine)) == min(len(negatives_of_row), negatives)
+        drawn = right[len(negatives_of_row) :]
         assert len({fold(text) for text in drawn}) == len(drawn)
         for text in drawn:  # a text of another anchor, and nothing that belongs to this one
             assert fold(text) not in taken | {fold(text) for text in genuine}
-            assert any(text in near_ + far for at, (_, near_, far) in enumerate(rows) if at != row)
+            assert any(text in near_ + far for index, (_, near_, far) in enumerate(rows) if index != row)
         assert (left, right) == complete(row, epoch)
 
 
@@ -67,9 +67,9 @@ def test_no_negative_of_an_anchor_is_of_its_class():
 
 
 def test_no_negative_is_of_the_class_of_its_anchor_however_large_that_is():
-    texts, labels = [f"text {at}" for at in range(120)], [str(at % 2) for at in range(120)]
+    texts, labels = [f"text {number}" for number in range(120)], [str(number % 2) for number in range(120)]
     data = tuples_of_classes(texts, labels, source="made", name="made")
-    assert {len(own) for own in data.positives} == {20}  # of 59 others
+    assert {len(positives) for positives in data.positives} == {20}  # of 59 others
     complete = Completion(data=data, positives=1, negatives=3)
     for row, anchor in enumerate(data.anchors):
         assert {data.classes[text] for text in complete(row)[1]} == {1 - data.classes[anchor]}
@@ -77,24 +77,26 @@ def test_no_negative_is_of_the_class_of_its_anchor_however_large_that_is():
 
 def test_what_augmentation_makes_of_a_class_is_of_it():
     data = tuples_of_classes(["a b", "c d", "e f"], ["x", "x", "y"], source="made", name="made")
-    more = augment_positives(data, lambda wanted: [f"{text} new {number}" for text, number in wanted], 3)
-    assert {more.classes[text] for text in more.positives[0]} == {data.classes["a b"]}
-    assert {more.classes[text] for text in more.positives[2]} == {data.classes["e f"]}
-    of_another = augment_positives(data, lambda wanted: ["e f" for _ in wanted], 2)
+    augmented = augment_positives(data, lambda variants: [f"{text} new {number}" for text, number in variants], 3)
+    assert {augmented.classes[text] for text in augmented.positives[0]} == {data.classes["a b"]}
+    assert {augmented.classes[text] for text in augmented.positives[2]} == {data.classes["e f"]}
+    of_another = augment_positives(data, lambda variants: ["e f" for _ in variants], 2)
     assert of_another.classes == data.classes  # a text that was there stays what it was
 
 
 @settings(max_examples=50, deadline=None)
 @given(anchors, st.integers(1, 7), places, st.integers(0, 3))
 def test_a_ragged_tuple_has_nothing_but_its_own(rows, positives, negatives, epoch):
-    rows = [(anchor, own or ["p"], other) for anchor, own, other in rows]
+    rows = [
+        (anchor, positives_of_row or ["p"], negatives_of_row) for anchor, positives_of_row, negatives_of_row in rows
+    ]
     complete = Completion(data=made(rows), positives=positives, negatives=negatives, padded=False)
-    for row, (_, own, other) in enumerate(rows):
+    for row, (_, positives_of_row, negatives_of_row) in enumerate(rows):
         left, right = complete(row, epoch)
-        assert [len(left), len(right)] == [min(len(own), positives), min(len(other), negatives)]
-        assert set(left) <= set(own)
-        assert set(right) <= set(other)
-        assert [text for text in own if text in left] == left  # in their order
+        assert [len(left), len(right)] == [min(len(positives_of_row), positives), min(len(negatives_of_row), negatives)]
+        assert set(left) <= set(positives_of_row)
+        assert set(right) <= set(negatives_of_row)
+        assert [text for text in positives_of_row if text in left] == left  # in their order
 
 
 MANY = [(f"anchor {at}", [f"p{at}-{k}" for k in range(9)], [f"n{at}"]) for at in range(30)]
@@ -105,8 +107,8 @@ def test_another_epoch_another_draw_unless_fixed():
     rows = range(30)
     assert [drawn(row, 0) for row in rows] == [fixed(row, 5) for row in rows]
     assert [drawn(row, 0) for row in rows] != [drawn(row, 1) for row in rows]
-    other = Completion(data=made(MANY), positives=3, negatives=4, seed=1)
-    assert [drawn(row, 0) for row in rows] != [other(row, 0) for row in rows]
+    other_seed = Completion(data=made(MANY), positives=3, negatives=4, seed=1)
+    assert [drawn(row, 0) for row in rows] != [other_seed(row, 0) for row in rows]
     chosen = {text for epoch in range(40) for text in drawn(3, epoch)[0]}
     assert chosen == set(MANY[3][1])  # in the course of time each has its turn
 
@@ -146,7 +148,7 @@ def test_when_texts_count_as_the_same():
     assert sort_words("Tom hit Ann.") == sort_words("ann hit, Tom") == sort_words("hit ann tom")
     assert sort_words("tom hit ann ann") != sort_words("tom hit ann")
     assert sort_words("?!") != sort_words("!!")  # without words the text itself
-    texts = [f"text {at}" for at in range(20_000)]
+    texts = [f"text {number}" for number in range(20_000)]
     assert len({key_of("same")(text) for text in texts}) == len(texts)
     assert all(0 <= key_of("near")(text) < 2**63 for text in texts[:100])
     assert key_of("off")("A b") == key_of("same")("a  B") != key_of("same")("b a")

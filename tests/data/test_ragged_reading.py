@@ -102,9 +102,9 @@ def test_simcse_csv_json_in_cells_and_parquet_lists(tmp_path):
 
     rows = [{key: row[key] for key in ("query", "pos", "neg")} for row in LAYOUTS["lists.jsonl"]]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "lists.parquet")
-    made = [read_tuples(tmp_path / name) for name in ("nli_for_simcse.csv", "cells.tsv.gz", "lists.parquet")]
-    assert [sides(data) for data in made] == [WANTED] * 3
-    assert len({data.sha256 for data in made}) == 1
+    datasets = [read_tuples(tmp_path / name) for name in ("nli_for_simcse.csv", "cells.tsv.gz", "lists.parquet")]
+    assert [sides(data) for data in datasets] == [WANTED] * 3
+    assert len({data.sha256 for data in datasets}) == 1
 
 
 def test_rows_of_an_anchor_are_merged_or_not(tmp_path):
@@ -133,10 +133,10 @@ def test_keys_that_only_some_rows_have(tmp_path):
 
 def test_rows_are_taken_with_their_own_fingerprint(tmp_path):
     data = read_tuples(nli(tmp_path / "nli.jsonl"))
-    part = data.take(np.array([1, 0]))
-    assert sides(part) == tuple(column[::-1] for column in WANTED)
-    assert part.sha256 != data.sha256
-    assert part.take([1, 0]).sha256 == data.sha256
+    subset = data.take(np.array([1, 0]))
+    assert sides(subset) == tuple(column[::-1] for column in WANTED)
+    assert subset.sha256 != data.sha256
+    assert subset.take([1, 0]).sha256 == data.sha256
 
 
 BAD = [
@@ -194,6 +194,9 @@ def test_columns_of_other_names_are_named(tmp_path):
     assert (data.anchors, data.positives, data.negatives) == (["a"], [["b", "c"]], [["d"]])
     assert read_tuples(path, columns="Q,yes").negatives == [[]]
     assert read_tuples(path, columns="q,no,gold_label").positives == [["d"]]
-    for columns, said in (("q", "takes an anchor, a positive"), ("q,none", "names 'none', which this source does not")):
-        with pytest.raises((ConfigError, DataError), match=said):
+    for columns, message in (
+        ("q", "takes an anchor, a positive"),
+        ("q,none", "names 'none', which this source does not"),
+    ):
+        with pytest.raises((ConfigError, DataError), match=message):
             read_tuples(path, columns=columns)

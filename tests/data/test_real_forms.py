@@ -56,10 +56,10 @@ def test_a_semicolon_in_quotes_is_one_of_the_text(tmp_path):
 
 
 def test_columns_that_are_not_read_are_named_and_that_is_a_guess(tmp_path):
-    path = table(tmp_path, "text,summary,keywords", [(one, two, three) for one, two, three in TEXTS])
-    told = detect_kind(path)
-    assert (told.kind, told.sure, told.columns) == ("texts", False, "text")
-    assert "the column text, without summary and keywords" in told.line
+    path = table(tmp_path, "text,summary,keywords", [(first, second, three) for first, second, three in TEXTS])
+    detected = detect_kind(path)
+    assert (detected.kind, detected.sure, detected.columns) == ("texts", False, "text")
+    assert "the column text, without summary and keywords" in detected.line
 
 
 def test_anchors_with_positives_are_read_with_their_negatives(tmp_path):
@@ -68,7 +68,9 @@ def test_anchors_with_positives_are_read_with_their_negatives(tmp_path):
 
 
 def test_intents_of_many_classes_are_classes(tmp_path):
-    rows = [(f"Sentence number {at} of many, all of them different", f"intent {at % 77}") for at in range(400)]
+    rows = [
+        (f"Sentence number {number} of many, all of them different", f"intent {number % 77}") for number in range(400)
+    ]
     assert detect_kind(table(tmp_path, "text,intent", rows)).kind == "classes"
 
 
@@ -93,8 +95,8 @@ def test_a_long_name_of_long_texts_is_a_name(tmp_path):
 )
 def test_no_identifier_is_proposed_as_a_label(tmp_path, header, cells, proposed):
     rows = [
-        [row[cell] if isinstance(cell, int) else cell.format(at=at) for cell in cells]
-        for at, row in enumerate(TEXTS, 1)
+        [row[cell] if isinstance(cell, int) else cell.format(at=number) for cell in cells]
+        for number, row in enumerate(TEXTS, 1)
     ]
     with pytest.raises(DataError) as caught:
         read_pairs(table(tmp_path, header, rows))
@@ -102,7 +104,7 @@ def test_no_identifier_is_proposed_as_a_label(tmp_path, header, cells, proposed)
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("sentence1,sentence2,score\na,b,1\nc,d,0\n", "has the names of columns, so that it is a table"),
         ("a\tb\n" * 30 + "c\td\t\n", "have as many tabs each (1), so that it is a table"),
@@ -112,12 +114,12 @@ def test_no_identifier_is_proposed_as_a_label(tmp_path, header, cells, proposed)
         ),
     ],
 )
-def test_a_table_by_the_name_of_a_text_is_refused(tmp_path, content, said):
+def test_a_table_by_the_name_of_a_text_is_refused(tmp_path, content, message):
     path = tmp_path / "pairs.txt"
     path.write_text(content)
     with pytest.raises(DataError) as caught:
         detect_kind(path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,9 @@ def test_a_table_by_the_name_of_a_text_is_refused(tmp_path, content, said):
     ],
 )
 def test_labels_as_people_write_them(labels, values):
-    data = read_pairs([{"sentence1": "a b", "sentence2": f"c {at}", "label": label} for at, label in enumerate(labels)])
+    data = read_pairs(
+        [{"sentence1": "a b", "sentence2": f"c {number}", "label": label} for number, label in enumerate(labels)]
+    )
     assert data.labels == values
 
 
@@ -163,14 +167,14 @@ def test_the_form_of_tuples_is_decided_once(third):
 
 def objects():
     pandas = pytest.importorskip("pandas")
-    pairs = [(one, two, float(at)) for at, (one, two, _) in enumerate(TEXTS)]
+    pairs = [(first, second, float(number)) for number, (first, second, _) in enumerate(TEXTS)]
     columns = {"sentence1": [p[0] for p in pairs], "sentence2": [p[1] for p in pairs], "score": [p[2] for p in pairs]}
     from sentence_transformers import InputExample
 
     return {
         "columns": columns,
         "a single split": DatasetDict(train=Dataset.from_dict(columns)),
-        "examples": [InputExample(texts=[one, two], label=label) for one, two, label in pairs],
+        "examples": [InputExample(texts=[first, second], label=label) for first, second, label in pairs],
         "an array": pandas.DataFrame(columns).to_numpy(),
         "a frame of tuples": pandas.DataFrame(pairs),
         "a frame": pandas.DataFrame(columns),
@@ -188,12 +192,12 @@ def test_objects_that_hold_pairs(name):
 def test_objects_that_hold_texts(kind):
     pandas, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     texts = sorted(row[0] for row in TEXTS)
-    made = {
+    values_of_kind = {
         "series": pandas.Series(texts), "array": np.array(texts), "set": set(texts), "arrow": pa.chunked_array([texts]),
         "frame": pandas.DataFrame({"text": texts}), "column": Dataset.from_dict({"text": texts})["text"],
         "tuple": tuple(texts),
     }  # fmt: skip
-    assert samesense.read(made[kind]).texts == texts
+    assert samesense.read(values_of_kind[kind]).texts == texts
 
 
 def test_json_as_others_write_it(tmp_path):
@@ -207,7 +211,9 @@ def test_json_as_others_write_it(tmp_path):
     )
     assert read_pairs(columns).labels[0] == 1.0
     under = tmp_path / "under.json"
-    under.write_text(json.dumps({"data": [{"text1": a, "text2": b, "score": at} for at, (a, b) in enumerate(rows)]}))
+    under.write_text(
+        json.dumps({"data": [{"text1": a, "text2": b, "score": number} for number, (a, b) in enumerate(rows)]})
+    )
     assert read_pairs(under).labels == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     misnamed = tmp_path / "list.jsonl"
     misnamed.write_text(json.dumps([{"text1": "a", "text2": "b", "score": 1}]))
@@ -216,8 +222,8 @@ def test_json_as_others_write_it(tmp_path):
 
 
 def test_read_takes_every_kind_but_documents_and_one_at_a_time(tmp_path):
-    assert samesense.read([(one, two) for one, two, _ in TEXTS]).positives[0] == [TEXTS[0][1]]
-    classes = [{"text": one, "label": at % 2} for at, (one, _, _) in enumerate(TEXTS)]
+    assert samesense.read([(first, second) for first, second, _ in TEXTS]).positives[0] == [TEXTS[0][1]]
+    classes = [{"text": first, "label": number % 2} for number, (first, _, _) in enumerate(TEXTS)]
     assert len(samesense.read(classes)) == 6
     with pytest.raises(DataError, match="of one kind, and no documents"):
         samesense.read([{"title": "a", "sections": [{"heading": "b", "sentences": ["c"]}]}])

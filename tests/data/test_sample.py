@@ -13,25 +13,25 @@ from samesense.errors import DataError
 PARTS = {"train": 360, "dev": 120, "test": 280}
 
 
-def rows(part):
-    with sample_path(part).open(encoding="utf-8", newline="") as file:
+def rows(split):
+    with sample_path(split).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def questions(part):
-    return {" ".join(row[key].casefold().split()) for row in rows(part) for key in ("question1", "question2")}
+def questions(split):
+    return {" ".join(row[key].casefold().split()) for row in rows(split) for key in ("question1", "question2")}
 
 
 def overlap(row):
     """Share of common words."""
-    one, other = (set(re.findall(r"[\w']+", row[key].lower())) for key in ("question1", "question2"))
-    return len(one & other) / len(one | other)
+    first, second = (set(re.findall(r"[\w']+", row[key].lower())) for key in ("question1", "question2"))
+    return len(first & second) / len(first | second)
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_a_part_is_clean(part):
-    others = {name: read_pairs(sample_path(name)) for name in PARTS if name != part}
-    report = examine(read_pairs(sample_path(part)), against=others)
+@pytest.mark.parametrize("split", PARTS)
+def test_a_part_is_clean(split):
+    other_splits = {name: read_pairs(sample_path(name)) for name in PARTS if name != split}
+    report = examine(read_pairs(sample_path(split)), against=other_splits)
     assert (report.kind, report.scale, report.warnings) == ("binary", (0, 1), [])
     assert report.duplicate_pairs == report.equal_pairs == 0
 
@@ -42,28 +42,28 @@ def test_parts_share_no_question():
     assert not questions("dev") & questions("test")
 
 
-@pytest.mark.parametrize(("part", "size"), PARTS.items())
-def test_half_of_a_part_is_hard_and_half_of_either_is_the_same(part, size):
-    sorts = Counter((row["kind"], row["label"]) for row in rows(part))
+@pytest.mark.parametrize(("split", "size"), PARTS.items())
+def test_half_of_a_part_is_hard_and_half_of_either_is_the_same(split, size):
+    sorts = Counter((row["kind"], row["label"]) for row in rows(split))
     assert sorts == dict.fromkeys([(kind, label) for kind in ("hard", "easy") for label in "01"], size // 4)
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_words_mislead_in_hard_pairs_and_help_in_easy_ones(part):
+@pytest.mark.parametrize("split", PARTS)
+def test_words_mislead_in_hard_pairs_and_help_in_easy_ones(split):
     shares = {}
-    for row in rows(part):
+    for row in rows(split):
         shares.setdefault((row["kind"], row["label"]), []).append(overlap(row))
-    mean = {sort: sum(found) / len(found) for sort, found in shares.items()}
+    mean = {sort: sum(values) / len(values) for sort, values in shares.items()}
     assert mean["hard", "1"] < mean["hard", "0"] - 0.1
     assert mean["easy", "1"] > mean["easy", "0"] + 0.3
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_every_part_has_every_topic_in_mixed_order(part):
-    found = rows(part)
-    assert {row["topic"] for row in found} == {row["topic"] for row in rows("train")}
-    changes = sum(one["label"] != other["label"] for one, other in pairwise(found))
-    assert changes > len(found) / 3
+@pytest.mark.parametrize("split", PARTS)
+def test_every_part_has_every_topic_in_mixed_order(split):
+    questions_of_split = rows(split)
+    assert {row["topic"] for row in questions_of_split} == {row["topic"] for row in rows("train")}
+    changes = sum(one["label"] != following["label"] for one, following in pairwise(questions_of_split))
+    assert changes > len(questions_of_split) / 3
 
 
 def test_the_sample_has_no_other_parts():

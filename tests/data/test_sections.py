@@ -12,7 +12,7 @@ DOCUMENTS = [document("first", [3, 1, 5]), document("second", [2, 2]), document(
 
 
 def section_of(document, sentence):
-    return next(place for place, section in enumerate(document) if sentence in section)
+    return next(index for index, section in enumerate(document) if sentence in section)
 
 
 def test_triplets_follow_the_rule():

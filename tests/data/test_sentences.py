@@ -40,13 +40,13 @@ def test_bad_rows_are_numbered_and_can_be_dropped(tmp_path):
         read_sentences(path)
     message = str(caught.value)
     assert "3 of 5 rows cannot be used" in message
-    for part in (
+    for fragment in (
         "row 2, column 'text': there is no text",
         "row 3, column 'label': -1 names no class",
     ):
-        assert part in message
-    kept = read_sentences(path, drop_bad_rows=True)
-    assert (kept.texts, kept.labels, kept.dropped) == (["a", "e"], ["1", "0"], 3)
+        assert fragment in message
+    sentences = read_sentences(path, drop_bad_rows=True)
+    assert (sentences.texts, sentences.labels, sentences.dropped) == (["a", "e"], ["1", "0"], 3)
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_trec_takes_the_coarse_class_in_latin_1(tmp_path):
         load(tmp_path, "trec.test")
 
 
-@pytest.mark.parametrize("place", [".", "downstream", "data/downstream"])
-def test_the_folder_above_will_do(tmp_path, place):
-    put(tmp_path / place, "SST/binary/sentiment-test", "a\t1\nb\t0\n")
+@pytest.mark.parametrize("subfolder", [".", "downstream", "data/downstream"])
+def test_the_folder_above_will_do(tmp_path, subfolder):
+    put(tmp_path / subfolder, "SST/binary/sentiment-test", "a\t1\nb\t0\n")
     assert list(find_splits(tmp_path)) == ["sst2.test"]

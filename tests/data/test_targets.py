@@ -16,8 +16,8 @@ BINS = {"softmax": {"bins": 5}}
 
 @pytest.mark.parametrize("data", DATA.values(), ids=DATA)
 def test_cosent_takes_every_label_as_it_is(data):
-    made = targets(data, "cosent")
-    assert made.columns == {"sentence1": data.sentences1, "sentence2": data.sentences2, "label": data.labels}
+    prepared = targets(data, "cosent")
+    assert prepared.columns == {"sentence1": data.sentences1, "sentence2": data.sentences2, "label": data.labels}
 
 
 @pytest.mark.parametrize(
@@ -35,19 +35,19 @@ def test_cosent_takes_every_label_as_it_is(data):
 )
 def test_mse_reads_every_label_from_0_to_1(kind, labels, scale, expected, summary):
     data = pair_data([("a", "b", label) for label in labels], kind, scale)
-    made = targets(data, "mse")
-    assert made.columns["label"] == pytest.approx(expected)
-    assert made.summary == summary
+    prepared = targets(data, "mse")
+    assert prepared.columns["label"] == pytest.approx(expected)
+    assert prepared.summary == summary
     same = targets(data, "cross-entropy", "cross")
-    assert same.columns == made.columns
+    assert same.columns == prepared.columns
     assert same.summary == summary.replace("mse", "cross-entropy")
 
 
 def test_contrastive_cuts_scores_in_the_middle():
-    made = targets(SCORED, "contrastive")
-    assert made.columns["label"] == [1.0 if label > 2.5 else 0.0 for label in SCORED.labels]
+    prepared = targets(SCORED, "contrastive")
+    assert prepared.columns["label"] == [1.0 if label > 2.5 else 0.0 for label in SCORED.labels]
     count = sum(label > 2.5 for label in SCORED.labels)
-    assert made.summary == f"contrastive: {count} of 200 pairs positive, labels above 2.5"
+    assert prepared.summary == f"contrastive: {count} of 200 pairs positive, labels above 2.5"
     higher = targets(SCORED, "contrastive", positive_above=4)
     assert higher.columns["label"] == [float(label == 5.0) for label in SCORED.labels]
     assert targets(BINARY, "contrastive").columns["label"] == BINARY.labels
@@ -66,17 +66,17 @@ def test_the_middle_of_a_scale():
     [(NLI, 3, "contradiction, neutral, entailment"), (BINARY, 2, "0, 1"), (TRIPLE, 2, "0, 1")],
 )
 def test_softmax_numbers_the_classes_from_0(data, classes, names):
-    made = targets(data, "softmax")
-    assert made.columns["label"] == [int(label) for label in data.labels]
-    assert all(type(label) is int for label in made.columns["label"])
-    assert made.settings == {"classes": classes}
-    assert made.summary == f"softmax: {classes} classes ({names})"
+    prepared = targets(data, "softmax")
+    assert prepared.columns["label"] == [int(label) for label in data.labels]
+    assert all(type(label) is int for label in prepared.columns["label"])
+    assert prepared.settings == {"classes": classes}
+    assert prepared.summary == f"softmax: {classes} classes ({names})"
 
 
 def test_softmax_has_no_class_without_examples():
-    made = targets(pair_data([("a", "b", 0.0), ("a", "c", 2.0), ("a", "d", 0.0)], "nli"), "softmax")
-    assert (made.columns["label"], made.settings) == ([0, 1, 0], {"classes": 2})
-    assert made.summary == "softmax: 2 classes (contradiction, entailment)"
+    prepared = targets(pair_data([("a", "b", 0.0), ("a", "c", 2.0), ("a", "d", 0.0)], "nli"), "softmax")
+    assert (prepared.columns["label"], prepared.settings) == ([0, 1, 0], {"classes": 2})
+    assert prepared.summary == "softmax: 2 classes (contradiction, entailment)"
 
 
 def scores(labels, scale=(0, 5)):
@@ -84,11 +84,11 @@ def scores(labels, scale=(0, 5)):
 
 
 def test_softmax_cuts_scores_into_bins_of_equal_width():
-    made = targets(scores([0.0, 0.9, 1.0, 2.5, 3.99, 4.0, 5.0]), "softmax", bins=5)
-    assert made.columns["label"] == [0, 0, 1, 2, 3, 4, 4]  # each bin has its lower edge, the last one both
-    assert all(type(label) is int for label in made.columns["label"])
-    assert made.settings == {"classes": 5}
-    assert made.summary == (
+    prepared = targets(scores([0.0, 0.9, 1.0, 2.5, 3.99, 4.0, 5.0]), "softmax", bins=5)
+    assert prepared.columns["label"] == [0, 0, 1, 2, 3, 4, 4]  # each bin has its lower edge, the last one both
+    assert all(type(label) is int for label in prepared.columns["label"])
+    assert prepared.settings == {"classes": 5}
+    assert prepared.summary == (
         "softmax: 5 classes, scores in bins of equal width (pairs of 0 to 1: 2, 1 to 2: 1, 2 to 3: 1, 3 to 4: 1, "
         "4 to 5: 2)"
     )
@@ -97,17 +97,17 @@ def test_softmax_cuts_scores_into_bins_of_equal_width():
 
 
 def test_softmax_cuts_scores_by_edges_and_leaves_out_empty_bins():
-    made = targets(scores([0.0, 1.5, 4.0, 5.0]), "softmax", bins=(0.0, 1.5, 2.0, 3.0, 5.0))
-    assert (made.columns["label"], made.settings) == ([0, 1, 2, 2], {"classes": 3})
-    assert made.summary.endswith(
+    prepared = targets(scores([0.0, 1.5, 4.0, 5.0]), "softmax", bins=(0.0, 1.5, 2.0, 3.0, 5.0))
+    assert (prepared.columns["label"], prepared.settings) == ([0, 1, 2, 2], {"classes": 3})
+    assert prepared.summary.endswith(
         "by their edges (pairs of 0 to 1.5: 1, 1.5 to 2: 1, 3 to 5: 2); empty and left out: 2 to 3"
     )
 
 
 def test_whole_scores_are_classes_by_themselves():
-    made = targets(scores([0.0, 3.0, 5.0, 3.0]), "softmax")
-    assert (made.columns["label"], made.settings) == ([0, 1, 2, 1], {"classes": 3})
-    assert made.summary == "softmax: 3 classes, each whole score its own (pairs of 0: 1, 3: 2, 5: 1)"
+    prepared = targets(scores([0.0, 3.0, 5.0, 3.0]), "softmax")
+    assert (prepared.columns["label"], prepared.settings) == ([0, 1, 2, 1], {"classes": 3})
+    assert prepared.summary == "softmax: 3 classes, each whole score its own (pairs of 0: 1, 3: 2, 5: 1)"
     ratings = targets(scores(map(float, range(11)), (0, 10)), "softmax")
     assert ratings.settings == {"classes": 11}
     with pytest.raises(DataError, match="graded: 12 different scores from 0 to 11"):
@@ -131,30 +131,28 @@ def test_scores_that_are_no_classes_are_refused_with_the_option_that_settles_it(
     assert targets(BINARY, "softmax", bins=5).summary.endswith("2 classes (0, 1); bins are for scores, and not used")
 
 
-@pytest.mark.parametrize(
-    "given", [1, 0, -3, 2.5, True, [], [1, 2], [0, 2, 2], [3, 2, 1], "x", {}, [0, float("nan"), 2]]
-)
-def test_bins_that_are_none_are_refused(given):
+@pytest.mark.parametrize("bins", [1, 0, -3, 2.5, True, [], [1, 2], [0, 2, 2], [3, 2, 1], "x", {}, [0, float("nan"), 2]])
+def test_bins_that_are_none_are_refused(bins):
     with pytest.raises(ConfigError, match=r"`bins` takes the number of bins, 2 or more, or three finite, rising edges"):
-        CosentSettings(loss="softmax", bins=given)
+        CosentSettings(loss="softmax", bins=bins)
 
 
 @pytest.mark.parametrize(
-    ("given", "bins"), [(5, 5), ("5", 5), (["5"], 5), ("0,2.5,5", (0, 2.5, 5)), (["0", "1", "5"], (0, 1, 5))]
+    ("text", "bins"), [(5, 5), ("5", 5), (["5"], 5), ("0,2.5,5", (0, 2.5, 5)), (["0", "1", "5"], (0, 1, 5))]
 )
-def test_bins_are_a_number_or_edges_in_a_file_and_in_words(given, bins):
-    assert CosentSettings(loss="softmax", bins=given).bins == bins
+def test_bins_are_a_number_or_edges_in_a_file_and_in_words(text, bins):
+    assert CosentSettings(loss="softmax", bins=text).bins == bins
 
 
 @pytest.mark.parametrize(("data", "above"), [(SCORED, 2.5), (BINARY, 0), (NLI, 1), (TRIPLE, 0)])
 def test_info_nce_takes_the_positive_pairs(data, above):
-    made = targets(data, "info-nce", hard_negatives=False)
+    prepared = targets(data, "info-nce", hard_negatives=False)
     rows = [row for row, label in enumerate(data.labels) if label > above]
-    assert made.columns == {
+    assert prepared.columns == {
         "anchor": [data.sentences1[row] for row in rows], "positive": [data.sentences2[row] for row in rows]
     }  # fmt: skip
-    assert made.summary.startswith(f"info-nce: {len(rows)} ")
-    assert made.summary.endswith(f"; {200 - len(rows)} of 200 pairs not used")
+    assert prepared.summary.startswith(f"info-nce: {len(rows)} ")
+    assert prepared.summary.endswith(f"; {200 - len(rows)} of 200 pairs not used")
 
 
 def test_what_fits_is_made_and_what_does_not_is_refused():

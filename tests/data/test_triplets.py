@@ -19,9 +19,9 @@ def slow_partners(data, anchor):
     highest = 2.0 if data.kind == "nli" else 1.0
     sides = {highest: [], 0.0: []}
     for first, second, label in zip(data.sentences1, data.sentences2, data.labels, strict=True):
-        for one, other in [(first, second)] + [(second, first)] * (data.kind == "binary"):
-            if one == anchor and other != anchor and label in sides and other not in sides[label]:
-                sides[label].append(other)
+        for one, partner in [(first, second)] + [(second, first)] * (data.kind == "binary"):
+            if one == anchor and partner != anchor and label in sides and partner not in sides[label]:
+                sides[label].append(partner)
     both = set(sides[highest]) & set(sides[0.0])
     return tuple([text for text in sides[label] if text not in both] for label in (highest, 0.0))
 
@@ -29,8 +29,8 @@ def slow_partners(data, anchor):
 @pytest.mark.parametrize("kind", ["binary", "nli", "triple"])
 def test_triplets_are_all_that_can_be_formed(kind):
     data = DATA[kind]
-    made = triplets(data)
-    rows = list(zip(*made.columns.values(), strict=True))
+    formed = triplets(data)
+    rows = list(zip(*formed.columns.values(), strict=True))
     anchors = dict.fromkeys([*data.sentences1, *data.sentences2])
     expected = []
     for anchor in anchors:
@@ -41,16 +41,16 @@ def test_triplets_are_all_that_can_be_formed(kind):
     assert sorted(rows) == sorted(expected)
     assert len(rows) > 50
     assert len(set(rows)) == len(rows) or kind != "nli"
-    assert made.negatives == len(rows)
+    assert formed.negatives == len(rows)
     inside = set()
     for row, (first, second) in enumerate(data.pairs()):
         label = data.labels[row]
         highest = max(data.labels)
-        for one, other in [(first, second)] + [(second, first)] * (kind == "binary"):
-            near, far = slow_partners(data, one)
-            if near and far and ((label == highest and other in near) or (label == 0 and other in far)):
+        for text, partner in [(first, second)] + [(second, first)] * (kind == "binary"):
+            near, far = slow_partners(data, text)
+            if near and far and ((label == highest and partner in near) or (label == 0 and partner in far)):
                 inside.add(row)
-    assert made.unused == len(data) - len(inside)
+    assert formed.unused == len(data) - len(inside)
 
 
 def test_triplets_do_not_depend_on_the_order_of_sets():
@@ -58,14 +58,14 @@ def test_triplets_do_not_depend_on_the_order_of_sets():
         "from tests.data.made import BINARY, NLI; from samesense.data.pairs.triplets import triplets; "
         "print([triplets(data) for data in (BINARY, NLI)])"
     )
-    made = [
+    summaries = [
         subprocess.run(
             [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True,
             text=True, check=True,
         ).stdout
         for seed in ("1", "2")
     ]  # fmt: skip
-    assert made[0] == made[1] != ""
+    assert summaries[0] == summaries[1] != ""
 
 
 def test_a_binary_pair_gives_either_of_its_sentences_as_anchor():
@@ -78,30 +78,30 @@ def test_a_binary_pair_gives_either_of_its_sentences_as_anchor():
 
 def test_partners_given_both_ways_are_neither():
     rows = [("a", "b", 2.0), ("a", "b", 0.0), ("a", "c", 2.0), ("a", "d", 0.0), ("a", "a", 0.0), ("a", "e", 1.0)]
-    made = triplets(pair_data(rows, "nli"))
-    assert list(zip(*made.columns.values(), strict=True)) == [("a", "c", "d")]
-    assert made.unused == 4
+    formed = triplets(pair_data(rows, "nli"))
+    assert list(zip(*formed.columns.values(), strict=True)) == [("a", "c", "d")]
+    assert formed.unused == 4
 
 
 @pytest.mark.parametrize("data", [BINARY, NLI], ids=["binary", "nli"])
 def test_hard_negatives_are_the_anchors_own(data):
     highest = max(data.labels)
-    made = positives(data, above=highest - 0.5, hard_negatives=True)
-    columns = made.columns
+    formed = positives(data, above=highest - 0.5, hard_negatives=True)
+    columns = formed.columns
     pairs = [
         (a, b) for a, b, label in zip(data.sentences1, data.sentences2, data.labels, strict=True) if label == highest
     ]
     assert list(zip(columns["anchor"], columns["positive"], strict=True)) == pairs
     seen = dict.fromkeys(columns["anchor"], 0)
-    known = columns.get("label", [1] * len(pairs))
+    marks = columns.get("label", [1] * len(pairs))
     for anchor, positive, negative, counts in zip(
-        columns["anchor"], columns["positive"], columns["negative"], known, strict=True
+        columns["anchor"], columns["positive"], columns["negative"], marks, strict=True
     ):
         far = slow_partners(data, anchor)[1]
         assert bool(counts) == bool(far)
         assert negative == (far[seen[anchor] % len(far)] if far else positive)
         seen[anchor] += 1
-    assert made.negatives == sum(known)
+    assert formed.negatives == sum(marks)
 
 
 def test_some_all_or_no_anchors_have_a_negative():
@@ -122,5 +122,5 @@ def test_scores_give_no_hard_negatives():
 def test_real_sizes_take_no_time_quadratic_in_the_rows():
     source = random.Random(3)
     rows = [(f"p{source.randrange(4000)}", f"h{i}", float(source.randrange(3))) for i in range(24000)]
-    made = triplets(pair_data(rows, "nli"))
-    assert 2000 < len(made) < 24000
+    formed = triplets(pair_data(rows, "nli"))
+    assert 2000 < len(formed) < 24000

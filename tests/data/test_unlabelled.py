@@ -37,8 +37,8 @@ def parquet(path, texts):
 
 def documents(path, texts):
     sections = [{"title": "", "sentences": texts[:1]}, {"title": "x", "sentences": texts[1:3]}]
-    rest = {"sections": [texts[3:]]}
-    path.write_text(json.dumps({"sections": sections}) + "\n" + json.dumps(rest) + "\n")
+    last_sections = {"sections": [texts[3:]]}
+    path.write_text(json.dumps({"sections": sections}) + "\n" + json.dumps(last_sections) + "\n")
 
 
 def dataset(path, texts):
@@ -56,11 +56,11 @@ def dataset(path, texts):
 )  # fmt: skip
 def test_every_form_gives_the_same_sentences_and_fingerprint(tmp_path, name, write):
     write(tmp_path / name, TEXTS)
-    found = read_unlabelled(tmp_path / name)
-    assert found.texts == TEXTS
-    assert found.sha256 == fingerprint(TEXTS)
-    assert (found.source, len(found)) == (str(tmp_path / name), 4)
-    assert found.summary == "4 sentences"
+    corpus = read_unlabelled(tmp_path / name)
+    assert corpus.texts == TEXTS
+    assert corpus.sha256 == fingerprint(TEXTS)
+    assert (corpus.source, len(corpus)) == (str(tmp_path / name), 4)
+    assert corpus.summary == "4 sentences"
 
 
 def test_a_table_of_pairs_gives_both_columns(tmp_path):
@@ -72,11 +72,11 @@ def test_sources_are_joined_and_what_is_left_out_is_said(tmp_path):
     plain(tmp_path / "a.txt", ["one", "", "two", "one", "a longer sentence", "x"])
     plain(tmp_path / "b.txt", ["two", "three", "  "])
     sources = [tmp_path / "a.txt", str(tmp_path / "b.txt")]
-    found = read_unlabelled(sources, min_chars=2, max_chars=10)
-    assert found.texts == ["one", "two", "three"]
-    assert found.left_out == {"empty": 2, "too short or too long": 2, "repeated": 2}
-    assert found.summary == "3 sentences; left out: 2 empty, 2 too short or too long, 2 repeated"
-    assert (found.name, found.source) == ("a.txt + b.txt", f"{sources[0]} + {sources[1]}")
+    corpus = read_unlabelled(sources, min_chars=2, max_chars=10)
+    assert corpus.texts == ["one", "two", "three"]
+    assert corpus.left_out == {"empty": 2, "too short or too long": 2, "repeated": 2}
+    assert corpus.summary == "3 sentences; left out: 2 empty, 2 too short or too long, 2 repeated"
+    assert (corpus.name, corpus.source) == ("a.txt + b.txt", f"{sources[0]} + {sources[1]}")
     assert read_unlabelled(sources, keep_repeated=True, max_chars=5).texts == ["one", "two", "one", "x", "two", "three"]
 
 
@@ -87,11 +87,11 @@ def test_a_sentence_of_the_fewest_or_the_most_characters_stays(tmp_path):
 
 def test_rows_are_taken_in_the_order_given(tmp_path):
     plain(tmp_path / "a.txt", TEXTS)
-    found = read_unlabelled(tmp_path / "a.txt")
-    taken = found.take(np.array([2, 0]))
+    corpus = read_unlabelled(tmp_path / "a.txt")
+    taken = corpus.take(np.array([2, 0]))
     assert taken.texts == [TEXTS[2], TEXTS[0]]
     assert taken.sha256 == fingerprint(taken.texts)
-    assert (taken.source, taken.name) == (found.source, found.name)
+    assert (taken.source, taken.name) == (corpus.source, corpus.name)
 
 
 def test_the_fingerprint_knows_where_a_text_ends():

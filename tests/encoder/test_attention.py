@@ -13,7 +13,7 @@ HEADS, TOKENS = 4, sum(map(sum, LENGTHS))
 
 
 def groups(of=LENGTHS):
-    starts = [sum(map(sum, of[:at])) for at in range(len(of))]
+    starts = [sum(map(sum, of[:index])) for index in range(len(of))]
     return [Group(lengths, start) for lengths, start in zip(of, starts, strict=True)]
 
 
@@ -24,19 +24,19 @@ def tensors(key_heads=HEADS, tokens=TOKENS, value_dim=8, dtype=torch.float64):
 
 
 def module(causal=False):
-    found = nn.Module()
-    found.is_causal = causal
-    return found
+    attention = nn.Module()
+    attention.is_causal = causal
+    return attention
 
 
 def text_by_text(query, key, value, causal, scale=None, of=LENGTHS):
     """Attention of each text alone, as torch has it."""
-    start, found = 0, []
+    start, outputs = 0, []
     for n in (n for lengths in of for n in lengths):
-        own = [tensor[:, :, start : start + n] for tensor in (query, key, value)]
-        found.append(F.scaled_dot_product_attention(*own, is_causal=causal, enable_gqa=True, scale=scale))
+        tensors_of_text = [tensor[:, :, start : start + n] for tensor in (query, key, value)]
+        outputs.append(F.scaled_dot_product_attention(*tensors_of_text, is_causal=causal, enable_gqa=True, scale=scale))
         start += n
-    return torch.cat(found, dim=2).transpose(1, 2)
+    return torch.cat(outputs, dim=2).transpose(1, 2)
 
 
 @pytest.mark.parametrize("key_heads", [4, 2, 1])
@@ -44,23 +44,23 @@ def text_by_text(query, key, value, causal, scale=None, of=LENGTHS):
 @pytest.mark.parametrize("scale", [None, 0.7])
 @pytest.mark.parametrize("of", [LENGTHS, LONG, LONG[:2]], ids=["short", "mixed", "long"])
 def test_packed_texts_attend_as_each_alone(key_heads, causal, scale, of):
-    given = tensors(key_heads, sum(map(sum, of)), value_dim=5)
-    got = packed_attention(module(causal), *given, None, scaling=scale, packing=groups(of))[0]
-    expected = text_by_text(*given, causal, scale, of)
+    inputs = tensors(key_heads, sum(map(sum, of)), value_dim=5)
+    got = packed_attention(module(causal), *inputs, None, scaling=scale, packing=groups(of))[0]
+    expected = text_by_text(*inputs, causal, scale, of)
     torch.testing.assert_close(got, expected)
     weights = torch.randn_like(expected)
-    for one, other in zip(
-        torch.autograd.grad(got, given, weights), torch.autograd.grad(expected, given, weights), strict=True
+    for gradient, expected_gradient in zip(
+        torch.autograd.grad(got, inputs, weights), torch.autograd.grad(expected, inputs, weights), strict=True
     ):
-        torch.testing.assert_close(one, other)
+        torch.testing.assert_close(gradient, expected_gradient)
 
 
 @pytest.mark.parametrize("key_heads", [4, 2])
 @pytest.mark.parametrize("causal", [False, True])
 def test_gradients_with_dropout_are_those_of_what_was_kept(key_heads, causal):
-    def attend(*given):
+    def attend(*inputs):
         torch.manual_seed(1)  # the same is dropped
-        return packed_attention(module(causal), *given, None, dropout=0.4, packing=groups())[0]
+        return packed_attention(module(causal), *inputs, None, dropout=0.4, packing=groups())[0]
 
     torch.autograd.gradcheck(attend, tensors(key_heads))
 
@@ -73,31 +73,31 @@ def test_padded_texts_attend_in_training_as_transformers_has_it(masked, causal, 
     torch.manual_seed(0)
     layer = module(causal)
     layer.num_key_value_groups = 4 // key_heads
-    given = [torch.randn(3, heads, 7, 8, requires_grad=True) for heads in (4, key_heads, key_heads)]
+    inputs = [torch.randn(3, heads, 7, 8, requires_grad=True) for heads in (4, key_heads, key_heads)]
     mask = (torch.arange(7) < torch.tensor([[7], [4], [1]])).view(3, 1, 1, 7).expand(3, 1, 7, 7) if masked else None
     if masked and causal:
         mask = mask & torch.ones(7, 7, dtype=torch.bool).tril()
     ways = (sdpa_attention_forward, {"dropout": 0.0}), (packed_attention, {"dropout": 1e-9})
-    (expected, slopes), (got, own) = (
-        (found := attend(layer, *given, mask, **how)[0], torch.autograd.grad(found.square().sum(), given))
-        for attend, how in ways
+    (expected, slopes), (got, own_slopes) = (
+        (output := attend(layer, *inputs, mask, **options)[0], torch.autograd.grad(output.square().sum(), inputs))
+        for attend, options in ways
     )
     torch.testing.assert_close(got, expected)
-    for one, other in zip(own, slopes, strict=True):
-        torch.testing.assert_close(one, other)
+    for slope, expected_slope in zip(own_slopes, slopes, strict=True):
+        torch.testing.assert_close(slope, expected_slope)
 
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_gradients_of_padded_texts_with_dropout(masked):
     torch.manual_seed(0)
-    given = [torch.randn(3, 2, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    inputs = [torch.randn(3, 2, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     mask = (torch.arange(5) < torch.tensor([[5], [3], [1]])).view(3, 1, 1, 5) if masked else None
 
     def attend(*own):
         torch.manual_seed(1)
         return packed_attention(module(), *own, mask, dropout=0.3)[0]
 
-    torch.autograd.gradcheck(attend, given)
+    torch.autograd.gradcheck(attend, inputs)
 
 
 def test_dropout_drops_weights_and_scales_up_the_others():
@@ -113,33 +113,33 @@ def test_dropout_drops_weights_and_scales_up_the_others():
 
 
 def test_dropout_of_everything_leaves_nothing():
-    given = tensors(dtype=torch.float32)
-    got = packed_attention(module(), *given, None, dropout=1.0, packing=groups())[0]
+    inputs = tensors(dtype=torch.float32)
+    got = packed_attention(module(), *inputs, None, dropout=1.0, packing=groups())[0]
     assert not got.any()
-    assert not any(slope.any() for slope in torch.autograd.grad(got.sum(), given))
+    assert not any(slope.any() for slope in torch.autograd.grad(got.sum(), inputs))
 
 
 def test_a_keyword_says_that_it_is_causal():
-    given = tensors()
-    got = packed_attention(module(), *given, None, is_causal=True, packing=groups())[0]
-    torch.testing.assert_close(got, text_by_text(*given, causal=True))
+    inputs = tensors()
+    got = packed_attention(module(), *inputs, None, is_causal=True, packing=groups())[0]
+    torch.testing.assert_close(got, text_by_text(*inputs, causal=True))
 
 
 def test_texts_without_a_token_attend_to_nothing():
-    given = tensors(tokens=5)
-    got = packed_attention(module(), *given, None, packing=[Group([5], 0), Group([0, 0], 5)])[0]
-    torch.testing.assert_close(got, text_by_text(*given, causal=False, of=[[5]]))
+    inputs = tensors(tokens=5)
+    got = packed_attention(module(), *inputs, None, packing=[Group([5], 0), Group([0, 0], 5)])[0]
+    torch.testing.assert_close(got, text_by_text(*inputs, causal=False, of=[[5]]))
 
 
 @pytest.mark.parametrize("lengths", [[SHORT + 5, 40], [7, 4]])
 def test_tokens_of_no_text_are_zeros_and_have_no_gradient(lengths):
     torch.manual_seed(0)
     total = sum(lengths)
-    given = [torch.randn(1, 2, total + 6, 4, requires_grad=True) for _ in range(3)]
-    got = packed_attention(module(), *given, None, packing=[Group(lengths[:1], 0), Group(lengths[1:], lengths[0])])[0]
+    inputs = [torch.randn(1, 2, total + 6, 4, requires_grad=True) for _ in range(3)]
+    got = packed_attention(module(), *inputs, None, packing=[Group(lengths[:1], 0), Group(lengths[1:], lengths[0])])[0]
     assert got.shape == (1, total + 6, 2, 4)
     assert not got[:, total:].any() and got[:, :total].all()
-    for slope in torch.autograd.grad(got.square().sum(), given):
+    for slope in torch.autograd.grad(got.square().sum(), inputs):
         assert not slope[:, :, total:].any() and slope[:, :, :total].any()
 
 
@@ -147,20 +147,20 @@ def test_autocast_leaves_double_precision_and_casts_padded_texts():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         for packing in (groups(), None):
             for dtype, expected in ((torch.float64, torch.float64), (torch.float32, torch.bfloat16)):
-                given = tensors(dtype=dtype)
-                assert packed_attention(module(), *given, None, dropout=1e-9, packing=packing)[0].dtype == expected
+                inputs = tensors(dtype=dtype)
+                assert packed_attention(module(), *inputs, None, dropout=1e-9, packing=packing)[0].dtype == expected
 
 
 @pytest.mark.parametrize("dropout", [0.0, 1e-9])
 def test_autocast_computes_in_bfloat16_what_is_given_in_float32(dropout):
-    given = tensors(dtype=torch.float32)
+    inputs = tensors(dtype=torch.float32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        got = packed_attention(module(), *given, None, dropout=dropout, packing=groups())[0]
+        got = packed_attention(module(), *inputs, None, dropout=dropout, packing=groups())[0]
     assert got.dtype == torch.bfloat16
-    expected = text_by_text(*given, causal=False)
+    expected = text_by_text(*inputs, causal=False)
     torch.testing.assert_close(got.float(), expected, atol=0.03, rtol=0.03)
-    for one, other in zip(
-        torch.autograd.grad(got.float().sum(), given), torch.autograd.grad(expected.sum(), given), strict=True
+    for gradient, expected_gradient in zip(
+        torch.autograd.grad(got.float().sum(), inputs), torch.autograd.grad(expected.sum(), inputs), strict=True
     ):
-        assert one.dtype == torch.float32
-        torch.testing.assert_close(one, other, atol=0.05, rtol=0.05)
+        assert gradient.dtype == torch.float32
+        torch.testing.assert_close(gradient, expected_gradient, atol=0.05, rtol=0.05)

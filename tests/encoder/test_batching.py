@@ -33,8 +33,8 @@ def test_columns_come_back_as_if_each_went_alone(tiny, sentences, chunk_cost):
     columns = [tiny.preprocess(sentences[:13]), tiny.preprocess(sentences[13:26])]
     expected = [tiny(dict(column))["sentence_embedding"] for column in columns]
     got = embed_columns(tiny, columns, chunk_cost=chunk_cost)
-    for one, other in zip(got, expected, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+    for one, expected_column in zip(got, expected, strict=True):
+        torch.testing.assert_close(one, expected_column, atol=1e-5, rtol=1e-5)
 
 
 def test_gradients_are_those_of_separate_forwards(tiny, sentences):
@@ -66,16 +66,16 @@ def test_left_padding(tiny_trunk, sentences):
         columns = [model.preprocess(sentences[:9]), model.preprocess(sentences[9:14])]
         expected = [Counted()(column)["sentence_embedding"] for column in columns]
         got = embed_columns(Counted(), columns, chunk_cost=0)
-        assert all(torch.equal(one, other) for one, other in zip(got, expected, strict=True))
+        assert all(torch.equal(one, expected_column) for one, expected_column in zip(got, expected, strict=True))
 
 
 def test_columns_that_are_not_padded_text_go_alone():
-    seen = []
+    calls = []
 
     def model(features):
-        seen.append(features)
+        calls.append(features)
         return {"sentence_embedding": features["pixels"].float()}
 
     columns = [{"pixels": torch.ones(2, 3)}, {"pixels": torch.zeros(2, 3)}]
     assert [e.sum().item() for e in embed_columns(model, columns)] == [6.0, 0.0]
-    assert len(seen) == 2
+    assert len(calls) == 2

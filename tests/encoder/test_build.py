@@ -102,13 +102,17 @@ def test_a_chosen_pooling_keeps_prompts_and_what_stands_behind(tiny_trunk, tmp_p
     model = build(str(tiny_trunk), device="cpu")
     model.append(Normalize())
     model.prompts["ask"], model.default_prompt_name, model.similarity_fn_name = "the old man ", "ask", "dot"
-    other = build(str(save(model, tmp_path / "asking")), pooling=pooling, device="cpu")
-    assert describe_pooling(other) == pooling
-    assert isinstance(other[-1], Normalize)
-    assert (other.prompts["ask"], other.default_prompt_name, other.similarity_fn_name) == ("the old man ", "ask", "dot")
-    rows = encode(other, ["a dog"], precision="float32")
-    other.default_prompt_name = None
-    assert np.abs(encode(other, ["the old man a dog"], precision="float32") - rows).max() < 1e-6
+    repooled = build(str(save(model, tmp_path / "asking")), pooling=pooling, device="cpu")
+    assert describe_pooling(repooled) == pooling
+    assert isinstance(repooled[-1], Normalize)
+    assert (repooled.prompts["ask"], repooled.default_prompt_name, repooled.similarity_fn_name) == (
+        "the old man ",
+        "ask",
+        "dot",
+    )
+    rows = encode(repooled, ["a dog"], precision="float32")
+    repooled.default_prompt_name = None
+    assert np.abs(encode(repooled, ["the old man a dog"], precision="float32") - rows).max() < 1e-6
 
 
 def without_padding(tiny_trunk, folder, **tokens):
@@ -117,9 +121,9 @@ def without_padding(tiny_trunk, folder, **tokens):
     from transformers import PreTrainedTokenizerFast
 
     AutoModel.from_pretrained(tiny_trunk).save_pretrained(folder)
-    own = Tokenizer.from_file(str(tiny_trunk / "tokenizer.json"))
-    own.no_padding()
-    PreTrainedTokenizerFast(tokenizer_object=own, model_max_length=64, **tokens).save_pretrained(folder)
+    tokenizer = Tokenizer.from_file(str(tiny_trunk / "tokenizer.json"))
+    tokenizer.no_padding()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **tokens).save_pretrained(folder)
     return folder
 
 
@@ -145,9 +149,9 @@ def test_a_tokenizer_of_another_model_is_refused(tiny_trunk, tmp_path):
     from tests.conftest import random_bert
 
     shutil.copytree(tiny_trunk, tmp_path / "m")
-    other = random_bert(tmp_path / "other", [f"w{at}" for at in range(300)])
+    other_model = random_bert(tmp_path / "other", [f"w{number}" for number in range(300)])
     for file in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(other / file, tmp_path / "m" / file)
+        shutil.copy(other_model / file, tmp_path / "m" / file)
     with pytest.raises(ModelError, match="must have a vector for each token of its tokenizer"):
         build(str(tmp_path / "m"), device="cpu")
 

@@ -33,9 +33,11 @@ def language_model(tmp_path_factory):
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     folder = tmp_path_factory.mktemp("models") / "tiny-llama"
-    own = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, unk_token="[UNK]", eos_token="<end>")
-    own.chat_template = "the dog runs {% for m in messages %}{{ m['content'] }}{% endfor %}"
-    own.save_pretrained(folder)
+    tokenizer_of_model = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=64, unk_token="[UNK]", eos_token="<end>"
+    )
+    tokenizer_of_model.chat_template = "the dog runs {% for m in messages %}{{ m['content'] }}{% endfor %}"
+    tokenizer_of_model.save_pretrained(folder)
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
@@ -95,15 +97,15 @@ def test_a_long_pair_is_cut_in_both_texts(language_model):
 
 
 def test_a_head_of_one_logit_is_kept_and_any_other_is_new(tiny_trunk, tmp_path):
-    one, three = (classifier(tiny_trunk, tmp_path / str(labels), labels) for labels in (1, 3))
-    kept = BertForSequenceClassification.from_pretrained(one).classifier.weight
-    assert torch.equal(build_cross(str(one), device="cpu")[0].model.classifier.weight, kept)
+    one_logit, three = (classifier(tiny_trunk, tmp_path / str(labels), labels) for labels in (1, 3))
+    weight = BertForSequenceClassification.from_pretrained(one_logit).classifier.weight
+    assert torch.equal(build_cross(str(one_logit), device="cpu")[0].model.classifier.weight, weight)
     fresh = build_cross(str(three), device="cpu", seed=3)
     assert (fresh.num_labels, fresh[0].model.classifier.weight.shape) == (1, (1, 32))
-    same, other = (build_cross(str(three), device="cpu", seed=seed)[0].model.classifier.weight for seed in (3, 4))
+    same, other_seed = (build_cross(str(three), device="cpu", seed=seed)[0].model.classifier.weight for seed in (3, 4))
     assert torch.equal(fresh[0].model.classifier.weight, same)
-    assert not torch.equal(same, other)
-    assert [has_one_logit(str(folder)) for folder in (one, three, tiny_trunk)] == [True, False, False]
+    assert not torch.equal(same, other_seed)
+    assert [has_one_logit(str(folder)) for folder in (one_logit, three, tiny_trunk)] == [True, False, False]
 
 
 def test_a_sentence_encoder_gives_its_trunk(tiny_trunk, tmp_path):

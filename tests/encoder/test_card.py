@@ -32,7 +32,7 @@ def row(value, *, subset="all", model="m", seed=1, task="sts", metric="spearman"
 
 
 def facts(base, **changes):
-    known = {
+    defaults = {
         "name": "mine", "base": str(base), "method": "trained by cosent",
         "data": [CardData("train", "owner/pairs:train", 5000, "ab" * 32), CardData("dev", "dev.tsv", 100, "cd" * 32)],
         "settings": {"epochs": 2, "teacher": ("a|b", None), "pooling": None},
@@ -41,7 +41,7 @@ def facts(base, **changes):
         "versions": {"torch": "2.9"},
         "sections": {"Distilled": "what was kept"},
     }  # fmt: skip
-    return Card(**(known | changes))
+    return Card(**(defaults | changes))
 
 
 @pytest.fixture
@@ -54,14 +54,14 @@ def base(tiny, tmp_path):
 def test_the_front_matter_is_what_the_hub_reads(base, tmp_path):
     write_card(tmp_path, facts(base))
     card = ModelCard.load(tmp_path / "README.md")
-    known = card.data
-    assert (known.license, known.language, known.base_model) == ("mit", ["en", "de"], "owner/root")
-    assert (known.library_name, known.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
-    assert known.datasets == ["owner/pairs"]
-    assert known.model_name == "mine"
-    [found] = known.eval_results
-    assert (found.dataset_name, found.dataset_split, found.metric_type) == ("dev.tsv", "dev", "spearmanr")
-    assert found.metric_value == 0.8123
+    metadata = card.data
+    assert (metadata.license, metadata.language, metadata.base_model) == ("mit", ["en", "de"], "owner/root")
+    assert (metadata.library_name, metadata.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
+    assert metadata.datasets == ["owner/pairs"]
+    assert metadata.model_name == "mine"
+    [result] = metadata.eval_results
+    assert (result.dataset_name, result.dataset_split, result.metric_type) == ("dev.tsv", "dev", "spearmanr")
+    assert result.metric_value == 0.8123
     assert is_ours(tmp_path)
     assert not is_ours(base)
 
@@ -100,15 +100,15 @@ def test_what_is_not_known_is_said_and_not_guessed(tiny, tmp_path):
     assert "| licence | not stated |" in text
     assert "| language | not stated |" in text
     assert "| base model | plain |" in text
-    known = ModelCard.load(tmp_path / "README.md").data
-    assert (known.license, known.base_model, known.datasets, known.eval_results) == (None, None, None, None)
+    metadata = ModelCard.load(tmp_path / "README.md").data
+    assert (metadata.license, metadata.base_model, metadata.datasets, metadata.eval_results) == (None, None, None, None)
     assert "was not evaluated" in text
 
 
 def test_a_name_that_is_no_folder_is_a_base_on_the_hub(tmp_path):
     write_card(tmp_path, facts("owner/absent", pairs=True))
-    known = ModelCard.load(tmp_path / "README.md").data
-    assert (known.base_model, known.pipeline_tag) == ("owner/absent", "text-ranking")
+    metadata = ModelCard.load(tmp_path / "README.md").data
+    assert (metadata.base_model, metadata.pipeline_tag) == ("owner/absent", "text-ranking")
     assert "model.predict([(" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 
@@ -136,19 +136,19 @@ def test_the_card_says_what_became_of_the_labels(tiny_trunk, toy_pairs, tmp_path
 
 @pytest.mark.parametrize("encoder", ["bi", "cross"])
 def test_a_trained_model_has_the_card_of_its_run(tiny_trunk, toy_pairs, tmp_path, encoder):
-    files = {part: str(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
+    files = {split: str(toy_pairs / f"{split}.tsv") for split in ("train", "dev", "test")}
     run = samesense.train(
         files["train"], dev=files["dev"], test=files["test"], model=str(tiny_trunk), encoder=encoder, max_steps=2,
         precision="float32", license="mit", language="en, de", output=tmp_path / "mine",
     )  # fmt: skip
-    known = ModelCard.load(tmp_path / "mine" / "model" / "README.md")
+    model_card = ModelCard.load(tmp_path / "mine" / "model" / "README.md")
     value = next(one.value for one in run.results if one.seed is not None and one.metric == "spearman")
-    assert known.data.eval_results[0].metric_value == round(value, 6)
-    assert (known.data.license, known.data.language) == ("mit", ["en", "de"])
-    assert known.data.pipeline_tag == ("text-ranking" if encoder == "cross" else "sentence-similarity")
+    assert model_card.data.eval_results[0].metric_value == round(value, 6)
+    assert (model_card.data.license, model_card.data.language) == ("mit", ["en", "de"])
+    assert model_card.data.pipeline_tag == ("text-ranking" if encoder == "cross" else "sentence-similarity")
     sha256 = read_pairs(files["train"]).sha256
-    assert f"`{sha256[:16]}`" in known.text
-    assert not [text for text in read_pairs(files["train"]).sentences1 if text in known.text]
+    assert f"`{sha256[:16]}`" in model_card.text
+    assert not [text for text in read_pairs(files["train"]).sentences1 if text in model_card.text]
 
 
 def test_a_whitened_model_says_on_what(tiny_trunk, sentences, tmp_path):

@@ -70,28 +70,28 @@ def test_order_of_the_texts_counts(bare, pairs):
 
 
 def test_each_distinct_pair_is_scored_once(bare, pairs, monkeypatch):
-    asked = []
+    requests = []
     real = CrossEncoder.predict
-    monkeypatch.setattr(CrossEncoder, "predict", lambda self, p, **kw: (asked.extend(p), real(self, p, **kw))[1])
+    monkeypatch.setattr(CrossEncoder, "predict", lambda self, p, **kw: (requests.extend(p), real(self, p, **kw))[1])
     score, _ = opened(bare)
     score([*pairs, *pairs])
     score(pairs[:5])
-    assert asked == list(dict.fromkeys(pairs))
+    assert requests == list(dict.fromkeys(pairs))
 
 
 def test_what_is_remembered_is_bounded(bare, pairs, monkeypatch):
-    asked = []
+    requests = []
     real = CrossEncoder.predict
-    monkeypatch.setattr(CrossEncoder, "predict", lambda self, p, **kw: (asked.extend(p), real(self, p, **kw))[1])
+    monkeypatch.setattr(CrossEncoder, "predict", lambda self, p, **kw: (requests.extend(p), real(self, p, **kw))[1])
     monkeypatch.setattr("samesense.encoder.assembly.cross.CACHED_CHARACTERS", sum(map(len, pairs[0])))
     score, _ = opened(bare)
     first = score(pairs[:2])
     assert score(pairs[:2]).tolist() == first.tolist()
-    assert asked == pairs[:2]
+    assert requests == pairs[:2]
     np.testing.assert_allclose(score(pairs[1:4]), score(pairs[1:4]), rtol=1e-6)  # more than fits: forgotten, not lost
-    assert asked.count(pairs[0]) == 1
+    assert requests.count(pairs[0]) == 1
     score(pairs[:1])
-    assert asked.count(pairs[0]) == 2
+    assert requests.count(pairs[0]) == 2
 
 
 def test_large_logits_do_not_become_ties(bare, pairs, tmp_path):

@@ -23,17 +23,17 @@ def test_share_scale_and_independence(p):
     assert (out == 0).float().mean().item() == pytest.approx(p, abs=5 * (p * (1 - p) / n) ** 0.5 + 1e-4)
     assert out.mean().item() == pytest.approx(1.0, abs=0.02)
     assert len(out.unique()) == 2
-    kept = (out.flatten() > 0).double()
+    retained = (out.flatten() > 0).double()
     for lag in (1, 2, 3, 4, 1000):  # four neighbours share one draw: they must not agree more than chance
-        agreement = torch.corrcoef(torch.stack([kept[:-lag], kept[lag:]]))[0, 1].item()
+        agreement = torch.corrcoef(torch.stack([retained[:-lag], retained[lag:]]))[0, 1].item()
         assert abs(agreement) < 5 / n**0.5
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
 def test_factors_are_the_value_or_zero(dtype):
     mask, value = torch.rand(6, 5) < 0.5, 10 / 9
-    found = factors(mask, dtype, value)
-    assert found.dtype == dtype and torch.equal(found, mask.to(dtype) * torch.tensor(value, dtype=dtype))
+    values = factors(mask, dtype, value)
+    assert values.dtype == dtype and torch.equal(values, mask.to(dtype) * torch.tensor(value, dtype=dtype))
     assert torch.equal(factors(mask, dtype), mask.to(dtype))
 
 
@@ -49,10 +49,10 @@ def test_same_seed_same_mask_and_none_in_eval():
     x = torch.ones(50, 3, dtype=torch.bfloat16)
     layer = CheapDropout(0.2)
     torch.manual_seed(3)
-    one = layer(x)
+    output = layer(x)
     torch.manual_seed(3)
-    assert torch.equal(layer(x), one)
-    assert one.dtype == torch.bfloat16
+    assert torch.equal(layer(x), output)
+    assert output.dtype == torch.bfloat16
     assert torch.equal(layer.eval()(x), x)
 
 

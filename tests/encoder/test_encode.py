@@ -13,11 +13,11 @@ from tests.context.worlds import small_causal
 
 def test_rows_stay_with_their_texts_and_repeats_are_computed_once(tiny, sentences):
     texts = [*sentences, *sentences[::-1], sentences[3]]
-    seen = []
-    vectors = encode(tiny, texts, on_progress=seen.append)
+    counts = []
+    vectors = encode(tiny, texts, on_progress=counts.append)
     np.testing.assert_array_equal(vectors[: len(sentences)], vectors[len(sentences) : -1][::-1])
     np.testing.assert_array_equal(vectors[-1], vectors[3])
-    assert sum(seen) == len(texts)
+    assert sum(counts) == len(texts)
     assert vectors.dtype == np.float32
 
 
@@ -42,8 +42,8 @@ def test_default_prompt_is_used(tiny, sentences):
 
 def test_training_mode_is_put_back(tiny):
     tiny.train()
-    one, other = encode(tiny, ["a dog"]), encode(tiny, ["a dog"])
-    np.testing.assert_array_equal(one, other)  # no dropout while encoding
+    first, second = encode(tiny, ["a dog"]), encode(tiny, ["a dog"])
+    np.testing.assert_array_equal(first, second)  # no dropout while encoding
     assert tiny.training
 
 
@@ -69,8 +69,8 @@ def test_forwards_are_bounded_and_without_padding(tiny, sentences, monkeypatch):
 
 @pytest.mark.parametrize("batch_tokens", [1, 40, 10**6])
 def test_size_of_the_forwards_changes_nothing(tiny, sentences, batch_tokens):
-    found = encode(tiny, sentences, precision="float32", batch_tokens=batch_tokens)
-    np.testing.assert_allclose(found, encode(tiny, sentences, precision="float32"), atol=1e-5)
+    vectors = encode(tiny, sentences, precision="float32", batch_tokens=batch_tokens)
+    np.testing.assert_allclose(vectors, encode(tiny, sentences, precision="float32"), atol=1e-5)
 
 
 def test_a_text_without_tokens_is_zeros_whatever_stands_beside_it(tmp_path):

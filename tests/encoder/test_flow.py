@@ -20,15 +20,17 @@ def undone(flow, u):
     """The inverse, written from the definition: levels and steps backwards, each solved for its input."""
     ends = [*flow.widths[1:], 0]
     sizes = [wide - end for wide, end in zip(flow.widths, ends, strict=True)]
-    parts = list(torch.split(u, sizes, dim=1))
-    x = parts.pop()
+    pieces = list(torch.split(u, sizes, dim=1))
+    x = pieces.pop()
     for level in reversed(range(len(flow.widths))):
         for step in reversed(list(flow.steps[level * flow.depth : (level + 1) * flow.depth])):
-            kept, moved = x[:, : step.first_size], x[:, step.first_size :]
-            x = torch.cat([kept, moved - step.shift(kept, False)], dim=1)[:, torch.arange(x.shape[1] - 1, -1, -1)]
+            unchanged, moved = x[:, : step.first_size], x[:, step.first_size :]
+            x = torch.cat([unchanged, moved - step.shift(unchanged, False)], dim=1)[
+                :, torch.arange(x.shape[1] - 1, -1, -1)
+            ]
             x = x / torch.exp(3 * step.norm.log_scale) - step.norm.shift
         if level:
-            x = torch.cat([x, parts.pop()], dim=1)
+            x = torch.cat([x, pieces.pop()], dim=1)
     return x
 
 
@@ -81,17 +83,17 @@ def test_training_lowers_the_bits_of_unseen_rows_below_those_of_a_normal_fit(ben
     squared = np.einsum("ij,jk,ik->i", away, np.linalg.inv(covariance), away).mean()
     normal = (squared + np.linalg.slogdet(2 * np.pi * covariance)[1]) / (2 * 16 * np.log(2))
     with torch.no_grad():
-        found = float(flow.bits(torch.from_numpy(test)))
+        bits = float(flow.bits(torch.from_numpy(test)))
         before = float(fit_flow(train, epochs=0).bits(torch.from_numpy(test)))
     assert before == pytest.approx(normal, abs=0.01)  # no correlations to find: standardised is all a normal fit can do
-    assert found < normal - 0.05
+    assert bits < normal - 0.05
 
 
 def test_the_seed_decides(bent):
-    one, same, other = (fit_flow(bent[:320], seed=seed).apply_to(bent[:50]) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one, same)
-    assert np.abs(one - other).max() > 1e-3
-    assert (one.shape, one.dtype) == ((50, 16), np.float32)
+    first, same, other_seed = (fit_flow(bent[:320], seed=seed).apply_to(bent[:50]) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, same)
+    assert np.abs(first - other_seed).max() > 1e-3
+    assert (first.shape, first.dtype) == ((50, 16), np.float32)
 
 
 def test_global_randomness_is_left_alone(bent):

@@ -16,10 +16,10 @@ def test_bert_keeps_what_its_layer_gave(tiny_trunk, sentences, layers):
     with torch.no_grad():
         states = whole[0].model.eval()(**features, output_hidden_states=True).hidden_states[layers]
     expected = (states * mask).sum(1) / mask.sum(1)
-    cut = first_layers(build(str(tiny_trunk), device="cpu"), layers)
-    assert cut[0].model.config.num_hidden_layers == layers
-    given = torch.from_numpy(encode(cut, sentences, precision="float32"))
-    torch.testing.assert_close(given, expected, atol=1e-5, rtol=1e-4)
+    truncated = first_layers(build(str(tiny_trunk), device="cpu"), layers)
+    assert truncated[0].model.config.num_hidden_layers == layers
+    truncated_vectors = torch.from_numpy(encode(truncated, sentences, precision="float32"))
+    torch.testing.assert_close(truncated_vectors, expected, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -34,14 +34,14 @@ def test_a_pooling_of_layers_takes_those_that_are_left(tiny_trunk, sentences, tm
     with torch.no_grad():
         states = whole[0].model.eval()(**features, output_hidden_states=True).hidden_states
     expected = ((states[from_state] + states[2]) / 2 * mask).sum(1) / mask.sum(1)
-    own = save(build(str(tiny_trunk), pooling=pooling, first=first, device="cpu"), tmp_path / "own")
+    folder = save(build(str(tiny_trunk), pooling=pooling, first=first, device="cpu"), tmp_path / "own")
     for student in (
-        make_student("layers:2", str(own), [], spacing="first", device="cpu"),
+        make_student("layers:2", str(folder), [], spacing="first", device="cpu"),
         make_student("layers:2", str(tiny_trunk), [], spacing="first", pooling=pooling, first=first, device="cpu"),
     ):
-        opened = build(str(save(student, tmp_path / "student", overwrite=True)), device="cpu")
-        given = torch.from_numpy(encode(opened, sentences, precision="float32"))
-        torch.testing.assert_close(given, expected, atol=1e-5, rtol=1e-4)
+        reopened = build(str(save(student, tmp_path / "student", overwrite=True)), device="cpu")
+        student_vectors = torch.from_numpy(encode(reopened, sentences, precision="float32"))
+        torch.testing.assert_close(student_vectors, expected, atol=1e-5, rtol=1e-4)
         assert not any(p.requires_grad for p in student[1].parameters())
 
 
@@ -69,11 +69,11 @@ def test_a_cut_language_model_is_saved_and_opened_again(tiny_llama, sentences, t
         states = trunk(**features, output_hidden_states=True).hidden_states[2]
         expected = trunk.norm(states)  # the final norm follows the last layer that is kept
         mask = features["attention_mask"][:, :, None].float()
-    cut = first_layers(build(str(tiny_llama), device="cpu"), 2)
-    opened = build(str(save(cut, tmp_path / "cut")), device="cpu")
-    assert len(opened[0].model.layers) == 2
-    given = torch.from_numpy(encode(opened, sentences[:3], precision="float32"))
-    torch.testing.assert_close(given, (expected * mask).sum(1) / mask.sum(1), atol=1e-5, rtol=1e-4)
+    truncated = first_layers(build(str(tiny_llama), device="cpu"), 2)
+    reopened = build(str(save(truncated, tmp_path / "cut")), device="cpu")
+    assert len(reopened[0].model.layers) == 2
+    truncated_vectors = torch.from_numpy(encode(reopened, sentences[:3], precision="float32"))
+    torch.testing.assert_close(truncated_vectors, (expected * mask).sum(1) / mask.sum(1), atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("layers", [0, 4])

@@ -17,12 +17,12 @@ def folder_of(kind, tiny_trunk, folder):
 
     tokenizer = AutoTokenizer.from_pretrained(tiny_trunk)
     sizes = {"vocab_size": len(tokenizer), "num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4}
-    more = {"intermediate_size": 48, "max_position_embeddings": 64, "pad_token_id": tokenizer.pad_token_id}
+    fields = {"intermediate_size": 48, "max_position_embeddings": 64, "pad_token_id": tokenizer.pad_token_id}
     torch.manual_seed(0)
     if kind == "roberta":
-        model = Roberta(XLMRobertaConfig(**sizes, **more))
+        model = Roberta(XLMRobertaConfig(**sizes, **fields))
     elif kind == "llama":
-        model = LlamaModel(LlamaConfig(**sizes, **more, num_key_value_heads=2))
+        model = LlamaModel(LlamaConfig(**sizes, **fields, num_key_value_heads=2))
         tokenizer.padding_side = "left"
     else:
         model = T5EncoderModel(
@@ -55,12 +55,12 @@ def test_packed_texts_have_the_embeddings_and_gradients_of_padded_ones(
     with packing(model):
         assert takes_packed_texts(model)
         got = embed_columns(model, columns, chunk_cost=3, mini_batch_num_tokens=budget)
-        own = gradient(model, got)
+        own_slope = gradient(model, got)
         padded = model(dict(columns[0]))["sentence_embedding"]
     assert not takes_packed_texts(model)
-    for one, other in zip(got, expected, strict=True):
-        torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
-    torch.testing.assert_close(own, slope, atol=5e-5, rtol=1e-3)
+    for embedding, expected_embedding in zip(got, expected, strict=True):
+        torch.testing.assert_close(embedding, expected_embedding, atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(own_slope, slope, atol=5e-5, rtol=1e-3)
     torch.testing.assert_close(padded, expected[0], atol=2e-5, rtol=1e-4)
 
 
@@ -84,14 +84,14 @@ def test_packed_pairs_have_the_scores_and_gradients_of_padded_ones(
     with packing(model):
         assert takes_packed_texts(model) == taken
         got = embed_columns(model, columns, chunk_cost=3, mini_batch_num_tokens=budget)[0]
-        own = slope(got)
+        slopes = slope(got)
         padded = model(dict(columns[0]))["scores"].view(-1, 1)
     assert not takes_packed_texts(model) and not model[0].model.base_model._forward_hooks
     torch.testing.assert_close(got, expected, atol=2e-5, rtol=1e-4)
     torch.testing.assert_close(padded, expected, atol=2e-5, rtol=1e-4)
-    assert own.keys() == gradients.keys()
+    assert slopes.keys() == gradients.keys()
     for name, one in gradients.items():
-        torch.testing.assert_close(own[name], one, atol=5e-5, rtol=1e-3)
+        torch.testing.assert_close(slopes[name], one, atol=5e-5, rtol=1e-3)
 
 
 @pytest.mark.parametrize("pairs", [False, True])
@@ -104,25 +104,25 @@ def test_packed_in_bfloat16_is_as_exact_as_its_numbers(pairs, tiny_trunk, senten
 
     def step():
         model.zero_grad()
-        found = embed_columns(model, columns)[0]
-        (found.float() * toward).sum().backward()
-        return found.float(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+        embeddings = embed_columns(model, columns)[0]
+        (embeddings.float() * toward).sum().backward()
+        return embeddings.float(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
     exact, gradients = step()
     with torch.autocast("cpu", dtype=torch.bfloat16), packing(model):
         assert takes_packed_texts(model)
-        got, own = step()
+        got, slopes = step()
     assert not torch.equal(got, exact)
     near = 0.1 if pairs else 0.01  # seven bits of fraction; a score here is a small difference of large numbers
     assert (got - exact).norm() < near * exact.norm()
-    whole = torch.stack([one.norm() for one in gradients.values()]).norm()
-    for name, one in gradients.items():
-        assert (own[name] - one).norm() < 0.03 * one.norm() + 1e-4 * whole, name
+    whole = torch.stack([expected.norm() for expected in gradients.values()]).norm()
+    for name, expected in gradients.items():
+        assert (slopes[name] - expected).norm() < 0.03 * expected.norm() + 1e-4 * whole, name
 
 
 def test_layers_under_autocast_read_bfloat16_and_give_float32_embeddings(tiny, sentences):
     read = []
-    tiny[0].model.encoder.layer[-1].register_forward_pre_hook(lambda layer, given: read.append(given[0].dtype))
+    tiny[0].model.encoder.layer[-1].register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0].dtype))
     columns = [tiny.preprocess(sentences[:4])]
     with packing(tiny):
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -198,22 +198,22 @@ def test_bfloat16_sees_few_numbers_of_tokens(pairs, budget, tiny_trunk, sentence
     model = (build_cross if pairs else build)(str(tiny_trunk), device="cpu").eval()
     texts = list(zip(sentences[:11], sentences[11:22], strict=True)) if pairs else sentences[:11]
     columns = [model.preprocess(texts)]
-    seen, table = [], model[0].model.base_model.embeddings.word_embeddings.weight
-    model[0].model.base_model.embeddings.register_forward_hook(lambda *got: seen.append(got[-1].shape[1]))
+    widths, table = [], model[0].model.base_model.embeddings.word_embeddings.weight
+    model[0].model.base_model.embeddings.register_forward_hook(lambda *got: widths.append(got[-1].shape[1]))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         padded = embed_columns(model, columns)[0]
         slope = torch.autograd.grad(padded.square().sum(), table)
         with packing(model):
-            seen.clear()
+            widths.clear()
             packed = embed_columns(model, columns, mini_batch_num_tokens=budget)[0]
-            own = torch.autograd.grad(packed.square().sum(), table)
+            own_slope = torch.autograd.grad(packed.square().sum(), table)
     total = int(columns[0]["attention_mask"].sum())
     if budget is None:
-        assert seen == [round_up_tokens(total)] and round_up_tokens(total) > total
-    assert all(round_up_tokens(n) == n for n in seen)
+        assert widths == [round_up_tokens(total)] and round_up_tokens(total) > total
+    assert all(round_up_tokens(n) == n for n in widths)
     assert packed.shape == padded.shape
     torch.testing.assert_close(packed, padded, atol=0.02, rtol=0.05)
-    torch.testing.assert_close(own[0], slope[0], atol=0.05 * slope[0].abs().max().item(), rtol=0.1)
+    torch.testing.assert_close(own_slope[0], slope[0], atol=0.05 * slope[0].abs().max().item(), rtol=0.1)
 
 
 def test_few_numbers_of_tokens_and_little_more():

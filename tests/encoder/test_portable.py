@@ -48,8 +48,8 @@ def settings_of(folder):
 def assert_opens(folder, model, sentences):
     """The folder gives the model's vectors, opened anew; and its keys are those that old constructors take."""
     expected = encode(model, sentences, precision="float32")
-    for opened in (SentenceTransformer(str(folder), device="cpu"), build(str(folder), device="cpu")):
-        np.testing.assert_allclose(encode(opened.eval(), sentences, precision="float32"), expected, atol=1e-5)
+    for reopened in (SentenceTransformer(str(folder), device="cpu"), build(str(folder), device="cpu")):
+        np.testing.assert_allclose(encode(reopened.eval(), sentences, precision="float32"), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -65,8 +65,8 @@ def test_only_keys_that_old_constructors_take(tiny_trunk, sentences, tmp_path, s
     modes = [mode for mode in POOLING_FLAGS if mode in drawn]
     body.append(Pooling(width, modes if len(modes) > 1 else modes[0]))
     width = body[-1].get_embedding_dimension()
-    further = [lambda: Normalize(), lambda: LayerNorm(width), lambda: Dense(width, width, bias=draw.random() < 0.5)]
-    body += [draw.choice(further)() for _ in range(draw.randint(0, 3))]
+    modules = [lambda: Normalize(), lambda: LayerNorm(width), lambda: Dense(width, width, bias=draw.random() < 0.5)]
+    body += [draw.choice(modules)() for _ in range(draw.randint(0, 3))]
     model = SentenceTransformer(modules=body, device="cpu").eval()
     folder = save(model, tmp_path / "model")
     for kind, keys in settings_of(folder):
@@ -119,10 +119,10 @@ def test_routes(tiny_trunk, sentences, tmp_path):
         assert kind.startswith("sentence_transformers.models.")
         keys = set(read(folder / name / FILES.get(kind.rsplit(".", 1)[1], "config.json")))
         assert keys <= KNOWN[kind.rsplit(".", 1)[1]]
-    opened = SentenceTransformer(str(folder), device="cpu")
+    reopened = SentenceTransformer(str(folder), device="cpu")
     for task in ("query", "document"):
         expected = model.encode(sentences[:5], task=task)
-        np.testing.assert_allclose(opened.encode(sentences[:5], task=task), expected, atol=1e-5)
+        np.testing.assert_allclose(reopened.encode(sentences[:5], task=task), expected, atol=1e-5)
 
 
 class Doubled(Normalize):
@@ -179,8 +179,8 @@ def test_rotations_of_positions_are_said_as_transformers_4_reads_them(tiny_trunk
     folder = save(model, tmp_path / "model")
     content = read(folder / "config.json")
     assert {key: content[key] for key in settings} == settings
-    opened = AutoConfig.from_pretrained(folder)
-    assert opened.rope_parameters == model[0].model.config.rope_parameters
+    config = AutoConfig.from_pretrained(folder)
+    assert config.rope_parameters == model[0].model.config.rope_parameters
     assert_opens(folder, model, ["a dog runs by the river"])
 
 
@@ -207,6 +207,6 @@ def test_old_readers_of_a_cross_encoder_are_told_how_a_logit_becomes_a_score(tin
     assert content["sbert_ce_default_activation_function"] == f"{name}.{type(activation).__name__}"
     assert content["sentence_transformers"] == {"activation_fn": f"{name}.{type(activation).__name__}"}
     pairs = [("a dog", "no dog"), ("rain", "rain")]
-    opened = CrossEncoder(str(folder), device="cpu")
-    assert type(opened.activation_fn) is type(activation)
-    np.testing.assert_allclose(opened.predict(pairs), model.predict(pairs), atol=1e-6)
+    reopened = CrossEncoder(str(folder), device="cpu")
+    assert type(reopened.activation_fn) is type(activation)
+    np.testing.assert_allclose(reopened.predict(pairs), model.predict(pairs), atol=1e-6)

@@ -18,9 +18,9 @@ def test_bytes_are_those_of_sentence_transformers(vectors):
     outside = np.concatenate([ROWS, 2 * ROWS])
     quantizer = Quantizer.fit(vectors, ROWS)
     expected = quantize_embeddings(outside, vectors, ranges=np.stack([ROWS.min(axis=0), ROWS.max(axis=0)]))
-    found = quantizer.apply(outside)
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
+    quantized = quantizer.apply(outside)
+    assert quantized.dtype == expected.dtype
+    np.testing.assert_array_equal(quantized, expected)
 
 
 def test_numbers_come_back():

@@ -54,8 +54,8 @@ def test_each_distinct_text_is_encoded_once_and_rows_keep_their_order(tmp_path, 
     for _ in range(30):
         texts = list(draw.choice(TEXTS, size=draw.integers(1, 60)))
         np.testing.assert_array_equal(encode(texts), expected(texts))
-    asked = [text for call in inner.seen for text in call]
-    assert len(asked) == len(set(asked)) == len(encode)
+    texts_encoded = [text for call in inner.seen for text in call]
+    assert len(texts_encoded) == len(set(texts_encoded)) == len(encode)
 
 
 def test_threads_that_ask_for_the_same_texts_get_their_own_rows():
@@ -67,10 +67,10 @@ def test_threads_that_ask_for_the_same_texts_get_their_own_rows():
         return expected(texts)
 
     encode = EmbeddingCache(slow)
-    asked = [["the cat"], ["the cat", "a dog"]]
+    requests = [["the cat"], ["the cat", "a dog"]]
     with ThreadPoolExecutor(2) as threads:
-        found = list(threads.map(encode, asked))
-    for texts, rows in [*zip(asked, found, strict=True), (["a dog"], encode(["a dog"]))]:
+        results = list(threads.map(encode, requests))
+    for texts, rows in [*zip(requests, results, strict=True), (["a dog"], encode(["a dog"]))]:
         np.testing.assert_array_equal(rows, expected(texts))
 
 
@@ -109,17 +109,17 @@ def test_texts_are_told_apart_to_the_letter(tmp_path):
 
 def test_another_identity_finds_nothing(tmp_path):
     EmbeddingCache(Counting(), folder=tmp_path, identity="m float32").fill(TEXTS)
-    other = Counting()
-    EmbeddingCache(other, folder=tmp_path, identity="m bfloat16").fill(TEXTS[:3])
-    assert sum(map(len, other.seen)) == 3
+    other_identity = Counting()
+    EmbeddingCache(other_identity, folder=tmp_path, identity="m bfloat16").fill(TEXTS[:3])
+    assert sum(map(len, other_identity.seen)) == 3
     assert sorted(path.read_text() for path in tmp_path.glob("*/identity.txt")) == ["m bfloat16\n", "m float32\n"]
 
 
 def test_an_interrupted_run_loses_one_block_at_most(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         EmbeddingCache(Counting(calls=3), folder=tmp_path, identity="m").fill(TEXTS)
-    rest = Counting()
-    encode = EmbeddingCache(rest, folder=tmp_path, identity="m")
+    remaining = Counting()
+    encode = EmbeddingCache(remaining, folder=tmp_path, identity="m")
     assert encode.fill(TEXTS) == 500 - 3 * 64
     np.testing.assert_array_equal(encode(TEXTS), expected(TEXTS))
 
@@ -154,16 +154,16 @@ def test_a_kill_at_any_rename_leaves_whole_blocks(tmp_path, after):
         return np.array([[float(text), 1.0] for text in texts], dtype=np.float32)
 
     texts = [str(i) for i in range(100, 150)]
-    found = EmbeddingCache(encode, folder=tmp_path, identity="m")(texts)
-    np.testing.assert_array_equal(found[:, 0], np.arange(100, 150))
+    vectors = EmbeddingCache(encode, folder=tmp_path, identity="m")(texts)
+    np.testing.assert_array_equal(vectors[:, 0], np.arange(100, 150))
     assert len(fresh) == 50 - 10 * (max(0, after - 1) // 2)  # the first rename is the identity's, then two a block
 
 
 def test_two_runs_at_once_do_not_disturb_each_other(tmp_path):
-    one, other = (EmbeddingCache(Counting(), folder=tmp_path, identity="m") for _ in range(2))
-    one.fill(TEXTS[:300])
-    other.fill(TEXTS[200:])
-    one.fill(TEXTS)
+    first, second = (EmbeddingCache(Counting(), folder=tmp_path, identity="m") for _ in range(2))
+    first.fill(TEXTS[:300])
+    second.fill(TEXTS[200:])
+    first.fill(TEXTS)
     np.testing.assert_array_equal(EmbeddingCache(Counting(0), folder=tmp_path, identity="m")(TEXTS), expected(TEXTS))
     assert not [name for _, _, names in os.walk(tmp_path) for name in names if name.startswith(".")]
 
@@ -227,22 +227,22 @@ def test_identity_is_equal_for_equal_models_only(tiny_trunk, tmp_path):
     model.save(str(tmp_path / "copy"))
     copy = SentenceTransformer(str(tmp_path / "copy"), device="cpu")
     assert first == model_identity(copy, "float32")
-    found = {first, model_identity(model, "bfloat16")}
+    identities = {first, model_identity(model, "bfloat16")}
     model.max_seq_length = 9
-    found.add(model_identity(model, "float32"))
+    identities.add(model_identity(model, "float32"))
     model.prompts["ask"], model.default_prompt_name = "the ", "ask"
-    found.add(model_identity(model, "float32"))
-    other = fresh()
+    identities.add(model_identity(model, "float32"))
+    other_model = fresh()
     with torch.no_grad():
-        next(other.parameters())[5, 5] += 1e-6
-    found.add(model_identity(other, "float32"))
+        next(other_model.parameters())[5, 5] += 1e-6
+    identities.add(model_identity(other_model, "float32"))
     pooled = build(str(tiny_trunk), pooling="cls", device="cpu")
-    found.add(model_identity(pooled, "float32"))
-    found.add(model_identity(fresh().to(torch.bfloat16), "float32"))
-    cut = fresh()
-    cut.tokenizer.truncation_side = "left"
-    found.add(model_identity(cut, "float32"))
-    assert len(found) == 8
+    identities.add(model_identity(pooled, "float32"))
+    identities.add(model_identity(fresh().to(torch.bfloat16), "float32"))
+    truncating = fresh()
+    truncating.tokenizer.truncation_side = "left"
+    identities.add(model_identity(truncating, "float32"))
+    assert len(identities) == 8
 
 
 def test_what_another_has_written_since_is_found(tmp_path):

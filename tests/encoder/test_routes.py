@@ -15,20 +15,20 @@ TEXTS = ["the cat sleeps", "a dog runs in the garden", "snow and rain", "the big
 QUERY = "the dog runs"
 
 
-def routed(tiny_trunk, folder, **how):
+def routed(tiny_trunk, folder, **options):
     """Save a model whose queries are read by another network, of other words and another length."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router, Transformer
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    other = random_bert(folder / "other", WORDS[::-1])
+    other_trunk = random_bert(folder / "other", WORDS[::-1])
     torch.manual_seed(7)
-    trunks = [Transformer(str(place)) for place in (other, tiny_trunk)]
+    trunks = [Transformer(str(path)) for path in (other_trunk, tiny_trunk)]
     torch.nn.init.normal_(trunks[0].model.embeddings.word_embeddings.weight)
     trunks[0].max_seq_length = 16
     query, document = ([trunk, Pooling(trunk.get_embedding_dimension(), "mean")] for trunk in trunks)
-    router = Router.for_query_document(query_modules=query, document_modules=document, **how)
+    router = Router.for_query_document(query_modules=query, document_modules=document, **options)
     return save(SentenceTransformer(modules=[router], device="cpu"), folder / "routed")
 
 
@@ -96,24 +96,24 @@ def test_a_collection_holds_documents_and_is_asked_queries(folder, theirs, texts
 
 
 def test_the_first_list_of_a_match_is_queries(folder, theirs):
-    found = samesense.match([QUERY, *TEXTS], TEXTS, model=folder, precision="float32", threshold=-1.0, top=5)
-    scores = {one.match: one.score for one in found.pairs if one.row == 0}
+    matched = samesense.match([QUERY, *TEXTS], TEXTS, model=folder, precision="float32", threshold=-1.0, top=5)
+    scores = {pair.match: pair.score for pair in matched.pairs if pair.row == 0}
     assert [scores[row] for row in range(5)] == pytest.approx(expected(theirs).tolist(), abs=1e-5)
-    own = unit(theirs.encode_query(TEXTS[:1])) @ unit(theirs.encode_document(TEXTS[:1])).T
-    same = next(one.score for one in found.pairs if (one.row, one.match) == (1, 0))
-    assert same == pytest.approx(float(own[0, 0]), abs=1e-5) and same < 0.9999
+    cosine = unit(theirs.encode_query(TEXTS[:1])) @ unit(theirs.encode_document(TEXTS[:1])).T
+    same = next(pair.score for pair in matched.pairs if (pair.row, pair.match) == (1, 0))
+    assert same == pytest.approx(float(cosine[0, 0]), abs=1e-5) and same < 0.9999
 
 
 def test_a_rerank_looks_for_documents_with_a_query(folder, theirs, tiny_trunk):
-    found = samesense.rerank(TEXTS, model=folder, cross=str(tiny_trunk), query=QUERY, top=5, precision="float32")
-    cosines = {one.position: one.cosine for one in found}
+    ranked = samesense.rerank(TEXTS, model=folder, cross=str(tiny_trunk), query=QUERY, top=5, precision="float32")
+    cosines = {item.position: item.cosine for item in ranked}
     assert [cosines[row] for row in range(5)] == pytest.approx(expected(theirs).tolist(), abs=1e-5)
 
 
 def test_encode_takes_the_task(folder, theirs, texts, tmp_path, capsys):
     for task, encode in (("query", theirs.encode_query), ("document", theirs.encode_document)):
-        for name, more in ((f"{task}.npy", ()), (f"{task}-shards", ("--shard-size", "3", "--workers", "1"))):
-            words = ("encode", folder, texts, "--output", tmp_path / name, "--task", task, *more)
+        for name, flags in ((f"{task}.npy", ()), (f"{task}-shards", ("--shard-size", "3", "--workers", "1"))):
+            words = ("encode", folder, texts, "--output", tmp_path / name, "--task", task, *flags)
             code, _, err = run_command(capsys, *words, "--precision", "float32")
             assert (code, "go by" in err) == (0, False)
             assert np.abs(samesense.read_vectors(tmp_path / name) - encode(TEXTS)).max() < 1e-5

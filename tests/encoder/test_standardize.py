@@ -27,9 +27,9 @@ def narrow(tiny):
 
 def test_a_start_is_whitened(narrow, sentences, tmp_path):
     before = rows_of(narrow, sentences)
-    said = standardize(narrow, sentences, "whiten", precision="float32")
+    message = standardize(narrow, sentences, "whiten", precision="float32")
     distinct = len(set(sentences))
-    assert said == (
+    assert message == (
         f"start whitened by {distinct} training texts: random pairs of training texts have a mean cosine of "
         f"{anisotropy(rows_of_distinct(before, sentences)):.2f}"
     )
@@ -45,11 +45,11 @@ def rows_of_distinct(rows, texts):
     return rows[[texts.index(text) for text in dict.fromkeys(texts)]]
 
 
-@pytest.mark.parametrize("how", ["mean", "auto"])
-def test_a_narrow_start_loses_its_mean(narrow, sentences, how):
+@pytest.mark.parametrize("method", ["mean", "auto"])
+def test_a_narrow_start_loses_its_mean(narrow, sentences, method):
     before = rows_of(narrow, sentences)
     assert anisotropy(before) > 0.5
-    assert "start less its mean by" in standardize(narrow, sentences, how, precision="float32")
+    assert "start less its mean by" in standardize(narrow, sentences, method, precision="float32")
     expected = before - rows_of_distinct(before, sentences).mean(axis=0)
     np.testing.assert_allclose(rows_of(narrow, sentences), expected, atol=1e-4)
 

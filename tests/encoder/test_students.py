@@ -12,22 +12,22 @@ from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
 
 
-@pytest.mark.parametrize(("layers", "kept"), [(1, [0]), (2, [0, 2]), (3, [0, 1, 2])])
-def test_layers_at_even_distances_with_the_first_and_the_last(tiny_trunk, layers, kept):
+@pytest.mark.parametrize(("layers", "layers_kept"), [(1, [0]), (2, [0, 2]), (3, [0, 1, 2])])
+def test_layers_at_even_distances_with_the_first_and_the_last(tiny_trunk, layers, layers_kept):
     whole = dict(build(str(tiny_trunk), device="cpu")[0].model.named_parameters())
     student = make_student(f"layers:{layers}", str(tiny_trunk), [], device="cpu")
-    own = dict(student[0].model.named_parameters())
-    for at, before in enumerate(kept):
+    parameters = dict(student[0].model.named_parameters())
+    for index, before in enumerate(layers_kept):
         name = "encoder.layer.{}.output.dense.weight"
-        assert torch.equal(own[name.format(at)], whole[name.format(before)])
+        assert torch.equal(parameters[name.format(index)], whole[name.format(before)])
     assert student[0].model.config.num_hidden_layers == layers
 
 
 @pytest.mark.parametrize(
-    ("depth", "layers", "kept"),
+    ("depth", "layers", "layers_kept"),
     [(6, 3, [0, 3, 5]), (12, 4, [0, 4, 7, 11]), (12, 6, [0, 2, 4, 7, 9, 11]), (5, 5, [0, 1, 2, 3, 4])],
 )
-def test_which_layers_are_kept(depth, layers, kept):
+def test_which_layers_are_kept(depth, layers, layers_kept):
     """Of a language model, whose layers know their places and their kinds."""
     from sentence_transformers import SentenceTransformer
     from transformers import LlamaConfig, LlamaModel
@@ -41,7 +41,7 @@ def test_which_layers_are_kept(depth, layers, kept):
     trunk = Trunk()
     stack = list(trunk.model.layers)
     spaced_layers(SentenceTransformer(modules=[trunk], device="cpu"), layers)
-    assert list(trunk.model.layers) == [stack[at] for at in kept]
+    assert list(trunk.model.layers) == [stack[index] for index in layers_kept]
     assert [layer.self_attn.layer_idx for layer in trunk.model.layers] == list(range(layers))
 
 
@@ -57,25 +57,25 @@ def test_a_static_student_is_made_of_the_vectors_of_single_tokens(tiny_trunk, se
     with torch.no_grad():
         for mark in (name for name in vocabulary if name.startswith("[")):
             ids = torch.tensor([[2, vocabulary[mark], 3]])
-            given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-            table[vocabulary[mark]] = teacher.eval()(given)["sentence_embedding"][0].numpy()
-    matrix = np.stack([table[at] for at in range(len(vocabulary))])
+            features = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+            table[vocabulary[mark]] = teacher.eval()(features)["sentence_embedding"][0].numpy()
+    matrix = np.stack([table[index] for index in range(len(vocabulary))])
     turned = PCA(5, svd_solver="full").fit_transform(matrix / np.linalg.norm(matrix, axis=1, keepdims=True))
     spoken = [word for text in sentences for word in text.split()]
     shares = np.array([spoken.count(word) / len(spoken) for word in sorted(vocabulary, key=vocabulary.get)])
     expected = turned * (COMMON / (COMMON + shares))[:, None]
 
-    found = student[0].embedding.weight.detach().numpy()
+    weights = student[0].embedding.weight.detach().numpy()
     for axis in range(5):  # the direction of an axis is free
-        sign = np.sign(found[:, axis] @ expected[:, axis])
-        np.testing.assert_allclose(sign * found[:, axis], expected[:, axis], atol=2e-4)
+        sign = np.sign(weights[:, axis] @ expected[:, axis])
+        np.testing.assert_allclose(sign * weights[:, axis], expected[:, axis], atol=2e-4)
 
 
 def test_a_static_student_is_saved_and_opened_again(tiny_trunk, sentences, tmp_path):
     student = make_student("static", str(tiny_trunk), sentences, device="cpu")
     assert student.get_embedding_dimension() == 32
-    opened = build(str(save(student, tmp_path / "static")), device="cpu")
-    np.testing.assert_allclose(encode(opened, sentences), encode(student, sentences), atol=1e-6)
+    reopened = build(str(save(student, tmp_path / "static")), device="cpu")
+    np.testing.assert_allclose(encode(reopened, sentences), encode(student, sentences), atol=1e-6)
     again = make_student("static:8", str(tmp_path / "static"), sentences, device="cpu")  # of a static teacher
     assert again.get_embedding_dimension() == 8
 
@@ -98,11 +98,11 @@ def test_what_no_student_can_be_made_of_is_refused(tiny_trunk, sentences, studen
 
 
 def test_a_student_is_made_from_a_model():
-    models, others = (
+    models, no_models = (
         ("default", "/home/c++/model", "a/b"),
         ("vectors:x.npz", "words:w", "a/b+whiten:8", "a+whiten+flow"),
     )
-    assert [is_model(name) for name in (*models, *others)] == [True] * 3 + [False] * 4
-    for teacher in others:
+    assert [is_model(name) for name in (*models, *no_models)] == [True] * 3 + [False] * 4
+    for teacher in no_models:
         with pytest.raises(ConfigError, match=r"made from the first teacher, which must be a model then; received "):
             make_student("layers:1", teacher, [])

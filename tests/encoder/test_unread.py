@@ -38,13 +38,13 @@ def loaded(tiny_trunk):
 
 
 def test_cut_and_unknown_texts_are_counted_by_every_backend(tiny_trunk, loaded, tmp_path):
-    wanted = ({"cut": 2, "unknown": 2}, len(TEXTS), 64)
-    assert figures(loaded) == wanted
-    assert figures(samesense.load(str(tiny_trunk), precision="float32", deterministic=True)) == wanted
+    expected = ({"cut": 2, "unknown": 2}, len(TEXTS), 64)
+    assert figures(loaded) == expected
+    assert figures(samesense.load(str(tiny_trunk), precision="float32", deterministic=True)) == expected
     samesense.export(str(tiny_trunk), output=tmp_path / "exported")
-    assert figures(samesense.load(tmp_path / "exported", backend="onnx")) == wanted
-    assert find_unread(TEXTS, loaded.reading).figures == wanted[0]
-    assert find_unread(TEXTS, samesense.load(tmp_path / "exported", backend="onnx").reading).figures == wanted[0]
+    assert figures(samesense.load(tmp_path / "exported", backend="onnx")) == expected
+    assert find_unread(TEXTS, loaded.reading).figures == expected[0]
+    assert find_unread(TEXTS, samesense.load(tmp_path / "exported", backend="onnx").reading).figures == expected[0]
 
 
 def test_a_prompt_is_neither_cut_nor_known_text(tiny_trunk):
@@ -62,12 +62,12 @@ def test_vectors_that_were_kept_are_counted_too(tiny_trunk, tmp_path):
 def test_a_tokenizer_that_cuts_from_the_left_reads_the_end(tiny):
     tiny.tokenizer.truncation_side = "left"
     loaded = samesense.load(tiny)
-    same, other = loaded.reading.pieces_of([f"cat {LONG}", f"dog {LONG}"])
-    assert same.cut and differ_unread(same, other)
+    same, other_pieces = loaded.reading.pieces_of([f"cat {LONG}", f"dog {LONG}"])
+    assert same.cut and differ_unread(same, other_pieces)
     assert not differ_unread(*loaded.reading.pieces_of([f"{LONG} cat", f"{LONG} dog"]))
 
 
-@pytest.mark.parametrize(("one", "other", "differ"), [
+@pytest.mark.parametrize(("first", "second", "differ"), [
     (LONG + "dog", LONG + "bird", True),  # behind the cut
     (LONG + "dog", LONG + "DOG", False),  # the tokenizer folds case, which is reading
     ("cat " + LONG, "dog " + LONG, False),  # all that differs is read
@@ -81,8 +81,8 @@ def test_a_tokenizer_that_cuts_from_the_left_reads_the_end(tiny):
     ("zzz cat", "ZZZ cat", False),
     ("\N{POUTING FACE}", "the \N{POUTING FACE}", True),  # nothing is known of the first
 ])  # fmt: skip
-def test_texts_differ_in_what_was_not_read(loaded, one, other, differ):
-    assert differ_unread(*loaded.reading.pieces_of([one, other])) is differ
+def test_texts_differ_in_what_was_not_read(loaded, first, second, differ):
+    assert differ_unread(*loaded.reading.pieces_of([first, second])) is differ
 
 
 def test_a_pair_that_a_cross_encoder_cuts_is_counted(tiny_trunk):
@@ -137,8 +137,8 @@ def test_json_says_which_texts_were_not_read(here, capsys, tiny_trunk):
     _, out, err = run_command(
         capsys, "dedup", "texts.txt", "--model", tiny_trunk, "--threshold", "0.999", "--output", "kept.txt", "--json"
     )
-    found = json.loads(out)
-    assert (found["removed"], found["unmerged"], found["unread"]) == (0, 2, {"cut": 2, "unknown": 1})
+    printed = json.loads(out)
+    assert (printed["removed"], printed["unmerged"], printed["unread"]) == (0, 2, {"cut": 2, "unknown": 1})
     assert "2 texts are close to others that differ from them in what the model did not read" in err
 
 
@@ -158,8 +158,8 @@ def test_shards_name_the_row_of_an_example_also_if_they_are_there_already(here, 
 def test_chunks_read_to_the_end(here, capsys, tiny_trunk):
     (here / "long.txt").write_text(f"{LONG}dog\n{LONG}dog\n{LONG}DOG\n{LONG}bird\n", encoding="utf-8")
     model = samesense.load(str(tiny_trunk), precision="float32")
-    found = samesense.dedup("long.txt", model=model, threshold=0.999)
-    assert (found.kept.tolist(), found.unmerged.tolist()) == ([0, 3], [0, 3])
+    deduplicated = samesense.dedup("long.txt", model=model, threshold=0.999)
+    assert (deduplicated.kept.tolist(), deduplicated.unmerged.tolist()) == ([0, 3], [0, 3])
     read = samesense.dedup("long.txt", model=model, threshold=0.9999999, chunk="mean")
     assert (read.kept.tolist(), read.unmerged.tolist()) == ([0, 3], [])
     assert np.isclose(samesense.dedup("long.txt", model=model, threshold=-1.0, chunk="mean").scores[2], 1.0)
@@ -211,8 +211,8 @@ def test_windows_are_mined_to_their_ends(tiny_trunk):
 def test_static_models_and_word_vectors_keep_unknown_words_apart(tmp_path):
     (tmp_path / "words.vec").write_text("the 1 0\ncat 0 1\ndog 1 1\n")
     texts = ["the cat Zurich", "the cat Basel", "The CAT", "Zurich", "Basel"]
-    found = samesense.dedup(texts, model=f"words:{tmp_path / 'words.vec'}", threshold=0.99)
-    assert found.kept.tolist() == [0, 1, 2, 3, 4]
+    deduplicated = samesense.dedup(texts, model=f"words:{tmp_path / 'words.vec'}", threshold=0.99)
+    assert deduplicated.kept.tolist() == [0, 1, 2, 3, 4]
     assert figures(samesense.load(f"words:{tmp_path / 'words.vec'}"), texts)[0] == {"unknown": 2}
 
 

@@ -48,15 +48,15 @@ FORMATS = [as_npz, as_npy, as_parquet, as_jsonl, as_zipped]
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_is_looked_up_by_text(form, tmp_path):
     encode = read_vectors(form(tmp_path))
-    found = encode([TEXTS[2], TEXTS[0], TEXTS[2]])
-    np.testing.assert_array_equal(found, ROWS[[2, 0, 2]])
-    assert found.dtype == np.float32
+    vectors = encode([TEXTS[2], TEXTS[0], TEXTS[2]])
+    np.testing.assert_array_equal(vectors, ROWS[[2, 0, 2]])
+    assert vectors.dtype == np.float32
 
 
 def test_the_mark_at_the_begin_of_a_text_file_is_no_part_of_its_first_text(tmp_path):
-    place = as_npy(tmp_path)
+    path = as_npy(tmp_path)
     (tmp_path / "v.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8-sig")
-    np.testing.assert_array_equal(read_vectors(place)(TEXTS), ROWS)
+    np.testing.assert_array_equal(read_vectors(path)(TEXTS), ROWS)
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:40] + bytes(30) + data[70:]])

@@ -38,8 +38,8 @@ def under(prefix):
     return lambda weights: {f"{prefix}{name}": weight for name, weight in weights.items()}
 
 
-def without(part):
-    return lambda weights: {name: weight for name, weight in weights.items() if part not in name}
+def without(fragment):
+    return lambda weights: {name: weight for name, weight in weights.items() if fragment not in name}
 
 
 def messages(caplog):
@@ -103,13 +103,13 @@ def test_one_name_before_all_weights_is_left_out_and_said_once(request, tmp_path
         (lambda old: old | {"embeddings.word_embeddings.weight": torch.ones(4, 32)}, r"1 have another shape.*4×32"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("opened", [load, build_cross, open_masked_lm, export], ids=lambda one: one.__name__)
-def test_weights_that_do_not_fit_are_named(whole, tiny_trunk, tmp_path, change, words, opened):
-    bare = opened in (build_cross, open_masked_lm)
+@pytest.mark.parametrize("opening", [load, build_cross, open_masked_lm, export], ids=lambda one: one.__name__)
+def test_weights_that_do_not_fit_are_named(whole, tiny_trunk, tmp_path, change, words, opening):
+    bare = opening in (build_cross, open_masked_lm)
     folder = rewritten(tiny_trunk if bare else whole, tmp_path / "m", change)
     with pytest.raises(ModelError, match=r"The weights in .* must be those that its config\.json describes") as error:
-        opened(folder, tmp_path / "out") if opened is export else opened(folder)
-    if opened is load:
+        opening(folder, tmp_path / "out") if opening is export else opening(folder)
+    if opening is load:
         error.match(words)
 
 
@@ -121,11 +121,11 @@ def test_a_pooler_that_no_one_reads_may_be_missing(whole, tmp_path, caplog):
     assert not messages(caplog)
 
 
-@pytest.mark.parametrize("part", ["classifier", "pooler", "layer.0"])
-def test_a_cross_encoder_without_its_head_is_refused(classifier, tmp_path, part):
+@pytest.mark.parametrize("fragment", ["classifier", "pooler", "layer.0"])
+def test_a_cross_encoder_without_its_head_is_refused(classifier, tmp_path, fragment):
     load_cross_encoder(str(classifier), device="cpu")
-    folder = rewritten(classifier, tmp_path / "m", without(part))
-    with pytest.raises(ModelError, match=f"are missing: .*{part}"):
+    folder = rewritten(classifier, tmp_path / "m", without(fragment))
+    with pytest.raises(ModelError, match=f"are missing: .*{fragment}"):
         load(folder, device="cpu")
 
 
@@ -172,10 +172,10 @@ def test_shards_and_pickled_weights_are_checked_too(tiny_trunk, tmp_path):
         (folder / "model.safetensors").unlink()
         weights = change(model.state_dict())
         names = sorted(weights)
-        parts = {"model-1.safetensors": names[:20], "model-2.safetensors": names[20:]}
-        for file, kept in parts.items():
-            save_file({key: weights[key].clone() for key in kept}, folder / file, {"format": "pt"})
-        index = {"metadata": {}, "weight_map": {key: file for file, kept in parts.items() for key in kept}}
+        files = {"model-1.safetensors": names[:20], "model-2.safetensors": names[20:]}
+        for file, keys in files.items():
+            save_file({key: weights[key].clone() for key in keys}, folder / file, {"format": "pt"})
+        index = {"metadata": {}, "weight_map": {key: file for file, keys in files.items() for key in keys}}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
         pickled = tmp_path / f"{name}-bin"
         shutil.copytree(tiny_trunk, pickled)
@@ -204,9 +204,9 @@ def test_adapters_that_do_not_fit_are_refused(tiny_trunk, tmp_path):
     np.testing.assert_allclose(load(wrapped, device="cpu").encode(TEXTS), expected, atol=1e-6)
     for name, change in (
         ("lacking", without("layer.1.")),
-        ("deeper", lambda old: old | {key.replace("layer.0", "layer.9"): one for key, one in old.items()}),
-        ("other", lambda old: {f"other.{at}": one for at, one in enumerate(old.values())}),
-        ("wider", lambda old: {key: torch.cat([one, one]) for key, one in old.items()}),
+        ("deeper", lambda old: old | {key.replace("layer.0", "layer.9"): weight for key, weight in old.items()}),
+        ("other", lambda old: {f"other.{index}": weight for index, weight in enumerate(old.values())}),
+        ("wider", lambda old: {key: torch.cat([weight, weight]) for key, weight in old.items()}),
     ):
         with pytest.raises(ModelError, match="The weights in"):
             load(rewritten(tmp_path / "lora", tmp_path / name, change, file), device="cpu")
@@ -225,8 +225,8 @@ def test_masks_and_numbers_of_positions_in_old_files_are_no_weights(tiny_trunk, 
 
 
 def test_weights_that_are_not_read_are_told_or_refused(tiny_trunk, tmp_path, caplog):
-    more = {"encoder.rel_pos.weight": torch.ones(3, 3)}
-    load(rewritten(tiny_trunk, tmp_path / "m", lambda weights: weights | more), device="cpu")
+    additional = {"encoder.rel_pos.weight": torch.ones(3, 3)}
+    load(rewritten(tiny_trunk, tmp_path / "m", lambda weights: weights | additional), device="cpu")
     (message,) = messages(caplog)
     assert "are not read" in message
     assert "encoder.rel_pos.weight" in message

@@ -37,9 +37,9 @@ def test_dimensions_are_uncorrelated_and_of_unit_variance(rows):
 def test_equals_scikit_learn_up_to_signs(rows, dim):
     fitted = Whitening.fit(rows, dim)
     expected = PCA(dim, whiten=True, svd_solver="full").fit(rows.astype(np.float64)).transform(rows.astype(np.float64))
-    found = fitted.apply(rows)
-    signs = np.sign((found * expected).sum(axis=0))
-    np.testing.assert_allclose(found * signs, expected, atol=2e-4)
+    whitened = fitted.apply(rows)
+    signs = np.sign((whitened * expected).sum(axis=0))
+    np.testing.assert_allclose(whitened * signs, expected, atol=2e-4)
     assert (fitted.n, fitted.empty) == (3000, 0)
 
 
@@ -49,19 +49,19 @@ def test_cosines_equal_those_of_the_original_recipe(rows):
     left, roots, _ = np.linalg.svd(np.cov(wide.T))
     mapped = (wide - wide.mean(axis=0)) @ (left / np.sqrt(roots))[:, :10]
     mapped /= np.linalg.norm(mapped, axis=1, keepdims=True)
-    found = Whitening.fit(rows, 10).apply(rows)
-    found /= np.linalg.norm(found, axis=1, keepdims=True)
-    np.testing.assert_allclose(found[:500] @ found[:500].T, mapped[:500] @ mapped[:500].T, atol=1e-4)
+    whitened = Whitening.fit(rows, 10).apply(rows)
+    whitened /= np.linalg.norm(whitened, axis=1, keepdims=True)
+    np.testing.assert_allclose(whitened[:500] @ whitened[:500].T, mapped[:500] @ mapped[:500].T, atol=1e-4)
 
 
 @pytest.mark.parametrize("sizes", [[3000], [1, 2, 2997], [1000, 0, 1999, 1]])
 def test_blocks_of_any_size_give_the_same_map(rows, sizes, monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 700)
     ends = np.cumsum(sizes)
-    parts = (rows[end - size : end] for size, end in zip(sizes, ends, strict=True))
-    whole, found = Whitening.fit(rows), Whitening.fit(parts)
-    np.testing.assert_allclose(found.mean, whole.mean, atol=1e-12)
-    np.testing.assert_allclose(np.abs(found.apply(rows)), np.abs(whole.apply(rows)), atol=1e-4)
+    blocks = (rows[end - size : end] for size, end in zip(sizes, ends, strict=True))
+    whole, fitted = Whitening.fit(rows), Whitening.fit(blocks)
+    np.testing.assert_allclose(fitted.mean, whole.mean, atol=1e-12)
+    np.testing.assert_allclose(np.abs(fitted.apply(rows)), np.abs(whole.apply(rows)), atol=1e-4)
 
 
 def test_empty_directions_are_dropped_and_counted(rows):

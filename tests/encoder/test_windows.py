@@ -16,20 +16,20 @@ def by_characters(longest):
     return Reading(
         longest,
         lambda texts: [len(text) + 2 for text in texts],
-        lambda text: [(at, at + 1) for at in range(len(text))],
+        lambda text: [(index, index + 1) for index in range(len(text))],
     )
 
 
 @pytest.mark.parametrize("longest", [5, 7, 12, 40])
 def test_windows_hold_the_text_and_none_is_too_long(longest):
     text = " ".join(WORDS[:30])
-    for one in (text, text.replace(" ", ""), "文" * 100, "a" + " " * 50 + "b"):
-        found = cut_into_windows(["short"[: longest - 2], one], by_characters(longest))
-        assert found.counts[0] == 1 and found.texts[0] == "short"[: longest - 2]
-        windows = found.texts[1:]
-        assert "".join("".join(windows).split()) == "".join(one.split())
+    for long_text in (text, text.replace(" ", ""), "文" * 100, "a" + " " * 50 + "b"):
+        windows_of_texts = cut_into_windows(["short"[: longest - 2], long_text], by_characters(longest))
+        assert windows_of_texts.counts[0] == 1 and windows_of_texts.texts[0] == "short"[: longest - 2]
+        windows = windows_of_texts.texts[1:]
+        assert "".join("".join(windows).split()) == "".join(long_text.split())
         assert max(map(len, windows)) <= longest - 2
-        assert found.figures == {"cut": 1, "windows": len(windows)}
+        assert windows_of_texts.figures == {"cut": 1, "windows": len(windows)}
     assert len(cut_into_windows(["文" * 100], by_characters(52)).texts) == 2
 
 
@@ -55,27 +55,27 @@ def test_a_model_that_reads_everything_cuts_nothing():
     assert cut_into_windows(["x" * 9999], by_characters(None)).counts == [1]
 
 
-@pytest.mark.parametrize("how", ["mean", "max"])
-def test_vectors_are_joined_as_in_plain_python(how):
+@pytest.mark.parametrize("method", ["mean", "max"])
+def test_vectors_are_joined_as_in_plain_python(method):
     windows = cut_into_windows(["ab", "abcdefghi", "c", "x" * 7], by_characters(5))
     assert windows.counts == [1, 3, 1, 3]
     rows = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)
-    expected, at = [], 0
+    expected, start = [], 0
     for count in windows.counts:
-        some = rows[at : at + count].tolist()
-        at += count
+        some = rows[start : start + count].tolist()
+        start += count
         lengths = [math.sqrt(sum(value * value for value in row)) for row in some]
-        joined = [max(column) if how == "max" else sum(column) / count for column in zip(*some, strict=True)]
-        own = math.sqrt(sum(value * value for value in joined))
-        expected.append([value * sum(lengths) / count / own for value in joined])
-    np.testing.assert_allclose(windows.join(rows, how), expected, rtol=1e-5)
-    np.testing.assert_array_equal(windows.join(rows, how)[[0, 2]], rows[[0, 4]])
+        joined = [max(column) if method == "max" else sum(column) / count for column in zip(*some, strict=True)]
+        norm = math.sqrt(sum(value * value for value in joined))
+        expected.append([value * sum(lengths) / count / norm for value in joined])
+    np.testing.assert_allclose(windows.join(rows, method), expected, rtol=1e-5)
+    np.testing.assert_array_equal(windows.join(rows, method)[[0, 2]], rows[[0, 4]])
 
 
 def test_it_is_said_in_words():
     assert describe_windows({"cut": 0, "windows": 0}, 3, "mean") == "no text of 3 is longer than what the model reads"
-    said = describe_windows({"cut": 2, "windows": 5}, 3, "mean")
-    assert said == "2 of 3 texts are longer than what the model reads: cut into 5 windows, the mean is taken"
+    description = describe_windows({"cut": 2, "windows": 5}, 3, "mean")
+    assert description == "2 of 3 texts are longer than what the model reads: cut into 5 windows, the mean is taken"
 
 
 def test_a_real_model_reads_each_window_whole(tiny_trunk):

@@ -24,7 +24,7 @@ def words():
 
 
 @pytest.mark.parametrize(
-    ("text", "cut"),
+    ("text", "expected_words"),
     [
         ("The cat's tail doesn't move.", ["The", "cat", "'s", "tail", "does", "n't", "move", "."]),
         ("Don’t we'll I'm they've", ["Do", "n’t", "we", "'ll", "I", "'m", "they", "'ve"]),
@@ -32,29 +32,29 @@ def words():
         ("", []),
     ],
 )
-def test_cutting_into_words(text, cut):
-    assert WORD.findall(text) == cut
+def test_cutting_into_words(text, expected_words):
+    assert WORD.findall(text) == expected_words
 
 
 def test_average_of_known_words_by_hand(words):
-    found = words(["The cat does n't unheard-of", "Paris cat cat"])
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found[0], [1.0, 2.25])
-    np.testing.assert_allclose(found[1], [7 / 3, 11 / 3], rtol=1e-6)
+    vectors = words(["The cat does n't unheard-of", "Paris cat cat"])
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors[0], [1.0, 2.25])
+    np.testing.assert_allclose(vectors[1], [7 / 3, 11 / 3], rtol=1e-6)
 
 
 def test_a_word_is_looked_up_as_it_stands_and_then_in_lower_case(words):
     np.testing.assert_array_equal(words(["THE"])[0], [1, 0])
-    with counted(apart=True) as found:
+    with counted(apart=True) as unread:
         words(["paris"])
-    assert found.figures == {"unknown": 1}
+    assert unread.figures == {"unknown": 1}
 
 
 def test_a_text_of_no_known_word_gets_the_mean_and_is_counted(words):
     with counted(apart=True) as counts:
-        found = words(["??", "cat", ""])
+        vectors = words(["??", "cat", ""])
     assert (counts.texts, counts.unknown.count, counts.unknown.example) == (3, 2, "??")
-    np.testing.assert_allclose(found[[0, 2]], [np.mean(list(TABLE.values()), axis=0)] * 2, rtol=1e-6)
+    np.testing.assert_allclose(vectors[[0, 2]], [np.mean(list(TABLE.values()), axis=0)] * 2, rtol=1e-6)
     assert "a text of no known word gets the mean of all" in words.protocol
 
 
@@ -68,8 +68,8 @@ def test_sif_weights_against_a_plain_loop():
     for text, row in zip(texts, found, strict=True):
         above, below = np.zeros(9), 0.0
         for word in text.split():
-            share = 1 / ((int(word[1:]) + 1) * total)
-            weight = SIF_A / (SIF_A + share)
+            frequency = 1 / ((int(word[1:]) + 1) * total)
+            weight = SIF_A / (SIF_A + frequency)
             above, below = above + weight * vectors[int(word[1:])].astype(float), below + weight
         np.testing.assert_allclose(row, above / below, rtol=1e-5, atol=1e-6)
 

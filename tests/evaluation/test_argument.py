@@ -44,8 +44,8 @@ def test_random_folds_hold_each_row_out_once(k):
 
 @pytest.mark.parametrize("mode", ["apart", "mixed"])
 def test_the_seed_fixes_the_folds(mode):
-    first, again, other = (cross_validation(DATA, 10, mode, seed)[0][1].tolist() for seed in (1, 1, 2))
-    assert first == again != other
+    first, again, other_seed = (cross_validation(DATA, 10, mode, seed)[0][1].tolist() for seed in (1, 1, 2))
+    assert first == again != other_seed
 
 
 def test_folds_apart_share_no_sentence_and_are_alike():
@@ -58,10 +58,10 @@ def test_folds_apart_share_no_sentence_and_are_alike():
 
 
 def test_pairs_that_hang_together_are_not_dealt_into_folds_apart():
-    star = pair_data([("hub", f"s{at}", at % 3) for at in range(30)])
+    star = pair_data([("hub", f"s{number}", number % 3) for number in range(30)])
     with pytest.raises(DataError, match=r"share no sentence: 30 of 30 are connected .* or take `folds` 3-mixed"):
         cross_validation(star, 3, "apart")
-    twins = pair_data([(f"a{at % 4}", f"b{at % 4}", at % 3) for at in range(30)])
+    twins = pair_data([(f"a{number % 4}", f"b{number % 4}", number % 3) for number in range(30)])
     with pytest.raises(DataError, match="they fall into 4 groups that share none"):
         cross_validation(twins, 5, "apart")
     assert len(cross_validation(twins, 4, "apart")) == 4
@@ -135,15 +135,15 @@ def test_a_fold_without_a_correlation_is_left_out_and_counted():
 
 
 def test_the_model_is_asked_once():
-    asked = []
+    requests = []
 
     def score(first, second):
-        asked.append((first, second))
+        requests.append((first, second))
         return TABLE[first, second]
 
     ArgumentTask(DATA).evaluate(candidate(score))
-    assert asked == DATA.pairs()
-    assert set(ArgumentTask(DATA).texts()) == {text for pair in asked for text in pair}
+    assert requests == DATA.pairs()
+    assert set(ArgumentTask(DATA).texts()) == {text for pair in requests for text in pair}
 
 
 @pytest.mark.parametrize(

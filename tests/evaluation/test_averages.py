@@ -80,8 +80,8 @@ def test_each_model_and_seed_and_each_suite_has_its_own():
     rows = [row(name, 0.1, model="a", seed=seed) for seed in (0, 1) for name in SEVEN]
     rows += [row(name, 0.8, task="transfer", metric="accuracy", model="b") for name in TRANSFER]
     rows += [row(name, 0.9, model="b") for name in FIVE]
-    found = [(r.model, r.seed, r.dataset, round(r.value, 6)) for r in averages(rows)]
-    assert found == [
+    figures = [(r.model, r.seed, r.dataset, round(r.value, 6)) for r in averages(rows)]
+    assert figures == [
         ("a", 0, "sts-avg", 0.1),
         ("a", 1, "sts-avg", 0.1),
         ("b", None, "sts-zh-avg", 0.9),
@@ -97,7 +97,7 @@ def test_a_member_that_stands_twice_is_refused():
 
 def behind(dataset, values, labels=None, metric="accuracy", task="probes"):
     statistic = "mean" if labels is None else "spearman"
-    examples = [str(at) for at in range(len(values))]
+    examples = [str(index) for index in range(len(values))]
     return Evidence(
         task=task, dataset=dataset, metric=metric, model="m", statistic=statistic, values=values, labels=labels,
         examples=examples,
@@ -119,25 +119,25 @@ def test_a_suite_without_an_average_of_its_own_has_the_mean_of_its_sets():
 
 def test_the_interval_of_a_mean_is_that_of_sets_drawn_each_by_itself():
     source = np.random.default_rng(3)
-    outcomes = [(source.random(n) < share).astype(float) for n, share in ((400, 0.3), (900, 0.8))]
+    outcomes = [(source.random(n) < rate).astype(float) for n, rate in ((400, 0.3), (900, 0.8))]
     rows = [
-        row(name, own.mean(), task="probes", metric="accuracy", n=len(own))
-        for name, own in zip("ab", outcomes, strict=True)
+        row(name, values.mean(), task="probes", metric="accuracy", n=len(values))
+        for name, values in zip("ab", outcomes, strict=True)
     ]
-    evidence = [behind(name, own) for name, own in zip("ab", outcomes, strict=True)]
+    evidence = [behind(name, values) for name, values in zip("ab", outcomes, strict=True)]
     (mean,) = suite_averages(rows, evidence)
-    error = sum(own.var() / len(own) for own in outcomes) ** 0.5 / 2  # of a mean of two independent means
+    error = sum(values.var() / len(values) for values in outcomes) ** 0.5 / 2  # of a mean of two independent means
     assert (mean.low, mean.high) == pytest.approx((mean.value - 1.96 * error, mean.value + 1.96 * error), abs=0.003)
     assert suite_averages(rows, evidence[:1])[0].low is None
 
 
 def test_a_mean_of_small_sets_may_have_no_interval(tmp_path):
     for name in ("a", "b"):
-        rows = [f"{name} one {place}\t{name} two {place}\t{int(place == 4)}" for place in range(5)]
+        rows = [f"{name} one {number}\t{name} two {number}\t{int(number == 4)}" for number in range(5)]
         (tmp_path / f"{name}.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *rows]) + "\n")
     model = made_model(lambda pairs: np.array([hash(pair) % 97 for pair in pairs], float), name="m", protocol="made")
-    found = samesense.evaluate(model, [tmp_path / "a.tsv", tmp_path / "b.tsv"])
-    assert [(row.dataset, row.low) for row in found if row.metric == "spearman"][-1] == ("mean of 2", None)
+    results = samesense.evaluate(model, [tmp_path / "a.tsv", tmp_path / "b.tsv"])
+    assert [(row.dataset, row.low) for row in results if row.metric == "spearman"][-1] == ("mean of 2", None)
 
 
 def test_the_papers_average_has_an_interval_where_there_is_evidence():
@@ -145,6 +145,6 @@ def test_the_papers_average_has_an_interval_where_there_is_evidence():
     labels = source.normal(size=(2, 500))
     values = labels + source.normal(size=(2, 500))
     rows = [row(name, 0.7, n=500) for name in SEVEN[:2]]
-    evidence = [behind(SEVEN[at], values[at], labels[at], "spearman", "sts") for at in (0, 1)]
+    evidence = [behind(SEVEN[index], values[index], labels[index], "spearman", "sts") for index in (0, 1)]
     (mean,) = suite_averages(rows, evidence)
     assert 0.6 < mean.low < 0.69 < mean.high < 0.75

@@ -23,8 +23,8 @@ def noisy(*data, noise=0.8):
     rng = np.random.default_rng(7)
     table = {
         pair: round(label + noise * rng.normal(), 1)
-        for part in data
-        for pair, label in zip(part.pairs(), part.labels, strict=True)
+        for pairs_of_split in data
+        for pair, label in zip(pairs_of_split.pairs(), pairs_of_split.labels, strict=True)
     }
     return candidate(lambda first, second: table[first, second])
 
@@ -35,13 +35,13 @@ def test_figures_equal_scikit_learn_with_the_threshold_of_dev():
     precision, accuracy, f1 = BinaryTask(TEST, DEV).evaluate(model).results
     assert [precision.metric, accuracy.metric, f1.metric] == ["average_precision", "accuracy", "f1"]
     assert precision.value == pytest.approx(average_precision_score(TEST.labels, scores), abs=1e-12)
-    cut = best_threshold(dev_scores, DEV.labels)
-    assert accuracy.value == pytest.approx(np.mean((scores >= cut) == np.array(TEST.labels)), abs=1e-12)
-    other = best_threshold(dev_scores, DEV.labels, "f1")
-    assert other < cut
-    assert f1.value == pytest.approx(f1_score(TEST.labels, scores >= other), abs=1e-12)
-    assert f"threshold {cut:.4g} fitted for it on 200 pairs of toy.dev.tsv" in accuracy.protocol
-    assert f"threshold {other:.4g} fitted" in f1.protocol
+    threshold = best_threshold(dev_scores, DEV.labels)
+    assert accuracy.value == pytest.approx(np.mean((scores >= threshold) == np.array(TEST.labels)), abs=1e-12)
+    threshold_f1 = best_threshold(dev_scores, DEV.labels, "f1")
+    assert threshold_f1 < threshold
+    assert f1.value == pytest.approx(f1_score(TEST.labels, scores >= threshold_f1), abs=1e-12)
+    assert f"threshold {threshold:.4g} fitted for it on 200 pairs of toy.dev.tsv" in accuracy.protocol
+    assert f"threshold {threshold_f1:.4g} fitted" in f1.protocol
     assert {row.n for row in (precision, accuracy, f1)} == {300}
     assert (accuracy.task, accuracy.dataset, accuracy.split) == ("binary", "toy.test.tsv", "test")
 
@@ -54,15 +54,15 @@ def test_the_threshold_is_not_that_of_the_test_pairs():
 
 
 def test_evidence_is_right_or_wrong():
-    found = BinaryTask(TEST, DEV).evaluate(noisy(TEST, DEV))
-    scored, evidence, decided = found.evidence
-    accuracy = found.results[1]
+    evaluated = BinaryTask(TEST, DEV).evaluate(noisy(TEST, DEV))
+    scored, evidence, decided = evaluated.evidence
+    accuracy = evaluated.results[1]
     assert (evidence.metric, evidence.statistic, evidence.labels) == ("accuracy", "mean", None)
     assert set(evidence.values) == {0.0, 1.0}
     assert np.mean(evidence.values) == accuracy.value
     assert (accuracy.low, accuracy.high) == mean_interval(evidence.values)
     assert evidence.examples == TEST.pairs()
-    precision, _, f1 = found.results
+    precision, _, f1 = evaluated.results
     assert (scored.statistic, decided.statistic, decided.has_scores) == ("average_precision", "f1", False)
     for row, behind in ((precision, scored), (f1, decided)):
         assert STATISTICS[behind.statistic].value(behind.values, behind.labels) == pytest.approx(row.value, abs=1e-12)
@@ -72,12 +72,12 @@ def test_evidence_is_right_or_wrong():
 
 def test_without_dev_pairs_only_average_precision():
     task = BinaryTask(TEST, note="raw text")
-    found = task.evaluate(noisy(TEST))
-    (row,) = found.results
+    evaluated = task.evaluate(noisy(TEST))
+    (row,) = evaluated.results
     positive = f"{int(sum(TEST.labels))} of 300 positive"
-    how = "no threshold was fitted, for there are no dev pairs; 95 % bootstrap, 1000 samples"
-    assert row.protocol == f"by rule; raw text; {positive}; {how}"
-    assert [behind.metric for behind in found.evidence] == ["average_precision"]
+    protocol = "no threshold was fitted, for there are no dev pairs; 95 % bootstrap, 1000 samples"
+    assert row.protocol == f"by rule; raw text; {positive}; {protocol}"
+    assert [behind.metric for behind in evaluated.evidence] == ["average_precision"]
     assert set(task.texts()) == {text for pair in TEST.pairs() for text in pair}
 
 
@@ -87,10 +87,10 @@ def test_texts_include_those_of_dev():
 
 def test_a_constant_model_gets_the_share_of_positives_and_of_the_larger_class():
     precision, accuracy, f1 = BinaryTask(TEST, DEV).evaluate(candidate(lambda a, b: 0.3)).results
-    share = np.mean(TEST.labels)
-    assert precision.value == pytest.approx(share)
-    assert accuracy.value == pytest.approx(share if np.mean(DEV.labels) > 0.5 else 1 - share)
-    assert f1.value == pytest.approx(2 * share / (1 + share))
+    positive_share = np.mean(TEST.labels)
+    assert precision.value == pytest.approx(positive_share)
+    assert accuracy.value == pytest.approx(positive_share if np.mean(DEV.labels) > 0.5 else 1 - positive_share)
+    assert f1.value == pytest.approx(2 * positive_share / (1 + positive_share))
 
 
 def test_shared_pairs_are_counted_and_all_of_them_refused():
@@ -115,6 +115,6 @@ def test_a_perfect_model_has_no_interval_and_says_so():
     rows = BinaryTask(TEST, DEV).evaluate(sure).results
     assert [(row.value, row.low) for row in (rows[0], rows[2])] == [(1.0, None)] * 2
     assert rows[0].protocol.endswith("no interval, as all resamples give the same")
-    shown = BinaryTask(TEST, DEV)
-    shown.intervals = False
-    assert all(row.low is None for row in (shown.evaluate(noisy(TEST, DEV)).results[0],))
+    task = BinaryTask(TEST, DEV)
+    task.intervals = False
+    assert all(row.low is None for row in (task.evaluate(noisy(TEST, DEV)).results[0],))

@@ -36,34 +36,34 @@ def test_figures_equal_plain_loops():
 
 def test_rows_say_positives_and_population():
     task = GeometryTask(pair_data(ROWS), dataset="stsb.dev", note="raw text")
-    found = task.evaluate(embedder())
-    assert [row.metric for row in found.results] == ["alignment", "uniformity", "anisotropy", "effective_rank"]
-    assert found.evidence == []
-    rows = {row.metric: row for row in found.results}
+    evaluated = task.evaluate(embedder())
+    assert [row.metric for row in evaluated.results] == ["alignment", "uniformity", "anisotropy", "effective_rank"]
+    assert evaluated.evidence == []
+    rows = {row.metric: row for row in evaluated.results}
     assert rows["alignment"].protocol == (
         "float32; raw text; unit length; 4 positives: label above 4 on 0-5; mean squared distance"
     )
     assert rows["uniformity"].protocol.endswith("all 7 distinct sentences; t = 2, every pair of two of them")
     assert (rows["alignment"].n, rows["uniformity"].n, rows["effective_rank"].n) == (4, 7, 7)
-    assert {(row.task, row.dataset, row.split, row.model, row.seed) for row in found.results} == {
+    assert {(row.task, row.dataset, row.split, row.model, row.seed) for row in evaluated.results} == {
         ("geometry", "stsb.dev", "dev", "m", 2)
     }
 
 
 def test_each_sentence_is_encoded_once():
-    asked = []
+    requests = []
 
     def encode(texts):
-        asked.extend(texts)
+        requests.extend(texts)
         return lookup(texts)
 
     task = GeometryTask(pair_data(ROWS))
     task.evaluate(embedder(encode))
-    assert asked == list(task.texts()) == ["a", "b", "c", "d", "e", "f", "g"]
+    assert requests == list(task.texts()) == ["a", "b", "c", "d", "e", "f", "g"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "scale", "labels", "positives", "said"),
+    ("kind", "scale", "labels", "positives", "positive_rule"),
     [
         ("scored", (0, 5), [4, 4.1, 5, 0], 2, "above 4 on 0-5"),
         ("scored", (0, 1), [0.8, 0.81, 1, 0], 2, "above 0.8 on 0-1"),
@@ -72,11 +72,11 @@ def test_each_sentence_is_encoded_once():
         ("nli", (0, 2), [2, 1, 0, 2], 2, "above 1.6 on 0-2"),
     ],
 )
-def test_the_cut_is_at_the_same_share_of_any_scale(kind, scale, labels, positives, said):
+def test_the_cut_is_at_the_same_share_of_any_scale(kind, scale, labels, positives, positive_rule):
     rows = [("a", "b", labels[0]), ("c", "d", labels[1]), ("e", "f", labels[2]), ("b", "g", labels[3])]
     row = figures(GeometryTask(pair_data(rows, kind=kind, scale=scale)))["alignment"]
     assert row.n == positives
-    assert f"{positives} positives: label {said}" in row.protocol
+    assert f"{positives} positives: label {positive_rule}" in row.protocol
 
 
 def test_refuses_data_without_positives_or_scale():

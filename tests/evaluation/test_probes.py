@@ -16,7 +16,7 @@ def test_there_are_fifty_probes_and_more_of_each_kind_and_none_twice():
     tasks = {task.dataset: task.triplets for task in probe_tasks()}
     assert list(tasks) == ["negation", "numbers", "roles", "word-order"]
     assert min(map(len, tasks.values())) >= 50
-    probes = [probe for own in tasks.values() for probe in own]
+    probes = [probe for probes_of_kind in tasks.values() for probe in probes_of_kind]
     assert len({anchor for anchor, _, _ in probes}) == len(probes)
     assert all(len({text.casefold() for text in probe}) == 3 for probe in probes)
     assert all(text.strip() == text and text.endswith(".") for probe in probes for text in probe)
@@ -25,11 +25,11 @@ def test_there_are_fifty_probes_and_more_of_each_kind_and_none_twice():
 @pytest.mark.parametrize("kind", ["negation", "numbers", "roles", "word-order"])
 def test_words_alone_do_not_solve_a_probe_and_meaning_does(kind):
     (task,) = [task for task in probe_tasks() if task.dataset == kind]
-    overlap = candidate(lambda one, other: len(words(one) & words(other)) / len(words(one) | words(other)))
-    (found,) = task.evaluate(overlap).results
-    assert (found.task, found.metric, found.n) == ("probes", "accuracy", len(task.triplets))
-    assert found.value < 0.1
-    same = {(anchor, other) for anchor, other, _ in task.triplets}
+    overlap = candidate(lambda first, second: len(words(first) & words(second)) / len(words(first) | words(second)))
+    (result,) = task.evaluate(overlap).results
+    assert (result.task, result.metric, result.n) == ("probes", "accuracy", len(task.triplets))
+    assert result.value < 0.1
+    same = {(anchor, second) for anchor, second, _ in task.triplets}
     assert task.evaluate(candidate(lambda *pair: float(pair in same))).results[0].value == 1.0
 
 
@@ -39,9 +39,9 @@ def test_the_suite_needs_no_data_and_stands_beside_others(tmp_path):
     path.write_text("sentence1\tsentence2\tscore\na b\ta c\t1\nd\te\t0\nf g\tf h\t3\n")
     assert [task.suite for task in find_tasks(path, ["sts", "probes"]).tasks] == ["sts", *["probes"] * 4]
     report = samesense.compare(["python:tests.evaluation.test_probes:lengths"], suites=["probes"], speed=False)
-    found = {row.dataset: row.value for row in report.results if row.task == "probes"}
-    assert set(found) == {"negation", "numbers", "roles", "word-order"}
-    assert found["numbers"] < 0.5
+    values = {row.dataset: row.value for row in report.results if row.task == "probes"}
+    assert set(values) == {"negation", "numbers", "roles", "word-order"}
+    assert values["numbers"] < 0.5
 
 
 def lengths(texts):

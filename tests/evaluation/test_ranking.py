@@ -58,8 +58,8 @@ def test_equal_labels_stay_equal_when_averaged():
 
 def test_figures_and_what_they_say():
     task = RankingTask(pair_data(ROWS), note="raw text")
-    found = task.evaluate(candidate(lengths))
-    kcc, ndcg = found.results
+    evaluated = task.evaluate(candidate(lengths))
+    kcc, ndcg = evaluated.results
     scores, labels = [0, -6, -8, -7], [3.5, 4.5, 0.0, 2.0]
     assert (kcc.task, kcc.dataset, kcc.split, kcc.subset, kcc.metric, ndcg.metric) == (
         "ranking", "toy.test.tsv", "test", "all", "kcc", "ndcg",
@@ -104,21 +104,21 @@ def test_means_over_many_queries_equal_plain_loops():
 
 def test_evidence_is_query_by_query():
     task = RankingTask(pair_data([*ROWS, *many(5)]))
-    found = task.evaluate(candidate(lambda a, b: -hash_of(a + b)))
-    for evidence, result in zip(found.evidence, found.results, strict=True):
+    evaluated = task.evaluate(candidate(lambda a, b: -hash_of(a + b)))
+    for evidence, result in zip(evaluated.evidence, evaluated.results, strict=True):
         assert (evidence.metric, evidence.statistic, evidence.labels) == (result.metric, "mean", None)
         assert len(evidence.values) == len(evidence.examples) == result.n
         assert np.mean(evidence.values) == pytest.approx(result.value)
-    assert found.evidence[1].examples[:2] == ["cat", "sea"]
+    assert evaluated.evidence[1].examples[:2] == ["cat", "sea"]
 
 
 def test_constant_scores_on_a_query_are_undefined_and_counted():
     task = RankingTask(pair_data(many(4)))
-    found = task.evaluate(candidate(lambda a, b: 0 if "query 1" in a else hash_of(b)))
-    kcc, ndcg = found.results
+    evaluated = task.evaluate(candidate(lambda a, b: 0 if "query 1" in a else hash_of(b)))
+    kcc, ndcg = evaluated.results
     assert (kcc.n, ndcg.n) == (3, 4)
     assert "mean over 3 of 4 queries; undefined: 0 with equal labels, 1 with constant scores" in kcc.protocol
-    assert [evidence.metric for evidence in found.evidence] == ["ndcg"]  # kcc would be about other queries
+    assert [evidence.metric for evidence in evaluated.evidence] == ["ndcg"]  # kcc would be about other queries
 
 
 def test_a_model_without_any_order_is_refused():
@@ -140,15 +140,15 @@ def test_a_query_without_any_positive_label_has_no_ndcg():
 
 
 def test_texts_are_all_that_is_scored():
-    asked = set()
+    requests = set()
 
     def score(first, second):
-        asked.update((first, second))
+        requests.update((first, second))
         return hash_of(second)
 
     task = RankingTask(pair_data(ROWS))
     task.evaluate(candidate(score))
-    assert set(task.texts()) == asked
+    assert set(task.texts()) == requests
 
 
 @pytest.mark.parametrize(

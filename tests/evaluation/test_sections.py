@@ -11,8 +11,8 @@ TRIPLETS = [(f"anchor {i}", f"positive {i * i}", f"negative {i + 3}") for i in r
 
 def test_accuracy_and_evidence_by_loops():
     model = candidate(lambda a, b: hash_of(a + b) % 7)
-    found = SectionTask(TRIPLETS, "toy.test", note="own text").evaluate(model)
-    (row,), (evidence,) = found.results, found.evidence
+    evaluated = SectionTask(TRIPLETS, "toy.test", note="own text").evaluate(model)
+    (row,), (evidence,) = evaluated.results, evaluated.evidence
     outcomes, ties = [], 0
     for anchor, positive, negative in TRIPLETS:
         near, far = hash_of(anchor + positive) % 7, hash_of(anchor + negative) % 7
@@ -57,7 +57,7 @@ def test_refuses():
 def test_documents_may_be_the_examples():
     triplets = [("a", "near", "far"), ("a", "far", "near"), ("d", "near", "e"), ("d", "near", "far")]
     model = candidate(lambda a, b: 1 if b == "near" else 0)
-    found = SectionTask(triplets, "toy", documents=[7, 7, 9, 9]).evaluate(model)
-    assert (found.results[0].n, found.results[0].value) == (2, 0.75)
-    assert found.evidence[0].values.tolist() == [0.5, 1.0]
-    assert found.evidence[0].examples == ["a\nnear\nfar", "d\nnear\ne"]
+    evaluated = SectionTask(triplets, "toy", documents=[7, 7, 9, 9]).evaluate(model)
+    assert (evaluated.results[0].n, evaluated.results[0].value) == (2, 0.75)
+    assert evaluated.evidence[0].values.tolist() == [0.5, 1.0]
+    assert evaluated.evidence[0].examples == ["a\nnear\nfar", "d\nnear\ne"]

@@ -16,14 +16,14 @@ def drawn(n, dim, problems, logits, seed=0):
 @pytest.mark.parametrize("logits", [1, 3, 6])
 def test_the_gradient_is_that_of_cross_entropy_over_a_problems_own_rows(logits):
     x, y, mine, weights = drawn(64, 9, 5, logits)
-    found = _gradient(x, y, mine.astype(np.float32), weights)
+    gradient = _gradient(x, y, mine.astype(np.float32), weights)
     for problem in range(5):
         layer = torch.tensor(weights[:, problem], requires_grad=True)
         rows = mine[:, problem]
         margins = torch.tensor(x[rows]) @ layer
         both = torch.cat([-margins.detach(), margins], dim=1) if logits == 1 else margins
         torch.nn.functional.cross_entropy(both, torch.tensor(y[rows])).backward()
-        assert found[:, problem] == pytest.approx(layer.grad.numpy(), abs=1e-6)
+        assert gradient[:, problem] == pytest.approx(layer.grad.numpy(), abs=1e-6)
 
 
 def test_a_problem_without_rows_in_a_batch_has_no_gradient():
@@ -49,8 +49,8 @@ def test_steps_are_those_of_adam_with_coupled_weight_decay_also_after_problems_h
         if step == 100:
             layers.keep(np.array([True, False, True, True]))
             left = np.array([0, 2, 3])
-    wanted = np.stack([theirs[problem].detach().numpy() for problem in left], axis=1)
-    assert layers.weights == pytest.approx(wanted, abs=2e-5)
+    expected = np.stack([theirs[problem].detach().numpy() for problem in left], axis=1)
+    assert layers.weights == pytest.approx(expected, abs=2e-5)
 
 
 @pytest.mark.parametrize("logits", [1, 4])
@@ -58,28 +58,28 @@ def test_accuracies_are_those_of_the_held_out_rows(logits, monkeypatch):
     x, y, held, weights = drawn(50, 3, 4, logits)
     monkeypatch.setattr(senteval_adam, "BLOCK_ROWS", 7)
     x[:, -1] = 1
-    wanted = []
+    expected = []
     for problem in range(4):
         rows = held[:, problem]
-        wanted.append(np.mean(predict(x[rows, :-1], weights[:, problem]) == y[rows]))
-    assert _accuracies(x, y, held, weights) == pytest.approx(wanted, abs=1e-12)
+        expected.append(np.mean(predict(x[rows, :-1], weights[:, problem]) == y[rows]))
+    assert _accuracies(x, y, held, weights) == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_best_state_is_kept_and_the_sixth_miss_in_total_ends_a_run(monkeypatch):
     looks = {0: [0.5, 0.4, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.9], 1: [0.1, 0.2, 0.3, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.9]}
-    seen, states = [], []
+    calls, states = [], []
 
     def accuracies(x, classes, watched, weights):
         problems = [0, 1] if weights.shape[1] == 2 else [1]
-        values = np.array([looks[problem][len(seen)] for problem in problems])
-        seen.append(problems)
+        values = np.array([looks[problem][len(calls)] for problem in problems])
+        calls.append(problems)
         states.append(weights.copy())
         return values
 
     monkeypatch.setattr(senteval_adam, "_accuracies", accuracies)
     x, y, training, _ = drawn(40, 3, 2, 1)
     weights = train_layers(x, y, training.T, ~training.T, [1e-3])
-    assert seen == [[0, 1]] * 8 + [[1]]
+    assert calls == [[0, 1]] * 8 + [[1]]
     assert (weights[0, 0] == states[2][:, 0]).all()
     assert (weights[0, 1] == states[2][:, 1]).all()
 

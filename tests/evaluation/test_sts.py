@@ -74,8 +74,8 @@ def test_subsets_and_their_means_by_hand():
     scores, labels = [1, 2, 3, 9, 8], [1, 2, 3, 1, 2]
     rows = rows_of(scores, labels, ["x", "x", "x", "y", "y"])
     assert [row.subset for row in rows] == ["all", "x", "y", "mean", "wmean"] * 2
-    found = values(rows)
-    assert found == pytest.approx(
+    figures = values(rows)
+    assert figures == pytest.approx(
         {"all": spearman(scores, labels), "x": 1, "y": -1, "mean": 0, "wmean": 0.2}, abs=1e-15
     )
     assert {row.subset: row.n for row in rows} == {"all": 5, "x": 3, "y": 2, "mean": 5, "wmean": 5}
@@ -150,19 +150,19 @@ def test_refuses_before_the_model_runs(change, text):
 
 
 def test_the_evidence_gives_the_figure_again():
-    found = StsTask(pairs()).evaluate(fixed(SCORES))
-    (evidence,) = found.evidence
+    evaluated = StsTask(pairs()).evaluate(fixed(SCORES))
+    (evidence,) = evaluated.evidence
     assert (evidence.task, evidence.dataset, evidence.metric) == ("sts", "some.test.tsv", "spearman")
     assert (evidence.model, evidence.seed, evidence.statistic) == ("m", 7, "spearman")
     assert list(evidence.examples) == pairs().pairs()
-    assert spearman(evidence.values, evidence.labels) == found.results[0].value
+    assert spearman(evidence.values, evidence.labels) == evaluated.results[0].value
 
 
 def test_the_model_runs_once_and_its_time_is_in_every_row():
     calls = []
 
-    def score(given):
-        calls.append(len(given))
+    def score(pairs_to_score):
+        calls.append(len(pairs_to_score))
         return SCORES
 
     rows = evaluate_pairs(made_model(score), pairs(), intervals=False)

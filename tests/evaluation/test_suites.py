@@ -114,15 +114,15 @@ def test_averages_of_what_was_judged(folder):
 
 
 def test_the_first_source_counts(folder, tmp_path):
-    other = tmp_path / "other"
-    write_pairs(other / "sts12.test.tsv", 12)
-    assert len(find_tasks([other, folder])[0][0].data) == 12
-    assert len(find_tasks([folder, other])[0][0].data) == 30
+    other_folder = tmp_path / "other"
+    write_pairs(other_folder / "sts12.test.tsv", 12)
+    assert len(find_tasks([other_folder, folder])[0][0].data) == 12
+    assert len(find_tasks([folder, other_folder])[0][0].data) == 30
 
 
 def test_files_are_benchmarks_by_name_or_the_user_s_own(folder, tmp_path):
-    own = write_pairs(tmp_path / "own" / "mine.tsv", 20, recurring=5)
-    tasks, missing, _ = find_tasks([folder / "sts12.test.tsv", own], ["sts", "ranking", "geometry"])
+    own_file = write_pairs(tmp_path / "own" / "mine.tsv", 20, recurring=5)
+    tasks, missing, _ = find_tasks([folder / "sts12.test.tsv", own_file], ["sts", "ranking", "geometry"])
     assert names(tasks) == [
         ("sts", "sts12.test"),
         ("sts", "mine.tsv"),
@@ -137,11 +137,11 @@ def test_files_are_benchmarks_by_name_or_the_user_s_own(folder, tmp_path):
 def test_options_of_reading_make_a_file_ones_own_whatever_its_name(tmp_path):
     path = tmp_path / "sts12.test.tsv"
     path.write_text("score\tjudged\tsentence1\tsentence2\n5\t0\ta\tb\n0\t5\tc\td\n1\t3\te\tf\n")
-    (known,), (own,) = (
-        find_tasks(path, **how).tasks for how in ({}, {"reading": {"columns": "sentence1,sentence2,judged"}})
+    (benchmark_task,), (own_task,) = (
+        find_tasks(path, **options).tasks for options in ({}, {"reading": {"columns": "sentence1,sentence2,judged"}})
     )
-    assert (known.dataset, own.dataset) == ("sts12.test", "sts12.test.tsv")
-    assert own.data.labels == [0.0, 5.0, 3.0]
+    assert (benchmark_task.dataset, own_task.dataset) == ("sts12.test", "sts12.test.tsv")
+    assert own_task.data.labels == [0.0, 5.0, 3.0]
 
 
 def test_a_folder_saved_by_datasets_is_the_user_s_own(tmp_path):
@@ -152,29 +152,29 @@ def test_a_folder_saved_by_datasets_is_the_user_s_own(tmp_path):
 
 
 def test_own_pairs_that_no_suite_takes_are_named_and_refused_where_nothing_else_is_there(transfer, tmp_path):
-    own = write_pairs(tmp_path / "own" / "mine.tsv", 20)
-    belongs = f"{own}: this belongs to sts, ranking, geometry, binary, and the suites asked for are transfer."
-    assert find_tasks([transfer, own], ["transfer"]).unfit == [belongs]
+    own_file = write_pairs(tmp_path / "own" / "mine.tsv", 20)
+    belongs = f"{own_file}: this belongs to sts, ranking, geometry, binary, and the suites asked for are transfer."
+    assert find_tasks([transfer, own_file], ["transfer"]).unfit == [belongs]
     with pytest.raises(ConfigError, match=re.escape(belongs)):
-        find_tasks([own], ["transfer"])
+        find_tasks([own_file], ["transfer"])
 
 
 def test_own_files_of_one_name_are_told_apart(tmp_path):
-    paths = [write_pairs(tmp_path / place / "test.tsv", 10) for place in ("a", "b")]
+    paths = [write_pairs(tmp_path / subfolder / "test.tsv", 10) for subfolder in ("a", "b")]
     tasks, missing, _ = find_tasks(paths)
     assert [task.dataset for task in tasks] == ["a/test.tsv", "b/test.tsv"]
     assert missing == []
 
 
 def test_an_own_file_that_does_not_fit_a_suite_is_reported(folder, tmp_path):
-    own = write_pairs(tmp_path / "mine.tsv", 20)
-    tasks, _, unfit = find_tasks([folder / "sts12.test.tsv", own], ["ranking"])
+    own_file = write_pairs(tmp_path / "mine.tsv", 20)
+    tasks, _, unfit = find_tasks([folder / "sts12.test.tsv", own_file], ["ranking"])
     assert names(tasks) == [("ranking", "sts12.test")]
     assert len(unfit) == 1
     assert unfit[0].startswith("ranking on mine.tsv: ")
     with pytest.raises(DataError, match=r"(?s)Suite 'ranking' has no data: ranking on mine.tsv"):
-        find_tasks(own, ["ranking"])
-    tasks, _, unfit = find_tasks(own, ["sts", "ranking"])
+        find_tasks(own_file, ["ranking"])
+    tasks, _, unfit = find_tasks(own_file, ["sts", "ranking"])
     assert names(tasks) == [("sts", "mine.tsv")]
     assert unfit[0].startswith("Suite 'ranking' has no data: ranking on mine.tsv: ")
 
@@ -222,14 +222,14 @@ def test_a_suite_without_any_set_says_what_was_looked_for_and_where(tmp_path):
     with pytest.raises(DataError) as caught:
         find_tasks([tmp_path], ["transfer"])
     assert [str(caught.value)] == find_tasks([tmp_path], ["sts", "transfer"]).unfit
-    for part in (
+    for fragment in (
         "Suite 'transfer'",
         "mr, cr, subj, mpqa, sst2, trec, mrpc",
         str(tmp_path),
         "sts12.test.tsv",
         "downstream",
     ):
-        assert part in str(caught.value)
+        assert fragment in str(caught.value)
 
 
 def encode(texts):
@@ -256,8 +256,8 @@ def transfer(tmp_path):
     write_readable(tmp_path / "sst2.test.tsv", ["1", "1", "0"] * 5)
     write_readable(tmp_path / "trec.train.tsv", ["NUM", "LOC", "HUM"] * 12)
     write_readable(tmp_path / "trec.test.tsv", ["NUM", "HUM"] * 4)
-    for part in ("train", "test"):
-        write_pairs(tmp_path / f"mrpc.{part}.tsv", 200, highest=1, seed=len(part))
+    for split in ("train", "test"):
+        write_pairs(tmp_path / f"mrpc.{split}.tsv", 200, highest=1, seed=len(split))
     return tmp_path
 
 
@@ -269,11 +269,11 @@ def test_transfer_tasks_have_the_shape_of_their_set(transfer, monkeypatch):
     assert missing == ["mr", "cr", "mpqa"]
     judged = {task.dataset: task.evaluate(READER).results for task in tasks}
     assert [row.metric for row in judged["mrpc"]] == ["accuracy", "f1"]
-    found = {name: rows[0] for name, rows in judged.items()}
-    assert {name: row.n for name, row in found.items()} == {"mrpc": 200, "subj": 30, "sst2": 15, "trec": 8}
+    first_rows = {name: rows[0] for name, rows in judged.items()}
+    assert {name: row.n for name, row in first_rows.items()} == {"mrpc": 200, "subj": 30, "sst2": 15, "trec": 8}
     shapes = {"mrpc": "|u - v|", "subj": "5 outer folds", "sst2": "chosen on dev", "trec": "chosen on 5 folds of train"}
-    assert all(words in found[name].protocol for name, words in shapes.items())
-    assert [found[name].value for name in ("subj", "sst2", "trec")] == [1.0, 1.0, 1.0]
+    assert all(words in first_rows[name].protocol for name, words in shapes.items())
+    assert [first_rows[name].value for name in ("subj", "sst2", "trec")] == [1.0, 1.0, 1.0]
 
 
 def test_transfer_protocols_name_every_split_and_fast_is_not_comparable(transfer):
@@ -354,7 +354,7 @@ def test_own_pairs_of_other_names_are_read_by_columns(tmp_path, capsys):
     path.write_text("id,left,right,same\n1,a,b,yes\n2,c,d,no\n3,e,f,no\n")
     (task,) = find_tasks(str(path), reading={"columns": "left,right,same"}).tasks
     assert list(task.texts()) == ["a", "c", "e", "b", "d", "f"]
-    for flags, said in (
+    for flags, message in (
         ((), "Name two texts and the label: --columns left,right,same"),
         (
             ("--columns", "left,other,same"),
@@ -362,4 +362,4 @@ def test_own_pairs_of_other_names_are_read_by_columns(tmp_path, capsys):
         ),
     ):
         code, _, err = run_command(capsys, "compare", "m", "--data", path, "--output", tmp_path / "r.html", *flags)
-        assert (code, said in err) == (2, True)
+        assert (code, message in err) == (2, True)

@@ -17,7 +17,7 @@ DIM = 8
 
 def vector(text):
     """A vector that depends on the text alone; the empty text has one of zeros."""
-    seed = sum(ord(sign) * 31**place for place, sign in enumerate(text)) % 2**32
+    seed = sum(ord(sign) * 31**position for position, sign in enumerate(text)) % 2**32
     return np.random.default_rng(seed).normal(size=DIM).astype(np.float32) * bool(text)
 
 
@@ -93,7 +93,7 @@ def test_parts_one_fit_at_a_time_give_the_same(has_dev, minimum):
     judged = TransferTask.split("toy", train, dev if has_dev else None, test).evaluate(candidate())
     (x, y), (dev_x, dev_y), (test_x, test_y) = ((with_ones(embed(a)), np.array(b)) for a, b in (train, dev, test))
     if has_dev:
-        l2 = GRID[int(np.argmax([logistic(x, y, one).score(dev_x, dev_y) for one in GRID]))]
+        l2 = GRID[int(np.argmax([logistic(x, y, strength).score(dev_x, dev_y) for strength in GRID]))]
     else:
         l2 = chosen(x, y, folds(y, 10))
     predicted = logistic(x, y, l2).predict(test_x)
@@ -112,8 +112,8 @@ def test_pairs_are_judged_by_difference_and_product(minimum):
 
     def paired(count, seed):
         labels = source.integers(0, 2, count).tolist()
-        rest = [f"{i}" if label else f"other {i}" for i, label in enumerate(labels)]
-        return [(f"{seed} {i % 50}", f"{seed} {i % 50}" if source.random() < 0.6 * label else rest[i])
+        seconds = [f"{i}" if label else f"other {i}" for i, label in enumerate(labels)]
+        return [(f"{seed} {i % 50}", f"{seed} {i % 50}" if source.random() < 0.6 * label else seconds[i])
                 for i, label in enumerate(labels)], labels  # fmt: skip
 
     train, test = paired(150, 0), paired(120, 1)
@@ -169,16 +169,16 @@ def test_rows_and_evidence_say_what_they_are():
 
 def test_each_text_is_encoded_once():
     texts, labels = sentences(60)
-    seen = []
+    calls = []
 
     def encode(batch):
-        seen.append(list(batch))
+        calls.append(list(batch))
         return embed(batch)
 
     task = TransferTask.nested("toy", texts, labels, fast=True)
     task.evaluate(candidate(encode))
     assert list(task.texts()) == texts
-    assert seen == [list(dict.fromkeys(texts))]
+    assert calls == [list(dict.fromkeys(texts))]
     pairs = list(zip(texts, texts[::-1], strict=True))
     task = TransferTask.pairs("toy", (pairs, labels), (pairs[:1] + pairs[-1:], [0, 1]), fast=True)
     assert list(task.texts())[:4] == [*pairs[0], *pairs[1]]

@@ -85,4 +85,4 @@ def logistic(x, y, l2):
 
 def hash_of(text):
     """A number that differs between most texts."""
-    return sum(ord(sign) * (place + 1) for place, sign in enumerate(text)) % 101
+    return sum(ord(sign) * (position + 1) for position, sign in enumerate(text)) % 101

@@ -53,15 +53,15 @@ def manifest(output):
     return json.loads((output / "manifest.json").read_text())
 
 
-def survive(place, stride):
+def survive(folder, stride):
     """Die at one file operation after the other, and resume; returns how often."""
     os.fsync = lambda handle: None  # it guards against loss of power, and takes long
-    whole, output, step = place / "whole", place / "killed", 1
-    make(Digits(place), whole)
-    while dies_at(step, lambda: make(Digits(place), output), within=output):
-        kept = shards(output) if (output / "shards").exists() else {}
-        assert all(content == shards(whole)[name] for name, content in kept.items() if name[0] != "."), step
-        make(Digits(place), output)
+    whole, output, step = folder / "whole", folder / "killed", 1
+    make(Digits(folder), whole)
+    while dies_at(step, lambda: make(Digits(folder), output), within=output):
+        retained = shards(output) if (output / "shards").exists() else {}
+        assert all(content == shards(whole)[name] for name, content in retained.items() if name[0] != "."), step
+        make(Digits(folder), output)
         assert shards(output) == shards(whole), step
         assert manifest(output)["shards"] == manifest(whole)["shards"], step
         shutil.rmtree(output)

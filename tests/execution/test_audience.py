@@ -139,9 +139,9 @@ def test_a_real_terminal_shows_one_live_line(tmp_path, size):
     while piece := _read(ours):
         pieces.append(piece)
     done.communicate()
-    shown = b"".join(pieces).decode()
-    assert "train" in shown and "2/2" in shown
-    assert shown.count("\n") == 1
+    printed = b"".join(pieces).decode()
+    assert "train" in printed and "2/2" in printed
+    assert printed.count("\n") == 1
 
 
 def _read(descriptor):

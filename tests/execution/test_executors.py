@@ -21,9 +21,11 @@ EXECUTORS = [lambda retries=2: Serial(retries), lambda retries=2: Processes(2, r
 def test_every_task_is_done_once_whatever_fails_in_between(executor, tmp_path):
     work = Squares(tmp_path, ((3, "fails", 2), (5, "fails", 9)))
     outcomes = list(executor().run(work, iter(range(8))))
-    done = {one.task: one.result[0] for one in outcomes if isinstance(one, Done)}
+    done = {outcome.task: outcome.result[0] for outcome in outcomes if isinstance(outcome, Done)}
     assert done == {task: task**2 for task in range(8) if task != 5}
-    assert [one for one in outcomes if isinstance(one, Failed)] == [Failed(5, "RuntimeError: task 5 fails", 3)]
+    assert [outcome for outcome in outcomes if isinstance(outcome, Failed)] == [
+        Failed(5, "RuntimeError: task 5 fails", 3)
+    ]
     assert len(outcomes) == 8
     assert [work.tries(task) for task in range(8)] == [1, 1, 1, 3, 1, 3, 1, 1]
 
@@ -38,7 +40,9 @@ def test_what_breaks_a_rule_ends_it_at_once(executor, tmp_path):
 
 def test_serial_stays_in_this_process_and_reads_no_task_too_early(tmp_path):
     outcomes = Serial().run(Squares(tmp_path), count())
-    assert [(one.task, one.result[1]) for one in islice(outcomes, 3)] == [(task, os.getpid()) for task in range(3)]
+    assert [(outcome.task, outcome.result[1]) for outcome in islice(outcomes, 3)] == [
+        (task, os.getpid()) for task in range(3)
+    ]
 
 
 @pytest.mark.posix
@@ -47,12 +51,12 @@ def test_a_dead_worker_costs_only_the_task_it_was_at(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     work = Squares(tmp_path, ((2, "dies", 1), (4, "exits", 1), (6, "dies", 9)))
     outcomes = list(Processes(2, retries=1).run(work, range(9)))
-    done = {one.task: one.result for one in outcomes if isinstance(one, Done)}
+    done = {outcome.task: outcome.result for outcome in outcomes if isinstance(outcome, Done)}
     assert {task: result[0] for task, result in done.items()} == {task: task**2 for task in range(9) if task != 6}
     assert {result[2] for result in done.values()} == {"1"}
     assert (os.environ["OMP_NUM_THREADS"], os.environ.get("OPENBLAS_NUM_THREADS")) == ("7", None)
     assert os.getpid() not in {result[1] for result in done.values()}
-    (failed,) = [one for one in outcomes if isinstance(one, Failed)]
+    (failed,) = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
     assert (failed.task, failed.attempts) == (6, 2)
     assert "killed by SIGKILL" in failed.reason
     assert [work.tries(task) for task in range(9)] == [1, 1, 2, 1, 2, 1, 2, 1, 1]
@@ -121,8 +125,8 @@ def test_on_ray_a_task_takes_a_gpu_and_none_waits_for_one_that_is_not_there(tmp_
         cluster.add_node(num_cpus=2, num_gpus=2, object_store_memory=80 << 20)
         cluster.wait_for_nodes()
         outcomes = list(OnRay(cluster.address, gpus=1).run(OwnGpu(tmp_path), range(6)))
-        assert sorted(one.task for one in outcomes) == list(range(6))
-        assert all(one.result in (["0"], ["1"]) for one in outcomes)
+        assert sorted(outcome.task for outcome in outcomes) == list(range(6))
+        assert all(outcome.result in (["0"], ["1"]) for outcome in outcomes)
         assert len(list(tmp_path.glob("at-once-*"))) <= 2
     finally:
         ray.shutdown()
@@ -141,7 +145,7 @@ def test_settings_of_another_executor_are_refused():
         choose_executor("embedded"), choose_executor("embedded", **several),
         choose_executor("embedded", workers=1, **several), choose_executor("ray", **several),
     ]  # fmt: skip
-    assert [type(one).__name__ for one in chosen] == ["Serial", "Processes", "Serial", "OnRay"]
+    assert [type(executor).__name__ for executor in chosen] == ["Serial", "Processes", "Serial", "OnRay"]
 
 
 def test_processes_are_as_many_as_processors_where_there_is_work_and_memory_for_them(monkeypatch):

@@ -25,11 +25,11 @@ def taken(monkeypatch):
 def test_products_are_those_of_float64(taken, shape, biased):
     rows, layer = torch.randn(shape), torch.nn.Linear(7, 13, bias=biased)
     with torch.inference_mode(), onednn.fast_linear(CPU):
-        found = layer(rows)
+        product = layer(rows)
         turned = layer(rows.transpose(0, -2))
     exact = rows.double() @ layer.weight.detach().double().T + (layer.bias.detach().double() if biased else 0)
-    torch.testing.assert_close(found.double(), exact, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(turned, found.transpose(0, -2), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(product.double(), exact, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(turned, product.transpose(0, -2), atol=1e-5, rtol=1e-5)
     assert taken == [shape, tuple(rows.transpose(0, -2).shape)]
 
 

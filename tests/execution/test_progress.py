@@ -44,14 +44,14 @@ def lines(clock):
 
 
 def test_a_long_operation_speaks_at_once_and_then_at_least_every_ten_seconds(clock, lines):
-    said = []
+    times = []
     with progress_bar("train", "step", 100, initial=40) as bar:
         for second in range(1, 61):
             clock.wait(1)
             if second % 3 == 0:  # a step takes three seconds
                 bar.update()
-            said += [clock.at] * (len(lines) - len(said))
-    assert said[0] <= 1002 and max(b - a for a, b in pairwise(said)) < 10
+            times += [clock.at] * (len(lines) - len(times))
+    assert times[0] <= 1002 and max(b - a for a, b in pairwise(times)) < 10
     assert len(lines) < 12
     assert lines[0] == "train: 40 of 100 steps, 0:01 gone"
     assert lines[-1] == "train: 60 of 100 steps, 1:00 gone, about 2:00 left"
@@ -66,7 +66,7 @@ def test_one_is_counted_in_the_singular(clock):
         bar.update()
         said.append(bar.line().partition(", ")[0])
     assert said.pop() == "some: 1 text"
-    assert said == [f"some: 0 {rest}" for rest in ("of 1 batch", "of 2 batches", "of 1 step", "texts")] + [
+    assert said == [f"some: 0 {count_text}" for count_text in ("of 1 batch", "of 2 batches", "of 1 step", "texts")] + [
         "some: 0.0 of 1.0 MB"
     ]
 
@@ -156,9 +156,9 @@ def test_a_terminal_has_one_live_line(clock, monkeypatch):
             bar.set_postfix({"loss": "0.5"})
             clock.wait(1)
             assert len(bar._drawn._instances) == 1
-    shown = screen.getvalue()
-    assert "samesense train" in shown and "3/8" in shown and "loss=0.5" in shown
-    assert shown.count("\n") == 1  # the end of what stays in sight
+    printed = screen.getvalue()
+    assert "samesense train" in printed and "3/8" in printed and "loss=0.5" in printed
+    assert printed.count("\n") == 1  # the end of what stays in sight
 
 
 def test_times_are_shown_with_what_they_count():
@@ -167,6 +167,6 @@ def test_times_are_shown_with_what_they_count():
     laps.add({"training": 3700.0, "evaluation": 30.4})
     laps.add({"evaluation": 29.6})
     assert laps.seconds == {"loading": laps.seconds["loading"], "training": 3700.0, "evaluation": 60.0}
-    said = time_summary({"training": 3700.0, "evaluation": 60.0})
-    assert said == "time: 1:02:40 in all: training 1:01:40, evaluation 1:00"
+    summary = time_summary({"training": 3700.0, "evaluation": 60.0})
+    assert summary == "time: 1:02:40 in all: training 1:01:40, evaluation 1:00"
     assert clock_time(59.6) == "1:00"

@@ -31,9 +31,9 @@ def test_the_manifest_lists_what_was_made_and_what_it_cost(tmp_path):
     content = manifest(tmp_path / "s")
     assert (content["method"], content["status"], content["total"]) == ("digits", "finished", 60)
     assert (content["settings"], content["cost"]) == ({"seed": 1}, cost)
-    written = [(name, hashlib.sha256(one).hexdigest()) for name, one in shards(tmp_path / "s").items()]
-    assert [(one["file"], one["sha256"]) for one in content["shards"]] == written
-    assert [one["rows"] for one in content["shards"]] == SIZES
+    written = [(name, hashlib.sha256(item).hexdigest()) for name, item in shards(tmp_path / "s").items()]
+    assert [(item["file"], item["sha256"]) for item in content["shards"]] == written
+    assert [item["rows"] for item in content["shards"]] == SIZES
 
 
 @pytest.mark.posix
@@ -58,12 +58,12 @@ def test_it_resumes_with_any_workers_and_makes_nothing_twice(tmp_path):
 
 
 def test_shards_that_fail_are_said_and_the_others_kept(tmp_path, monkeypatch):
-    made = Digits.__call__
+    original = Digits.__call__
 
     def fails(work, number):
         if number == 4:
             raise OSError("no luck")
-        return made(work, number)
+        return original(work, number)
 
     monkeypatch.setattr(Digits, "__call__", fails)
     with pytest.raises(SamesenseError, match=r"1 shards could not be made, .* 3 attempts: shard 4, OSError: no luck"):
@@ -76,12 +76,12 @@ def test_shards_that_fail_are_said_and_the_others_kept(tmp_path, monkeypatch):
 
 
 def test_ctrl_c_says_what_is_kept(tmp_path, monkeypatch):
-    made = Digits.__call__
+    original = Digits.__call__
 
     def pressed(work, number):
         if number == 3:
             raise KeyboardInterrupt
-        return made(work, number)
+        return original(work, number)
 
     monkeypatch.setattr(Digits, "__call__", pressed)
     with pytest.raises(KeyboardInterrupt, match="Finished shards are kept: the same command resumes"):
@@ -113,7 +113,7 @@ def test_other_folders_are_left_alone(tmp_path):
     (folder / "thesis.txt").write_text("much work")
     with pytest.raises(OutputError, match="not empty and holds no shards of samesense digits"):
         make(Digits(tmp_path), folder)
-    assert [one.name for one in folder.iterdir()] == ["thesis.txt"]
+    assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
     (folder / "manifest.json").write_text('{"method": "harvest"}')
     with pytest.raises(OutputError, match="holds a run of harvest"):
         make(Digits(tmp_path), folder)
@@ -147,8 +147,8 @@ def test_shards_made_with_other_libraries_are_said_and_noted(tmp_path, monkeypat
     for _ in range(2):
         (tmp_path / "s" / "shards" / "00003.bin").unlink()
         make(Digits(tmp_path), tmp_path / "s")
-    said = [line for line in lines if line.startswith("numpy was")]
-    assert len(said) == 1 and "and is '0.1': new shards may differ" in said[0]
+    messages = [line for line in lines if line.startswith("numpy was")]
+    assert len(messages) == 1 and "and is '0.1': new shards may differ" in messages[0]
     content = manifest(tmp_path / "s")
     assert content["other_versions"] == [now] and content["versions"] == before["versions"]
 

@@ -34,7 +34,7 @@ def test_every_round_has_each_candidate_once_in_either_order(clock):
     speeds, disturbed = time_in_turns([worker("a", [1.0], clock, turns), worker("b", [2.0], clock, turns)])
     assert ROUNDS >= 3
     assert "".join(turns).startswith("abbaab")
-    assert [(one.low, one.median, one.high) for one in speeds] == [(10.0, 10.0, 10.0), (5.0, 5.0, 5.0)]
+    assert [(speed.low, speed.median, speed.high) for speed in speeds] == [(10.0, 10.0, 10.0), (5.0, 5.0, 5.0)]
     assert disturbed == ""
 
 
@@ -58,7 +58,7 @@ def test_a_load_of_others_is_said(clock, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "overlap"),
+    ("first", "second", "overlap"),
     [
         ((1, 2, 3), (3, 4, 5), True),
         ((1, 2, 3), (4, 5, 6), False),
@@ -66,5 +66,5 @@ def test_a_load_of_others_is_said(clock, monkeypatch):
         ((1, 9, 5), (2, 3, 4), True),
     ],
 )
-def test_ranges_overlap_where_one_round_is_as_fast(one, other, overlap):
-    assert Speed(one).overlaps(Speed(other)) is overlap
+def test_ranges_overlap_where_one_round_is_as_fast(first, second, overlap):
+    assert Speed(first).overlaps(Speed(second)) is overlap

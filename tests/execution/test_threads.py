@@ -21,17 +21,17 @@ finally:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("settings", "expected"),
     [
         ({}, ["PASSIVE", SPIN]),
         ({"GOMP_SPINCOUNT": "7"}, ["PASSIVE", "7"]),
         ({"OMP_WAIT_POLICY": "ACTIVE"}, ["ACTIVE", "None"]),
     ],
 )
-def test_threads_of_every_command_sleep_soon_while_they_wait(given, expected):
+def test_threads_of_every_command_sleep_soon_while_they_wait(settings, expected):
     """Said before torch is loaded, in a process of its own; what the user has set stays."""
     waits = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
-    environment = {name: value for name, value in os.environ.items() if name not in waits} | given
+    environment = {name: value for name, value in os.environ.items() if name not in waits} | settings
     words = [sys.executable, "-c", SLEEPING]
     ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
     assert ran.stdout.split()[-2:] == expected
@@ -61,7 +61,7 @@ finally:
 
 
 @pytest.mark.parametrize(
-    ("command", "given", "expected"),
+    ("command", "settings", "expected"),
     [
         ("train", {}, [str(variable) for variable, _, _ in KEEP.values()]),
         ("encode", {}, ["None", "None"]),
@@ -69,8 +69,8 @@ finally:
     ],
 )
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
-def test_commands_that_train_keep_the_memory_that_is_freed(command, given, expected):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")} | given
+def test_commands_that_train_keep_the_memory_that_is_freed(command, settings, expected):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")} | settings
     words = [sys.executable, "-c", KEEPING, command, *KEEP]
     ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert ran.stdout.split()[-2:] == expected
@@ -89,13 +89,13 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
-@pytest.mark.parametrize(("given", "kept"), [({}, True), ({"MALLOC_MMAP_MAX_": "65536"}, False)])
+@pytest.mark.parametrize(("settings", "retained"), [({}, True), ({"MALLOC_MMAP_MAX_": "65536"}, False)])
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
-def test_what_is_freed_is_not_cleared_anew(given, kept):
+def test_what_is_freed_is_not_cleared_anew(settings, retained):
     """A tensor of 16 MiB has 4,096 pages, which the kernel clears whenever they come back to it."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")} | given
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")} | settings
     ran = subprocess.run([sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=True)
-    assert (int(ran.stdout) < 4096) is kept
+    assert (int(ran.stdout) < 4096) is retained
 
 
 def test_threads_that_set_how_many_compute_leave_as_many_as_before():
@@ -115,16 +115,16 @@ def test_threads_that_set_how_many_compute_leave_as_many_as_before():
             with torch_threads(2):
                 pass
             assert torch.get_num_threads() == 1
-        found.append(torch.get_num_threads())
+        counts.append(torch.get_num_threads())
         left.set()
 
-    found = []
+    counts = []
     try:
         Thread(target=first).start()
         assert left.wait(timeout=60)
-        new = Thread(target=lambda: found.append(torch.get_num_threads()))
+        new = Thread(target=lambda: counts.append(torch.get_num_threads()))
         new.start()
         new.join()
-        assert found == [3, 3]
+        assert counts == [3, 3]
     finally:
         torch.set_num_threads(before)

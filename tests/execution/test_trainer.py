@@ -48,10 +48,10 @@ def run_with(losses, folder):
 
 
 def test_an_evaluation_by_loss_without_a_figure_is_the_worst_as_well(tmp_path):
-    said = listen()
+    messages = listen()
     trainer, stopped = run_with([2.0, math.nan, 1.0, math.nan], tmp_path / "checkpoints")
     assert (stopped, trainer.state.best_metric, trainer.state.best_global_step) == (False, 1.0, 6)
-    warned = [line for line in said if "has no figure" in line]
+    warned = [line for line in messages if "has no figure" in line]
     assert len(warned) == 1 and "at step 4" in warned[0]
     state = json.loads((tmp_path / "checkpoints" / "checkpoint-8" / "trainer_state.json").read_text())
     assert state["best_metric"] == 1.0 and newest_checkpoint(tmp_path / "none") is None

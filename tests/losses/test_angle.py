@@ -34,16 +34,18 @@ def test_messages():
     assert str(error.value) == "angle_scores takes 2 matrices of one shape (rows, dim); received (2, 4), (1, 4)."
 
 
-@pytest.mark.parametrize("cut", [-1, 1.5, 9])
+@pytest.mark.parametrize("threshold", [-1, 1.5, 9])
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (0.5, 0.0, 2.0), (0.0, 3.0, 0.0)])
-def test_the_whole_loss_is_the_sum_of_its_terms(vectors, cut, weights):
+def test_the_whole_loss_is_the_sum_of_its_terms(vectors, threshold, weights):
     u, v, labels = vectors(31), vectors(31, seed=1), torch.arange(31) % 4
-    named = dict(zip(("cosine_weight", "in_batch_weight", "angle_weight"), weights, strict=True))
-    module = AnglE(torch.nn.Identity(), positive_above=cut, temperature=0.1, angle_temperature=0.7, **named)
-    expected = angle_loss(u.tolist(), v.tolist(), labels.tolist(), cut, weights, 0.1, 0.7)
-    found = module.compute_loss_from_embeddings([u.requires_grad_(), v], labels)
-    assert found.item() == pytest.approx(expected, rel=1e-12)
-    found.backward()
+    named_weights = dict(zip(("cosine_weight", "in_batch_weight", "angle_weight"), weights, strict=True))
+    module = AnglE(
+        torch.nn.Identity(), positive_above=threshold, temperature=0.1, angle_temperature=0.7, **named_weights
+    )
+    expected = angle_loss(u.tolist(), v.tolist(), labels.tolist(), threshold, weights, 0.1, 0.7)
+    loss = module.compute_loss_from_embeddings([u.requires_grad_(), v], labels)
+    assert loss.item() == pytest.approx(expected, rel=1e-12)
+    loss.backward()
     assert u.grad.isfinite().all()
 
 

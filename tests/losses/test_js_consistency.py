@@ -79,9 +79,12 @@ def test_minus_entropy_equals_the_definition(matrix):
 def test_minus_entropy_is_what_the_clamped_divergence_leaves(matrix):
     """The community code forms log M, clamps it from below by 1e-7, and so compares P and Q with a constant."""
     scores = matrix(16) * 0.3
-    rows, columns = (F.log_softmax(part / 0.05, dim=1) for part in (scores, scores.T))
+    rows, columns = (F.log_softmax(log_probabilities / 0.05, dim=1) for log_probabilities in (scores, scores.T))
     middle = (0.5 * (rows.exp() + columns.exp())).log().clamp(min=1e-7)
-    clamped = 0.5 * sum(F.kl_div(middle, part, reduction="batchmean", log_target=True) for part in (rows, columns))
+    clamped = 0.5 * sum(
+        F.kl_div(middle, log_probabilities, reduction="batchmean", log_target=True)
+        for log_probabilities in (rows, columns)
+    )
     value = minus_entropy(scores, reduction="mean")
     assert clamped.item() == pytest.approx(value.item() - 1e-7, abs=1e-12)
     assert -math.log(16) <= value.item() < 0

@@ -49,11 +49,11 @@ def test_own_other_positives_receive_no_push():
     assert x.grad.tolist() == [[0.0] * 3] * 4
 
 
-@pytest.mark.parametrize("share", [0.1, 0.9, 1.0])
-def test_excluded_candidates_are_in_no_sum(vectors, value_and_gradients, share):
+@pytest.mark.parametrize("excluded", [0.1, 0.9, 1.0])
+def test_excluded_candidates_are_in_no_sum(vectors, value_and_gradients, excluded):
     for n in [1, 2, 31]:
         a, p, q, owner = ragged(vectors, n, 50)
-        exclude = torch.rand(n, len(p) + len(q), generator=torch.Generator().manual_seed(n)) < share
+        exclude = torch.rand(n, len(p) + len(q), generator=torch.Generator().manual_seed(n)) < excluded
         expected = reference(a.tolist(), p.tolist(), q.tolist(), owner.tolist(), 0.05, exclude.tolist())
 
         def loss(*embeddings, owner=owner, exclude=exclude):
@@ -62,7 +62,7 @@ def test_excluded_candidates_are_in_no_sum(vectors, value_and_gradients, share):
         value, *gradients = value_and_gradients(loss, a, p, q)
         assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
         assert all(gradient.isfinite().all() for gradient in gradients)
-        if share == 1.0:
+        if excluded == 1.0:
             assert value.item() == 0.0  # nothing is left to tell a positive from
 
 

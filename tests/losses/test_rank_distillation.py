@@ -70,9 +70,9 @@ def test_a_term_of_weight_0_is_not_computed(matrix, monkeypatch, off):
     for name in off:
         monkeypatch.setattr(rank_distillation, FORMULAS[name], lambda *_, **__: pytest.fail("computed"))
     loss = rank_cse(student, None if "gamma" in off else teacher, rank="listmle", **dict.fromkeys(off, 0.0))
-    left = [getattr(full, part) for name, part in TERMS.items() if name not in off]
+    left = [getattr(full, field) for name, field in TERMS.items() if name not in off]
     assert loss.total.item() == pytest.approx(sum(left).item())
-    assert [getattr(loss, part) is None for part in TERMS.values()] == [name in off for name in TERMS]
+    assert [getattr(loss, field) is None for field in TERMS.values()] == [name in off for name in TERMS]
 
 
 @pytest.mark.parametrize("rank", ["listnet", "listmle", "cosent"])
@@ -89,10 +89,12 @@ def test_each_setting_reaches_its_term(matrix, rank):
         "tau3": ("total", "rank") if rank == "listnet" else (),
         "include_diagonal": ("total", "rank"),
     }
-    for name, parts in changed.items():
+    for name, fields in changed.items():
         value = rank != "listmle" if name == "include_diagonal" else 0.3
-        other = rank_cse(student, teacher, rank=rank, **{name: value})
-        assert {part for part in first._fields if getattr(first, part) != getattr(other, part)} == set(parts), name
+        changed_loss = rank_cse(student, teacher, rank=rank, **{name: value})
+        assert {field for field in first._fields if getattr(first, field) != getattr(changed_loss, field)} == set(
+            fields
+        ), name
 
 
 def test_the_diagonal_is_in_or_out_by_formula(matrix):

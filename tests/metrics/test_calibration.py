@@ -31,19 +31,19 @@ def test_error_agrees_with_plain_loops_with_ties_and_without():
 
 def test_bins_without_ties_are_those_of_scikit_learn():
     values, labels = made(4000)
-    found = reliability(values, labels)
+    bins = reliability(values, labels)
     observed, predicted = calibration_curve(labels, values, n_bins=10, strategy="quantile")
-    np.testing.assert_allclose(found.labels, observed, atol=1e-12)
-    np.testing.assert_allclose(found.values, predicted, atol=1e-12)
-    assert found.counts.tolist() == [400] * 10
-    np.testing.assert_allclose(found.deviations, np.sqrt(found.labels * (1 - found.labels)), atol=1e-12)
+    np.testing.assert_allclose(bins.labels, observed, atol=1e-12)
+    np.testing.assert_allclose(bins.values, predicted, atol=1e-12)
+    assert bins.counts.tolist() == [400] * 10
+    np.testing.assert_allclose(bins.deviations, np.sqrt(bins.labels * (1 - bins.labels)), atol=1e-12)
 
 
 def test_equal_values_share_a_bin_and_none_is_empty():
     values = np.repeat([0.1, 0.5, 0.9], [950, 25, 25])
-    found = reliability(values, np.arange(1000.0))
-    assert found.counts.tolist() == [950, 50]
-    assert found.values[1] == pytest.approx(0.7)
+    bins = reliability(values, np.arange(1000.0))
+    assert bins.counts.tolist() == [950, 50]
+    assert bins.values[1] == pytest.approx(0.7)
     assert reliability([0.3] * 8, range(8)).counts.tolist() == [8]
 
 

@@ -21,10 +21,10 @@ from tests.references import classification as reference
 MEASURES = {"accuracy": accuracy_at, "f1": f1_at}
 
 
-def data(n, decimals, share=0.3, seed=0):
+def data(n, decimals, positive_rate=0.3, seed=0):
     """Scores with ties (few decimals) or hardly any (many)."""
     rng = np.random.default_rng(seed)
-    labels = (rng.random(n) < share).astype(float)
+    labels = (rng.random(n) < positive_rate).astype(float)
     labels[:2] = [0, 1]
     return np.round(labels + rng.normal(size=n), decimals), labels
 
@@ -37,8 +37,8 @@ def test_average_precision_equals_scikit_learn():
 
 @pytest.mark.parametrize("metric", MEASURES)
 def test_no_other_threshold_is_better(metric):
-    for decimals, share in itertools.product([0, 1, 12], [0.05, 0.5, 0.95]):
-        scores, labels = data(150, decimals, share)
+    for decimals, positive_rate in itertools.product([0, 1, 12], [0.05, 0.5, 0.95]):
+        scores, labels = data(150, decimals, positive_rate)
         reached = MEASURES[metric](scores, labels, best_threshold(scores, labels, metric))
         assert reached == pytest.approx(reference.best_value(scores, labels, metric), abs=1e-12)
 
@@ -74,12 +74,12 @@ def test_measures_equal_scikit_learn(threshold):
 def test_no_other_threshold_has_more_at_a_precision_or_recall(items, bound, least):
     scores, labels = zip(*items, strict=True)
     assume(len(set(labels)) == 2)
-    cut = threshold_at(scores, labels, **{bound: least})
+    threshold = threshold_at(scores, labels, **{bound: least})
     expected = reference.best_at(scores, labels, **{bound: least})
     if expected is None:
-        assert cut == np.inf
+        assert threshold == np.inf
         return
-    reached = {"precision": precision_at(scores, labels, cut), "recall": recall_at(scores, labels, cut)}
+    reached = {"precision": precision_at(scores, labels, threshold), "recall": recall_at(scores, labels, threshold)}
     assert reached.pop(bound) >= least
     assert [*reached.values()] == pytest.approx([expected])
 
@@ -114,7 +114,7 @@ def test_neighbouring_floats_stay_apart():
 
 
 def test_accuracy_and_f1_may_want_other_thresholds():
-    scores, labels = data(400, 12, share=0.2)
+    scores, labels = data(400, 12, positive_rate=0.2)
     assert best_threshold(scores, labels, "f1") < best_threshold(scores, labels, "accuracy")
 
 
@@ -137,8 +137,8 @@ def test_refuses_other_labels(measure, labels, text):
 def test_refuses_other_settings():
     with pytest.raises(ConfigError, match="'auc'"):
         best_threshold([0, 1], [0, 1], "auc")
-    for wanted in ({}, {"precision": 0.9, "recall": 0.9}, {"precision": 0.0}, {"recall": 1.1}):
+    for bounds in ({}, {"precision": 0.9, "recall": 0.9}, {"precision": 0.0}, {"recall": 1.1}):
         with pytest.raises(ConfigError, match="Give a precision or a recall"):
-            threshold_at([0, 1], [0, 1], **wanted)
+            threshold_at([0, 1], [0, 1], **bounds)
     with pytest.raises(DataError, match="got NaN"):
         accuracy_at([0, 1], [0, 1], float("nan"))

@@ -12,11 +12,11 @@ def apart(count):
     return np.arange(2 * count).reshape(count, 2)
 
 
-def finder_of(random, scores, right, share, sentences=None):
+def finder_of(random, scores, right, quantity, sentences=None):
     folds = random.permutation(np.arange(len(scores)) % 5)
     if sentences is None:
         sentences = apart(len(scores))
-    return PromiseFinder(distinct_pairs(scores, right, folds, sentences), share)
+    return PromiseFinder(distinct_pairs(scores, right, folds, sentences), quantity)
 
 
 @pytest.mark.parametrize("level", [0.05, 0.01, 0.3])
@@ -75,8 +75,8 @@ def test_scores_that_tell_all_pairs_apart_promise_nearly_all():
     random = np.random.default_rng(0)
     scores = random.uniform(size=2000)
     right = (scores > 0.6).astype(float)
-    for share in ("precision", "recall"):
-        promise = finder_of(random, scores, right, share).find(0.98)
+    for quantity in ("precision", "recall"):
+        promise = finder_of(random, scores, right, quantity).find(0.98)
         assert 0.57 < promise.threshold < 0.63
         assert min(promise.precision, promise.recall) > 0.95
 
@@ -105,8 +105,8 @@ def capped(random, count):
 def humped(random, count):
     """The highest scores are those of copies with another meaning: less precise than the ones below them."""
     scores = random.uniform(size=count)
-    share = np.where(scores > 0.85, 0.87, np.where(scores > 0.4, 0.97, 0.1))
-    return scores, (random.uniform(size=count) < share).astype(float), None
+    rate = np.where(scores > 0.85, 0.87, np.where(scores > 0.4, 0.97, 0.1))
+    return scores, (random.uniform(size=count) < rate).astype(float), None
 
 
 def tied(random, count):
@@ -130,35 +130,35 @@ def clustered(random, count):
 WORLDS = (normal, capped, humped, tied, useless, clustered)
 
 
-def broken_promises(world, share, least, count, runs):
+def broken_promises(world, quantity, least, count, runs):
     """How many promises were made, and how many of them do not hold on many new pairs."""
     random = np.random.default_rng(7)
     many, theirs, _ = world(random, 400_000)
-    made = broken = 0
+    promised = broken = 0
     for _ in range(runs):
         scores, right, sentences = world(random, count)
-        promise = finder_of(random, scores, right, share, sentences).find(least)
+        promise = finder_of(random, scores, right, quantity, sentences).find(least)
         if promise is not None:
-            made += 1
+            promised += 1
             called = many >= promise.threshold
-            broken += (theirs[called].mean() if share == "precision" else called[theirs == 1].mean()) < least
-    return made, int(broken)
+            broken += (theirs[called].mean() if quantity == "precision" else called[theirs == 1].mean()) < least
+    return promised, int(broken)
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("share", ["precision", "recall"])
-def test_promises_are_kept(world, share):
-    made, broken = broken_promises(world, share, 0.9, 300, 40)
-    assert binomtest(broken, 40, 1 - CONFIDENCE, alternative="greater").pvalue > 0.001, (made, broken)
+@pytest.mark.parametrize("quantity", ["precision", "recall"])
+def test_promises_are_kept(world, quantity):
+    promised, broken = broken_promises(world, quantity, 0.9, 300, 40)
+    assert binomtest(broken, 40, 1 - CONFIDENCE, alternative="greater").pvalue > 0.001, (promised, broken)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("count", [120, 600, 3000])
 @pytest.mark.parametrize("least", [0.8, 0.9, 0.95])
-@pytest.mark.parametrize("share", ["precision", "recall"])
+@pytest.mark.parametrize("quantity", ["precision", "recall"])
 @pytest.mark.parametrize("world", WORLDS)
-def test_promises_are_kept_as_often_as_they_say(world, share, least, count):
+def test_promises_are_kept_as_often_as_they_say(world, quantity, least, count):
     """At most 5 of 100 sets of pairs lead to a promise that is broken."""
     runs = 300
-    made, broken = broken_promises(world, share, least, count, runs)
-    assert binomtest(broken, runs, 1 - CONFIDENCE, alternative="greater").pvalue > 0.001, (made, broken)
+    promised, broken = broken_promises(world, quantity, least, count, runs)
+    assert binomtest(broken, runs, 1 - CONFIDENCE, alternative="greater").pvalue > 0.001, (promised, broken)

@@ -31,8 +31,8 @@ def test_equal_p_values_stay_equal_and_order_is_kept():
 
 def test_false_findings_stay_rare():
     rng = np.random.default_rng(4)
-    found = sum(min(holm(rng.random(7))) <= 0.05 for _ in range(2000))
-    assert found / 2000 < 0.07
+    false_findings = sum(min(holm(rng.random(7))) <= 0.05 for _ in range(2000))
+    assert false_findings / 2000 < 0.07
 
 
 @pytest.mark.parametrize(("bad", "text"), [(-0.1, r"p_values\[1\] is -0.1"), (1.1, "is 1.1"), (np.nan, "is nan")])

@@ -21,8 +21,8 @@ from samesense.metrics.resampling import resamples
 CORRELATIONS = {"spearman": spearman, "pearson": pearson}
 
 
-def outcomes(n, share, seed=0):
-    return (np.random.default_rng(seed).random(n) < share).astype(float)
+def outcomes(n, rate, seed=0):
+    return (np.random.default_rng(seed).random(n) < rate).astype(float)
 
 
 def scored(n, first_noise=1.0, second_noise=1.0, seed=0):
@@ -38,20 +38,20 @@ def test_the_means_are_those_of_the_drawn_examples():
     for drawn in resamples(50, 200, seed=3):
         for rows in drawn:
             means.append(first[rows].mean() - second[rows].mean())
-    found = paired_mean(first, second, samples=200, seed=3)
-    assert found.difference == pytest.approx(first.mean() - second.mean(), abs=1e-14)
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=1e-12)
+    comparison = paired_mean(first, second, samples=200, seed=3)
+    assert comparison.difference == pytest.approx(first.mean() - second.mean(), abs=1e-14)
+    assert (comparison.low, comparison.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=1e-12)
     smaller = min(np.sum(np.array(means) <= 0), np.sum(np.array(means) >= 0))
-    assert found.p_value == pytest.approx(min(1, 2 * (smaller + 1) / 201))
+    assert comparison.p_value == pytest.approx(min(1, 2 * (smaller + 1) / 201))
 
 
 def test_mean_interval_is_that_of_scipy():
     values = np.random.default_rng(0).random(300)
     expected = scipy.stats.bootstrap((values,), np.mean, method="percentile", rng=1, n_resamples=5000)
-    found = mean_interval(values, samples=5000)
-    assert found == pytest.approx(tuple(expected.confidence_interval), abs=0.003)
+    interval = mean_interval(values, samples=5000)
+    assert interval == pytest.approx(tuple(expected.confidence_interval), abs=0.003)
     wide = mean_interval(values, level=0.99)
-    assert wide[0] < found[0] < values.mean() < found[1] < wide[1]
+    assert wide[0] < interval[0] < values.mean() < interval[1] < wide[1]
 
 
 @pytest.mark.parametrize("n", [5, 55])
@@ -64,22 +64,22 @@ def test_what_is_always_right_has_the_exact_interval_of_a_share(n):
 
 @pytest.mark.parametrize(("n", "least"), [(3, 1 / 3), (4, 1 / 12)])
 def test_a_few_pairs_in_order_are_no_proof(n, least):
-    up = [float(at) for at in range(n)]
+    up = [float(number) for number in range(n)]
     assert paired_bootstrap(up, up[::-1], up, "spearman").p_value == pytest.approx(least)
 
 
 def test_a_clear_difference_of_means_and_its_mirror():
     good, bad = outcomes(500, 0.9), outcomes(500, 0.6, seed=1)
-    found, turned = paired_mean(good, bad), paired_mean(bad, good)
-    assert 0 < found.low < found.difference < found.high
-    assert found.p_value == turned.p_value == 2 / 1001
-    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
+    comparison, turned = paired_mean(good, bad), paired_mean(bad, good)
+    assert 0 < comparison.low < comparison.difference < comparison.high
+    assert comparison.p_value == turned.p_value == 2 / 1001
+    assert (turned.low, turned.high) == pytest.approx((-comparison.high, -comparison.low))
 
 
 def test_no_difference_between_a_model_and_itself():
     values = outcomes(100, 0.7)
-    found = paired_mean(values, values, samples=200)
-    assert (found.difference, found.low, found.high, found.p_value) == (0, 0, 0, 1)
+    comparison = paired_mean(values, values, samples=200)
+    assert (comparison.difference, comparison.low, comparison.high, comparison.p_value) == (0, 0, 0, 1)
     first, _, labels = scored(100)
     for statistic in CORRELATIONS:
         same = paired_permutation(first, 7 * first - 2, labels, statistic, samples=200)
@@ -91,27 +91,29 @@ def test_no_difference_between_a_model_and_itself():
 def test_swaps_equal_every_possible_swap_of_a_few_pairs(statistic):
     first, second, labels = scored(9, 0.5, 3.0, seed=4)
     first = first**5  # another shape, so that one unit is not another's multiple
-    one, other = (
+    first_scores, second_scores = (
         scipy.stats.rankdata(side) if statistic == "spearman" else scipy.stats.zscore(side) for side in (first, second)
     )
     correlate = {"spearman": scipy.stats.spearmanr, "pearson": scipy.stats.pearsonr}[statistic]
-    seen = correlate(one, labels).statistic - correlate(other, labels).statistic
+    observed = correlate(first_scores, labels).statistic - correlate(second_scores, labels).statistic
     larger = []
     for signs in itertools.product([False, True], repeat=9):
-        left, right = np.where(signs, one, other), np.where(signs, other, one)
-        larger.append(abs(correlate(left, labels).statistic - correlate(right, labels).statistic) >= abs(seen) - 1e-12)
-    found = paired_permutation(first, second, labels, statistic, samples=8000)
-    assert found.difference == pytest.approx(seen, abs=1e-12)
-    assert found.p_value == pytest.approx(np.mean(larger), abs=0.02)
+        left, right = np.where(signs, first_scores, second_scores), np.where(signs, second_scores, first_scores)
+        larger.append(
+            abs(correlate(left, labels).statistic - correlate(right, labels).statistic) >= abs(observed) - 1e-12
+        )
+    comparison = paired_permutation(first, second, labels, statistic, samples=8000)
+    assert comparison.difference == pytest.approx(observed, abs=1e-12)
+    assert comparison.p_value == pytest.approx(np.mean(larger), abs=0.02)
 
 
 @pytest.mark.parametrize("statistic", CORRELATIONS)
 def test_swaps_find_a_clear_difference(statistic):
     first, second, labels = scored(300, 0.5, 3.0)
-    found = paired_permutation(first, second, labels, statistic)
-    assert found.difference == CORRELATIONS[statistic](first, labels) - CORRELATIONS[statistic](second, labels)
-    assert found.p_value == 1 / 1001
-    assert paired_permutation(second, first, labels, statistic).p_value == found.p_value
+    comparison = paired_permutation(first, second, labels, statistic)
+    assert comparison.difference == CORRELATIONS[statistic](first, labels) - CORRELATIONS[statistic](second, labels)
+    assert comparison.p_value == 1 / 1001
+    assert paired_permutation(second, first, labels, statistic).p_value == comparison.p_value
 
 
 def test_swaps_find_nothing_as_often_as_promised():
@@ -147,8 +149,8 @@ def test_blocks_do_not_change_the_means(monkeypatch):
 
 def test_a_swap_without_a_correlation_counts_against_a_difference():
     # half of the swaps leave one model with equal scores
-    found = paired_permutation([1, 2], [2, 1], [0, 1], "spearman", samples=400)
-    assert (found.difference, found.p_value) == (2.0, 1.0)
+    comparison = paired_permutation([1, 2], [2, 1], [0, 1], "spearman", samples=400)
+    assert (comparison.difference, comparison.p_value) == (2.0, 1.0)
 
 
 @pytest.mark.parametrize(

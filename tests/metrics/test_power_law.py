@@ -15,16 +15,16 @@ ROWS = np.array([1000, 125, 125, 125, 125, 250, 250, 500])
 def test_a_law_without_noise_is_found_and_goes_on():
     sizes = ROWS / 1000
     exponent = EXPONENTS[20]
-    limit, factor, found = power_laws(sizes, (0.9 - 0.1 * sizes**-exponent)[None])[0]
-    assert (limit, factor, found) == pytest.approx((0.9, 0.1, exponent))
+    limit, factor, fitted_exponent = power_laws(sizes, (0.9 - 0.1 * sizes**-exponent)[None])[0]
+    assert (limit, factor, fitted_exponent) == pytest.approx((0.9, 0.1, exponent))
 
 
 def test_every_fit_equals_its_twin():
     figures = 0.8 + 0.2 * np.random.default_rng(0).normal(size=(20, len(ROWS)))  # some want a limit above 1
-    found = power_laws(ROWS / 1000, figures)
-    for own, law in zip(figures, found, strict=True):
-        assert law == pytest.approx(power_law(ROWS.tolist(), own.tolist(), EXPONENTS), abs=1e-9)
-    assert found[:, 0].max() == 1.0
+    laws = power_laws(ROWS / 1000, figures)
+    for row, law in zip(figures, laws, strict=True):
+        assert law == pytest.approx(power_law(ROWS.tolist(), row.tolist(), EXPONENTS), abs=1e-9)
+    assert laws[:, 0].max() == 1.0
 
 
 def made(seed, pairs=300):
@@ -65,18 +65,18 @@ def test_a_resample_adds_a_residual_widened_for_the_parameters(monkeypatch):
 def test_the_band_of_a_gain_is_that_of_differences():
     curve = fit_learning_curve(ROWS, *made(2), samples=40)
     limit, factor, exponent = curve.resampled.T
-    more, less = (limit - factor * (rows / 1000) ** -exponent for rows in (2000, 1000))
+    larger, less = (limit - factor * (rows / 1000) ** -exponent for rows in (2000, 1000))
     twice = curve.at(2000, less=1000)
-    assert (twice.low, twice.high) == pytest.approx(np.quantile(more - less, [0.025, 0.975]))
+    assert (twice.low, twice.high) == pytest.approx(np.quantile(larger - less, [0.025, 0.975]))
 
 
 def test_the_same_again_and_the_figures_are_those_of_the_models():
     scores, labels = made(1)
-    one, other = (fit_learning_curve(ROWS, scores, labels, samples=50) for _ in range(2))
-    assert one.at(2000) == other.at(2000)
+    first, again = (fit_learning_curve(ROWS, scores, labels, samples=50) for _ in range(2))
+    assert first.at(2000) == again.at(2000)
     ranks = np.argsort(np.argsort(labels))
     expected = np.corrcoef(np.argsort(np.argsort(scores[0])), ranks)[0, 1]
-    assert one.figures[0] == pytest.approx(expected)
+    assert first.figures[0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("rows", "why"), [([1, 2, 3], "4 models"), ([1, 1, 2, 2], "3 sizes")])

@@ -19,11 +19,11 @@ from samesense.metrics.seeds import (
 def runs(rng, labels, seeds, *, skill=1.0, seed_effect=0.0):
     """Scores of ``seeds`` runs: errors in common, errors of their own, and a scale of errors that the seed decides."""
     common = rng.normal(size=len(labels))
-    made = []
+    scores = []
     for _ in range(seeds):
         errors = 0.9 * common + 0.44 * rng.normal(size=len(labels))
-        made.append(skill * labels + 1.5 * np.exp(seed_effect * rng.normal()) * errors)
-    return made
+        scores.append(skill * labels + 1.5 * np.exp(seed_effect * rng.normal()) * errors)
+    return scores
 
 
 def by_hand(first, second, labels, correlate, *, same_seeds, samples):
@@ -41,11 +41,11 @@ def by_hand(first, second, labels, correlate, *, same_seeds, samples):
         sides = [
             (
                 [a - b for a, b in zip(*figures, strict=True)],
-                [[a - b for a, b in zip(*one, strict=True)] for one in again],
+                [[a - b for a, b in zip(*drawn_figures, strict=True)] for drawn_figures in again],
             )
         ]
     else:
-        sides = [(figures[at], [one[at] for one in again]) for at in (0, 1)]
+        sides = [(figures[at], [drawn_figures[at] for drawn_figures in again]) for at in (0, 1)]
     for values, resampled in sides:
         count = len(values)
         if count == 1:
@@ -75,19 +75,23 @@ def test_it_is_what_plain_loops_give(sizes, same_seeds, statistic):
         "spearman": lambda a, b: scipy.stats.spearmanr(a, b)[0],
         "pearson": lambda a, b: scipy.stats.pearsonr(a, b)[0],
     }[statistic]
-    found = paired_seeds(first, second, labels, statistic, same_seeds=same_seeds, samples=60)
+    comparison = paired_seeds(first, second, labels, statistic, same_seeds=same_seeds, samples=60)
     expected = by_hand(first, second, labels, correlate, same_seeds=same_seeds, samples=60)
-    assert (found.difference, found.low, found.high, found.p_value) == pytest.approx(expected, rel=1e-9)
+    assert (comparison.difference, comparison.low, comparison.high, comparison.p_value) == pytest.approx(
+        expected, rel=1e-9
+    )
 
 
 def test_outcomes_are_compared_by_their_means():
     rng = np.random.default_rng(0)
-    first, second = ((rng.random((5, 400)) < share).astype(float) for share in (0.8, 0.6))
-    found = paired_seeds(list(first), list(second))
-    assert found.difference == pytest.approx(first.mean() - second.mean(), abs=1e-14)
-    assert 0 < found.low < found.difference < found.high
+    first, second = ((rng.random((5, 400)) < rate).astype(float) for rate in (0.8, 0.6))
+    comparison = paired_seeds(list(first), list(second))
+    assert comparison.difference == pytest.approx(first.mean() - second.mean(), abs=1e-14)
+    assert 0 < comparison.low < comparison.difference < comparison.high
     turned = paired_seeds(list(second), list(first))
-    assert (turned.low, turned.high, turned.p_value) == pytest.approx((-found.high, -found.low, found.p_value))
+    assert (turned.low, turned.high, turned.p_value) == pytest.approx(
+        (-comparison.high, -comparison.low, comparison.p_value)
+    )
 
 
 def test_a_few_outcomes_are_no_proof():
@@ -96,7 +100,7 @@ def test_a_few_outcomes_are_no_proof():
     assert paired_mean(won[0], lost[0]).p_value == 2**-4
     assert paired_mean([1.0, 1.0], [0.0, 0.0]).p_value == 0.5
     sets = [resampled_figures([run], None, samples=999, seed=1) for run in (won[0], lost[0])]
-    assert compare_resampled(*(mean_of_sets([one, one]) for one in sets)).p_value == 2**-8
+    assert compare_resampled(*(mean_of_sets([values, values]) for values in sets)).p_value == 2**-8
 
 
 def test_several_sets_prove_what_their_product_does_and_have_the_examples_of_the_smallest():
@@ -110,10 +114,10 @@ def test_several_sets_prove_what_their_product_does_and_have_the_examples_of_the
 
 def test_the_interval_of_a_method_is_that_of_its_difference_from_nothing():
     rng = np.random.default_rng(0)
-    own = [(rng.random(200) < share).astype(float) for share in (0.6, 0.7, 0.8, 0.9)]
-    found = paired_seeds(own, [np.zeros(200)], samples=200)
-    low, high = interval_of_runs(resampled_figures(own, None, samples=200, seed=0))
-    assert (low, high) == pytest.approx((found.low, found.high), rel=1e-9)
+    outcomes = [(rng.random(200) < rate).astype(float) for rate in (0.6, 0.7, 0.8, 0.9)]
+    comparison = paired_seeds(outcomes, [np.zeros(200)], samples=200)
+    low, high = interval_of_runs(resampled_figures(outcomes, None, samples=200, seed=0))
+    assert (low, high) == pytest.approx((comparison.low, comparison.high), rel=1e-9)
     assert high - low > 0.2  # of the seeds, which differ; the examples alone give 0.06
 
 
@@ -125,31 +129,31 @@ def test_runs_that_are_all_alike_do_not_differ():
     always = paired_seeds([np.ones(20)] * 5, [np.zeros(20)])
     assert (always.difference, always.low, always.high) == (1, 1, 1)
     assert always.p_value == 2**-19
-    found = paired_seeds(same, [scores[::-1]], labels)
-    assert found.p_value < 1e-6
+    comparison = paired_seeds(same, [scores[::-1]], labels)
+    assert comparison.p_value < 1e-6
 
 
 @pytest.mark.parametrize("n", [6, 12])
 def test_equal_methods_seldom_differ_on_few_examples(n):
     rng = np.random.default_rng(n)
-    found = []
+    p_values = []
     for _ in range(300):
         sides = [list(rng.normal(size=(3, n)) + 0.5 * rng.normal(size=n)) for _ in range(2)]
-        found.append(paired_seeds(*sides, samples=200).p_value)
-    assert np.mean(np.array(found) <= 0.05) <= 0.08
+        p_values.append(paired_seeds(*sides, samples=200).p_value)
+    assert np.mean(np.array(p_values) <= 0.05) <= 0.08
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "message"),
+    ("arguments", "error", "message"),
     [
         (([[1.0, 2.0]], [[2.0, 1.0]]), DataError, "two runs or more on a side, got 1 and 1"),
         (([[1.0, 2.0]] * 2, []), DataError, "got 2 and 0"),
         (([[1.0, 2.0]] * 2, [[1.0]]), DataError, r"the same 2 examples or more, got \[1, 2\]"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(given, error, message):
+def test_what_cannot_be_compared_is_refused(arguments, error, message):
     with pytest.raises(error, match=message):
-        paired_seeds(*given)
+        paired_seeds(*arguments)
 
 
 def test_equal_seeds_need_equal_numbers():

@@ -19,8 +19,8 @@ def data(n, noise=1.0, seed=0):
 def test_a_resample_equals_scipy_on_the_drawn_rows(statistic):
     scores, labels = data(40)
     drawn = next(resamples(40, 20, seed=5))
-    found = correlations(drawn, scores, labels, ranked=statistic == "spearman")
-    for rows, value in zip(drawn, found, strict=True):
+    values = correlations(drawn, scores, labels, ranked=statistic == "spearman")
+    for rows, value in zip(drawn, values, strict=True):
         assert len(rows) == 40
         assert value == pytest.approx(ORACLES[statistic](scores[rows], labels[rows]).statistic, abs=1e-12)
 
@@ -29,8 +29,8 @@ def test_a_resample_equals_scipy_on_the_drawn_rows(statistic):
 def test_a_constant_resample_is_undefined(ranked):
     scores, labels = np.array([0.1, 0.2, 0.7]), np.array([1.0, 1.0, 2.0])
     drawn = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2], [2, 2, 2]])
-    found = correlations(drawn, scores, labels, ranked=ranked)
-    assert np.isnan(found).tolist() == [True, True, False, True]
+    values = correlations(drawn, scores, labels, ranked=ranked)
+    assert np.isnan(values).tolist() == [True, True, False, True]
 
 
 @pytest.mark.parametrize("statistic", ORACLES)
@@ -99,19 +99,19 @@ def test_refuses_settings_out_of_range(setting, text):
 def test_paired_finds_a_clear_difference():
     good, labels = data(300, noise=0.5)
     bad, _ = data(300, noise=3.0)
-    found = paired_bootstrap(good, bad, labels, "spearman")
-    assert found.difference == pytest.approx(spearman(good, labels) - spearman(bad, labels))
-    assert 0 < found.low < found.difference < found.high
-    assert found.p_value == 2 / 1001
+    comparison = paired_bootstrap(good, bad, labels, "spearman")
+    assert comparison.difference == pytest.approx(spearman(good, labels) - spearman(bad, labels))
+    assert 0 < comparison.low < comparison.difference < comparison.high
+    assert comparison.p_value == 2 / 1001
     turned = paired_bootstrap(bad, good, labels, "spearman")
-    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
-    assert turned.p_value == found.p_value
+    assert (turned.low, turned.high) == pytest.approx((-comparison.high, -comparison.low))
+    assert turned.p_value == comparison.p_value
 
 
 def test_paired_finds_none_between_a_model_and_itself():
     scores, labels = data(100)
-    found = paired_bootstrap(scores, 2 * scores, labels, "spearman", samples=200)
-    assert (found.difference, found.low, found.high, found.p_value) == (0, 0, 0, 1)
+    comparison = paired_bootstrap(scores, 2 * scores, labels, "spearman", samples=200)
+    assert (comparison.difference, comparison.low, comparison.high, comparison.p_value) == (0, 0, 0, 1)
 
 
 def test_paired_p_values_are_small_as_often_as_promised_without_a_difference():

@@ -53,23 +53,23 @@ def test_intervals_cover_the_figure_of_the_population(statistic):
 def test_a_clear_difference_is_shown_and_equal_models_are_not_told_apart(statistic):
     good, labels = made(300, 0.5)
     poor, _ = made(300, 3.0, seed=1)
-    shown = paired_bootstrap(good[statistic], poor[statistic], labels, statistic)
+    comparison = paired_bootstrap(good[statistic], poor[statistic], labels, statistic)
     figure = STATISTICS[statistic].value
-    assert shown.difference == figure(good[statistic], labels) - figure(poor[statistic], labels)
-    assert shown.low > 0 and shown.p_value < 0.01
+    assert comparison.difference == figure(good[statistic], labels) - figure(poor[statistic], labels)
+    assert comparison.low > 0 and comparison.p_value < 0.01
     same = paired_bootstrap(good[statistic], good[statistic], labels, statistic)
     assert (same.low, same.high, same.p_value) == (0, 0, 1)
     small = 0
     for trial in range(100):
-        one, other = (made(100, 1.0, seed=1000 * side + trial)[0][statistic] for side in (1, 2))
+        first, second = (made(100, 1.0, seed=1000 * side + trial)[0][statistic] for side in (1, 2))
         labels = made(100)[1]
-        small += paired_bootstrap(one, other, labels, statistic, samples=200, seed=trial).p_value <= 0.05
+        small += paired_bootstrap(first, second, labels, statistic, samples=200, seed=trial).p_value <= 0.05
     assert small <= 12
 
 
 def test_two_or_three_pairs_show_nothing():
-    found = paired_bootstrap([1.0, 0.0, 0.1], [0.0, 1.0, 0.9], [1, 0, 0], "average_precision")
-    assert found.p_value >= 2 / 3
+    comparison = paired_bootstrap([1.0, 0.0, 0.1], [0.0, 1.0, 0.9], [1, 0, 0], "average_precision")
+    assert comparison.p_value >= 2 / 3
 
 
 def test_seeds_are_compared_by_average_precision():

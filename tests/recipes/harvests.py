@@ -18,36 +18,36 @@ def some_pairs(rows, *, seed=1):
     """Pairs scored from -1 to 1 by the share of a hidden topic's words; see the fixture toy_pairs."""
     source = random.Random(seed)
     topics = [WORDS[i : i + 8] for i in range(0, 48, 8)]
-    made = []
+    rows_written = []
     for row in range(rows):
-        own, other = source.sample(topics, 2)
-        own, kept = source.sample(own, 8), source.randint(0, 4)
-        second = own[4 : 4 + kept] + source.sample(other, 4 - kept)
+        topic, second_topic = source.sample(topics, 2)
+        topic, overlap = source.sample(topic, 8), source.randint(0, 4)
+        second = topic[4 : 4 + overlap] + source.sample(second_topic, 4 - overlap)
         source.shuffle(second)
-        score = (kept - 2) / 2 + source.uniform(-0.02, 0.02)
-        made.append((" ".join(own[:4]), " ".join(second), max(-1.0, min(1.0, score)), KINDS[row % 3]))
-    return made
+        score = (overlap - 2) / 2 + source.uniform(-0.02, 0.02)
+        rows_written.append((" ".join(topic[:4]), " ".join(second), max(-1.0, min(1.0, score)), KINDS[row % 3]))
+    return rows_written
 
 
 def cross_pairs(rows, *, seed=1):
     """Pairs scored from -1 to 1 by the words of the second text that are of the first half of the vocabulary."""
-    source, half, made = random.Random(seed), len(WORDS) // 2, []
+    source, half, pairs = random.Random(seed), len(WORDS) // 2, []
     for row in range(rows):
-        kept = source.randint(0, 4)
-        second = source.sample(WORDS[:half], kept) + source.sample(WORDS[half:], 4 - kept)
+        overlap = source.randint(0, 4)
+        second = source.sample(WORDS[:half], overlap) + source.sample(WORDS[half:], 4 - overlap)
         source.shuffle(second)
-        made.append((" ".join(source.sample(WORDS, 4)), " ".join(second), (kept - 2) / 2, KINDS[row % 3]))
-    return made
+        pairs.append((" ".join(source.sample(WORDS, 4)), " ".join(second), (overlap - 2) / 2, KINDS[row % 3]))
+    return pairs
 
 
 def some_sentences(count, *, seed=1):
     """Sentences with a vector each: the shares of the topics of their words, so that it can be learnt from these."""
-    source, made = random.Random(seed), {}
-    while len(made) < count:
+    source, vector_of = random.Random(seed), {}
+    while len(vector_of) < count:
         chosen = source.sample(WORDS[:48], 4)
-        made[" ".join(chosen)] = [sum(word in WORDS[i : i + 8] for word in chosen) for i in range(0, 48, 8)]
-    vectors = np.array(list(made.values()), dtype=np.float32)
-    return list(made), vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        vector_of[" ".join(chosen)] = [sum(word in WORDS[i : i + 8] for word in chosen) for i in range(0, 48, 8)]
+    vectors = np.array(list(vector_of.values()), dtype=np.float32)
+    return list(vector_of), vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def pairs_of(texts, vectors, count, *, seed=1):
@@ -59,11 +59,11 @@ def pairs_of(texts, vectors, count, *, seed=1):
 
 def write_vectors(folder, texts, vectors):
     """Write the sentences of a harvest by next words, in two shards."""
-    place = folder / "vectors" / "shards"
-    place.mkdir(parents=True)
+    shards = folder / "vectors" / "shards"
+    shards.mkdir(parents=True)
     for number, rows in enumerate(np.array_split(np.arange(len(texts)), 2)):
-        part = Encoded([texts[row] for row in rows], vectors[rows], Quantizer("float32", vectors.shape[1]))
-        write_encoded(part, str(place / f"{number:05}.parquet"), "parquet")
+        shard = Encoded([texts[row] for row in rows], vectors[rows], Quantizer("float32", vectors.shape[1]))
+        write_encoded(shard, str(shards / f"{number:05}.parquet"), "parquet")
     _manifest(folder / "vectors")
     return str(folder)
 

@@ -20,40 +20,42 @@ PAIRS = PairData(
 )  # fmt: skip
 
 
-def seen(*dev, steps=100, **more):
-    curve = Curve("run", tuple(steps * at / (len(dev) - 1) for at in range(len(dev))), dev) if dev else None
-    return Observations(CosentSettings(learning_rate=2e-3, epochs=3), PAIRS, steps, curve, **more)
+def seen(*dev, steps=100, **fields):
+    curve = Curve("run", tuple(steps * index / (len(dev) - 1) for index in range(len(dev))), dev) if dev else None
+    return Observations(CosentSettings(learning_rate=2e-3, epochs=3), PAIRS, steps, curve, **fields)
 
 
 def test_nothing_is_advised_where_nothing_got_worse():
     assert advice(Verdict(task=FINE), seen(0.8, 0.85)) == ()
 
 
-@pytest.mark.parametrize(("what", "wanted"), [
+@pytest.mark.parametrize(("what", "expected"), [
     (seen(0.8, 0.3, 0.2), "`learning_rate` 0.0002 in place of 0.002, as dev fell and never came back (80.0"),
     (seen(0.8, 0.84, 0.8, 0.7, 0.6), "fewer `epochs` than 3: dev was best at step 25 of 100"),
     (seen(0.8, 0.84, 0.86), "look at dev: it rose from 80.0 to 86.0"),
     (seen(), "give `dev` FILE: nothing selected"),
     (seen(0.8, 0.3, cones=(0.05, 0.9)), "random texts have moved together (mean cosine 0.05 before, 0.90 after)"),
 ])  # fmt: skip
-def test_the_first_advice_is_that_of_the_curve(what, wanted):
-    found = advice(Verdict(task=WORSE), what)
-    assert wanted in found[0]
-    assert sum("learning_rate" in one for one in found) <= 1
+def test_the_first_advice_is_that_of_the_curve(what, expected):
+    advices = advice(Verdict(task=WORSE), what)
+    assert expected in advices[0]
+    assert sum("learning_rate" in advised for advised in advices) <= 1
 
 
 def test_merge_is_advised_where_it_was_not_tried_and_the_doctor_is_heard():
-    found = advice(Verdict(task=WORSE), seen(0.8, 0.3))
-    assert any("`merge`" in one for one in found)
-    assert any("see to the data" in one and "label" in one for one in found)  # rows 1 and 3 contradict each other
+    advices = advice(Verdict(task=WORSE), seen(0.8, 0.3))
+    assert any("`merge`" in advised for advised in advices)
+    assert any(
+        "see to the data" in advised and "label" in advised for advised in advices
+    )  # rows 1 and 3 contradict each other
 
 
 def test_a_hurt_guard_alone_asks_for_less_of_the_training():
     hurt = replace(WORSE, role="guard", dataset="general.tsv")
-    found = advice(Verdict(task=FINE, guards=(hurt,)), seen(0.8, 0.85))
-    assert "try `merge`, which keeps more of what the start did on general.tsv" in found
-    assert any("train on pairs like general.tsv too" in one for one in found)
-    assert not any("see to the data" in one for one in found)
+    advices = advice(Verdict(task=FINE, guards=(hurt,)), seen(0.8, 0.85))
+    assert "try `merge`, which keeps more of what the start did on general.tsv" in advices
+    assert any("train on pairs like general.tsv too" in advised for advised in advices)
+    assert not any("see to the data" in advised for advised in advices)
 
 
 def test_a_model_without_a_figure_is_advised_too():

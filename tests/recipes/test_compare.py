@@ -52,20 +52,20 @@ def command(*arguments):
 def vectors(home, name="one", seed=None):
     """A folder of a training run that holds a model, or a file of vectors."""
     path = home / f"{name}.jsonl"
-    path.write_text("".join(json.dumps({"text": w, "embedding": [1.0, at]}) + "\n" for at, w in enumerate(WORDS)))
+    path.write_text("".join(json.dumps({"text": w, "embedding": [1.0, index]}) + "\n" for index, w in enumerate(WORDS)))
     return f"vectors:{path}"
 
 
 def test_models_are_named_by_the_end_of_their_path_or_as_asked(tmp_path):
-    one, two = vectors(tmp_path, "one"), vectors(tmp_path, "two")
+    first, second = vectors(tmp_path, "one"), vectors(tmp_path, "two")
     (tmp_path / "sub").mkdir()
     again = vectors(tmp_path / "sub", "two")
-    assert [model.name for _, model in open_models([one, two])] == ["vectors:one.jsonl", "vectors:two.jsonl"]
-    assert [model.name for _, model in open_models([two, again])] == [
+    assert [model.name for _, model in open_models([first, second])] == ["vectors:one.jsonl", "vectors:two.jsonl"]
+    assert [model.name for _, model in open_models([second, again])] == [
         f"vectors:{tmp_path.name}/two.jsonl", "vectors:sub/two.jsonl",
     ]  # fmt: skip
-    assert [model.name for _, model in open_models([f"mine={one}", two])] == ["mine", "vectors:two.jsonl"]
-    assert [spec for spec, _ in open_models([f"mine={one}"])] == [one]
+    assert [model.name for _, model in open_models([f"mine={first}", second])] == ["mine", "vectors:two.jsonl"]
+    assert [spec for spec, _ in open_models([f"mine={first}"])] == [first]
 
 
 def test_seeds_are_read_from_run_folders(tiny, tmp_path):
@@ -74,8 +74,8 @@ def test_seeds_are_read_from_run_folders(tiny, tmp_path):
     for seed in (1, 2):
         save(tiny, tmp_path / f"run-{seed}" / "model")
         (tmp_path / f"run-{seed}" / "manifest.json").write_text(json.dumps({"settings": {"seed": seed}}))
-    opened = open_models([f"tiny={tmp_path / 'run-1'}", f"tiny={tmp_path / 'run-2'}"])
-    assert [(model.name, model.seed) for _, model in opened] == [("tiny", 1), ("tiny", 2)]
+    models = open_models([f"tiny={tmp_path / 'run-1'}", f"tiny={tmp_path / 'run-2'}"])
+    assert [(model.name, model.seed) for _, model in models] == [("tiny", 1), ("tiny", 2)]
     with pytest.raises(ConfigError, match="'tiny' with seed 1"):
         open_models([f"tiny={tmp_path / 'run-1'}"] * 2)
 
@@ -83,7 +83,9 @@ def test_seeds_are_read_from_run_folders(tiny, tmp_path):
 @pytest.fixture
 def toy(tmp_path, toy_pairs):
     """Data, and two spellings of a model that knows each word."""
-    (tmp_path / "words.txt").write_text("".join(f"{w} {at % 7} {at % 5} 1 {at % 3}\n" for at, w in enumerate(WORDS)))
+    (tmp_path / "words.txt").write_text(
+        "".join(f"{w} {index % 7} {index % 5} 1 {index % 3}\n" for index, w in enumerate(WORDS))
+    )
     data = str(toy_pairs / "test.tsv")
     return {"data": [data], "models": [f"plain=words:{tmp_path}/words.txt", f"sif=words:{tmp_path}/words.txt?sif"]}
 
@@ -95,15 +97,18 @@ def test_a_report_is_made_from_real_tasks_and_models(toy, tmp_path):
     assert {row.model for row in content.results} == {"plain", "sif"}
     value = next(row.value for row in content.results if (row.model, row.metric) == ("sif", "spearman"))
     pairs = read_pairs(toy["data"][0])
-    own = load(toy["models"][1].partition("=")[2], precision="float32")
-    rows = evaluate_pairs(own, pairs, intervals=False)
+    encoder = load(toy["models"][1].partition("=")[2], precision="float32")
+    rows = evaluate_pairs(encoder, pairs, intervals=False)
     assert value == pytest.approx(rows[0].value, abs=1e-12)
-    assert [(one.model, one.reference) for one in content.comparisons] in ([("plain", "sif")], [("sif", "plain")])
+    assert [(model_row.model, model_row.reference) for model_row in content.comparisons] in (
+        [("plain", "sif")],
+        [("sif", "plain")],
+    )
     assert [plot.name for plot in content.plots()] == ["overview", "plane-test-tsv", "heatmap", "spread-sts-test-tsv"]
     assert "pairs of test.tsv, whose labels are " in content.plots()[2].caption
     assert content.notes[0].startswith("Suite 'transfer' has no data: none of mr, ")
-    assert all(one.cost.speed.low > 0 and one.cost.megabytes > 0 for one in content.models)
-    assert all(len(one.cost.speed.rounds) >= 3 for one in content.models)
+    assert all(model_row.cost.speed.low > 0 and model_row.cost.megabytes > 0 for model_row in content.models)
+    assert all(len(model_row.cost.speed.rounds) >= 3 for model_row in content.models)
     assert lines[1:] == ["model 1 of 2: plain", "model 2 of 2: sif", "comparing"]
     assert {"versions", "machine", "threads", "precision", "date", "command", "processor"} <= set(content.environment)
     for path in (tmp_path / "out" / "r.html", tmp_path / "r.md", tmp_path / "r.tex", tmp_path / "r.jsonl"):
@@ -130,7 +135,7 @@ def test_words_of_the_pairs_placed_worst_are_shaded_by_what_explains_the_model(t
     folder = str(save(tiny, tmp_path / "tiny"))
     content = compare([folder, f"other={folder}", toy["models"][0]], toy["data"], speed=False)
     assert set(content.marked) == {"tiny", "other", "plain"}
-    worst = against_gold(next(one for one in content.evidence if one.model == "tiny"))
+    worst = against_gold(next(evidence for evidence in content.evidence if evidence.model == "tiny"))
     assert set(content.marked["tiny"]) == {case.texts for case in worst} and content.marked["plain"] == {}
     model = load(folder, precision="float32")
     for texts, pieces in content.marked["tiny"].items():
@@ -168,8 +173,8 @@ def test_functions_are_compared_on_data_in_memory():
         return first([text[::-1] + "x" for text in texts])
 
     data = [
-        [{"sentence1": "a" * (i + 1), "sentence2": "b c" * (at + 1), "score": i / 9} for i in range(10)]
-        for at in (0, 1)
+        [{"sentence1": "a" * (i + 1), "sentence2": "b c" * (offset + 1), "score": i / 9} for i in range(10)]
+        for offset in (0, 1)
     ]
     report = samesense.compare({"x": first, "y": second}, [samesense.read(rows) for rows in data])
     assert sorted({row.dataset for row in report.results}) == ["Rows in memory", "Rows in memory 2"]
@@ -221,12 +226,12 @@ def test_a_place_that_cannot_be_written_stops_before_the_first_model(toy, tmp_pa
     from samesense.cli.main import main
 
     (tmp_path / "file").touch()
-    for place in (tmp_path, tmp_path / "file" / "report.html"):
+    for path in (tmp_path, tmp_path / "file" / "report.html"):
         with pytest.raises(SystemExit) as stop:
-            main(["compare", *toy["models"], "--data", *toy["data"], "--output", str(place)])
+            main(["compare", *toy["models"], "--data", *toy["data"], "--output", str(path)])
         captured = capsys.readouterr()
         assert (stop.value.code, captured.out, captured.err.count("\n")) == (2, "", 1)
-        assert str(place) in captured.err
+        assert str(path) in captured.err
 
 
 def test_the_command_names_failures_and_ends_well(toy, tmp_path, capsys):
@@ -238,16 +243,16 @@ def test_the_command_names_failures_and_ends_well(toy, tmp_path, capsys):
 
 
 def rows(labels):
-    pairs = [(f"first of {at}", f"second of {at}") for at in range(len(labels))]
+    pairs = [(f"first of {index}", f"second of {index}") for index in range(len(labels))]
     return read_pairs([{"sentence1": a, "sentence2": b, "score": s} for (a, b), s in zip(pairs, labels, strict=True)])
 
 
 def test_sentences_of_the_heatmap_are_evaluated_pairs_from_the_most_to_the_least_similar():
-    labels = [float(at % 6) for at in range(60)]
-    shown = own_sentences([Overlap(), StsTask(rows(labels))])
-    assert len(shown.groups) == PAIRS
-    assert shown.origin.endswith(", whose labels are 5, 4, 3, 2, 1, 0")
-    texts = [text for group in shown.groups for text in group]
+    labels = [float(index % 6) for index in range(60)]
+    heatmap = own_sentences([Overlap(), StsTask(rows(labels))])
+    assert len(heatmap.groups) == PAIRS
+    assert heatmap.origin.endswith(", whose labels are 5, 4, 3, 2, 1, 0")
+    texts = [text for group in heatmap.groups for text in group]
     assert len(set(texts)) == 2 * PAIRS
     assert own_sentences([Overlap()]).groups == ()
     long = rows(labels)
@@ -275,7 +280,7 @@ def test_models_are_timed_in_turns():
     def named(name):
         return remembering(name, lambda texts: turns.append((name, len(texts))) or Embedder()(texts))
 
-    texts = [" ".join(WORDS[at : at + 3]) for at in range(20)]
+    texts = [" ".join(WORDS[start : start + 3]) for start in range(20)]
     costs = measure_costs([(name, named(name)) for name in "ab"], texts)
     assert [len(cost.speed.rounds) for cost in costs] == [5, 5]
     order = re.sub(r"(.)\1+", r"\1", "".join(name for name, _ in turns))
@@ -286,7 +291,7 @@ def test_models_are_timed_in_turns():
 def test_a_mapped_model_pays_for_the_model_under_it(monkeypatch):
     monkeypatch.setattr(cost_module, "SECONDS", 0.0)
     encode = Embedder()
-    texts = [" ".join(WORDS[at : at + 3]) for at in range(20)]
+    texts = [" ".join(WORDS[start : start + 3]) for start in range(20)]
     model = apply_maps(remembering("a", encode), "+whiten:2", texts, cache=True)
     model.encode(texts)
     count = len(encode.calls)
@@ -305,11 +310,11 @@ def test_a_scorer_of_pairs_reads_two_sentences_at_a_time():
 
 def test_what_is_remembered_is_not_said_to_cost_nothing(toy, tiny, tmp_path):
     """With kept embeddings the page said that encoding took 0.0 s, and each data set 0.00 s."""
-    how = {"cache": tmp_path / "cache", "speed": False, "suites": ["sts", "geometry"]}
+    options = {"cache": tmp_path / "cache", "speed": False, "suites": ["sts", "geometry"]}
     models = [str(save(tiny, tmp_path / "tiny"))]
-    first, again = (compare(models, toy["data"], **how) for _ in range(2))
-    assert [one.remembered for one in first.models] == [0]
-    assert all(one.remembered == one.texts > 0 for one in again.models)
+    first, again = (compare(models, toy["data"], **options) for _ in range(2))
+    assert [model.remembered for model in first.models] == [0]
+    assert all(model.remembered == model.texts > 0 for model in again.models)
     assert "not measured" in html_page(again) and "not measured</td>" not in html_page(first)
     for report in (first, again):
         assert all(row.seconds is None for row in report.results)
@@ -322,7 +327,7 @@ def test_parameters_and_size_are_read_from_the_files(tiny, tmp_path):
     save(tiny, tmp_path / "model")
     name = str(tmp_path / "model")
     [cost] = measure_costs([(name, load(name, precision="float32"))], ["a cat"])
-    assert cost.parameters == sum(one.numel() for one in tiny.state_dict().values())
+    assert cost.parameters == sum(tensor.numel() for tensor in tiny.state_dict().values())
     assert cost.megabytes == (tmp_path / "model" / "model.safetensors").stat().st_size / 1e6
     assert cost.computed.startswith("in float32 on ")
 
@@ -333,9 +338,9 @@ def test_models_have_the_shortest_names_that_tell_them_apart(tmp_path):
         (tmp_path / "runs" / run / "manifest.json").write_text(json.dumps({"settings": {"seed": seed}}))
     (tmp_path / "old" / "other").mkdir(parents=True)
     runs = tmp_path / "runs"
-    given = [f"{runs}/a-1/model", f"{runs}/a-2/model+whiten", f"{runs}/other", f"{tmp_path}/old/other", "default"]
-    assert [name for name, _ in named(given)] == ["a-1", "a-2+whiten", "runs/other", "old/other", "default"]
-    assert [_seed(spec) for spec in given] == [1, 2, 1, None, None]
+    specs = [f"{runs}/a-1/model", f"{runs}/a-2/model+whiten", f"{runs}/other", f"{tmp_path}/old/other", "default"]
+    assert [name for name, _ in named(specs)] == ["a-1", "a-2+whiten", "runs/other", "old/other", "default"]
+    assert [_seed(spec) for spec in specs] == [1, 2, 1, None, None]
     assert _seed(f"{runs}/a-2?cls") == 2
     assert [name for name, _ in named([f"{runs}/other"] * 2)] == [f"{runs}/other"] * 2  # refused later
     objects = [torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.nn.ReLU()]
@@ -368,10 +373,10 @@ def test_runs_are_named_as_models_are_and_only_seeds_of_one_thing_have_one_name(
         (tmp_path / method).mkdir()
         for seed in (1, 2):
             run_folder(tmp_path / method, f"seed-{seed}", {"loss": method, "seed": seed}, [(5, 0.5)])
-    one, other, mse = (str(tmp_path / name) for name in ("cosent/seed-1", "cosent/seed-2", "mse/seed-1"))
-    assert [run.name for run in read_runs([one, mse])] == ["cosent/seed-1", "mse/seed-1"]
-    assert [run.curve.name for run in read_runs([f"a={one}", f"a={other}", mse])] == ["a", "a", "seed-1"]
-    for specs, why in (([f"a={one}", f"a={mse}"], "two named 'a' differ in loss"), ([one, one], "have seed 1")):
+    first, second, mse = (str(tmp_path / name) for name in ("cosent/seed-1", "cosent/seed-2", "mse/seed-1"))
+    assert [run.name for run in read_runs([first, mse])] == ["cosent/seed-1", "mse/seed-1"]
+    assert [run.curve.name for run in read_runs([f"a={first}", f"a={second}", mse])] == ["a", "a", "seed-1"]
+    for specs, why in (([f"a={first}", f"a={mse}"], "two named 'a' differ in loss"), ([first, first], "have seed 1")):
         with pytest.raises(ConfigError, match=why):
             read_runs(specs)
 

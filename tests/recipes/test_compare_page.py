@@ -76,16 +76,16 @@ def test_the_share_of_texts_that_a_model_cuts(tiny, tmp_path):
 
 
 def test_a_set_that_a_model_was_trained_on_is_named_but_its_test_set_is_not(tmp_path):
-    known, new = pairs([0, 1, 1]), pairs([1, 0, 0])
+    seen_pairs, new = pairs([0, 1, 1]), pairs([1, 0, 0])
     (tmp_path / "run" / "model").mkdir(parents=True)
     (tmp_path / "run" / "model" / "config.json").write_text("{}")
-    record = {"data": {"train": {"sha256": known.sha256}, "test": {"sha256": new.sha256}}}
+    record = {"data": {"train": {"sha256": seen_pairs.sha256}, "test": {"sha256": new.sha256}}}
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(record))
-    tasks = [StsTask(known, dataset="known.tsv"), StsTask(new, dataset="new.tsv")]
+    tasks = [StsTask(seen_pairs, dataset="known.tsv"), StsTask(new, dataset="new.tsv")]
     lines = trained_on({"mine": str(tmp_path / "run"), "code": "python:module:function"}, tasks)
     assert lines == ["mine knows known.tsv: these rows were its train data, which flatters its figures."]
     (tmp_path / "run" / "manifest.json").unlink()
-    card = f"| train | set | 3 | `{known.sha256[:16]}` |\n"
+    card = f"| train | set | 3 | `{seen_pairs.sha256[:16]}` |\n"
     (tmp_path / "run" / "model" / "README.md").write_text(f"# Model\n\n{card}", encoding="utf-8")
     assert len(trained_on({"mine": str(tmp_path / "run" / "model")}, tasks)) == 1
     (tmp_path / "run" / "model" / "README.md").write_text("# Model\n", encoding="utf-8")

@@ -38,8 +38,8 @@ HARVEST = {"pairs": 60, "unit": 6, "shard_size": 20, "spacings": [4]}
 def documents(tmp_path_factory):
     path = tmp_path_factory.mktemp("documents") / "some.jsonl"
     rows = [{"sections": sections} for sections in some_documents(12)]
-    parts = [sections[0] for sections in some_documents(36, seed=5)]
-    rows += [{"sections": parts[at : at + 3]} for at in range(0, 36, 3)]
+    sections_flat = [sections[0] for sections in some_documents(36, seed=5)]
+    rows += [{"sections": sections_flat[start : start + 3]} for start in range(0, 36, 3)]
     path.write_text("\n".join(map(json.dumps, rows)) + "\n")
     return str(path)
 
@@ -52,9 +52,9 @@ def given(tiny_trunk):
     }  # fmt: skip
 
 
-def make(documents, output, given, **how):
+def make(documents, output, given, **options):
     settings, lines = ContextSettings(**given), listen()
-    trained = METHODS["context"].run(name_documents([documents], settings), settings, output, **how)
+    trained = METHODS["context"].run(name_documents([documents], settings), settings, output, **options)
     return trained, lines
 
 
@@ -89,15 +89,17 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     ]  # fmt: skip
     assert trained.model == output / "model" and trained.output.steps == 4
     candidate = load(str(output), precision="float32")
-    found = {(row.task, row.model, row.metric): row.value for row in trained.results if row.subset == "all"}
-    assert found["sts", "surrogate", "spearman"] == pytest.approx(
+    values = {(row.task, row.model, row.metric): row.value for row in trained.results if row.subset == "all"}
+    assert values["sts", "surrogate", "spearman"] == pytest.approx(
         spearman(candidate.scores(test.pairs()), test.labels), abs=1e-6
     )
-    assert {("sections", name, "accuracy") for name in ("start", "whitened start", "surrogate")} <= {*found}
+    assert {("sections", name, "accuracy") for name in ("start", "whitened start", "surrogate")} <= {*values}
     learnt = Corpus(output / "origin" / "corpus", ContextSettings(**given).origin_settings().shape())
     held = list(held_out(running_documents(documents), ORIGIN["held_out_documents"]))
-    assert 4 <= len(held) < 12 and not {text for document in held for part in document for text in part} & {*learnt}
-    assert ("sts", "start", "spearman") in found and ("surrogate", str(output / "surrogate"), "mse") in found
+    assert 4 <= len(held) < 12 and not {text for document in held for section in document for text in section} & {
+        *learnt
+    }
+    assert ("sts", "start", "spearman") in values and ("surrogate", str(output / "surrogate"), "mse") in values
     report = (output / "report.md").read_text()
     for word in (
         "recommended: ",
@@ -111,7 +113,7 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
         assert word in report
     record = json.loads((output / "manifest.json").read_text())
     assert record["status"] == "finished" and record["verdict"]["verdict"] == trained.verdict.word
-    assert trained.verdict.task.end == pytest.approx(found["sts", "surrogate", "spearman"])
+    assert trained.verdict.task.end == pytest.approx(values["sts", "surrogate", "spearman"])
     assert (output / "report.html").is_file()
 
     output = shutil.copytree(output, tmp_path / "made")
@@ -126,12 +128,12 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     trained, lines = make(documents, output, changed, test=test, overwrite=True)
     assert begun(lines) == ["surrogate", "evaluation"] and trained.output.steps == 5
 
-    said = {**changed, "guard": ("test.tsv",), "report": False, "license": "mit", "language": "en"}
-    said["report_to"] = "tensorboard"
+    changes = {**changed, "guard": ("test.tsv",), "report": False, "license": "mit", "language": "en"}
+    changes["report_to"] = "tensorboard"
     guard = read_pairs(toy_pairs / "dev.tsv")
     with pytest.raises(OutputError, match=r"The stage evaluation .* `overwrite`"):
-        make(documents, output, said, test=test, guards=[guard])
-    trained, lines = make(documents, output, said, test=test, guards=[guard], overwrite=True)
+        make(documents, output, changes, test=test, guards=[guard])
+    trained, lines = make(documents, output, changes, test=test, guards=[guard], overwrite=True)
     assert begun(lines) == ["evaluation"] and len(trained.verdict.guards) == 1
     assert "license: mit" in (output / "model" / "README.md").read_text() and not (output / "report.html").exists()
     _, lines = make(documents, output, changed, test=test, overwrite=True)
@@ -178,21 +180,21 @@ def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, whole, toy_pa
     def killed(*args, **kwargs):
         raise RuntimeError("killed")
 
-    places = (
+    stops = (
         (paper, "_generator"),
         (context, "harvest"),
         (surrogate, "measure_kept"),
         (context, "evaluate"),
     )
-    for module, name in places:
+    for module, name in stops:
         with monkeypatch.context() as patch:
             patch.setattr(module, name, killed)
             with pytest.raises(RuntimeError, match="killed"):
                 make(documents, output, given, test=test)
     trained, lines = make(documents, output, given, test=test)
     assert "surrogate: there already" in "\n".join(lines) and "evaluation: going on" in lines
-    places, pair = (output, whole[2]), ("a dog eats", "a cat sleeps")
-    scores = [load(str(place), precision="float32").scores([pair])[0] for place in places]
+    stops, pair = (output, whole[2]), ("a dog eats", "a cat sleeps")
+    scores = [load(str(path), precision="float32").scores([pair])[0] for path in stops]
     assert scores[0] == pytest.approx(scores[1], abs=1e-5)
     assert [row.value for row in trained.results] == pytest.approx([row.value for row in whole[0].results], abs=1e-5)
 
@@ -201,7 +203,7 @@ def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, whole, toy_pa
 def test_a_surrogate_that_was_interrupted_goes_on_from_its_checkpoint(documents, given, whole, tmp_path, monkeypatch):
     output, prepared = harvested(whole, tmp_path / "made"), surrogate.TrainingInputs
     with monkeypatch.context() as patch:
-        patch.setattr(surrogate, "TrainingInputs", lambda **rest: prepared(callbacks=[PressesCtrlC()], **rest))
+        patch.setattr(surrogate, "TrainingInputs", lambda **options: prepared(callbacks=[PressesCtrlC()], **options))
         trained, lines = make(documents, output, given)
     assert trained.output.interrupted and not (output / "model").exists()
     trained, lines = make(documents, output, given)
@@ -221,7 +223,7 @@ def test_a_surrogate_killed_before_a_checkpoint_or_at_its_very_end_is_trained_an
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(surrogate, "TrainingInputs", lambda **rest: prepared(callbacks=[Dies()], **rest))
+        patch.setattr(surrogate, "TrainingInputs", lambda **options: prepared(callbacks=[Dies()], **options))
         with pytest.raises(RuntimeError, match="killed"):
             make(documents, output, given)
     assert (output / "surrogate" / "checkpoints").is_dir()
@@ -235,13 +237,13 @@ def test_a_surrogate_killed_before_a_checkpoint_or_at_its_very_end_is_trained_an
 
 
 def test_an_origin_that_was_interrupted_says_so(documents, given, tmp_path, monkeypatch):
-    monkeypatch.setattr(context.origin_recipe, "run", lambda *args, **rest: False)
+    monkeypatch.setattr(context.origin_recipe, "run", lambda *args, **options: False)
     trained, _ = make(documents, tmp_path / "made", given)
     assert trained.output == TrainOutput(steps=0, seconds=0.0, precision="", interrupted=True) and not trained.results
 
 
 @pytest.mark.parametrize(
-    ("part", "words"),
+    ("options", "words"),
     [
         ({"origin": {"contxts": 5}}, "Did you mean 'contexts'"),
         ({"harvest": {"pairs": "many"}}, "pairs: input should be a valid integer"),
@@ -251,16 +253,16 @@ def test_an_origin_that_was_interrupted_says_so(documents, given, tmp_path, monk
         ({"harvest": {"pairs": 60}}, "`?held_out_share`? 0.01 of harvest.pairs 60 is 0.6"),
     ],
 )
-def test_settings_of_the_parts_are_checked_at_once(part, words):
+def test_settings_of_the_parts_are_checked_at_once(options, words):
     with pytest.raises(ConfigError, match=words):
-        ContextSettings(**part)
+        ContextSettings(**options)
 
 
 def test_what_is_held_out_depends_on_the_document_alone():
     documents = [[[f"sentence {n}"], ["another"]] for n in range(1000)] + [[["alone"]]] * 9
     some = list(held_out(documents, 0.2))
     assert 150 < len(some) < 250 and list(held_out(reversed(documents), 0.2)) == some[::-1]
-    assert list(without_held_out(documents, 0.2)) == [one for one in documents if one not in some]
+    assert list(without_held_out(documents, 0.2)) == [document for document in documents if document not in some]
     assert not list(held_out(documents, 0.0))
 
 
@@ -271,8 +273,8 @@ def test_the_origin_is_by_a_bank_and_documents_are_held_out_of_it(tmp_path):
     (tmp_path / "mine.toml").write_text("held_out_documents = 0.3\n")
     mine = str(tmp_path / "mine.toml")
     assert ContextSettings(origin_config=mine).origin_settings().held_out_documents == 0.3
-    given = ContextSettings(origin_config=mine, origin={"held_out_documents": 0.2})
-    assert given.origin_settings().held_out_documents == 0.2
+    settings = ContextSettings(origin_config=mine, origin={"held_out_documents": 0.2})
+    assert settings.origin_settings().held_out_documents == 0.2
     assert ContextSettings(origin_config="scaled").origin_settings().held_out_documents == 0.1
 
 
@@ -291,9 +293,9 @@ def test_settings_of_the_parts_are_flags_with_a_dot(documents, tmp_path, capsys,
     words += ["--harvest.spacings", "4,16"]
     app(words, exit_on_error=False, result_action="return_value")
     out, err = capsys.readouterr()
-    shown = json.loads(out)
-    assert shown["origin"] == {"corpus_words": "1000", "windows": "20"}
-    settings = ContextSettings(**shown)
+    printed = json.loads(out)
+    assert printed["origin"] == {"corpus_words": "1000", "windows": "20"}
+    settings = ContextSettings(**printed)
     assert (settings.origin_settings().windows, settings.harvest_settings().pairs) == (20, 5000)
     assert settings.harvest_settings().spacings == (4, 16)
     assert "data: documents of some.jsonl" in err and "selection: Spearman on pairs held out of the harvest" in err

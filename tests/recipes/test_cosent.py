@@ -22,7 +22,7 @@ from tests.messages import listen
 
 @pytest.fixture
 def parts(toy_pairs):
-    return {part: read_pairs(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
+    return {split: read_pairs(toy_pairs / f"{split}.tsv") for split in ("train", "dev", "test")}
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def settings(tiny_trunk):
 
 
 def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
-    said = listen()
+    messages = listen()
     trained = METHODS["cosent"].run(parts["train"], settings, tmp_path / "run", dev=parts["dev"], test=parts["test"])
     scores = {(r.model, r.metric): r.value for r in trained.results}
     before, after = scores[f"{settings.model} (before)", "spearman"], scores[str(tmp_path / "run"), "spearman"]
@@ -48,7 +48,7 @@ def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
     assert record["versions"]["torch"]
     assert record["outcome"]["best_dev_spearman"] == trained.output.best_dev_spearman
     assert read_results(tmp_path / "run" / "results.jsonl") == trained.results
-    assert said == [
+    assert messages == [
         f"model {settings.model}, pooling mean, 0.0 M parameters, at most 64 tokens",
         "arithmetic: float32 (as asked for)",
         "cosent: labels as they are, their order counts",
@@ -63,9 +63,9 @@ def test_resume_refuses_another_run(parts, settings, tmp_path):
         METHODS["cosent"].run(parts["train"], settings, run, dev=parts["dev"], resume=True)
     assert str(error.value) == f"The run in {run} is finished: its model is there. Overwrite it to train anew."
     shutil.rmtree(run / "model")
-    other = settings.model_copy(update={"learning_rate": 0.5})
+    changed = settings.model_copy(update={"learning_rate": 0.5})
     with pytest.raises(ConfigError) as error:
-        METHODS["cosent"].run(parts["train"], other, run, dev=parts["dev"], resume=True)
+        METHODS["cosent"].run(parts["train"], changed, run, dev=parts["dev"], resume=True)
     assert str(error.value) == (
         f"resume continues the run in {run} as it was begun, but settings.learning_rate was 0.002 and is 0.5. "
         "Give the same settings, data and number of processes, or another output folder."
@@ -79,29 +79,29 @@ def test_resume_refuses_another_run(parts, settings, tmp_path):
     )
 
 
-@pytest.mark.parametrize("at", ["save", "evaluate", "end"])
-def test_a_run_stopped_after_its_training_is_evaluated_by_resume(parts, settings, tmp_path, monkeypatch, at):
+@pytest.mark.parametrize("stopped_at", ["save", "evaluate", "end"])
+def test_a_run_stopped_after_its_training_is_evaluated_by_resume(parts, settings, tmp_path, monkeypatch, stopped_at):
     quick = settings.model_copy(update={"max_steps": 7})
-    how = {"dev": parts["dev"], "test": parts["test"]}
-    whole = METHODS["cosent"].run(parts["train"], quick, tmp_path / "whole", **how)
-    place = {
+    sets = {"dev": parts["dev"], "test": parts["test"]}
+    whole = METHODS["cosent"].run(parts["train"], quick, tmp_path / "whole", **sets)
+    target = {
         "save": (runner, "save"), "evaluate": (runner, "_evaluate"), "end": (runner.run_folder, "end"),
-    }[at]  # fmt: skip
+    }[stopped_at]  # fmt: skip
 
-    def stop(*args, **rest):
+    def stop(*args, **options):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(*place, stop)
-        METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **how)
-    if at != "save":
+        patch.setattr(*target, stop)
+        METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **sets)
+    if stopped_at != "save":
         monkeypatch.setattr(runner, "fit", stop)  # nothing is trained again
-    resumed = METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **how, resume=True)
+    resumed = METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **sets, resume=True)
     assert [row.value for row in resumed.results] == [row.value for row in whole.results]
     assert read_results(tmp_path / "run" / "results.jsonl") == resumed.results
     assert resumed.output.steps == 7 and not (tmp_path / "run" / "checkpoints").exists()
     with pytest.raises(OutputError, match="is finished"):
-        METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **how, resume=True)
+        METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **sets, resume=True)
 
 
 def test_overwrite_is_asked_for_and_takes_only_its_own(parts, settings, tmp_path):
@@ -158,8 +158,8 @@ def test_settings_are_checked_before_anything_runs(tmp_path):
     with pytest.raises(ConfigError) as error:
         bind(CosentSettings, {"temperature": 0})
     assert str(error.value) == "temperature: input should be greater than 0; received 0."
-    known = rf"`config` takes a TOML file or one of {', '.join(shipped())}; received 'cosine', which is neither\."
-    with pytest.raises(ConfigError, match=f"^{known}$"):
+    message = rf"`config` takes a TOML file or one of {', '.join(shipped())}; received 'cosine', which is neither\."
+    with pytest.raises(ConfigError, match=f"^{message}$"):
         read_settings("cosine")
     (tmp_path / "bad.toml").write_text("epochs = = 2")
     with pytest.raises(ConfigError, match=r"bad\.toml is no TOML file that can be read: Invalid value"):
@@ -188,9 +188,9 @@ def test_too_few_pairs_for_the_processes_are_refused_before_the_folder_is_taken(
 def test_batches_without_a_comparison_are_those_of_all_processes(parts, settings, tiny_trunk, tmp_path, monkeypatch):
     model, labels = build(str(tiny_trunk), device="cpu"), parts["train"].labels
 
-    def said(**more):
-        own = settings.model_copy(update={"batch_size": 2, **more})
-        return prepare(model, Job(method="cosent", data=parts["train"], settings=own, output=tmp_path)).summary[1:]
+    def said(**overrides):
+        chosen = settings.model_copy(update={"batch_size": 2, **overrides})
+        return prepare(model, Job(method="cosent", data=parts["train"], settings=chosen, output=tmp_path)).summary[1:]
 
     (alone,) = said()
     assert f"batches: {share_without_comparison(labels, 2):.1%} have one label only" in alone

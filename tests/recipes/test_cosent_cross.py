@@ -23,24 +23,24 @@ from tests.messages import listen
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory):
     """Scored by how many words of the second text are among the first half of the vocabulary."""
-    source, half, made = random.Random(1), len(WORDS) // 2, {}
-    for part, rows in (("train", 160), ("dev", 60), ("test", 60)):
-        path = tmp_path_factory.mktemp("pairs") / f"{part}.tsv"
+    source, half, splits = random.Random(1), len(WORDS) // 2, {}
+    for split, rows in (("train", 160), ("dev", 60), ("test", 60)):
+        path = tmp_path_factory.mktemp("pairs") / f"{split}.tsv"
         lines = ["score\tsentence1\tsentence2"]
         for _ in range(rows):
-            kept = source.randint(0, 4)
-            second = source.sample(WORDS[:half], kept) + source.sample(WORDS[half:], 4 - kept)
+            overlap = source.randint(0, 4)
+            second = source.sample(WORDS[:half], overlap) + source.sample(WORDS[half:], 4 - overlap)
             source.shuffle(second)
-            lines.append(f"{kept * 5 / 4:.2f}\t{' '.join(source.sample(WORDS, 4))}\t{' '.join(second)}")
+            lines.append(f"{overlap * 5 / 4:.2f}\t{' '.join(source.sample(WORDS, 4))}\t{' '.join(second)}")
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        made[part] = read_pairs(path)
-    return made
+        splits[split] = read_pairs(path)
+    return splits
 
 
 @pytest.fixture
 def settings(tiny_trunk):
-    given = {"model": str(tiny_trunk), "learning_rate": 3e-3, "epochs": 6, "precision": "float32", "seed": 1}
-    return bind(CosentSettings, read_settings("cosent"), read_settings("cosent-cross"), given)
+    overrides = {"model": str(tiny_trunk), "learning_rate": 3e-3, "epochs": 6, "precision": "float32", "seed": 1}
+    return bind(CosentSettings, read_settings("cosent"), read_settings("cosent-cross"), overrides)
 
 
 def test_the_shipped_settings_are_the_papers(settings):
@@ -56,9 +56,9 @@ def test_the_shipped_settings_are_the_papers(settings):
     ],
 )
 def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss, summary):
-    given = {**settings.model_dump(exclude_defaults=True), "loss": loss}
-    given = given if loss == "cosent" else {k: v for k, v in given.items() if k != "temperature"}
-    settings, run, said = CosentSettings(**given), tmp_path / "run", listen()
+    overrides = {**settings.model_dump(exclude_defaults=True), "loss": loss}
+    overrides = overrides if loss == "cosent" else {k: v for k, v in overrides.items() if k != "temperature"}
+    settings, run, messages = CosentSettings(**overrides), tmp_path / "run", listen()
     trained = METHODS["cosent"].run(parts["train"], settings, run, dev=parts["dev"], test=parts["test"])
     assert {(r.model, r.metric) for r in trained.results} == {(str(run), "spearman"), (str(run), "pearson")}
     assert trained.results[0].value > 0.5
@@ -75,7 +75,7 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
     )  # fmt: skip
     assert record["outcome"]["best_dev_spearman"] == trained.output.best_dev_spearman
     assert read_results(run / "results.jsonl") == trained.results
-    assert said == [
+    assert messages == [
         f"{settings.model} has no head that gives one score: classifier.bias, classifier.weight are new and start at "
         "random.",
         f"model {settings.model}, cross-encoder with a new head, 0.0 M parameters, at most 64 tokens a pair",
@@ -92,9 +92,9 @@ def test_training_goes_on_from_a_cross_encoder_and_judges_it_before(parts, setti
     short = settings.model_copy(update={"max_steps": 2, "eval_steps": 1})
     METHODS["cosent"].run(parts["train"], short, tmp_path / "first")
     second = short.model_copy(update={"model": str(tmp_path / "first")})
-    said = listen()
+    messages = listen()
     trained = METHODS["cosent"].run(parts["train"], second, tmp_path / "second", test=parts["test"])
-    assert "with its own head" in said[0]
+    assert "with its own head" in messages[0]
     before = trained.results[0]
     assert before.model == f"{tmp_path / 'first'} (before)"
     scores = load(str(tmp_path / "first"), precision="float32").scores(parts["test"].pairs())
@@ -114,32 +114,32 @@ class KillAtStep13(TrainerCallback):
 @pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_result(parts, settings, tmp_path, monkeypatch):
     settings = settings.model_copy(update={"epochs": 2.0, "eval_steps": 5})
-    rest = {"dev": parts["dev"], "test": parts["test"]}
-    whole = METHODS["cosent"].run(parts["train"], settings, tmp_path / "whole", **rest)
+    sets = {"dev": parts["dev"], "test": parts["test"]}
+    whole = METHODS["cosent"].run(parts["train"], settings, tmp_path / "whole", **sets)
     real = runner.fit
     monkeypatch.setattr(runner, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep13()]}))
     with pytest.raises(Killed):
-        METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **rest)
+        METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **sets)
     monkeypatch.setattr(runner, "fit", real)
     assert json.loads((tmp_path / "killed" / "manifest.json").read_text())["status"] == "running"
-    resumed = METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **rest, resume=True)
+    resumed = METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **sets, resume=True)
     assert [r.value for r in resumed.results] == [r.value for r in whole.results]
     with pytest.raises(OutputError, match="is finished: its model is there"):
-        METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **rest, resume=True)
+        METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **sets, resume=True)
 
 
 def test_label_aware_batches(parts, tiny_trunk, tmp_path, monkeypatch):
-    seen = []
+    batches = []
     real = CrossCoSENT.loss
-    monkeypatch.setattr(CrossCoSENT, "loss", lambda self, f, y: (seen.append(y.tolist()), real(self, f, y))[1])
+    monkeypatch.setattr(CrossCoSENT, "loss", lambda self, f, y: (batches.append(y.tolist()), real(self, f, y))[1])
     settings = CosentSettings(
         encoder="cross", batches="label-aware", batch_size=2, max_steps=8, precision="float32",
         model=str(tiny_trunk),
     )  # fmt: skip
     train = parts["train"].take(sorted(range(160), key=lambda i: parts["train"].labels[i])[:60])  # mostly two labels
     METHODS["cosent"].run(train, settings, tmp_path / "run")
-    assert len(seen) == 8
-    assert all(len(set(labels)) == 2 for labels in seen)
+    assert len(batches) == 8
+    assert all(len(set(labels)) == 2 for labels in batches)
 
 
 def test_nli_is_graded(tmp_path, settings):
@@ -147,8 +147,8 @@ def test_nli_is_graded(tmp_path, settings):
     (tmp_path / "nli.tsv").write_text("label\tpremise\thypothesis\n" + rows)
     data = read_pairs(tmp_path / "nli.tsv", label_order="contradiction,neutral,entailment")
     assert data.kind == "nli"
-    given = {"encoder": "cross", "loss": "cross-entropy"}
-    prepared = CosentSettings(**given).targets(data)
+    overrides = {"encoder": "cross", "loss": "cross-entropy"}
+    prepared = CosentSettings(**overrides).targets(data)
     assert prepared.summary == "cross-entropy: contradiction 0, neutral 0.5, entailment 1"
     assert sorted(set(prepared.columns["label"])) == [0, 0.5, 1]
 
@@ -158,8 +158,8 @@ def test_refusals(parts, settings, tmp_path):
         METHODS["cosent"].run(
             parts["train"], settings.model_copy(update={"early_stopping_patience": 1}), tmp_path / "patience"
         )
-    one = parts["train"].take([i for i, label in enumerate(parts["train"].labels) if label == 0])
+    constant = parts["train"].take([i for i, label in enumerate(parts["train"].labels) if label == 0])
     with pytest.raises(
         DataError, match=r"CoSENT compares pairs with different labels; all \d+ labels of .*train\.tsv are 0\."
     ):
-        METHODS["cosent"].run(one, settings, tmp_path / "run")
+        METHODS["cosent"].run(constant, settings, tmp_path / "run")

@@ -41,9 +41,9 @@ def corpus(toy_pairs):
     return read_unlabelled(toy_pairs / "train.tsv")
 
 
-def settings(tiny_trunk, **more):
-    given = {"teacher": (str(tiny_trunk),), "precision": "float32", "learning_rate": 2e-3, "seed": 1, **more}
-    return choose_distil("auto", given)[1]
+def settings(tiny_trunk, **changes):
+    overrides = {"teacher": (str(tiny_trunk),), "precision": "float32", "learning_rate": 2e-3, "seed": 1, **changes}
+    return choose_distil("auto", overrides)[1]
 
 
 def by_topic(texts):
@@ -68,14 +68,14 @@ def test_a_student_learns_what_its_teacher_knows(tiny_trunk, corpus, wise, tmp_p
     teachers = {"teacher": (str(tiny_trunk), wise), "teacher_weights": (0.0, 1.0)}
     rate = 2e-2 if "static" in model else 2e-3
     chosen = settings(tiny_trunk, model=model, epochs=10.0, learning_rate=rate, batch_size=32, **teachers)
-    train, rest = corpus.take(range(240)), corpus.texts[240:]
+    train, held_out = corpus.take(range(240)), corpus.texts[240:]
     before = distil.build_student(job(train, chosen))
     done = distil.run(train, chosen, tmp_path / "run")
 
     def agreement(encoder):
-        pair = [encode(encoder, rest, precision="float32", normalize=True), by_topic(rest)]
+        pair = [encode(encoder, held_out, precision="float32", normalize=True), by_topic(held_out)]
         pair[1] /= np.linalg.norm(pair[1], axis=1, keepdims=True)
-        return spearman(*((rows @ rows.T)[np.triu_indices(len(rest), 1)] for rows in pair))
+        return spearman(*((rows @ rows.T)[np.triu_indices(len(held_out), 1)] for rows in pair))
 
     assert agreement(build(str(tmp_path / "run"))) > agreement(before) + 0.3
     assert done.report.lines[0].spearman == {}
@@ -92,15 +92,15 @@ def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, to
     assert teacher.kept == (pytest.approx(means[0] / means[1]) if means[1] > 0 else None)
     assert student.parameters < teacher.parameters
     assert min(teacher.faster) > 0
-    kept = read_manifest(tmp_path / "run")
-    assert [line["model"] for line in kept["distilled"]["models"]] == ["student", str(tiny_trunk)]
-    assert f"1 x distance from 1 x {tiny_trunk}" in kept["summary"][1]
+    manifest = read_manifest(tmp_path / "run")
+    assert [line["model"] for line in manifest["distilled"]["models"]] == ["student", str(tiny_trunk)]
+    assert f"1 x distance from 1 x {tiny_trunk}" in manifest["summary"][1]
     card = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
     assert f"## Distilled\n\n{done.report.text()}\n" in card
     assert f"| base model | {tiny_trunk.name} |" in card
     assert "trained by distil into layers:1" in card
-    found = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
-    values = {(row["model"], row["dataset"]): row["value"] for row in found if row["metric"] == "spearman"}
+    results = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
+    values = {(row["model"], row["dataset"]): row["value"] for row in results if row["metric"] == "spearman"}
     assert values[str(tmp_path / "run"), "test.tsv"] == student.spearman["test.tsv"]
     assert values[str(tiny_trunk), "dev.tsv"] == teacher.spearman["dev.tsv"]
     with pytest.raises(OutputError):
@@ -114,7 +114,7 @@ def test_a_run_killed_while_it_was_evaluated_is_evaluated_by_resume(
     chosen = settings(tiny_trunk, model="layers:1", max_steps=2)
     run = partial(distil.run, corpus, output=tmp_path / "run", tests=tests)
 
-    def killed(*args, **rest):
+    def killed(*args, **options):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -141,11 +141,11 @@ def test_the_pooling_of_teachers(tiny_trunk, toy_pairs, corpus, tmp_path):
     assert build(str(tmp_path / "run"))[1].pooling_mode == "cls"
     cls = evaluate_pairs(load(tiny_trunk, pooling="cls", precision="float32"), tests[0])
     assert done.report.lines[1].spearman["test.tsv"] == next(r.value for r in cls if r.metric == "spearman")
-    made = [
+    teachers = [
         distil.build_student(job(corpus, settings(tiny_trunk, model="static", teacher_pooling=pooling)))
         for pooling in (None, "cls")
     ]
-    assert not torch.allclose(*(model[0].embedding.weight for model in made))
+    assert not torch.allclose(*(model[0].embedding.weight for model in teachers))
 
 
 def test_a_teacher_that_is_no_model_teaches_and_is_not_evaluated(tiny_trunk, toy_pairs, corpus, wise, tmp_path):
@@ -163,10 +163,10 @@ def test_the_student_reads_as_many_tokens_as_its_teacher(tiny_trunk, corpus, tmp
 
 def test_a_student_whose_vectors_are_cut_is_refused(tiny, tiny_trunk, corpus, tmp_path):
     tiny.truncate_dim = 8
-    cut = str(save(tiny, tmp_path / "cut"))
-    for given in ({"teacher": (cut,), "model": "layers:1"}, {"model": cut}):
+    truncated = str(save(tiny, tmp_path / "cut"))
+    for overrides in ({"teacher": (truncated,), "model": "layers:1"}, {"model": truncated}):
         with pytest.raises(ModelError, match="vectors are cut to their first 8 numbers"):
-            distil.build_student(job(corpus, settings(tiny_trunk, **given)))
+            distil.build_student(job(corpus, settings(tiny_trunk, **overrides)))
 
 
 def test_the_weight_of_the_distance_reaches_the_loss(tiny, tiny_trunk):
@@ -178,15 +178,15 @@ def test_the_weight_of_the_distance_reaches_the_loss(tiny, tiny_trunk):
 
 
 def test_layers_are_kept_at_the_distances_asked_for(tiny_trunk, corpus):
-    def queries(**given):
-        student = distil.build_student(job(corpus, settings(tiny_trunk, **given)))
+    def queries(**overrides):
+        student = distil.build_student(job(corpus, settings(tiny_trunk, **overrides)))
         return [layer.attention.self.query.weight for layer in student[0].model.encoder.layer]
 
-    whole, kept = queries(model="layers:3"), {}
+    whole, retained = queries(model="layers:3"), {}
     for spacing in ("even", "first"):
-        own = queries(model="layers:2", spacing=spacing)[1]
-        kept[spacing] = [torch.equal(own, layer) for layer in whole]
-    assert kept == {"even": [False, False, True], "first": [False, True, False]}
+        layers = queries(model="layers:2", spacing=spacing)[1]
+        retained[spacing] = [torch.equal(layers, layer) for layer in whole]
+    assert retained == {"even": [False, False, True], "first": [False, True, False]}
 
 
 def test_the_share_kept_has_no_figure_where_a_teacher_knows_nothing():
@@ -237,21 +237,21 @@ def test_the_command(tiny_trunk, toy_pairs, tmp_path, capsys, shown):
     words = ["distil", str(toy_pairs / "train.tsv"), "--teacher", str(tiny_trunk), "-o", str(tmp_path / "run")]
     words += ["--student", "layers:1", "--max-steps", "1", "--precision", "float32"]
 
-    def run(*more):
+    def run(*arguments):
         with pytest.raises(SystemExit) as stop:
-            main([*words, *more])
+            main([*words, *arguments])
         assert not stop.value.code
         return capsys.readouterr()
 
-    told = run("--dry-run")
-    assert json.loads(told.out)["model"] == "layers:1"
-    assert "settings: distil of encoder, max_steps = 1" in told.err
-    assert "steps: 1 of 64 examples each" in told.err and "estimate of the time: " in told.err
+    captured = run("--dry-run")
+    assert json.loads(captured.out)["model"] == "layers:1"
+    assert "settings: distil of encoder, max_steps = 1" in captured.err
+    assert "steps: 1 of 64 examples each" in captured.err and "estimate of the time: " in captured.err
     assert not (tmp_path / "run").exists()
-    told = run("--test", str(toy_pairs / "dev.tsv"), str(toy_pairs / "test.tsv"), "--json")
-    assert told.err.splitlines()[-1] == f"report: {tmp_path / 'run' / 'report.html'}"
-    assert "time: " in told.err and "teachers 0:" in told.err
-    lines = [json.loads(line) for line in told.out.splitlines()]
+    captured = run("--test", str(toy_pairs / "dev.tsv"), str(toy_pairs / "test.tsv"), "--json")
+    assert captured.err.splitlines()[-1] == f"report: {tmp_path / 'run' / 'report.html'}"
+    assert "time: " in captured.err and "teachers 0:" in captured.err
+    lines = [json.loads(line) for line in captured.out.splitlines()]
     assert [line["model"] for line in lines[:-1]] == ["student", str(tiny_trunk)]
     assert lines[-1]["verdict"] in ("better", "no difference", "worse")
     assert set(lines[0]["spearman"]) == {"dev.tsv", "test.tsv"}

@@ -75,10 +75,10 @@ def test_few_documents_have_no_verdict_and_hear_what_would_give_one(documents, t
     few = tmp_path / "few.jsonl"
     few.write_text("".join(documents.read_text().splitlines(keepends=True)[:10]))
     trained = samesense.train(few, model=str(tiny_trunk), output=tmp_path / "run", **SMALL)
-    said = "\n".join(trained.conclusion())
-    assert "no verdict: of the documents, 10 have sentences to compare, and 27 are needed" in said
-    assert "samesense label" in said
-    assert "model/ is the start" in said
+    conclusion = "\n".join(trained.conclusion())
+    assert "no verdict: of the documents, 10 have sentences to compare, and 27 are needed" in conclusion
+    assert "samesense label" in conclusion
+    assert "model/ is the start" in conclusion
 
 
 def test_documents_are_not_held_out_beside_test_pairs(documents, toy_pairs):

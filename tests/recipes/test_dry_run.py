@@ -31,18 +31,18 @@ class StopAsking(Exception):  # noqa: N818 - no error
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry run"])
 @pytest.mark.parametrize("case", REFUSED)
 def test_the_same_is_refused_with_and_without_dry_run(capsys, toy_pairs, tiny_trunk, tmp_path, case, dry):
-    flags, said = REFUSED[case]
+    flags, message = REFUSED[case]
     model = [] if "--model" in flags else ["--model", tiny_trunk]
     output = tmp_path / "run"
     code, out, err = run_command(capsys, "train", toy_pairs / "train.tsv", "-o", output, *model, *flags, *dry)
-    assert (code, out) == (2, "") and said in err.splitlines()[-1] and not output.exists()
+    assert (code, out) == (2, "") and message in err.splitlines()[-1] and not output.exists()
 
 
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry run"])
 def test_absent_documents_are_refused(capsys, tiny_trunk, tmp_path, dry):
     absent, output = tmp_path / "absent.jsonl", tmp_path / "run"
-    how = ["--method", "context", "--model", tiny_trunk, "-o", output, *dry]
-    code, out, err = run_command(capsys, "train", absent, *how)
+    options = ["--method", "context", "--model", tiny_trunk, "-o", output, *dry]
+    code, out, err = run_command(capsys, "train", absent, *options)
     assert (code, out) == (2, "") and str(absent) in err.splitlines()[-1] and not output.exists()
 
 
@@ -54,17 +54,17 @@ def test_a_sweep_needs_a_job(capsys, tmp_path, dry):
 
 
 def test_a_dry_run_says_steps_and_an_estimate_and_leaves_nothing(capsys, toy_pairs, tiny_trunk, tmp_path):
-    output, files = tmp_path / "run", {part: toy_pairs / f"{part}.tsv" for part in ("train", "dev", "test")}
-    how = ["--model", tiny_trunk, "--dev", files["dev"], "--test", files["test"], "--epochs", "3", "-o", output]
-    code, out, err = run_command(capsys, "train", files["train"], *how, "--dry-run")
+    output, files = tmp_path / "run", {split: toy_pairs / f"{split}.tsv" for split in ("train", "dev", "test")}
+    options = ["--model", tiny_trunk, "--dev", files["dev"], "--test", files["test"], "--epochs", "3", "-o", output]
+    code, out, err = run_command(capsys, "train", files["train"], *options, "--dry-run")
     assert code == 0 and json.loads(out)["epochs"] == 3
     assert "steps: 30 of 16 examples each, of 160; 11 evaluations on dev" in err
-    parts = r"loading \d+:\d\d, training \d+:\d\d, evaluation \d+:\d\d, saving \d+:\d\d"
-    assert re.search(rf"estimate of the time: \d+:\d\d in all: {parts}; by 4 steps of [\d.e-]+ s", err)
+    durations = r"loading \d+:\d\d, training \d+:\d\d, evaluation \d+:\d\d, saving \d+:\d\d"
+    assert re.search(rf"estimate of the time: \d+:\d\d in all: {durations}; by 4 steps of [\d.e-]+ s", err)
     assert not output.exists()
     output.mkdir()
     (output / "manifest.json").write_text("{}")
-    code, _, err = run_command(capsys, "train", files["train"], *how, "--dry-run")
+    code, _, err = run_command(capsys, "train", files["train"], *options, "--dry-run")
     assert code == 2 and "overwrite" in err
 
 
@@ -78,23 +78,23 @@ def test_folds_count_as_so_many_runs(toy_pairs, tiny_trunk, tmp_path):
 
 def test_teachers_are_asked_about_a_part(tiny_trunk, sentences, tmp_path, monkeypatch):
     (tmp_path / "bare.txt").write_text("\n".join(sentences) + "\n")
-    asked = []
+    asked_about = []
     monkeypatch.setattr(
         "samesense.recipes.unsupervised.rankcse.teacher_store",
-        lambda teacher, train, *_, **__: asked.append(len(train)) or (_ for _ in ()).throw(StopAsking),
+        lambda teacher, train, *_, **__: asked_about.append(len(train)) or (_ for _ in ()).throw(StopAsking),
     )
     settings = {"model": str(tiny_trunk), "teacher": (str(tiny_trunk),), "batch_size": 4, "precision": "float32"}
     planned = plan(tmp_path / "bare.txt", settings=settings)
     assert len(planned.train) > 24
     with pytest.raises(StopAsking):
         planned.dry_run(tmp_path / "run")
-    assert asked == [24]  # two more than are timed
+    assert asked_about == [24]  # two more than are timed
 
 
 @pytest.mark.slow
 def test_documents_are_gone_through_with_little(capsys, tiny_trunk, tmp_path):
     path = tmp_path / "some.jsonl"
-    path.write_text("\n".join(json.dumps({"sentences": part[0]}) for part in some_documents(12)) + "\n")
+    path.write_text("\n".join(json.dumps({"sentences": stage[0]}) for stage in some_documents(12)) + "\n")
     settings = {
         "model": str(tiny_trunk), "max_steps": 40, "batch_size": 8, "precision": "float32", "max_seq_length": 32,
         "held_out_share": 0.2, "origin": ORIGIN, "harvest": HARVEST,
@@ -103,6 +103,6 @@ def test_documents_are_gone_through_with_little(capsys, tiny_trunk, tmp_path):
         tmp_path / "run"
     )
     assert re.fullmatch(r"documents: [\d,]+ sentences; harvest: 60 pairs; surrogate: 40 steps", steps)
-    for part in ("corpus", "discriminator", "generator", "harvest", "surrogate"):
-        assert f"{part} " in time
-    assert [one.name for one in tmp_path.iterdir()] == ["some.jsonl"]
+    for stage in ("corpus", "discriminator", "generator", "harvest", "surrogate"):
+        assert f"{stage} " in time
+    assert [entry.name for entry in tmp_path.iterdir()] == ["some.jsonl"]

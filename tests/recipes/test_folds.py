@@ -44,17 +44,17 @@ def settings(tiny_trunk):
 
 
 def scores_of(output, dealt, rows):
-    found = np.full(rows, np.nan)
+    scores = np.full(rows, np.nan)
     for number, (_, held) in enumerate(dealt, 1):
-        found[held] = json.loads((output / f"fold-{number:02}" / FOLD_SCORES).read_text())["scores"]
-    return found
+        scores[held] = json.loads((output / f"fold-{number:02}" / FOLD_SCORES).read_text())["scores"]
+    return scores
 
 
-@pytest.mark.parametrize("how", ["3", "by-topic"])
-def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_path, how):
-    said = listen()
-    results = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", how)
-    dealt = cross_validation(data, 3, "by-topic" if how == "by-topic" else "apart", folds.SPLIT_SEED)
+@pytest.mark.parametrize("strategy", ["3", "by-topic"])
+def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_path, strategy):
+    messages = listen()
+    results = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", strategy)
+    dealt = cross_validation(data, 3, "by-topic" if strategy == "by-topic" else "apart", folds.SPLIT_SEED)
     scores = scores_of(tmp_path / "f", dealt, len(data))
     assert np.isfinite(scores).all()
     whole = {row.metric: row.value for row in results if row.subset == "all"}
@@ -65,7 +65,7 @@ def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_p
     assert mean == pytest.approx(np.mean([spearman(scores[held], labels[held]) for _, held in dealt]))
     assert read_results(tmp_path / "f" / "results.jsonl") == results
     assert "trained without it" in results[0].protocol
-    assert next(line for line in said if line.startswith("fold")) == "fold 1 of 3: 32 pairs train, 16 test"
+    assert next(line for line in messages if line.startswith("fold")) == "fold 1 of 3: 32 pairs train, 16 test"
     for number, (teaches, _) in enumerate(dealt, 1):
         record = json.loads((tmp_path / "f" / f"fold-{number:02}" / "manifest.json").read_text())
         assert record["data"] == {
@@ -77,7 +77,7 @@ def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_p
             }
         }
         assert not (tmp_path / "f" / f"fold-{number:02}" / "model").exists()
-    assert {row.subset for row in results} == {"all", "mean", *(TOPICS if how == "by-topic" else ())}
+    assert {row.subset for row in results} == {"all", "mean", *(TOPICS if strategy == "by-topic" else ())}
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_a_fold_killed_before_a_checkpoint_is_trained_anew_and_nothing_old_is_le
     (output / "history.jsonl").write_text("")
     (output / "manifest.json").write_text('{"method": "folds"}')
     with monkeypatch.context() as patch:
-        patch.setattr(cosent, "TrainingInputs", lambda **rest: prepared(callbacks=[Dies()], **rest))
+        patch.setattr(cosent, "TrainingInputs", lambda **options: prepared(callbacks=[Dies()], **options))
         with pytest.raises(RuntimeError, match="killed"):
             folds.cross_validate(METHODS["cosent"], data, settings, output, "2", overwrite=True)
     assert (output / "fold-01" / "checkpoints").is_dir() and not (output / "results.jsonl").exists()
@@ -130,7 +130,7 @@ def test_a_fold_killed_before_a_checkpoint_is_trained_anew_and_nothing_old_is_le
     with FileLock(output / LOCK), pytest.raises(OutputError, match="one writer at a time"):
         folds.cross_validate(METHODS["cosent"], data, settings, output, "2", resume=True)
     with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", lambda *args, **rest: None)  # killed once the scores are written
+        patch.setattr(shutil, "rmtree", lambda *args, **options: None)  # killed once the scores are written
         folds.cross_validate(METHODS["cosent"], data, settings, output, "2", resume=True)
     assert (output / "fold-02" / "model").is_dir()
     folds.cross_validate(METHODS["cosent"], data, settings, output, "2", resume=True)
@@ -143,20 +143,20 @@ def test_the_start_is_not_removed_by_overwriting(data, settings, tmp_path):
     (output / "report.html").write_text("of a run that made a model")
     (output / "history.jsonl").write_text("")
     (output / "manifest.json").write_text('{"method": "folds"}')
-    own = settings.model_copy(update={"model": str(output)})
+    from_output = settings.model_copy(update={"model": str(output)})
     with pytest.raises(OutputError, match="would be written over"):
-        folds.cross_validate(METHODS["cosent"], data, own, output, "2", overwrite=True)
+        folds.cross_validate(METHODS["cosent"], data, from_output, output, "2", overwrite=True)
     assert (start / "config.json").exists()
 
 
 def test_what_cannot_be_dealt_is_refused_at_once(data, settings, tmp_path):
-    for given, error, words in (
+    for strategy, error, words in (
         ("ten", ConfigError, "a number of folds of random pairs, such as 10-mixed, by-topic, none, or auto"),
         ("40", ConfigError, "2 to 30 folds"),
         ("30", DataError, "at least 60 pairs"),
     ):
         with pytest.raises(error, match=words):
-            folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", given)
+            folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", strategy)
     with pytest.raises(DataError, match="softmax takes classes"):
         folds.cross_validate(METHODS["cosent"], data, CosentSettings(loss="softmax"), tmp_path / "f", "3")
     assert not (tmp_path / "f").exists()
@@ -172,6 +172,6 @@ def test_the_command_reads_the_folder_of_arguments(data, tiny_trunk, tmp_path, c
     words = ["train", str(tmp_path), "--loss", "mse", "--model", str(tiny_trunk), "--max-steps", "1", "--precision"]
     words += ["float32", "--folds", "by-topic", "--dev", "none", "--json", "--output", str(tmp_path / "f")]
     app(words, exit_on_error=False, result_action="return_value")
-    *found, verdict = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert {row["subset"] for row in found if row["task"] == "argument"} == {"all", "mean", "DP", "GC", "GM"}
+    *results, verdict = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["subset"] for row in results if row["task"] == "argument"} == {"all", "mean", "DP", "GC", "GM"}
     assert verdict["sets"][0]["role"] == "out of fold" and (tmp_path / "f" / "model").is_dir()

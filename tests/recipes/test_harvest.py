@@ -43,25 +43,25 @@ def test_a_harvest_is_scored_pairs_with_their_places(place, tmp_path):
     starts = [0, *corpus._documents.tolist()]
     for row in rows:
         for which in "12":
-            at = starts[row[f"document{which}"]] + row[f"position{which}"]
-            assert corpus.sentence(at) == row[f"sentence{which}"]
+            index = starts[row[f"document{which}"]] + row[f"position{which}"]
+            assert corpus.sentence(index) == row[f"sentence{which}"]
         if row["kind"] == "section":
             assert row["document1"] == row["document2"]
         digest = hashlib.sha256(repr((row["sentence1"], row["sentence2"])).encode()).digest()
         assert row["score"] == int.from_bytes(digest[:4], "big") / 2**31 - 1
     assert len({frozenset((row["sentence1"], row["sentence2"])) for row in rows}) == len(rows)
-    told = "\n".join(lines)
+    message = "\n".join(lines)
     assert "240 pairs in 12 shards: random 96, neighbours 96, section 48" in lines[0]
-    assert "left out, since all fits of a sentence are alike" in told
-    assert "100M pairs would take" in told
+    assert "left out, since all fits of a sentence are alike" in message
+    assert "100M pairs would take" in message
 
 
 def test_pairs_that_are_missing_are_said(place, tmp_path):
     summary, lines = make(place, tmp_path / "h", pairs=2000, shard_size=1000, unit=2, neighbours=0.0, section=1.0)
     missing = summary.wanted["section"] - summary.planned["section"]
     assert missing > 0 and summary.wanted["random"] == summary.planned["random"]
-    (said,) = [line for line in lines if line.startswith("missing where the units of a shard were used up")]
-    assert f"section {missing}" in said
+    (message,) = [line for line in lines if line.startswith("missing where the units of a shard were used up")]
+    assert f"section {missing}" in message
 
 
 def test_manifest_says_what_it_was_made_of(place, tmp_path):
@@ -73,8 +73,8 @@ def test_manifest_says_what_it_was_made_of(place, tmp_path):
     assert content["scored"] == summary.scored and content["undefined"] == summary.undefined
     assert sum(entry["pairs"] for entry in content["shards"]) == summary.pairs
     for entry in content["shards"]:
-        found = (tmp_path / "h" / "shards" / entry["file"]).read_bytes()
-        assert entry["sha256"] == hashlib.sha256(found).hexdigest()
+        shard_bytes = (tmp_path / "h" / "shards" / entry["file"]).read_bytes()
+        assert entry["sha256"] == hashlib.sha256(shard_bytes).hexdigest()
     assert content["cost"]["rows"] == summary.pairs and content["cost"]["cells"] == 2400
 
 
@@ -120,8 +120,8 @@ def test_another_origin_is_refused(place, tmp_path):
 def test_scores_that_are_all_alike_are_refused_as_they_are_made(place):
     class Flat(MadeUp):
         def score(self, pairs):
-            found = super().score(pairs)
-            return replace(found, scores=np.full(len(found.rows), 0.3))
+            scored = super().score(pairs)
+            return replace(scored, scores=np.full(len(scored.rows), 0.3))
 
     with pytest.raises(ModelError, match="all are alike"):
         ShardWork(place, HarvestSettings(**{**SETTINGS, "shard_size": 240}), Flat)(0)
@@ -133,7 +133,8 @@ def test_settings_of_another_executor_are_refused():
     with pytest.raises(ConfigError, match="workers is for the embedded executor"):
         HarvestSettings(executor="ray", workers=2)
     names = {
-        type(HarvestSettings(**one).choose_executor()).__name__ for one in ({}, {"workers": 2}, {"executor": "ray"})
+        type(HarvestSettings(**options).choose_executor()).__name__
+        for options in ({}, {"workers": 2}, {"executor": "ray"})
     }
     assert names == {"Serial", "Processes", "OnRay"}
 
@@ -171,9 +172,9 @@ def test_the_page_lists_every_setting_with_its_default():
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", text.partition("\n## Settings\n")[2].partition("\n## ")[0], re.M)
     fields = HarvestSettings.model_fields
     assert [name for name, _ in rows] == list(fields)
-    for name, shown in rows:
+    for name, default_shown in rows:
         default = fields[name].default
-        assert shown == ("none" if default is None else str(default)), name
+        assert default_shown == ("none" if default is None else str(default)), name
 
 
 @pytest.mark.slow

@@ -34,17 +34,17 @@ def made(tmp_path_factory):
 @pytest.mark.slow
 def test_pairs_of_its_corpus_are_harvested_by_any_workers_and_after_a_stop(made, tmp_path, monkeypatch):
     chosen = HarvestSettings(pairs=90, shard_size=40, sentences=60)
-    one, two = tmp_path / "one", tmp_path / "two"
-    found = harvest(made, one, chosen)
-    assert (found.pairs, found.wanted) == (90, {"random": 36, "neighbours": 36, "section": 18})
+    folder_one, second = tmp_path / "one", tmp_path / "two"
+    summary = harvest(made, folder_one, chosen)
+    assert (summary.pairs, summary.wanted) == (90, {"random": 36, "neighbours": 36, "section": 18})
     monkeypatch.setattr(recipe_of_harvest, "parquet", lambda *_: 1 / 0)  # stopped once all sentences are read
     with pytest.raises(SamesenseError):
-        harvest(made, two, chosen.model_copy(update={"workers": 2}))
+        harvest(made, second, chosen.model_copy(update={"workers": 2}))
     monkeypatch.undo()
     monkeypatch.setattr(WordOrigin, "encode", lambda *_: 1 / 0)  # they are not read again
-    harvest(made, two, chosen)
+    harvest(made, second, chosen)
     monkeypatch.undo()
-    files = [sorted((folder / "shards").iterdir()) for folder in (one, two)]
+    files = [sorted((folder / "shards").iterdir()) for folder in (folder_one, second)]
     assert len(files[0]) == 3 and [f.read_bytes() for f in files[0]] == [f.read_bytes() for f in files[1]]
     rows = [row for path in files[0] for row in pq.read_table(path).to_pylist()]
     pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
@@ -77,21 +77,21 @@ harvest(Path(sys.argv[1]), Path(sys.argv[2]), HarvestSettings(pairs=90, shard_si
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["killed", pytest.param("ray", marks=pytest.mark.long)])
-def test_a_harvest_is_the_same_after_a_kill_and_on_a_cluster(made, tmp_path, how):
+@pytest.mark.parametrize("interruption", ["killed", pytest.param("ray", marks=pytest.mark.long)])
+def test_a_harvest_is_the_same_after_a_kill_and_on_a_cluster(made, tmp_path, interruption):
     chosen = HarvestSettings(pairs=90, shard_size=40, sentences=60)
-    whole, other = tmp_path / "whole", tmp_path / "other"
+    whole, interrupted = tmp_path / "whole", tmp_path / "other"
     harvest(made, whole, chosen)
-    if how == "killed":
-        ended = subprocess.run([sys.executable, "-c", DIES, made, other], capture_output=True, check=False)
+    if interruption == "killed":
+        ended = subprocess.run([sys.executable, "-c", DIES, made, interrupted], capture_output=True, check=False)
         assert ended.returncode == -signal.SIGKILL, ended.stderr
-        assert len(shards(other / "vectors")) == 1 and not (other / "shards").exists()
-        harvest(made, other, chosen)
+        assert len(shards(interrupted / "vectors")) == 1 and not (interrupted / "shards").exists()
+        harvest(made, interrupted, chosen)
     else:
         pytest.importorskip("ray")
-        harvest(made, other, chosen.model_copy(update={"executor": "ray"}))
-    assert shards(other / "vectors") == shards(whole / "vectors") and len(shards(whole / "vectors")) == 2
-    assert shards(other) == shards(whole)
+        harvest(made, interrupted, chosen.model_copy(update={"executor": "ray"}))
+    assert shards(interrupted / "vectors") == shards(whole / "vectors") and len(shards(whole / "vectors")) == 2
+    assert shards(interrupted) == shards(whole)
 
 
 def test_a_worker_that_has_another_origin_is_refused(monkeypatch):
@@ -113,10 +113,10 @@ def test_a_harvest_of_next_words_has_no_units(made, tmp_path, idle):
 
 
 def test_a_harvest_of_next_words_says_what_it_cost_and_what_is_missing(made, tmp_path):
-    said = listen()
-    found = harvest(made, tmp_path / "h", HarvestSettings(pairs=1700, shard_size=1000, sentences=60))
-    told, missing = "\n".join(said), found.wanted["section"] - found.planned["section"]
-    assert missing > 0 and "missing since there are no more of the kind, and not replaced: " in told
-    assert f"section {missing}" in told and "units" not in told
-    assert "60 sentences, " in told and " s of a worker each" in told
-    assert "s of a worker a pair, beside the reading" in told
+    messages = listen()
+    summary = harvest(made, tmp_path / "h", HarvestSettings(pairs=1700, shard_size=1000, sentences=60))
+    message, missing = "\n".join(messages), summary.wanted["section"] - summary.planned["section"]
+    assert missing > 0 and "missing since there are no more of the kind, and not replaced: " in message
+    assert f"section {missing}" in message and "units" not in message
+    assert "60 sentences, " in message and " s of a worker each" in message
+    assert "s of a worker a pair, beside the reading" in message

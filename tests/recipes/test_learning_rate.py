@@ -15,7 +15,7 @@ PAIRS = 90  # 6 batches of 16, the last one short
 @pytest.fixture
 def data(tmp_path):
     path = tmp_path / "pairs.tsv"
-    rows = (f"a {at} one\tb {at} other\t{at % 5}\n" for at in range(PAIRS))
+    rows = (f"a {index} one\tb {index} other\t{index % 5}\n" for index in range(PAIRS))
     path.write_text("sentence1\tsentence2\tscore\n" + "".join(rows), encoding="utf-8")
     return str(path)
 
@@ -37,16 +37,16 @@ def made(folder, name, width):
 
 
 def rate(data, model, *, config="auto", method="auto", **settings):
-    said = listen()
+    messages = listen()
     planned = plan(data, dev="none", config=config, method=method, settings={"model": model, **settings})
-    found = planned.settings.learning_rate
+    learning_rate = planned.settings.learning_rate
     steps = planned.settings.steps(PAIRS)
     why = {
         1e-4: f"learning rate 0.0001: {steps} steps are few for 2e-05 with a hidden size of 384",
         1e-2: "learning rate 0.01: the start has static token vectors, no transformer",
     }
-    assert said == ([f"{why[found]}; `learning_rate` overrides"] if found in why else [])
-    return found
+    assert messages == ([f"{why[learning_rate]}; `learning_rate` overrides"] if learning_rate in why else [])
+    return learning_rate
 
 
 def test_few_steps_of_a_small_transformer_take_larger_ones(data, tmp_path):
@@ -63,11 +63,11 @@ def test_what_is_given_counts_and_a_named_file_is_that_of_the_paper(data, tmp_pa
     small = made(tmp_path, "small", 384)
     assert rate(data, small, learning_rate=3e-5) == 3e-5
     assert rate(data, small, config="cosent") == 2e-5
-    own = tmp_path / "own.toml"
-    own.write_text("learning_rate = 5e-5\n")
-    assert rate(data, small, config=str(own)) == 5e-5
-    own.write_text("epochs = 2.0\n")
-    assert rate(data, small, config=str(own)) == 1e-4
+    config_file = tmp_path / "own.toml"
+    config_file.write_text("learning_rate = 5e-5\n")
+    assert rate(data, small, config=str(config_file)) == 5e-5
+    config_file.write_text("epochs = 2.0\n")
+    assert rate(data, small, config=str(config_file)) == 1e-4
     assert rate(data, small, encoder="cross", loss="cosent") == 2e-5
 
 
@@ -78,15 +78,15 @@ def test_vectors_of_tokens_take_a_rate_of_their_own(data, tmp_path, static):
 
 def test_settings_of_a_model_of_the_hub_are_loaded_first(data, tmp_path, monkeypatch):
     """So that the first run, the next one and one that is resumed have the same rate."""
-    small, asked = Path(made(tmp_path, "small", 384)), []
+    small, requests = Path(made(tmp_path, "small", 384)), []
 
     def download(name, allow_patterns):
-        asked.append((name, allow_patterns))
+        requests.append((name, allow_patterns))
         return str(small)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     assert rate(data, "owner/name") == 1e-4
-    assert asked == [("owner/name", ["modules.json", "config.json", "*/config.json"])]
+    assert requests == [("owner/name", ["modules.json", "config.json", "*/config.json"])]
 
 
 def test_a_model_that_cannot_be_read_says_nothing(data, tmp_path, monkeypatch):

@@ -59,8 +59,8 @@ def test_the_command_refuses_it_too_with_folds_and_in_a_dry_run(tiny_trunk, tmp_
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in PAIRS))
     words = ["train", path, "--loss", "info-nce", "--batch-size", "1", "--model", tiny_trunk, "-o", tmp_path / "run"]
-    for more in ([], ["--dry-run"], ["--folds", "2"], ["--folds", "2", "--dry-run"]):
-        code, _, err = run_command(capsys, *words, *more)
+    for flags in ([], ["--dry-run"], ["--folds", "2"], ["--folds", "2", "--dry-run"]):
+        code, _, err = run_command(capsys, *words, *flags)
         assert code == 2 and "no batch of this run would teach anything" in err.splitlines()[-1]
         assert not (tmp_path / "run").exists()
 
@@ -77,7 +77,7 @@ def test_a_sweep_refuses_it_while_it_is_planned(tiny_trunk, tmp_path):
 
 @pytest.mark.parametrize(("size", "marks"), [(2, "warning: "), (8, "")])
 def test_the_share_of_batches_that_teach_nothing_is_said(size, marks, tiny_trunk, tmp_path):
-    rows = [{**row, "sentence2": "Thank you."} if at % 8 else row for at, row in enumerate(PAIRS * 2)]
+    rows = [{**row, "sentence2": "Thank you."} if index % 8 else row for index, row in enumerate(PAIRS * 2)]
     positives = [{**row, "label": 1} for row in rows] + [{**PAIRS[0], "label": 0}]
     settings = METHODS["cosent"].settings(loss="info-nce", batch_size=size, hard_negatives=False)
     (line,) = METHODS["cosent"].lessons(samesense.read(positives), settings)

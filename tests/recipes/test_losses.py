@@ -30,24 +30,28 @@ QUICK = {"learning_rate": 2e-3, "precision": "float32", "seed": 1}
 def topics(tmp_path_factory):
     """Binary pairs: positive if both sentences, without a word in common, are of one of six topics."""
     source, folder = random.Random(2), tmp_path_factory.mktemp("topics")
-    themes = [WORDS[at : at + 8] for at in range(0, 48, 8)]
-    for part, rows in (("train", 192), ("dev", 80)):
-        one, two = (
-            [[" ".join(source.sample(theme[at : at + 4], 3)) for _ in range(6)] for theme in themes] for at in (0, 4)
+    themes = [WORDS[start : start + 8] for start in range(0, 48, 8)]
+    for split, rows in (("train", 192), ("dev", 80)):
+        first_halves, second_halves = (
+            [[" ".join(source.sample(theme[start : start + 4], 3)) for _ in range(6)] for theme in themes]
+            for start in (0, 4)
         )
         lines = ["label\tsentence1\tsentence2"]
         for row in range(rows):
-            own, other = source.sample(range(6), 2)
+            topic, other_topic = source.sample(range(6), 2)
             label = int(row % 3 == 0)
-            lines.append(f"{label}\t{source.choice(one[own])}\t{source.choice(two[own if label else other])}")
-        (folder / f"{part}.tsv").write_text("\n".join(lines) + "\n")
-    return {part: read_pairs(folder / f"{part}.tsv") for part in ("train", "dev")}
+            lines.append(
+                f"{label}\t{source.choice(first_halves[topic])}"
+                f"\t{source.choice(second_halves[topic if label else other_topic])}"
+            )
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    return {split: read_pairs(folder / f"{split}.tsv") for split in ("train", "dev")}
 
 
 @pytest.mark.parametrize("loss", PAIR_LOSSES.names("bi"))
 def test_every_loss_learns(loss, topics, tiny_trunk, tmp_path):
     settings = CosentSettings(model=str(tiny_trunk), loss=loss, epochs=3, **QUICK)
-    said = listen()
+    messages = listen()
     before = dev_score(BiEncoder(), topics["dev"])(build(str(tiny_trunk), device="cpu"))
     trained = METHODS["cosent"].run(topics["train"], settings, tmp_path / "run", dev=topics["dev"])
     if loss == "softmax":  # whose loss may fall without a better cosine: the CoSENT paper's point
@@ -59,7 +63,7 @@ def test_every_loss_learns(loss, topics, tiny_trunk, tmp_path):
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert record["summary"][0].startswith(f"{loss}: ")
     assert record["settings"]["loss"] == loss
-    assert record["summary"][0] in said
+    assert record["summary"][0] in messages
     build(str(tmp_path / "run"), device="cpu")
 
 
@@ -115,13 +119,15 @@ class KillAtStep8(TrainerCallback):
 )
 @pytest.mark.slow
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, tiny_trunk, tmp_path, monkeypatch):
-    given = {**QUICK, "precision": "auto" if loss == "cosent" else "float32"}
+    overrides = {**QUICK, "precision": "auto" if loss == "cosent" else "float32"}
     epochs = 12 if loss == "info-nce" else 3  # its positives fill fewer batches
-    settings = CosentSettings(model=str(tiny_trunk), loss=loss, batches=batches, epochs=epochs, eval_steps=3, **given)
+    settings = CosentSettings(
+        model=str(tiny_trunk), loss=loss, batches=batches, epochs=epochs, eval_steps=3, **overrides
+    )
     train, test = topics["train"].take(range(64)), topics["dev"]
 
-    def run(name, **more):
-        return METHODS["cosent"].run(train, settings, tmp_path / name, test=test, **more)
+    def run(name, **options):
+        return METHODS["cosent"].run(train, settings, tmp_path / name, test=test, **options)
 
     if loss == "cosent":
         monkeypatch.setattr(runner, "pick_precision", lambda *_: runner.PrecisionChoice("bfloat16", "measured first"))
@@ -139,8 +145,8 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, 
     resumed = run("killed", resume=True)
     assert resumed.output.precision == whole.output.precision == ("bfloat16" if loss == "cosent" else "float32")
     assert [r.value for r in resumed.results] == [r.value for r in whole.results]
-    one, two = (build(str(tmp_path / name), device="cpu").state_dict() for name in ("whole", "killed"))
-    assert all(torch.equal(one[name], two[name]) for name in one)
+    uninterrupted, continued = (build(str(tmp_path / name), device="cpu").state_dict() for name in ("whole", "killed"))
+    assert all(torch.equal(uninterrupted[name], continued[name]) for name in uninterrupted)
     history = [(tmp_path / name / "history.jsonl").read_text() for name in ("whole", "killed")]
     losses = [[json.loads(line).get("loss") for line in text.splitlines()] for text in history]
     assert losses[0] == losses[1]
@@ -148,12 +154,12 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, 
 
 
 def test_label_aware_batches_are_spoken_of_and_random_ones_where_it_matters(topics, tiny_trunk, tmp_path):
-    rare = topics["train"].take([*range(0, 192, 12), *(at for at in range(192) if at % 3)])  # 11 % positive
+    rare = topics["train"].take([*range(0, 192, 12), *(index for index in range(192) if index % 3)])  # 11 % positive
     lacking = float(hypergeom.pmf(0, 144, 16, 16))
 
-    def said(data, **more):
+    def said(data, **overrides):
         lines = listen()
-        settings = CosentSettings(model=str(tiny_trunk), max_steps=1, **QUICK, **more)
+        settings = CosentSettings(model=str(tiny_trunk), max_steps=1, **QUICK, **overrides)
         METHODS["cosent"].run(data, settings, tmp_path / str(len(list(tmp_path.iterdir()))))
         return [line for line in lines if line.startswith("batches")]
 
@@ -166,7 +172,9 @@ def test_label_aware_batches_are_spoken_of_and_random_ones_where_it_matters(topi
 
 
 def test_evaluations_are_spread_over_the_steps_that_label_aware_batches_make(topics, tiny_trunk, tmp_path):
-    rare = topics["train"].take([*range(0, 192, 12), *(at for at in range(192) if at % 3)])  # 16 of 144 positive
+    rare = topics["train"].take(
+        [*range(0, 192, 12), *(index for index in range(192) if index % 3)]
+    )  # 16 of 144 positive
     settings = CosentSettings(model=str(tiny_trunk), epochs=10, batches="label-aware", **{**QUICK, "batch_size": 4})
     assert (len(rare), settings.examples(rare), settings.steps(settings.examples(rare))) == (144, 64, 160)
     METHODS["cosent"].run(rare, settings, tmp_path / "run", dev=topics["train"])
@@ -183,9 +191,9 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(topics, tiny_tr
 
 
 def test_texts_in_a_script_that_the_model_does_not_know_are_spoken_of(tiny_trunk, tmp_path):
-    rows = [f"{at % 2}\t第{at}只狗在跑\tthe dog {at}" for at in range(40)]
+    rows = [f"{index % 2}\t第{index}只狗在跑\tthe dog {index}" for index in range(40)]
     (tmp_path / "zh.tsv").write_text("\n".join(["label\tsentence1\tsentence2", *rows]) + "\n", encoding="utf-8")
-    said = listen()
+    messages = listen()
     settings = CosentSettings(model=str(tiny_trunk), max_steps=1, **QUICK)
     METHODS["cosent"].run(read_pairs(tmp_path / "zh.tsv"), settings, tmp_path / "run")
-    assert [line for line in said if "unknown to the model's tokenizer" in line]
+    assert [line for line in messages if "unknown to the model's tokenizer" in line]

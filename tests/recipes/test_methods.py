@@ -37,7 +37,7 @@ PAIRS, TEXTS = [("a b", "c d", 1), ("e", "f g", 0)], ["a text", "another"]
     ],
 )
 def test_the_method_is_told_by_data_settings_and_teachers(sources, config, given, name):
-    assert fitting_method([Rows(one) for one in sources], config, given).method.name == name
+    assert fitting_method([Rows(source) for source in sources], config, given).method.name == name
 
 
 def test_every_method_has_a_shipped_file_that_holds_its_defaults():

@@ -30,33 +30,33 @@ def files(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     pairs = list(zip(TEXTS[:24], TEXTS[24:], strict=True))
-    rows = "".join(f"{a}\t{b}\t{at % 6}\n" for at, (a, b) in enumerate(pairs))
+    rows = "".join(f"{a}\t{b}\t{index % 6}\n" for index, (a, b) in enumerate(pairs))
     (folder / "scored.tsv").write_text(f"sentence1\tsentence2\tscore\n{rows}")
-    said = [{"premise": b, "hypothesis": a, "label": NLI[at % 3]} for at, (a, b) in enumerate(pairs)]
-    (folder / "nli.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
+    nli_rows = [{"premise": b, "hypothesis": a, "label": NLI[index % 3]} for index, (a, b) in enumerate(pairs)]
+    (folder / "nli.jsonl").write_text("".join(json.dumps(row) + "\n" for row in nli_rows))
     (folder / "anchors.csv").write_text("anchor,positive\n" + "".join(f"{a},{b}\n" for a, b in pairs[:20]))
-    classes = "".join(f"{text}\tclass {at % 3}\n" for at, text in enumerate(TEXTS[:30]))
+    classes = "".join(f"{text}\tclass {index % 3}\n" for index, text in enumerate(TEXTS[:30]))
     (folder / "classes.tsv").write_text(f"text\tlabel\n{classes}")
     (folder / "texts.txt").write_text("\n".join(TEXTS[:32]))
     return folder
 
 
 def named(files, *names):
-    found = {path.stem: str(path) for path in files.iterdir()}
-    return [found[name] for name in names]
+    paths = {path.stem: str(path) for path in files.iterdir()}
+    return [paths[name] for name in names]
 
 
 def test_every_kind_becomes_a_part_with_its_method(files):
     planned = plan(named(files, "texts", "nli", "anchors", "classes", "scored"), settings={"seed": 3})
     assert planned.method.name == "mixed"
-    found = {part.name: (part.method, len(part.data)) for part in planned.train.parts}
-    assert found == {
+    by_name = {part_plan.name: (part_plan.method, len(part_plan.data)) for part_plan in planned.train.parts}
+    assert by_name == {
         "sentences": ("simcse", 32), "nli": ("cosent", 24), "anchors": ("supmpn", 20), "classes": ("supmpn", 30),
         "scored": ("cosent", 22),
     }  # fmt: skip
     assert (len(planned.dev), planned.dev.kind) == (2, "scored")  # a tenth of the scored pairs
-    assert {part.settings.seed for part in planned.train.parts} == {3}
-    assert [part.settings.batch_size for part in planned.train.parts] == [64, 64, 64, 64, 16]
+    assert {part_plan.settings.seed for part_plan in planned.train.parts} == {3}
+    assert [part_plan.settings.batch_size for part_plan in planned.train.parts] == [64, 64, 64, 64, 16]
     lines = planned.lines()
     assert lines[2].startswith(
         "anchors.csv: read as anchors with positives, by the columns anchor and positive; method"
@@ -68,17 +68,17 @@ def test_every_kind_becomes_a_part_with_its_method(files):
 def test_sources_of_one_kind_are_one_part_and_labels_of_two_scales_are_two(files):
     scored, nli = named(files, "scored", "nli")
     assert plan([scored, scored]).method.name == "cosent"
-    other = files / "percent.tsv"
-    other.write_text("sentence1\tsentence2\tscore\na\tb\t0\nc\td\t100\n")
-    planned = plan([scored, str(other), scored, nli], dev="none")
-    assert [(part.name, len(part.data)) for part in planned.train.parts] == [
+    percent = files / "percent.tsv"
+    percent.write_text("sentence1\tsentence2\tscore\na\tb\t0\nc\td\t100\n")
+    planned = plan([scored, str(percent), scored, nli], dev="none")
+    assert [(part_plan.name, len(part_plan.data)) for part_plan in planned.train.parts] == [
         ("scored", 48),
         ("scored-2", 2),
         ("nli", 24),
     ]
     read = plan([read_pairs(scored), read_unlabelled(named(files, "texts")[0])], dev="none")
-    assert [part.name for part in read.train.parts] == ["scored", "sentences"]
-    assert [part.name for part in plan(scored, method="mixed").train.parts] == ["scored"]
+    assert [part_plan.name for part_plan in read.train.parts] == ["scored", "sentences"]
+    assert [part_plan.name for part_plan in plan(scored, method="mixed").train.parts] == ["scored"]
     documents = files / "documents.jsonl"
     section = {"sections": [TEXTS[:4], TEXTS[4:8]]}
     documents.write_text(json.dumps(section) + "\n")
@@ -87,30 +87,30 @@ def test_sources_of_one_kind_are_one_part_and_labels_of_two_scales_are_two(files
 
 def test_settings_go_to_the_run_to_all_parts_that_have_them_or_to_one(files):
     sources = named(files, "scored", "nli", "anchors")
-    given = {
+    overrides = {
         "epochs": 2,
         "temperature": 0.1,
         "tuples": "padded",
         "parts": {"nli": {"loss": "softmax", "batch_size": 4}},
     }
     with pytest.raises(ConfigError, match="temperature"):  # which softmax has not
-        plan(sources, settings=given)
-    own = {"nli": {"loss": "softmax", "batch_size": 4}, "scored": {"temperature": 0.1}}
-    planned = plan(sources, dev="none", settings={"epochs": 2, "tuples": "padded", "parts": own})
+        plan(sources, settings=overrides)
+    part_settings = {"nli": {"loss": "softmax", "batch_size": 4}, "scored": {"temperature": 0.1}}
+    planned = plan(sources, dev="none", settings={"epochs": 2, "tuples": "padded", "parts": part_settings})
     scored, nli, anchors = planned.train.parts
     assert (scored.settings.temperature, nli.settings.loss, anchors.settings.tuples) == (0.1, "softmax", "padded")
-    assert planned.settings.parts == {**own, "anchors": {"tuples": "padded"}}
+    assert planned.settings.parts == {**part_settings, "anchors": {"tuples": "padded"}}
     assert planned.settings.for_data(planned.train).max_steps == 2 * (2 + 6 + 1)
     toml = files / "own.toml"
     toml.write_text('mixing = "weighted"\nweights = [1, 2, 3]\nbatch_size = 8\n[parts.nli]\nloss = "softmax"\n')
     planned = plan(sources, dev="none", config=str(toml))
-    assert [part.settings.batch_size for part in planned.train.parts] == [8, 8, 8]
+    assert [part_plan.settings.batch_size for part_plan in planned.train.parts] == [8, 8, 8]
     assert (planned.settings.weights, planned.train.parts[1].settings.loss) == ((1, 2, 3), "softmax")
     assert planned.settings.for_data(planned.train).max_steps == 3 + 3 + 3
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"gamma": 1.0}, r"gamma is a setting of method rankcse; these data are scored \(method cosent\), sentences"),
         ({"gama": 1.0}, r"There is no setting 'gama'"),
@@ -126,8 +126,8 @@ def test_settings_go_to_the_run_to_all_parts_that_have_them_or_to_one(files):
         ({"encoder": "cross"}, r"scored: data of several kinds train one encoder of sentences; received encoder cross"),
     ],
 )
-def test_what_does_not_go_together_is_refused(files, settings, said):
-    with pytest.raises(ConfigError, match=said):
+def test_what_does_not_go_together_is_refused(files, settings, message):
+    with pytest.raises(ConfigError, match=message):
         plan(named(files, "scored", "texts"), settings=settings)
 
 
@@ -137,17 +137,17 @@ def test_what_concerns_the_encoder_of_all_parts_is_set_for_the_run_or_the_only_p
     scored, sentences, classes = planned.train.parts
     assert "dropout" not in type(scored.settings).model_fields
     assert (sentences.settings.dropout, classes.settings.dropout, sentences.settings.head) == (0.2, 0.2, "kept")
-    own = {"sentences": {"head": "none"}}  # which leaves the encoder as it is
-    assert plan(sources, settings={"parts": own}).train.parts[1].settings.head == "none"
+    part_settings = {"sentences": {"head": "none"}}  # which leaves the encoder as it is
+    assert plan(sources, settings={"parts": part_settings}).train.parts[1].settings.head == "none"
     alone = plan(named(files, "texts"), method="mixed", settings={"parts": {"sentences": {"dropout": 0.2}}})
     assert alone.train.parts[0].settings.dropout == 0.2
 
 
 def test_weights_for_other_parts_and_bad_rows_are_refused_before_the_folder_is_made(files, tiny_trunk, tmp_path):
     output, sources = tmp_path / "run", named(files, "scored", "texts")
-    how = {"mixing": "weighted", "weights": (1, 2, 3), "model": str(tiny_trunk), **QUICK}
+    options = {"mixing": "weighted", "weights": (1, 2, 3), "model": str(tiny_trunk), **QUICK}
     with pytest.raises(ConfigError, match="weights takes a number for each kind, scored, sentences; received 3 for 2"):
-        samesense.train(sources, output=output, **how)
+        samesense.train(sources, output=output, **options)
     (files / "bad.csv").write_text("anchor,positive\na,\nb,c\n")
     with pytest.raises(DataError, match=r"bad\.csv: 1 of 2 rows cannot be used(.|\n)*row 2"):
         samesense.train([*sources, files / "bad.csv"], output=output, model=str(tiny_trunk))
@@ -177,34 +177,34 @@ class Gradients(TrainerCallback):
 
 def watched(monkeypatch, *, callbacks=(), dropout=None):
     """Have runs keep their gradients."""
-    prepare, kept = recipe.prepare, []
+    prepare, prepared = recipe.prepare, []
 
     def also(model, job):
         if dropout is not None:
             set_dropout(model, dropout)
-        made = prepare(model, job)
-        gradients = Gradients(made.collator)
-        kept.append((gradients, model))
+        inputs = prepare(model, job)
+        gradients = Gradients(inputs.collator)
+        prepared.append((gradients, model))
         collator = type("Collator", (), {"__call__": lambda _, rows: gradients.batch(rows)})()
-        collator.valid_label_columns, collator.begin = made.collator.valid_label_columns, made.collator.begin
-        return replace(made, callbacks=[*made.callbacks, gradients, *callbacks], collator=collator)
+        collator.valid_label_columns, collator.begin = inputs.collator.valid_label_columns, inputs.collator.begin
+        return replace(inputs, callbacks=[*inputs.callbacks, gradients, *callbacks], collator=collator)
 
     monkeypatch.setattr(recipe, "prepare", also)
-    return kept
+    return prepared
 
 
 def twin(model, rows, anchors):
     """The loss of a batch by the sums of its formula, each text encoded by itself."""
 
     def vector(text):
-        found = model(model.preprocess([text]))["sentence_embedding"][0]
-        return found / found.norm()
+        embedding = model(model.preprocess([text]))["sentence_embedding"][0]
+        return embedding / embedding.norm()
 
     if rows[0]["dataset_name"] == "anchors":
-        own = [(vector(row["anchor"]), vector(anchors[row["anchor"]])) for row in rows]
+        vectors = [(vector(row["anchor"]), vector(anchors[row["anchor"]])) for row in rows]
         terms = [
-            torch.log(sum(torch.exp((one @ other) / 0.05) for _, other in own)) - (one @ mine) / 0.05
-            for one, mine in own
+            torch.log(sum(torch.exp((first @ second) / 0.05) for _, second in vectors)) - (first @ mine) / 0.05
+            for first, mine in vectors
         ]
         return sum(terms) / len(terms)
     scores = [vector(row["sentence1"]) @ vector(row["sentence2"]) for row in rows]
@@ -217,24 +217,24 @@ def twin(model, rows, anchors):
 
 @pytest.mark.parametrize("budget", [None, 12])
 def test_each_step_has_the_gradient_of_its_own_objective(files, tiny_trunk, tmp_path, monkeypatch, budget):
-    kept = watched(monkeypatch, dropout=0.0)
-    how = {**QUICK, "learning_rate": 1e-12, "weight_decay": 0.0, "max_grad_norm": 1e9, "max_steps": 6}
+    watching = watched(monkeypatch, dropout=0.0)
+    options = {**QUICK, "learning_rate": 1e-12, "weight_decay": 0.0, "max_grad_norm": 1e9, "max_steps": 6}
     samesense.train(
         named(files, "scored", "nli", "anchors"), dev="none", output=tmp_path / "run", model=str(tiny_trunk),
-        mixing="round-robin", mini_batch_num_tokens=budget, **how,
+        mixing="round-robin", mini_batch_num_tokens=budget, **options,
     )  # fmt: skip
-    ((gradients, model),) = kept
+    ((gradients, model),) = watching
     anchors = dict(zip(TEXTS[:20], TEXTS[24:44], strict=True))
     order = [rows[0]["dataset_name"] for rows in gradients.rows[:6]]
     assert order == ["scored", "nli", "anchors"] * 2
     model.eval()
-    for rows, found in zip(gradients.rows, gradients.found, strict=False):
+    for rows, gradients_of_step in zip(gradients.rows, gradients.found, strict=False):
         model.zero_grad()
         twin(model, rows, anchors).backward()
         expected = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
-        assert found.keys() == expected.keys()
+        assert gradients_of_step.keys() == expected.keys()
         for name, gradient in expected.items():
-            torch.testing.assert_close(found[name], gradient, rtol=1e-3, atol=1e-5)
+            torch.testing.assert_close(gradients_of_step[name], gradient, rtol=1e-3, atol=1e-5)
 
 
 def weights(run):
@@ -250,26 +250,26 @@ def weights(run):
 )
 def test_a_resumed_run_equals_an_uninterrupted_one(files, tiny_trunk, tmp_path, monkeypatch, mixing):
     sources = named(files, "nli", "classes", "texts", "scored")
-    how = {
+    options = {
         **QUICK, "model": str(tiny_trunk), "mixing": mixing, "epochs": 3, "eval_steps": 7, "resample": "epoch",
         "parts": {"nli": {"loss": "softmax"}}, **({"weights": (1, 2, 1, 2)} if mixing == "weighted" else {}),
     }  # fmt: skip
-    plain, seen = recipe.prepare, watched(monkeypatch)
-    whole = samesense.train(sources, output=tmp_path / "whole", **how)
+    plain, watching = recipe.prepare, watched(monkeypatch)
+    whole = samesense.train(sources, output=tmp_path / "whole", **options)
     monkeypatch.setattr(recipe, "prepare", plain)
     watched(monkeypatch, callbacks=[At(17, killed)])
     with pytest.raises(Killed):
-        samesense.train(sources, output=tmp_path / "killed", **how)
+        samesense.train(sources, output=tmp_path / "killed", **options)
     monkeypatch.setattr(recipe, "prepare", plain)
-    again = samesense.train(sources, output=tmp_path / "killed", resume=True, **how)
+    again = samesense.train(sources, output=tmp_path / "killed", resume=True, **options)
     assert again.output.steps == whole.output.steps > 30
     histories = [(run.folder / "history.jsonl").read_text() for run in (whole, again)]
     assert [json.loads(line).get("eval_dev_spearman") for line in histories[0].splitlines()] == [
         json.loads(line).get("eval_dev_spearman") for line in histories[1].splitlines()
     ]
-    one, other = weights(whole), weights(again)
-    assert all(torch.equal(one[name], other[name]) for name in one)
-    order = [rows[0]["dataset_name"] for rows in seen[0][0].rows[: whole.output.steps]]
+    first, second = weights(whole), weights(again)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    order = [rows[0]["dataset_name"] for rows in watching[0][0].rows[: whole.output.steps]]
     if mixing == "in-turn":
         assert [name for name, _ in groupby(order)] == ["nli", "classes", "sentences", "scored"]
     elif mixing == "round-robin":
@@ -306,9 +306,9 @@ def test_a_part_is_cut_to_its_own_longest_input_and_what_was_cut_is_said_once(
     prepare, kinds = recipe.prepare, []
 
     def also(model, job):
-        made = prepare(model, job)
-        kinds.extend(type(callback) for callback in made.callbacks)
-        return made
+        inputs = prepare(model, job)
+        kinds.extend(type(callback) for callback in inputs.callbacks)
+        return inputs
 
     monkeypatch.setattr(recipe, "prepare", also)
     caplog.set_level("INFO")
@@ -316,8 +316,8 @@ def test_a_part_is_cut_to_its_own_longest_input_and_what_was_cut_is_said_once(
         named(files, "scored", "anchors", "texts"), dev="none", output=tmp_path / "run", model=str(tiny_trunk),
         max_seq_length=5, parts={"scored": {"max_seq_length": 4}}, **QUICK,
     )  # fmt: skip
-    said = [record.getMessage() for record in caplog.records if record.name == "samesense.training.texts"]
-    assert sorted(line.split("texts were ")[1].split(" in training")[0] for line in said) == [
+    messages = [record.getMessage() for record in caplog.records if record.name == "samesense.training.texts"]
+    assert sorted(line.split("texts were ")[1].split(" in training")[0] for line in messages) == [
         "cut to 4 tokens", "cut to 5 tokens", "cut to 5 tokens",
     ]  # fmt: skip
     assert len(kinds) == len(set(kinds))  # a trainer warns of two callbacks of one class

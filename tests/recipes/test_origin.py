@@ -62,7 +62,9 @@ def test_from_documents_to_a_score_through_a_stop(documents, tmp_path, monkeypat
     callbacks = paper._callbacks
     for stopped_in, step in (("discriminator", 1), ("generator-all", 2)):
         monkeypatch.setattr(
-            paper, "_callbacks", lambda stages, name, where=stopped_in, at=step: [StopAt(at)] if name == where else []
+            paper,
+            "_callbacks",
+            lambda stages, name, where=stopped_in, stopped_at=step: [StopAt(stopped_at)] if name == where else [],
         )
         assert not make(documents, folder)[0]
         with pytest.raises(DataError, match="no finished Origin"):
@@ -165,12 +167,12 @@ def test_a_language_model_is_the_same_one_from_every_folder(tmp_path, monkeypatc
 
 
 def test_a_source_given_twice_is_read_twice(documents, tmp_path):
-    found = listen()
+    outputs = listen()
     for sources in ([documents], [documents, documents]):
         stages = Stages(tmp_path / "o", {"method": "origin"}, overwrite=True)
         prints = {source: fingerprint(source) for source in sources}
-        found.append(recipe._corpus(stages, sources, prints, OriginSettings()).documents)
-    assert [entry for entry in found if isinstance(entry, int)] == [12, 24]
+        outputs.append(recipe._corpus(stages, sources, prints, OriginSettings()).documents)
+    assert [entry for entry in outputs if isinstance(entry, int)] == [12, 24]
 
 
 def test_a_folder_with_something_else_is_left_alone(documents, tmp_path):
@@ -187,26 +189,26 @@ def test_fingerprints_are_of_content(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text("A text.")
-    one = fingerprint(str(tmp_path / "one"))
-    assert one == fingerprint(str(tmp_path / "two")) != fingerprint(str(tmp_path / "one" / "a.txt"))
+    before = fingerprint(str(tmp_path / "one"))
+    assert before == fingerprint(str(tmp_path / "two")) != fingerprint(str(tmp_path / "one" / "a.txt"))
     (tmp_path / "two" / "a.txt").write_text("A test.")
-    assert one != fingerprint(str(tmp_path / "two"))
+    assert before != fingerprint(str(tmp_path / "two"))
     assert fingerprint("owner/name:train") == "name owner/name:train"
     splits = [fingerprint(f"{tmp_path / name}:{split}") for name, split in (("one", "a"), ("two", "a"), ("one", "b"))]
     assert len(set(splits)) == 3
-    assert splits[0] == f"{one} a"
+    assert splits[0] == f"{before} a"
 
 
 def test_a_stage_killed_while_it_was_removed_is_made_again(tmp_path, monkeypatch):
-    made = []
+    calls = []
 
     def make_part(number):
-        made.append((number, sorted(path.name for path in part.glob("*"))))
+        calls.append((number, sorted(path.name for path in folder.glob("*"))))
         for name in "ab":
-            (part / name).mkdir(parents=True, exist_ok=True)
+            (folder / name).mkdir(parents=True, exist_ok=True)
         return []
 
-    part = tmp_path / "o" / "part"
+    folder = tmp_path / "o" / "part"
 
     def run(number):
         stages = Stages(tmp_path / "o", {"method": "origin"}, overwrite=True)
@@ -221,12 +223,12 @@ def test_a_stage_killed_while_it_was_removed_is_made_again(tmp_path, monkeypatch
         patch.setattr(origin_stages.shutil, "rmtree", killed)
         run(2)
     run(1)
-    assert made == [(1, []), (1, [])]
+    assert calls == [(1, []), (1, [])]
 
 
 def test_a_generator_that_is_kept_is_whole(tmp_path, monkeypatch):
-    def cut_off(weights, place):
-        Path(place).write_bytes(b"half")
+    def cut_off(weights, path):
+        Path(path).write_bytes(b"half")
         raise KeyboardInterrupt
 
     trained = SimpleNamespace(interrupted=False, model=torch.nn.Linear(2, 2))
@@ -238,11 +240,11 @@ def test_a_generator_that_is_kept_is_whole(tmp_path, monkeypatch):
 
 
 def test_the_tokenizer_learns_from_what_is_not_held_out(tmp_path, monkeypatch):
-    seen, made = [], SimpleNamespace(to_str=lambda: "{}")
-    monkeypatch.setattr(paper, "train_tokenizer", lambda texts, size: seen.extend(texts) or made)
-    corpus = SimpleNamespace(sentence=lambda at: f"sentence {at}")
+    texts_seen, tokenizer = [], SimpleNamespace(to_str=lambda: "{}")
+    monkeypatch.setattr(paper, "train_tokenizer", lambda texts, size: texts_seen.extend(texts) or tokenizer)
+    corpus = SimpleNamespace(sentence=lambda index: f"sentence {index}")
     paper._tokenizer(corpus, np.array([True, False, True]), 300, tmp_path / "tokenizer.json")
-    assert seen == ["sentence 0", "sentence 2"]
+    assert texts_seen == ["sentence 0", "sentence 2"]
 
 
 def test_a_mistyped_source_is_corrected_without_being_told_to_overwrite(documents, tmp_path):
@@ -297,5 +299,5 @@ def test_the_page_lists_every_setting_with_its_default():
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", text.partition("\n## Settings\n")[2].partition("\n## ")[0], re.M)
     fields = OriginSettings.model_fields
     assert [name for name, _ in rows] == list(fields)
-    for name, shown in rows:
-        assert shown == ("none" if fields[name].default is None else str(fields[name].default)), name
+    for name, default_shown in rows:
+        assert default_shown == ("none" if fields[name].default is None else str(fields[name].default)), name

@@ -29,29 +29,31 @@ GOOD = {"learning_rate": 2e-3, "max_steps": 20, "eval_steps": 10, "batch_size": 
 
 @pytest.fixture
 def files(toy_pairs):
-    return {part: read_pairs(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
+    return {split: read_pairs(toy_pairs / f"{split}.tsv") for split in ("train", "dev", "test")}
 
 
 @pytest.fixture
 def many(files):
     """280 pairs, of which a part can be set apart."""
-    return replace(concat([replace(one, source="many.tsv") for one in files.values()]), source="many.tsv")
+    return replace(concat([replace(pairs, source="many.tsv") for pairs in files.values()]), source="many.tsv")
 
 
 def test_a_part_of_dev_is_set_apart_and_shares_no_sentence(many):
-    found = sets_of(many, None, cross_fit=False)
-    assert found.verdict.role == "dev" and len(found.verdict.data) >= FEWEST <= len(found.selecting)
-    texts = [{*map(plain_text, [*one.sentences1, *one.sentences2])} for one in (found.selecting, found.verdict.data)]
-    assert not texts[0] & texts[1] and found.verdict.name == "many.tsv (apart)"
-    assert "share no sentence with those that did" in found.verdict.how
-    assert len(found.selecting) + len(found.verdict.data) == len(many)
-    large = concat([replace(many, sentences1=[f"{at} {one}" for one in many.sentences1]) for at in range(16)])
+    sets = sets_of(many, None, cross_fit=False)
+    assert sets.verdict.role == "dev" and len(sets.verdict.data) >= FEWEST <= len(sets.selecting)
+    texts = [
+        {*map(plain_text, [*pairs.sentences1, *pairs.sentences2])} for pairs in (sets.selecting, sets.verdict.data)
+    ]
+    assert not texts[0] & texts[1] and sets.verdict.name == "many.tsv (apart)"
+    assert "share no sentence with those that did" in sets.verdict.how
+    assert len(sets.selecting) + len(sets.verdict.data) == len(many)
+    large = concat([replace(many, sentences1=[f"{copy} {pairs}" for pairs in many.sentences1]) for copy in range(16)])
     assert 990 <= len(sets_of(large, None).verdict.data) <= 1000
     few = sets_of(large, many, most=most_selecting(CosentSettings(max_steps=200, eval_steps=40), 5000)).selecting
     assert len(few) == 256 and set(few.pairs()) <= set(large.pairs())
     for test in (None, many):
-        found = sets_of(large, test).selecting
-        assert len(found) == 1000 and set(found.pairs()) <= set(large.pairs())
+        sets = sets_of(large, test).selecting
+        assert len(sets) == 1000 and set(sets.pairs()) <= set(large.pairs())
     assert len(sets_of(large, many, split_dev=False).selecting) == len(large)
 
 
@@ -81,7 +83,7 @@ def test_no_verdict_is_invented(many, files):
 
 def test_a_verdict_counts_the_test_pairs_that_were_trained_on(files, tiny_trunk, tmp_path):
     test = files["test"]
-    turned = replace(test, sentences1=[f"{one}!" for one in test.sentences2], sentences2=test.sentences1)
+    turned = replace(test, sentences1=[f"{text}!" for text in test.sentences2], sentences2=test.sentences1)
     run = train(turned, dev=None, test=test, output=tmp_path / "run", **{**GOOD, "model": str(tiny_trunk)})
     assert run.verdict.task.trained_on == 60
     sets = json.loads((tmp_path / "run" / "manifest.json").read_text())["verdict"]["sets"]
@@ -106,22 +108,22 @@ def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_t
     )  # fmt: skip
     verdict = run.verdict
     after = load(run.model, precision="float32").scores(files["test"].pairs())
-    assert (verdict.word, [one.word for one in verdict.guards]) == ("better", ["worse"])
+    assert (verdict.word, [item.word for item in verdict.guards]) == ("better", ["worse"])
     assert verdict.task.start == pytest.approx(spearman(start, files["test"].labels))
     bounds = [(row.low, row.high) for row in run.results if (row.dataset, row.metric) == ("test.tsv", "spearman")]
     task = verdict.task
     assert [(task.start_low, task.start_high), (task.end_low, task.end_high)] == bounds
     assert verdict.task.end == pytest.approx(spearman(after, files["test"].labels), abs=1e-6)
     assert verdict.guards[0].start == pytest.approx(1.0)
-    assert any("`merge`" in one for one in verdict.advice)
+    assert any("`merge`" in item for item in verdict.advice)
     record = json.loads((output / "manifest.json").read_text())
     assert record["verdict"] == json.loads(json.dumps(verdict.to_dict()))
     assert record["data"]["guard guard.tsv"]["rows"] == 60
     assert {row.task for row in run.results if row.dataset == "guard.tsv"} == {"guard"}
-    said = str(run).splitlines()
-    assert any(line.startswith("verdict: better than the start on test.tsv, ") for line in said)
-    assert any(line.startswith("guard: WORSE than the start on guard.tsv, ") for line in said)
-    assert said[-1] == f"report: {output / 'report.html'}"
+    messages = str(run).splitlines()
+    assert any(line.startswith("verdict: better than the start on test.tsv, ") for line in messages)
+    assert any(line.startswith("guard: WORSE than the start on guard.tsv, ") for line in messages)
+    assert messages[-1] == f"report: {output / 'report.html'}"
     page = (output / "report.html").read_text()
     assert '<mark style="--share:1.00">' in page  # words of the worst errors, by the trained model
     assert page.index("Better than the start on test.tsv") < page.index("<svg")
@@ -133,17 +135,17 @@ def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_t
 
 
 def test_without_a_test_the_verdict_is_on_pairs_that_selected_nothing(many, tiny_trunk, tmp_path):
-    said = listen()
+    messages = listen()
     run = train(
         many, dev=many, output=tmp_path / "run", merge=True,
         **{**GOOD, "max_steps": 2, "eval_steps": 1, "model": str(tiny_trunk), "report": False},
     )  # fmt: skip
-    kept = sets_of(many, None, cross_fit=False)
-    assert (run.verdict.task.dataset, run.verdict.task.n) == ("many.tsv (apart)", len(kept.verdict.data))
-    own = load(run.model, precision="float32").scores(kept.selecting.pairs())
+    sets = sets_of(many, None, cross_fit=False)
+    assert (run.verdict.task.dataset, run.verdict.task.n) == ("many.tsv (apart)", len(sets.verdict.data))
+    scores = load(run.model, precision="float32").scores(sets.selecting.pairs())
     chosen = run.verdict.merge.dev[str(run.verdict.merge.share)]
-    assert chosen == pytest.approx(spearman(own, kept.selecting.labels), abs=1e-3)
-    assert not (tmp_path / "run" / "report.html").exists() and not any("report" in line for line in said)
+    assert chosen == pytest.approx(spearman(scores, sets.selecting.labels), abs=1e-3)
+    assert not (tmp_path / "run" / "report.html").exists() and not any("report" in line for line in messages)
 
 
 def test_what_cannot_be_drawn_is_said_and_loses_nothing(files, tiny_trunk, tmp_path, monkeypatch):
@@ -151,9 +153,9 @@ def test_what_cannot_be_drawn_is_said_and_loses_nothing(files, tiny_trunk, tmp_p
         raise RuntimeError("no ink")
 
     monkeypatch.setattr(conclude, "run_page", fails)
-    said = listen()
+    messages = listen()
     run = train(files["train"], dev=None, output=tmp_path / "run", **{**GOOD, "max_steps": 1, "model": str(tiny_trunk)})
-    assert (run.model / "modules.json").is_file() and "no report.html: RuntimeError: no ink" in said
+    assert (run.model / "modules.json").is_file() and "no report.html: RuntimeError: no ink" in messages
     assert run.verdict.word == "none" and json.loads((run.folder / "manifest.json").read_text())["status"] == "finished"
 
 
@@ -171,31 +173,31 @@ def test_the_best_share_on_dev_is_kept_and_compared_with_the_end(tiny, files):
         for weight in tiny.parameters():
             weight.add_(torch.randn_like(weight))
     end = copy_weights(tiny)
-    name = max(end, key=lambda one: end[one].numel())
+    name = max(end, key=lambda name_of_tensor: end[name_of_tensor].numel())
 
     def nearest_to_a_third(model):
         moved = (model.state_dict()[name] - start[name]).norm() / (end[name] - start[name]).norm()
         return -abs(float(moved) - 0.33)
 
-    found = merge(tiny, start, nearest_to_a_third, sets_of(None, files["test"]).verdict)
-    assert found.share == 0.3 and list(found.dev) == [str(tenth / 10) for tenth in range(1, 11)]
+    merged = merge(tiny, start, nearest_to_a_third, sets_of(None, files["test"]).verdict)
+    assert merged.share == 0.3 and list(merged.dev) == [str(tenth / 10) for tenth in range(1, 11)]
     assert torch.allclose(tiny.state_dict()[name], torch.lerp(start[name], end[name], 0.3))
-    own = load(tiny, precision="float32").scores(files["test"].pairs())
-    assert found.beside_end.end == pytest.approx(spearman(own, files["test"].labels), abs=1e-5)
-    assert found.beside_end.against == "the end" and "chosen on dev" in found.line()
+    scores = load(tiny, precision="float32").scores(files["test"].pairs())
+    assert merged.beside_end.end == pytest.approx(spearman(scores, files["test"].labels), abs=1e-5)
+    assert merged.beside_end.against == "the end" and "chosen on dev" in merged.line()
 
 
 def test_of_shares_that_are_equal_on_dev_the_largest_is_taken(tiny):
     assert merge(tiny, copy_weights(tiny), lambda _: 0.5, None).share == 1.0
 
 
-@pytest.mark.parametrize("more", [{}, {"matryoshka": (8,)}, {"standardize": "whiten"}])
-def test_a_merged_model_is_what_is_saved(files, tiny_trunk, tmp_path, more):
-    settings = {**GOOD, "merge": True, "report": False, "model": str(tiny_trunk), **more}
+@pytest.mark.parametrize("overrides", [{}, {"matryoshka": (8,)}, {"standardize": "whiten"}])
+def test_a_merged_model_is_what_is_saved(files, tiny_trunk, tmp_path, overrides):
+    settings = {**GOOD, "merge": True, "report": False, "model": str(tiny_trunk), **overrides}
     run = train(files["train"], dev=files["dev"], test=files["test"], output=tmp_path / "run", **settings)
     merged = run.verdict.merge
-    own = load(run.model, precision="float32").scores(files["dev"].pairs())
-    assert spearman(own, files["dev"].labels) == pytest.approx(merged.dev[str(merged.share)], abs=1e-4)
+    scores = load(run.model, precision="float32").scores(files["dev"].pairs())
+    assert spearman(scores, files["dev"].labels) == pytest.approx(merged.dev[str(merged.share)], abs=1e-4)
     assert merged.dev["1.0"] == pytest.approx(run.output.best_dev_spearman, abs=1e-4)
     assert max(merged.dev.values()) == merged.dev[str(merged.share)]
     assert json.loads((run.folder / "manifest.json").read_text())["verdict"]["merge"]["share"] == merged.share
@@ -203,7 +205,7 @@ def test_a_merged_model_is_what_is_saved(files, tiny_trunk, tmp_path, more):
 
 def test_a_run_stopped_before_its_evaluation_remembers_what_was_merged(files, tiny_trunk, tmp_path, monkeypatch):
     settings = {**GOOD, "max_steps": 4, "eval_steps": 2, "merge": True, "report": False, "model": str(tiny_trunk)}
-    how = {"dev": files["dev"], "test": files["test"], "output": tmp_path / "run", **settings}
+    options = {"dev": files["dev"], "test": files["test"], "output": tmp_path / "run", **settings}
 
     def stopped(*_):
         raise KeyboardInterrupt
@@ -211,46 +213,50 @@ def test_a_run_stopped_before_its_evaluation_remembers_what_was_merged(files, ti
     with monkeypatch.context() as patched:
         patched.setattr("samesense.recipes.runner.conclude", stopped)
         with pytest.raises(KeyboardInterrupt):
-            train(files["train"], **how)
+            train(files["train"], **options)
     weights = copy_weights(build(str(tmp_path / "run"), device="cpu"))
-    run = train(files["train"], **how, resume=True)
+    run = train(files["train"], **options, resume=True)
     assert run.verdict.merge.share in [tenth / 10 for tenth in range(1, 11)]
-    assert all(torch.equal(one, weights[name]) for name, one in build(str(run.folder)).state_dict().items())
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in build(str(run.folder)).state_dict().items())
 
 
 def test_merge_is_refused_where_there_is_nothing_to_choose_by_or_to_go_back_to(files, tiny_trunk, tmp_path):
     settings = {**GOOD, "merge": True, "model": str(tiny_trunk)}
     with pytest.raises(ConfigError, match="on dev, and there is none"):
         train(files["train"], dev=None, output=tmp_path / "run", **settings)
-    for more in ({"encoder": "cross"}, {"method": "simcse", "head": "kept"}):
+    for overrides in ({"encoder": "cross"}, {"method": "simcse", "head": "kept"}):
         with pytest.raises(ConfigError, match="a model with a new head does not"):
-            train(files["train"], dev=files["dev"], output=tmp_path / "run", **{**settings, **more})
+            train(files["train"], dev=files["dev"], output=tmp_path / "run", **{**settings, **overrides})
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow
 def test_a_learning_curve_goes_on_where_it_was_stopped(many, files, tiny_trunk, tmp_path, monkeypatch):
     settings = {**GOOD, "max_steps": 2, "eval_steps": 1, "learning_curve": True, "model": str(tiny_trunk)}
-    how = {"dev": files["dev"], "test": files["test"], "output": tmp_path / "run", **settings}
+    options = {"dev": files["dev"], "test": files["test"], "output": tmp_path / "run", **settings}
     trained = []
     scores = learning_curve._scores_of
 
-    def stops_at_the_third(part, folder, on, train):
+    def stops_at_the_third(subset, folder, on, train):
         if len(trained) == 2:
             raise KeyboardInterrupt
         trained.append(folder.name)
-        return scores(part, folder, on, train)
+        return scores(subset, folder, on, train)
 
     with monkeypatch.context() as patched:
         patched.setattr(learning_curve, "_scores_of", stops_at_the_third)
         with pytest.raises(KeyboardInterrupt):
-            train(many, **how)
-    said = listen()
-    run = train(many, **how, resume=True)
-    begun = [line for line in said if line.startswith("learning curve: ")]
+            train(many, **options)
+    messages = listen()
+    run = train(many, **options, resume=True)
+    begun = [line for line in messages if line.startswith("learning curve: ")]
     assert [line.split()[2] for line in begun] == ["35", "35", "70", "70", "140"]
-    parts = {path.parent.name: json.loads(path.read_text()) for path in (tmp_path / "run").glob("*/*/manifest.json")}
-    assert {name: own["settings"]["max_steps"] for name, own in parts.items()} == dict.fromkeys(parts, 1)
+    manifests = {
+        path.parent.name: json.loads(path.read_text()) for path in (tmp_path / "run").glob("*/*/manifest.json")
+    }
+    assert {name: manifest["settings"]["max_steps"] for name, manifest in manifests.items()} == dict.fromkeys(
+        manifests, 1
+    )
     curve = run.verdict.curve
     assert [rows for rows, _ in curve.points] == [280, 35, 35, 35, 35, 70, 70, 140]
     assert curve.points[0][1] == pytest.approx(run.verdict.task.end)
@@ -261,27 +267,27 @@ def test_a_learning_curve_goes_on_where_it_was_stopped(many, files, tiny_trunk, 
 
 
 def test_parts_of_a_learning_curve_do_not_meet(files, tmp_path, monkeypatch):
-    parts = {}
+    subsets = {}
 
-    def scores(part, folder, on, train):
-        parts[folder.name] = part
-        return np.arange(60.0) + len(part) * np.sin(np.arange(60.0))
+    def scores(subset, folder, on, train):
+        subsets[folder.name] = subset
+        return np.arange(60.0) + len(subset) * np.sin(np.arange(60.0))
 
     monkeypatch.setattr(learning_curve, "_scores_of", scores)
     monkeypatch.setattr(learning_curve, "fitted", lambda rows, scores, labels, name: rows)
     on = SimpleNamespace(data=files["test"], name="test")
     rows = learning_curve.measure_curve(files["train"], tmp_path, on, np.arange(60.0), None)
     assert rows.tolist() == [160, 20, 20, 20, 20, 40, 40, 80]
-    eighths = [{*part.pairs()} for name, part in parts.items() if name.startswith("20-")]
+    eighths = [{*subset.pairs()} for name, subset in subsets.items() if name.startswith("20-")]
     assert len(eighths) == 4 and len(set.union(*eighths)) == sum(map(len, eighths))
-    quarters = [{*parts[f"40-{at}"].pairs()} for at in (1, 2)]
+    quarters = [{*subsets[f"40-{number}"].pairs()} for number in (1, 2)]
     assert not quarters[0] & quarters[1]
 
 
 def test_counted_steps_are_cut_as_the_data_are():
-    def cut(**given):
-        made = learning_curve.settings_of_part(CosentSettings(**given), 0.25)
-        return made.max_steps, made.eval_steps
+    def cut(**overrides):
+        settings = learning_curve.settings_of_part(CosentSettings(**overrides), 0.25)
+        return settings.max_steps, settings.eval_steps
 
     assert cut(max_steps=100, eval_steps=50) == (25, 25)
     assert cut(max_steps=100, eval_steps=5) == (25, 5)

@@ -39,7 +39,7 @@ HOW = {
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory):
     path = tmp_path_factory.mktemp("documents") / "some.jsonl"
-    path.write_text("".join(json.dumps({"sentences": part[0]}) + "\n" for part in some_documents(30)))
+    path.write_text("".join(json.dumps({"sentences": document[0]}) + "\n" for document in some_documents(30)))
     return str(path)
 
 
@@ -60,21 +60,21 @@ def tiny_decoder(tiny_trunk, tmp_path_factory):
 
 def batch_of(folder, length=12):
     make = Blocks(AutoTokenizer.from_pretrained(folder), length, 0.3)
-    blocks = [block for part in some_documents(3) for block in make.cut(part)]
-    return make, blocks, make.batch([Masked(blocks, make, len(blocks), (0,))[at] for at in range(5)])
+    blocks = [block for document in some_documents(3) for block in make.cut(document)]
+    return make, blocks, make.batch([Masked(blocks, make, len(blocks), (0,))[index] for index in range(5)])
 
 
 def twin_of_loss(model, batch, shift):
     """All scores over the vocabulary, and the mean over the masked tokens one by one."""
     with torch.no_grad():
         scores = model(input_ids=batch["ids"], attention_mask=batch["attention"]).logits.double().log_softmax(-1)
-    told = [
-        -float(scores[row, at - shift, label])
+    losses = [
+        -float(scores[row, position - shift, label])
         for row, labels in enumerate(batch["labels"].tolist())
-        for at, label in enumerate(labels)
-        if label != IGNORED and at >= shift
+        for position, label in enumerate(labels)
+        if label != IGNORED and position >= shift
     ]
-    return sum(told) / len(told)
+    return sum(losses) / len(losses)
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
@@ -84,8 +84,8 @@ def test_the_loss_is_that_of_all_scores(tiny_trunk, tiny_decoder, kind):
     assert new_head == (kind == "encoder")  # that of the decoder is its embeddings
     _, _, batch = batch_of(folder)
     model.eval()
-    found = MaskedLoss()(model, batch["ids"], batch["attention"], batch["labels"]).detach()
-    assert float(found) == pytest.approx(twin_of_loss(model, batch, kind == "decoder"), rel=1e-5)
+    loss = MaskedLoss()(model, batch["ids"], batch["attention"], batch["labels"]).detach()
+    assert float(loss) == pytest.approx(twin_of_loss(model, batch, kind == "decoder"), rel=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -103,19 +103,19 @@ def bare_decoder(tiny_decoder, tmp_path_factory):
 def test_a_decoder_is_not_asked_for_the_first_token_before_which_there_is_none(
     bare_decoder, documents, tmp_path, monkeypatch
 ):
-    made = []
+    makers = []
 
     class Kept(Blocks):
         def __init__(self, *args, **kwargs):
             super().__init__(*args, **kwargs)
-            made.append(self)
+            makers.append(self)
 
     monkeypatch.setattr(recipe, "Blocks", Kept)
-    how = {**HOW, "masked": 0.01, "batch_size": 1, "max_steps": 40}  # one token of each block
-    run([documents], PretrainSettings(model=bare_decoder, **how), tmp_path / "run")
-    (make,) = made
-    told = {tuple(make.mask_one([15, 16, 17], np.random.default_rng(seed))[1]) for seed in range(20)}
-    assert told == {(IGNORED, 16, IGNORED), (IGNORED, IGNORED, 17)}
+    options = {**HOW, "masked": 0.01, "batch_size": 1, "max_steps": 40}  # one token of each block
+    run([documents], PretrainSettings(model=bare_decoder, **options), tmp_path / "run")
+    (make,) = makers
+    label_sets = {tuple(make.mask_one([15, 16, 17], np.random.default_rng(seed))[1]) for seed in range(20)}
+    assert label_sets == {(IGNORED, 16, IGNORED), (IGNORED, IGNORED, 17)}
     lines = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
     losses = [value for line in lines for name, value in line.items() if name.endswith("loss")]
     assert losses and all(map(math.isfinite, losses))
@@ -131,8 +131,8 @@ def test_a_batch_of_which_no_token_is_told_costs_nothing(tiny_trunk):
 
 
 def test_a_decoder_reads_in_both_directions_once_it_is_saved(tiny_decoder, documents, tmp_path):
-    made = run([documents], PretrainSettings(model=tiny_decoder, **HOW), tmp_path / "run")
-    encoder = build(str(made.model))
+    pretrained = run([documents], PretrainSettings(model=tiny_decoder, **HOW), tmp_path / "run")
+    encoder = build(str(pretrained.model))
     tokens = encoder.tokenize(["a man eats", "a man sings"]) if hasattr(encoder, "tokenize") else None
     tokens = encoder.preprocess(["a man eats", "a man sings"]) if tokens is None else tokens
     trunk = encoder[0].model.eval()
@@ -156,12 +156,12 @@ def test_blocks_are_the_text_and_masks_are_the_share(tiny_trunk):
         assert not bool(same.all())
         assert not bool((labels[attention == 0] != IGNORED).any()) and bool((ids[same] != make.mask).all())
     many, pairs, specials = Masked(blocks, make, 4000, (0,)), [], {*tokenizer.all_special_ids}
-    for at in range(2000):
-        whole = [(a, b) for a, b in zip(*many[at], strict=True)]
-        told = [(a, b) for a, b in whole if b != IGNORED]
+    for row in range(2000):
+        whole = [(a, b) for a, b in zip(*many[row], strict=True)]
+        predicted = [(a, b) for a, b in whole if b != IGNORED]
         free = sum(b != IGNORED or a not in specials for a, b in whole)
-        assert not specials & {b for _, b in told} and len(told) == max(1, round(0.3 * free))
-        pairs += told
+        assert not specials & {b for _, b in predicted} and len(predicted) == max(1, round(0.3 * free))
+        pairs += predicted
     assert np.mean([a == make.mask for a, _ in pairs]) == pytest.approx(0.8, abs=0.03)
     assert np.mean([a == b for a, b in pairs]) == pytest.approx(0.1 + 0.1 / len(tokenizer), abs=0.02)
     assert many[7] == many[7] and many[7] != many[7 + len(blocks)]
@@ -183,7 +183,7 @@ def test_no_long_document_is_held_out_as_a_whole():
         learnt, held = hold_out(documents, 0.05, seed=seed)
         assert 20 <= len(held) <= 39 and len(learnt) + len(held) == 780
     # every document is longer than what is wanted: one of them, unless that is much
-    documents = [[[at] * 9] * (50 + at) for at in range(10)]
+    documents = [[[number] * 9] * (50 + number) for number in range(10)]
     learnt, held = hold_out(documents, 0.05, seed=1)
     assert held in documents and len(learnt) == 545 - len(held)
     learnt, held = hold_out([[[1] * 9] * 600] * 10, 0.05, seed=1)
@@ -191,33 +191,38 @@ def test_no_long_document_is_held_out_as_a_whole():
 
 
 def test_a_run_lowers_the_loss_and_leaves_an_encoder_with_its_head(tiny_trunk, documents, tmp_path):
-    made = samesense.pretrain(documents, model=str(tiny_trunk), output=tmp_path / "run", **{**HOW, "max_steps": 40})
-    assert made.after < made.before - 3 and "held-out text" in str(made)
+    pretrained = samesense.pretrain(
+        documents, model=str(tiny_trunk), output=tmp_path / "run", **{**HOW, "max_steps": 40}
+    )
+    assert pretrained.after < pretrained.before - 3 and "held-out text" in str(pretrained)
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert record["status"] == "finished" and record["perplexity"] == {"before": made.before, "after": made.after}
-    encoder = build(str(made.model))
+    assert record["status"] == "finished" and record["perplexity"] == {
+        "before": pretrained.before,
+        "after": pretrained.after,
+    }
+    encoder = build(str(pretrained.model))
     assert encoder.encode(["a man eats"]).shape == (1, 32)
-    (weights,) = made.model.glob("*.safetensors")
+    (weights,) = pretrained.model.glob("*.safetensors")
     with safe_open(weights, "np") as file:
         assert any(name.startswith("cls.predictions.transform") for name in file.keys())  # noqa: SIM118 - no mapping
     masked_lm_head(encoder)  # not refused
     again = samesense.pretrain(documents, model=str(tmp_path / "run"), output=tmp_path / "further", **HOW)
-    assert again.before == pytest.approx(made.after, rel=1e-4) and "the head is new" not in str(again)
-    card = (made.model / "README.md").read_text()
+    assert again.before == pytest.approx(pretrained.after, rel=1e-4) and "the head is new" not in str(again)
+    card = (pretrained.model / "README.md").read_text()
     assert next(running_documents(documents))[0][0] not in card
     assert "to be trained for the similarity of sentences before use" in card
     assert "pipeline_tag: feature-extraction" in card and 'samesense train pairs.tsv --model "this folder"' in card
-    assert f"held-out text: {made.after:.4g} after." in card  # before, its head was a new one
+    assert f"held-out text: {pretrained.after:.4g} after." in card  # before, its head was a new one
     assert f"held-out text: {again.before:.4g} before, {again.after:.4g} after." in (
         (again.model / "README.md").read_text()
     )
-    name_on_hub(made.model, "me/mine")
-    assert '--model "me/mine"' in (made.model / "README.md").read_text()
+    name_on_hub(pretrained.model, "me/mine")
+    assert '--model "me/mine"' in (pretrained.model / "README.md").read_text()
 
 
 def test_patience_stops_it_and_a_budget_of_tokens_is_refused(tiny_trunk, documents, tmp_path):
-    how = {**HOW, "max_steps": 12, "eval_steps": 2, "learning_rate": 1e-12, "early_stopping_patience": 2}
-    samesense.pretrain(documents, model=str(tiny_trunk), output=tmp_path / "run", **how)
+    options = {**HOW, "max_steps": 12, "eval_steps": 2, "learning_rate": 1e-12, "early_stopping_patience": 2}
+    samesense.pretrain(documents, model=str(tiny_trunk), output=tmp_path / "run", **options)
     steps = json.loads((tmp_path / "run" / "manifest.json").read_text())["outcome"]["steps"]
     assert steps == 6  # the first look, then two that are no better
     with pytest.raises(ConfigError, match="`mini_batch_num_tokens` is for texts of different lengths"):
@@ -225,8 +230,8 @@ def test_patience_stops_it_and_a_budget_of_tokens_is_refused(tiny_trunk, documen
 
 
 def test_fewer_layers(tiny_trunk, documents, tmp_path):
-    made = run([documents], PretrainSettings(model=str(tiny_trunk), layers=1, **HOW), tmp_path / "run")
-    assert build(str(made.model))[0].model.config.num_hidden_layers == 1
+    pretrained = run([documents], PretrainSettings(model=str(tiny_trunk), layers=1, **HOW), tmp_path / "run")
+    assert build(str(pretrained.model))[0].model.config.num_hidden_layers == 1
     with pytest.raises(ConfigError, match="has 3 layers; received layers 9"):
         run([documents], PretrainSettings(model=str(tiny_trunk), layers=9, **HOW), tmp_path / "no")
 
@@ -252,7 +257,7 @@ def test_a_stopped_run_ends_as_one_that_was_not(tiny_trunk, documents, tmp_path)
 def test_a_run_killed_once_its_model_is_there_is_ended(tiny_trunk, documents, tmp_path, monkeypatch):
     settings = PretrainSettings(model=str(tiny_trunk), **HOW)
     with monkeypatch.context() as patch:
-        patch.setattr(run_folder, "end", lambda *given: 1 / 0)
+        patch.setattr(run_folder, "end", lambda *arguments: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run([documents], settings, tmp_path / "run")
     weights = (tmp_path / "run" / "model" / "model.safetensors").read_bytes()

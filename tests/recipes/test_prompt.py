@@ -31,17 +31,17 @@ def trained(model, pairs, output, **settings):
 
 def test_training_and_encoding_read_it(tiny, sentences):
     plain = encode(tiny, [f"a red {text}" for text in sentences], precision="float32")
-    wanted = tiny.preprocess([f"a red {text}" for text in sentences])
+    expected = tiny.preprocess([f"a red {text}" for text in sentences])
     set_prompt(tiny, "a red ")
     np.testing.assert_allclose(encode(tiny, sentences, precision="float32"), plain, atol=1e-5)
-    assert torch.equal(TrainingTexts(tiny)(sentences)["input_ids"], wanted["input_ids"])
+    assert torch.equal(TrainingTexts(tiny)(sentences)["input_ids"], expected["input_ids"])
 
 
 def test_a_text_of_its_own_is_saved_as_the_default_and_used_by_every_reader(own, toy_pairs, sentences, tmp_path):
     run = trained(own, toy_pairs, tmp_path / "run", prompt="a red ")
-    kept = json.loads((run.model / "config_sentence_transformers.json").read_text())
-    assert kept["prompts"] == {"query": "the dog ", "document": "", "default": "a red "}
-    assert kept["default_prompt_name"] == "default"
+    config = json.loads((run.model / "config_sentence_transformers.json").read_text())
+    assert config["prompts"] == {"query": "the dog ", "document": "", "default": "a red "}
+    assert config["default_prompt_name"] == "default"
     plain = SentenceTransformer(str(run.model), device="cpu")
     ours = samesense.load(run.model, precision="float32")
     np.testing.assert_allclose(ours.encode(sentences), plain.encode(sentences), atol=1e-5)
@@ -51,8 +51,8 @@ def test_a_text_of_its_own_is_saved_as_the_default_and_used_by_every_reader(own,
 
 def test_one_of_the_models_own_by_its_name(own, toy_pairs, tmp_path):
     run = trained(own, toy_pairs, tmp_path / "run", prompt="query")
-    kept = json.loads((run.model / "config_sentence_transformers.json").read_text())
-    assert (kept["prompts"]["query"], kept["default_prompt_name"]) == ("the dog ", "query")
+    config = json.loads((run.model / "config_sentence_transformers.json").read_text())
+    assert (config["prompts"]["query"], config["default_prompt_name"]) == ("the dog ", "query")
     model = build(own, device="cpu")
     with pytest.raises(ConfigError, match=r"^The model has no text for its prompt 'document'\. Give the text itself"):
         set_prompt(model, "document")
@@ -78,16 +78,16 @@ def test_a_student_and_a_cross_encoder_too(tiny_trunk, toy_pairs, sentences, tmp
 
 def test_it_is_chosen_where_texts_are_encoded(own, sentences, tmp_path, capsys):
     plain = SentenceTransformer(own, device="cpu")
-    named, text = plain.encode(sentences, prompt="the dog "), plain.encode(sentences, prompt="a red ")
+    named_prompt, text = plain.encode(sentences, prompt="the dog "), plain.encode(sentences, prompt="a red ")
     np.testing.assert_allclose(
-        samesense.load(own, prompt="query", precision="float32").encode(sentences), named, atol=1e-5
+        samesense.load(own, prompt="query", precision="float32").encode(sentences), named_prompt, atol=1e-5
     )
     np.testing.assert_allclose(samesense.encode(own, sentences, prompt="a red ", precision="float32"), text, atol=1e-5)
     lines = tmp_path / "texts.txt"
     lines.write_text("\n".join(sentences) + "\n")
-    how = ("--prompt", "query", "--precision", "float32", "--output")
-    assert run_command(capsys, "encode", own, lines, *how, tmp_path / "rows.npy")[0] == 0
-    np.testing.assert_allclose(np.load(tmp_path / "rows.npy"), named, atol=1e-5)
+    options = ("--prompt", "query", "--precision", "float32", "--output")
+    assert run_command(capsys, "encode", own, lines, *options, tmp_path / "rows.npy")[0] == 0
+    np.testing.assert_allclose(np.load(tmp_path / "rows.npy"), named_prompt, atol=1e-5)
     with pytest.raises(ConfigError, match="A model in memory keeps its prompt"):
         samesense.load(plain, prompt="query")
     with pytest.raises(ConfigError, match="Backend, pooling and prompt are chosen for models"):

@@ -38,9 +38,9 @@ def short(monkeypatch):
 
 @pytest.fixture
 def asked(short, tiny_trunk, toy_pairs, tmp_path):
-    parts = {part: toy_pairs / f"{part}.tsv" for part in ("dev", "test")}
+    files = {split: toy_pairs / f"{split}.tsv" for split in ("dev", "test")}
     train = samesense.read(toy_pairs / "train.tsv").take(range(48))
-    return {"data": train, **parts, "models": [str(tiny_trunk)], "at_hand": False, "output": tmp_path / "race"}
+    return {"data": train, **files, "models": [str(tiny_trunk)], "at_hand": False, "output": tmp_path / "race"}
 
 
 def score_of(place, pairs):
@@ -56,8 +56,8 @@ def test_the_best_go_on_and_the_best_of_all_wins(asked, monkeypatch):
     (bracket,) = state["brackets"]
     first, second, third = bracket
     assert [len(first), len(second), len(third)] == [4, 2, 1]
-    for one, following in itertools.pairwise(bracket):
-        ranked = sorted(one, key=lambda name: -dev[name, one[name]])
+    for rung, following in itertools.pairwise(bracket):
+        ranked = sorted(rung, key=lambda name: -dev[name, rung[name]])
         assert list(following) == ranked[: len(following)]
     assert held.quality.dev == max(line["dev"] for line in state["lines"])
     assert held.lines == sorted(held.lines, key=lambda line: -line.dev)
@@ -74,9 +74,9 @@ def test_only_the_last_rung_selects_within_a_run(asked):
     held = samesense.race(**asked)
     state = json.loads((held.folder / "race.json").read_text())
     runs = [json.loads(path.read_text()) for path in sorted((held.folder / "runs").glob("*/manifest.json"))]
-    selecting = [one for one in runs if one["outcome"]["best_dev_spearman"] is not None]
+    selecting = [run_record for run_record in runs if run_record["outcome"]["best_dev_spearman"] is not None]
     assert len(selecting) == len(state["brackets"][0][-1]) == 1
-    assert not any("test" in one["data"] for one in runs)
+    assert not any("test" in run_record["data"] for run_record in runs)
 
 
 @pytest.mark.slow
@@ -101,7 +101,7 @@ def test_a_stop_loses_nothing_and_a_second_call_does_nothing(asked, monkeypatch,
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "said"),
+    ("change", "error", "message"),
     [
         ({"budget": "soon"}, ConfigError, "as in 90s, 30m or 2h; received 'soon'"),
         ({"budget": "1s"}, ConfigError, "30 seconds or more; received 1s"),
@@ -113,8 +113,8 @@ def test_a_stop_loses_nothing_and_a_second_call_does_nothing(asked, monkeypatch,
         ({"dev": "nothing.tsv"}, DataError, "nothing.tsv"),
     ],
 )
-def test_what_no_race_can_be_held_on_leaves_nothing(asked, tmp_path, change, error, said):
-    with pytest.raises(error, match=said):
+def test_what_no_race_can_be_held_on_leaves_nothing(asked, tmp_path, change, error, message):
+    with pytest.raises(error, match=message):
         samesense.race(**{**asked, **change})
     assert list(tmp_path.iterdir()) == []
 
@@ -155,8 +155,8 @@ def test_the_command_prints_what_the_function_gives(asked, capsys, monkeypatch):
     assert code == 0
     assert out.startswith("| model")
     code, out, _ = run_command(capsys, "race", train, *words, "--json")
-    told = json.loads(out)
-    assert told["quality"]["dev"] == max(line["dev"] for line in told["lines"])
+    printed = json.loads(out)
+    assert printed["quality"]["dev"] == max(line["dev"] for line in printed["lines"])
 
 
 START = Start(name="m", model="m", static=False, speed=500.0, megabytes=90.0)
@@ -172,13 +172,17 @@ def timed(name, dev, *rounds, form="trained", place="there"):
     return line(name, dev, sorted(rounds)[len(rounds) // 2], form, place, rounds)
 
 
-def result_of(lines, cpu, folder="x", **more):
-    return RaceResult(folder=Path(folder), lines=lines, quality=lines[0], cpu=cpu, spent=61, budget=90, **more)
+def result_of(lines, cpu, folder="x", **fields):
+    return RaceResult(folder=Path(folder), lines=lines, quality=lines[0], cpu=cpu, spent=61, budget=90, **fields)
 
 
 def test_speeds_have_ranges_and_those_that_were_not_measured_in_turns_are_marked():
-    best, small, other = timed("best", 0.9, 90, 100, 110), timed("small", 0.89, 280, 310, 300), line("other", 0.8, 700)
-    held = result_of([best, small, other], small)
+    best, small, third_line = (
+        timed("best", 0.9, 90, 100, 110),
+        timed("small", 0.89, 280, 310, 300),
+        line("other", 0.8, 700),
+    )
+    held = result_of([best, small, third_line], small)
     assert "about 3.0 times as fast (300 (280 to 310) against 100 (90 to 110)" in "\n".join(held.said())
     (*_, first, second, third) = held.table().splitlines()
     assert " 100 (90 to 110) " in first and " 300 (280 to 310) " in second and " ~700 " in third
@@ -217,20 +221,20 @@ def test_names_in_the_leaderboard_are_no_markup():
 
 
 def test_models_are_timed_in_turns_once(monkeypatch):
-    opened = []
-    monkeypatch.setattr(end, "load", lambda place, **how: opened.append(place) or place)
+    loaded = []
+    monkeypatch.setattr(end, "load", lambda path, **options: loaded.append(path) or path)
     monkeypatch.setattr(
         end,
         "measure_costs",
         lambda models, texts: [SimpleNamespace(speed=Speed((1.0, 2.0, 3.0)), disturbed="busy") for _ in models],
     )
-    lines = [line(str(at), 0.9 - at / 1000, float(at), place=f"place {at}") for at in range(30)]
-    made = SimpleNamespace(asked=SimpleNamespace(cpu_drop=2, budget=60), dev_texts=["a text"], state=SimpleNamespace())
-    rounds, disturbed = end.time_models(made, lines, {})
-    assert opened == ["place 0", "place 20", "place 19"], "the best, and the fastest of those that lose little"
+    lines = [line(str(number), 0.9 - number / 1000, float(number), place=f"place {number}") for number in range(30)]
+    state = SimpleNamespace(asked=SimpleNamespace(cpu_drop=2, budget=60), dev_texts=["a text"], state=SimpleNamespace())
+    rounds, disturbed = end.time_models(state, lines, {})
+    assert loaded == ["place 0", "place 20", "place 19"], "the best, and the fastest of those that lose little"
     assert (rounds["place 20"], disturbed) == ([1.0, 2.0, 3.0], "busy")
-    assert end.time_models(made, lines, {"speeds": rounds, "disturbed": "then"}) == (rounds, "then")
-    assert len(opened) == 3
+    assert end.time_models(state, lines, {"speeds": rounds, "disturbed": "then"}) == (rounds, "then")
+    assert len(loaded) == 3
 
 
 def test_what_is_recommended():
@@ -244,14 +248,14 @@ def test_what_is_recommended():
     board = [best, small, fast, gone, eight]
     assert quality_of(board) == best
     assert [cpu_of(board, drop).name for drop in (0.0, 0.5, 1.5, 20)] == ["a, int8", "a, int8", "b", "c"]
-    shown = RaceResult(folder="x", lines=board, quality=best, cpu=small, spent=61, budget=90).table().split("\n")
-    assert len({len(row) for row in shown}) == 1
+    table = RaceResult(folder="x", lines=board, quality=best, cpu=small, spent=61, budget=90).table().split("\n")
+    assert len({len(row) for row in table}) == 1
 
 
 def test_rungs_and_who_takes_part():
     assert [rungs(count) for count in (1, 2, 3, 4, 9, 10, 27)] == [1, 2, 2, 3, 3, 4, 4]
     costs = Costs(texts_a_step=32, dev_texts=1000)
-    every = [Entrant(start=START, given={"learning_rate": 10.0**-at}) for at in range(30)]
+    every = [Entrant(start=START, given={"learning_rate": 10.0**-exponent}) for exponent in range(30)]
     counts = [len(that_fit(every, costs, seconds)) for seconds in (1, 30, 100, 1000, 10_000)]
     assert counts == sorted(counts)
     assert (counts[0], counts[-1]) == (0, 30)
@@ -260,10 +264,10 @@ def test_rungs_and_who_takes_part():
 
 def test_costs_are_guessed_and_then_known():
     costs, entrant = Costs(texts_a_step=32, dev_texts=1000), Entrant(start=START, given={"loss": "mse"})
-    other = Entrant(start=START, given={"loss": "cosent"})
+    other_entrant = Entrant(start=START, given={"loss": "cosent"})
     guess = costs.step_of(entrant)
     costs.learn(entrant.name, "m", 10, 20.0, 25.0)
-    assert costs.step_of(entrant) == costs.step_of(other) == 2.0 != guess
+    assert costs.step_of(entrant) == costs.step_of(other_entrant) == 2.0 != guess
     assert costs.steps_in(entrant, 5.9 + 20.0) == 10
 
 
@@ -276,7 +280,7 @@ def test_the_budget_is_kept_though_guesses_are_wrong(tiny_trunk, toy_pairs, tmp_
     monkeypatch.setattr(cells.Cells, "most_steps", lambda self, entrant: 20_000)
     state = run.State(tmp_path, {}, starts=[asdict(START) | {"name": name, "speed": speed} for name, speed in SPEEDS])
     planned = plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv")
-    made = cells.Cells(SimpleNamespace(planned=planned, output=tmp_path), state, Clock(budget), planned.dev)
+    race = cells.Cells(SimpleNamespace(planned=planned, output=tmp_path), state, Clock(budget), planned.dev)
 
     def simulated(self, entrant, steps, *, final=False):
         true = Costs(texts_a_step=32, dev_texts=len(self.dev_texts))
@@ -289,12 +293,12 @@ def test_the_budget_is_kept_though_guesses_are_wrong(tiny_trunk, toy_pairs, tmp_
         )
 
     monkeypatch.setattr(cells.Cells, "run", simulated)
-    run._evaluate_starts(made)
+    run._evaluate_starts(race)
     starts = time.now
-    while run._enter(made):
-        run._run_rungs(made)
-    assert any(one["steps"] for one in state.lines)
-    last = max(one["seconds"] for one in state.lines if one["steps"])
+    while run._enter(race):
+        run._run_rungs(race)
+    assert any(line_record["steps"] for line_record in state.lines)
+    last = max(line_record["seconds"] for line_record in state.lines if line_record["steps"])
     assert time.now <= max(0.8 * budget, starts) + last
     entered = [name for bracket in state.brackets for name in bracket[0]]
     assert len(entered) == len(set(entered)) == len(state.entrants) >= 1
@@ -311,15 +315,15 @@ def test_time_that_is_left_goes_to_the_next_combinations(toy_pairs, tmp_path, mo
     starts = [asdict(START) | {"name": "static", "speed": 9000.0, "static": True}, asdict(START) | {"speed": 100.0}]
     state = run.State(tmp_path, {}, starts=starts, lines=[asdict(line(name, 0.5, 1)) for name in ("static", "m")])
     planned = plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv")
-    made = cells.Cells(SimpleNamespace(planned=planned, output=tmp_path), state, Clock(300), planned.dev)
+    race = cells.Cells(SimpleNamespace(planned=planned, output=tmp_path), state, Clock(300), planned.dev)
 
     def simulated(self, entrant, steps, *, final=False):
         time.now += 1 if entrant.start.static else steps * self.costs().step_of(entrant)
         self.state.lines.append({**asdict(line(entrant.name, 0.6, 1)), "steps": steps, "final": final})
 
     monkeypatch.setattr(cells.Cells, "run", simulated)
-    while run._enter(made):
-        run._run_rungs(made)
+    while run._enter(race):
+        run._run_rungs(race)
     assert len(state.brackets) > 1 and time.now < 0.8 * 300
     assert 6 < len(state.entrants) < 12
     combinations = "combinations of start model, loss and learning rate"
@@ -329,11 +333,11 @@ def test_time_that_is_left_goes_to_the_next_combinations(toy_pairs, tmp_path, mo
 def test_time_is_kept_for_the_evaluation_on_test(toy_pairs, tmp_path):
     planned = plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv", test=toy_pairs / "test.tsv")
     state = run.State(tmp_path, {}, lines=[asdict(line("slow", 0.9, 2)), asdict(line("fast", 0.1, 50))])
-    made = cells.Cells(SimpleNamespace(planned=planned), state, Clock(600, begun=clock.now()), planned.dev)
-    before = made.clock.for_rungs, made.clock.for_forms
-    made.keep_time_for_test()
+    race = cells.Cells(SimpleNamespace(planned=planned), state, Clock(600, begun=clock.now()), planned.dev)
+    before = race.clock.for_rungs, race.clock.for_forms
+    race.keep_time_for_test()
     texts = {text for pair in planned.test.pairs() for text in pair}
-    assert np.subtract(before, (made.clock.for_rungs, made.clock.for_forms)) == pytest.approx(len(texts) / 2, abs=0.1)
+    assert np.subtract(before, (race.clock.for_rungs, race.clock.for_forms)) == pytest.approx(len(texts) / 2, abs=0.1)
 
 
 def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp_path, monkeypatch):
@@ -343,7 +347,13 @@ def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp
     monkeypatch.setattr(
         end,
         "time_models",
-        lambda cells, lines, known: ({one.name: [one.speed, one.speed + 0.1, one.speed + 0.2] for one in lines}, ""),
+        lambda cells, lines, cached: (
+            {
+                line_record.name: [line_record.speed, line_record.speed + 0.1, line_record.speed + 0.2]
+                for line_record in lines
+            },
+            "",
+        ),
     )
     lines = [
         asdict(line(name, dev, speed, place=name))
@@ -353,8 +363,10 @@ def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp
 
     def finish(drop, test):
         planned = SimpleNamespace(test=samesense.read(toy_pairs / f"{test}.tsv"))
-        asked = SimpleNamespace(cpu_drop=drop, planned=planned, output=tmp_path, budget=9)
-        return end.finish(SimpleNamespace(state=state, asked=asked, clock=SimpleNamespace(spent=1), save=lambda: None))
+        request = SimpleNamespace(cpu_drop=drop, planned=planned, output=tmp_path, budget=9)
+        return end.finish(
+            SimpleNamespace(state=state, asked=request, clock=SimpleNamespace(spent=1), save=lambda: None)
+        )
 
     for drop, cpu in ((2, "mid"), (20, "tiny"), (2, "mid")):
         assert (finish(drop, "test").cpu.name, put) == (cpu, {"model": "good", "cpu": cpu})
@@ -388,18 +400,18 @@ def test_a_form_that_cannot_be_made_is_noted_and_the_others_are(monkeypatch, tmp
 
 def test_a_form_that_was_begun_goes_on_as_it_was(monkeypatch, tmp_path):
 
-    seen = []
-    monkeypatch.setattr(forms, "run_or_resume", lambda folder, run: seen.append(run.args[0]))
+    jobs = []
+    monkeypatch.setattr(forms, "run_or_resume", lambda folder, run: jobs.append(run.args[0]))
     winner = forms.Winner(
         place="p", name="w", speed=1e6, depth=2, width=32, texts=[f"text {i}" for i in range(9000)], sample=[], seed=1
     )
     for seconds in (100.0, 50.0):
         assert forms._distilled("static:32", winner, tmp_path / "form", seconds, step=0.1) is None
-        job = seen[-1]
-        known = {"settings": job.settings.model_dump(), "data": {"train": {"rows": len(job.data)}}}
+        job = jobs[-1]
+        manifest = {"settings": job.settings.model_dump(), "data": {"train": {"rows": len(job.data)}}}
         (tmp_path / "form").mkdir(exist_ok=True)
-        write_json(tmp_path / "form" / "manifest.json", known)
-    first, again = seen
+        write_json(tmp_path / "form" / "manifest.json", manifest)
+    first, again = jobs
     assert (again.data.texts, again.settings) == (first.data.texts, first.settings)
 
 
@@ -412,11 +424,18 @@ def test_smaller_forms_of_the_winner(asked, monkeypatch, toy_pairs):
     monkeypatch.setattr(entrants, "LOSSES", {"scored": ("cosent",)})
     monkeypatch.setattr(entrants, "RATES", {"transformer": (1e-3,)})
     held = samesense.race(**{**asked, "data": toy_pairs / "train.tsv", "cpu_drop": 100})
-    assert {one.form for one in held.lines} == {"start", "trained", "int8", "layers", "static"}
-    clear = [one for one in held.lines if one.timed and not one.timed.overlaps(held.quality.timed)]
-    assert held.cpu in [held.quality, *(one for one in clear if one.timed.median > held.quality.timed.median)]
+    assert {line_record.form for line_record in held.lines} == {"start", "trained", "int8", "layers", "static"}
+    clear = [
+        line_record
+        for line_record in held.lines
+        if line_record.timed and not line_record.timed.overlaps(held.quality.timed)
+    ]
+    assert held.cpu in [
+        held.quality,
+        *(line_record for line_record in clear if line_record.timed.median > held.quality.timed.median),
+    ]
     assert held.cpu_model == held.folder / ("model" if held.cpu == held.quality else "cpu")
     backend = "onnx-int8" if held.cpu.form == "int8" else "auto"
-    found = samesense.load(held.cpu_model, backend=backend, precision="auto" if backend != "auto" else "float32")
+    model = samesense.load(held.cpu_model, backend=backend, precision="auto" if backend != "auto" else "float32")
     dev = samesense.read(asked["dev"])
-    assert spearmanr(found.scores(dev.pairs()), dev.labels).statistic == pytest.approx(held.cpu.dev, abs=1e-4)
+    assert spearmanr(model.scores(dev.pairs()), dev.labels).statistic == pytest.approx(held.cpu.dev, abs=1e-4)

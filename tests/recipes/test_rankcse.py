@@ -58,16 +58,16 @@ def test_a_student_learns_what_its_teacher_knows(corpus, settings, toy_pairs, tm
 
 
 def test_every_setting_reaches_the_loss(tiny):
-    given = {
+    overrides = {
         "rank": "listnet", "contrast": 0.5, "beta": 0.7, "gamma": 0.3, "tau1": 0.07, "tau2": 0.1, "tau3": 0.02,
         "consistency": "community", "include_diagonal": True,
     }  # fmt: skip
     settings = RankcseSettings(
-        teacher=("a", "b"), teacher_weights=(1, 3), mini_batch_num_tokens=99, head="train-only", **given
+        teacher=("a", "b"), teacher_weights=(1, 3), mini_batch_num_tokens=99, head="train-only", **overrides
     )
     stores = [SimpleNamespace(rows=torch.eye(4).__getitem__)] * 2
     loss = RankCSE(tiny, **rankcse.terms(tiny, settings, stores))
-    assert loss.settings == given and loss.weights == [0.25, 0.75]
+    assert loss.settings == overrides and loss.weights == [0.25, 0.75]
     assert (loss.mini_batch_num_tokens, loss.two_views, loss.head is None) == (99, True, False)
 
 
@@ -82,14 +82,14 @@ def test_vectors_of_teachers_are_kept_as_asked(tiny, tiny_trunk, corpus, tmp_pat
 def test_the_geometry_of_dev_is_followed(tiny, corpus, toy_pairs, tmp_path):
     settings, dev = RankcseSettings(gamma=0, geometry=True), read_pairs(toy_pairs / "dev.tsv")
     job = Job(method="rankcse", data=corpus, settings=settings, output=tmp_path, dev=dev)
-    assert [type(one) for one in rankcse.prepare(tiny, job).callbacks] == [GeometryPath]
+    assert [type(callback) for callback in rankcse.prepare(tiny, job).callbacks] == [GeometryPath]
 
 
 def test_every_ranking_loss_is_said(corpus, settings, tmp_path):
     for rank in ("listnet", "listmle", "cosent"):
-        said = listen()
+        messages = listen()
         METHODS["rankcse"].run(corpus, settings.model_copy(update={"rank": rank, "max_steps": 1}), tmp_path / rank)
-        assert f"loss: 1 x InfoNCE + 1 x JS consistency + 1 x {rank} of 1 x {settings.teacher[0]}" in said
+        assert f"loss: 1 x InfoNCE + 1 x JS consistency + 1 x {rank} of 1 x {settings.teacher[0]}" in messages
 
 
 def test_teachers_are_shared_by_runs(corpus, settings, tiny_trunk, tmp_path):
@@ -97,12 +97,12 @@ def test_teachers_are_shared_by_runs(corpus, settings, tiny_trunk, tmp_path):
         "teacher": (str(tiny_trunk), *settings.teacher), "teacher_weights": (1.0, 2.0), "max_steps": 2,
         "teacher_cache": str(tmp_path / "shared"),
     }  # fmt: skip
-    said = listen()
+    messages = listen()
     for seed in (1, 2):
         seeded = settings.model_copy(update={**update, "seed": seed})
         METHODS["rankcse"].run(corpus, seeded, tmp_path / str(seed))
         assert not (tmp_path / str(seed) / "teachers").exists()
-    assert [line.split()[2] for line in said if line.startswith("teacher ")] == [
+    assert [line.split()[2] for line in messages if line.startswith("teacher ")] == [
         "encoding", "encoding", "vectors", "vectors",
     ]  # fmt: skip
     record = json.loads((tmp_path / "1" / "manifest.json").read_text())
@@ -111,10 +111,10 @@ def test_teachers_are_shared_by_runs(corpus, settings, tiny_trunk, tmp_path):
 
 @pytest.mark.parametrize("off", [{"gamma": 0.0}, {"contrast": 0.0, "beta": 0.0}])
 def test_every_ablation_of_table_4_is_a_switch(corpus, settings, tmp_path, off):
-    said = listen()
+    messages = listen()
     quick = settings.model_copy(update={**off, "max_steps": 2})
     METHODS["rankcse"].run(corpus, quick, tmp_path / "run")
-    loss = next(line for line in said if line.startswith("loss: "))
+    loss = next(line for line in messages if line.startswith("loss: "))
     assert ("InfoNCE" in loss, "JS" in loss, "listmle" in loss) == tuple(
         name not in off for name in ("contrast", "beta", "gamma")
     )
@@ -142,8 +142,8 @@ def test_a_student_without_dropout_learns_from_one_view(corpus, settings, tiny_t
         METHODS["rankcse"].run(corpus, settings, tmp_path / "run")
     assert not (tmp_path / "run").exists()
     dev = read_pairs(toy_pairs / "dev.tsv")
-    one = settings.model_copy(update={"views": "one", "beta": 0.0})
-    trained = METHODS["rankcse"].run(corpus, one, tmp_path / "run", dev=dev, test=dev)
+    one_view = settings.model_copy(update={"views": "one", "beta": 0.0})
+    trained = METHODS["rankcse"].run(corpus, one_view, tmp_path / "run", dev=dev, test=dev)
     before, after = (r.value for r in trained.results if r.metric == "spearman")
     assert after > before + 0.4
 

@@ -23,21 +23,21 @@ def documents(tmp_path_factory):
     lines = []
     for number in range(20):
         topics = source.sample([WORDS[:third], WORDS[third : 2 * third], WORDS[2 * third :]], 2)
-        parts = [{"sentences": [" ".join(source.sample(topic, 5)) for _ in range(6)]} for topic in topics]
-        lines.append(json.dumps({"id": number, "sections": parts}))
+        sections = [{"sentences": [" ".join(source.sample(topic, 5)) for _ in range(6)]} for topic in topics]
+        lines.append(json.dumps({"id": number, "sections": sections}))
     path = tmp_path_factory.mktemp("documents") / "parts.jsonl"
     path.write_text("\n".join(lines) + "\n")
     return str(path)
 
 
 def test_what_is_read_are_the_triplets_of_the_documents(documents):
-    found = read_triplets([documents], SectionsSettings(per_document=4, triplets_seed=2))
-    assert found.triplets == section_triplets(read_documents(documents), 4, 2)
-    assert found.summary == "80 triplets of 20 documents of parts.jsonl"
-    assert found.take([3, 0]).triplets == [found.triplets[3], found.triplets[0]]
-    assert len({found.sha256, found.take([3, 0]).sha256, found.take([0, 3]).sha256}) == 3
-    columns = found.columns()
-    assert list(zip(*columns.values(), strict=True)) == found.triplets and list(columns) == [
+    harvest = read_triplets([documents], SectionsSettings(per_document=4, triplets_seed=2))
+    assert harvest.triplets == section_triplets(read_documents(documents), 4, 2)
+    assert harvest.summary == "80 triplets of 20 documents of parts.jsonl"
+    assert harvest.take([3, 0]).triplets == [harvest.triplets[3], harvest.triplets[0]]
+    assert len({harvest.sha256, harvest.take([3, 0]).sha256, harvest.take([0, 3]).sha256}) == 3
+    columns = harvest.columns()
+    assert list(zip(*columns.values(), strict=True)) == harvest.triplets and list(columns) == [
         "anchor",
         "positive",
         "negative",
@@ -62,6 +62,6 @@ def test_the_command_trains_a_model_that_tells_sections_apart(documents, tiny_tr
     assert "240 triplets of 20 documents" in capsys.readouterr().err
     task = SectionTask(section_triplets(read_documents(documents), 10, 9), "parts")
     before, after = (
-        task.evaluate(load(place, precision="float32")).results[0].value for place in (tiny_trunk, tmp_path / "run")
+        task.evaluate(load(path, precision="float32")).results[0].value for path in (tiny_trunk, tmp_path / "run")
     )
     assert after > max(0.8, before)

@@ -106,7 +106,7 @@ def test_a_cross_encoder_takes_its_own_file():
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"a = " + b"[" * 2000 + b"]" * 2000, "is no TOML file that can be read: it is nested too deep."),
         (b"seed = " + b"1" * 5000, "is no TOML file that can be read: Exceeds the limit"),
@@ -119,12 +119,12 @@ def test_a_cross_encoder_takes_its_own_file():
         (b"sede = 1", ": There is no setting 'sede'. Did you mean 'seed'?"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_with_its_name(tmp_path, content, said):
+def test_what_is_wrong_with_a_file_is_said_with_its_name(tmp_path, content, message):
     path = tmp_path / "own.toml"
     path.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
         choose(str(path), {}, kind="scored")
-    assert str(caught.value).startswith(f"{path}{'' if said[0] == ':' else ' '}{said}")
+    assert str(caught.value).startswith(f"{path}{'' if message[0] == ':' else ' '}{message}")
     with pytest.raises(ConfigError) as caught:
         read_sweep(path, {})
     assert str(path) in str(caught.value)
@@ -139,16 +139,16 @@ def test_a_file_may_begin_with_a_byte_order_mark_and_flags_are_not_its_own(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("place", "value"),
+    ("field", "value"),
     [
         ("case", 5), ("case", [{"data": 5}]), ("case", [{"data": True}]), ("data", {}), ("grid", {"a": {"b": 1}}),
         ("seeds", [10**30, "a"]), ("base", {"method": []}), ("base", {"loss": [[]]}), ("base", {"layers": [1]}),
         ("against", {}), ("start", [1]), ("config", {}), ("data", [{"name": "d", "train": "x.tsv", "test": {"a": 5}}]),
     ],
 )  # fmt: skip
-def test_a_sweep_of_wrong_types_is_refused(tmp_path, place, value):
+def test_a_sweep_of_wrong_types_is_refused(tmp_path, field, value):
     (tmp_path / "x.tsv").write_text("text1\ttext2\tscore\n" + "".join(f"a {i}\tb\t{i}\n" for i in range(30)))
-    content = {"seeds": [1], "data": [{"name": "d", "train": "x.tsv", "test": "x.tsv"}], place: value}
+    content = {"seeds": [1], "data": [{"name": "d", "train": "x.tsv", "test": "x.tsv"}], field: value}
     path = tmp_path / "sweep.toml"
     written = "".join(f"{key} = {as_toml(value)}\n" for key, value in content.items())
     path.write_text(written.replace("x.tsv", str(tmp_path / "x.tsv")))
@@ -158,5 +158,5 @@ def test_a_sweep_of_wrong_types_is_refused(tmp_path, place, value):
 
 def as_toml(value):
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {as_toml(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {as_toml(item)}" for key, item in value.items()) + "}"
     return "[" + ", ".join(map(as_toml, value)) + "]" if isinstance(value, list) else json.dumps(value)

@@ -32,7 +32,7 @@ def history(folder):
 
 
 def test_bare_sentences_give_a_whole_run_without_the_head(corpus, settings, toy_pairs, sentences, tmp_path):
-    dev, said = read_pairs(toy_pairs / "dev.tsv"), listen()
+    dev, messages = read_pairs(toy_pairs / "dev.tsv"), listen()
     settings = settings.model_copy(update={"epochs": 6.0, "eval_steps": 10, "pooling": "mean"})
     trained = METHODS["simcse"].run(corpus, settings, tmp_path / "run", dev=dev, test=dev)
     losses = [entry["loss"] for entry in history(tmp_path / "run") if "loss" in entry]
@@ -44,7 +44,7 @@ def test_bare_sentences_give_a_whole_run_without_the_head(corpus, settings, toy_
     assert after[0] == pytest.approx(trained.output.best_dev_spearman, abs=1e-6)  # judged as selected: without it
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert (record["method"], record["data"]["train"]["sha256"]) == ("simcse", corpus.sha256)
-    assert corpus.summary in said
+    assert corpus.summary in messages
 
 
 @pytest.fixture
@@ -61,9 +61,9 @@ def test_supervised_keeps_its_head(nli, settings, sentences, tmp_path):
     settings = SimcseSettings(**settings.model_dump() | {
         "supervised": True, "head": "kept", "batch_size": 4, "own_negative_weight": 0.7, "eval_steps": 2,
     })  # fmt: skip
-    said = listen()
+    messages = listen()
     trained = METHODS["simcse"].run(nli, settings, tmp_path / "run")
-    assert "triplet: 12 triplets, 0 of 24 pairs not used" in said
+    assert "triplet: 12 triplets, 0 of 24 pairs not used" in messages
     model = build(str(trained.folder), device="cpu")
     assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Dense"]
     rows = encode(model, sentences, precision="float32")

@@ -46,36 +46,38 @@ def test_the_papers_pooling_and_length_are_for_bare_transformers(method, pooling
     bare = kind().for_start(bare=True)
     assert (bare.pooling, bare.max_seq_length) == (pooling, tokens)
     assert kind().for_start(bare=False) == kind() and (kind().pooling, kind().max_seq_length) == (None, None)
-    given = kind(pooling="last-2", max_seq_length=7)
-    assert given.for_start(bare=True) == given.for_start(bare=False) == given
+    settings = kind(pooling="last-2", max_seq_length=7)
+    assert settings.for_start(bare=True) == settings.for_start(bare=False) == settings
 
 
 @pytest.mark.parametrize("method", ["simcse", "rankcse", "supmpn"])
 def test_a_tuned_model_comes_out_with_its_own_pooling_length_and_prompt(method, tuned, lines, toy_pairs, tmp_path):
-    source, more = lines, {}
+    source, options = lines, {}
     if method == "supmpn":
         source = tmp_path / "lists.jsonl"
         source.write_text(
             "".join(json.dumps({"anchor": a, "pos": [b], "neg": []}) + "\n" for a, b in pairs_of(lines)), "utf-8"
         )
-        more = {"positives": 1, "negatives": 1}
+        options = {"positives": 1, "negatives": 1}
     if method == "rankcse":
-        more = {"teacher": (tuned,)}
-    said = listen()
+        options = {"teacher": (tuned,)}
+    messages = listen()
     run = train(source, method=method, dev=toy_pairs / "dev.tsv", output=tmp_path / "run",
-                model=tuned, **QUICK, **more)  # fmt: skip
-    made = build(str(run.folder), device="cpu")
-    assert (describe_pooling(made), made.max_seq_length) == ("max", 40)
-    assert made.prompts[made.default_prompt_name] == "the old man "
-    assert f"model {tuned}, pooling max, 0.0 M parameters, at most 40 tokens" in said
-    assert not any("were cut to" in line for line in said)
+                model=tuned, **QUICK, **options)  # fmt: skip
+    model = build(str(run.folder), device="cpu")
+    assert (describe_pooling(model), model.max_seq_length) == ("max", 40)
+    assert model.prompts[model.default_prompt_name] == "the old man "
+    assert f"model {tuned}, pooling max, 0.0 M parameters, at most 40 tokens" in messages
+    assert not any("were cut to" in line for line in messages)
 
 
-def cut_texts(said):
+def cut_texts(messages):
     """What is said of cut texts, all of which were; how many there are depends on the trainer's read-ahead."""
-    (found,) = (re.fullmatch(r"(\d+) of (\d+) texts (were cut .*)", line) for line in said if " texts were cut" in line)
-    assert int(found[1]) == int(found[2]) >= 8
-    return found[3]
+    (match,) = (
+        re.fullmatch(r"(\d+) of (\d+) texts (were cut .*)", line) for line in messages if " texts were cut" in line
+    )
+    assert int(match[1]) == int(match[2]) >= 8
+    return match[3]
 
 
 def pairs_of(lines):
@@ -84,15 +86,15 @@ def pairs_of(lines):
 
 
 def test_a_given_pooling_and_length_win_and_the_length_is_that_of_training_alone(tuned, tiny_trunk, lines, tmp_path):
-    said = listen()
-    given = {"model": tuned, **QUICK, "pooling": "cls", "max_seq_length": 6}
-    run = train(lines, output=tmp_path / "run", **given)
-    made = build(str(run.folder), device="cpu")
-    assert (describe_pooling(made), made.max_seq_length) == ("cls", 40)
-    assert made.prompts[made.default_prompt_name] == "the old man "
-    assert f"model {tuned}, pooling cls, 0.0 M parameters, at most 40, in training 6 tokens" in said
-    assert cut_texts(said) == "were cut to 6 tokens in training; the model reads 40, as before"
-    longer = train(lines, output=tmp_path / "longer", **{**given, "max_seq_length": 500})
+    messages = listen()
+    options = {"model": tuned, **QUICK, "pooling": "cls", "max_seq_length": 6}
+    run = train(lines, output=tmp_path / "run", **options)
+    model = build(str(run.folder), device="cpu")
+    assert (describe_pooling(model), model.max_seq_length) == ("cls", 40)
+    assert model.prompts[model.default_prompt_name] == "the old man "
+    assert f"model {tuned}, pooling cls, 0.0 M parameters, at most 40, in training 6 tokens" in messages
+    assert cut_texts(messages) == "were cut to 6 tokens in training; the model reads 40, as before"
+    longer = train(lines, output=tmp_path / "longer", **{**options, "max_seq_length": 500})
     assert build(str(longer.folder), device="cpu").max_seq_length == 64  # as many as it has positions for
     bare = train(lines, output=tmp_path / "bare", model=str(tiny_trunk), **QUICK)
     assert (describe_pooling(build(str(bare.folder))), build(str(bare.folder)).max_seq_length) == ("cls", 64)
@@ -101,10 +103,10 @@ def test_a_given_pooling_and_length_win_and_the_length_is_that_of_training_alone
 
 
 def test_a_cross_encoder_keeps_its_length_too(tiny_trunk, toy_pairs, tmp_path):
-    said = listen()
+    messages = listen()
     settings = {"model": str(tiny_trunk), "encoder": "cross", "max_seq_length": 7, **QUICK}
     run = train(read_pairs(toy_pairs / "train.tsv"), dev=None, output=tmp_path / "run", **settings)
-    assert cut_texts(said) == "were cut to 7 tokens in training; the model reads 64, as before"
+    assert cut_texts(messages) == "were cut to 7 tokens in training; the model reads 64, as before"
     record = json.loads((run.folder / "manifest.json").read_text())["settings"]
     assert (record["pooling"], record["max_seq_length"]) == (None, 7)
 
@@ -112,7 +114,7 @@ def test_a_cross_encoder_keeps_its_length_too(tiny_trunk, toy_pairs, tmp_path):
 def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
     data, settings = toy_pairs / "train.tsv", {"model": tuned, **QUICK, "learning_rate": 2e-3, "max_steps": 20}
     run = train(data, dev=toy_pairs / "dev.tsv", test=toy_pairs / "test.tsv", output=tmp_path / "run", **settings)
-    before, after = (100 * one.value for one in run.results if one.metric == "spearman")
+    before, after = (100 * result_row.value for result_row in run.results if result_row.metric == "spearman")
     start, best = 100 * run.output.start_dev_spearman, 100 * run.output.best_dev_spearman
     assert after != before  # 20 steps of so small a model may go either way
     verdict, _, _, row, dev, following, page = str(run).splitlines()[-7:]
@@ -126,19 +128,21 @@ def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
 
 
 def test_a_narrow_start_is_spread_before_training_and_evaluated_as_it_was(tiny_trunk, toy_pairs, tmp_path):
-    data = {part: str(toy_pairs / f"{part}.tsv") for part in ("train", "test")}
-    said = listen()
+    data = {split: str(toy_pairs / f"{split}.tsv") for split in ("train", "test")}
+    messages = listen()
     runs = {
-        how: train(data["train"], dev="none", test=data["test"], output=tmp_path / how,
-                   model=str(tiny_trunk), standardize=how, **QUICK)
-        for how in ("none", "whiten")
+        standardize: train(data["train"], dev="none", test=data["test"], output=tmp_path / standardize,
+                   model=str(tiny_trunk), standardize=standardize, **QUICK)
+        for standardize in ("none", "whiten")
     }  # fmt: skip
     before = [next(r.value for r in run.results if "(before)" in r.model) for run in runs.values()]
     assert before[0] == before[1]
-    modules = [[type(module).__name__ for module in build(str(tmp_path / how), device="cpu")] for how in runs]
+    modules = [
+        [type(module).__name__ for module in build(str(tmp_path / standardize), device="cpu")] for standardize in runs
+    ]
     assert modules == [["Transformer", "Pooling"], ["Transformer", "Pooling", "Dense"]]
-    start = [json.loads((tmp_path / how / "manifest.json").read_text())["start"] for how in runs]
-    assert start[0] == "" and start[1] in said and start[1].startswith("start whitened by ")
+    start = [json.loads((tmp_path / standardize / "manifest.json").read_text())["start"] for standardize in runs]
+    assert start[0] == "" and start[1] in messages and start[1].startswith("start whitened by ")
 
 
 def test_a_cross_encoder_has_no_start_to_be_spread(toy_pairs, tmp_path):

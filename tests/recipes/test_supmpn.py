@@ -33,24 +33,24 @@ OWNED = sorted({name for spec in TUPLE_LOSSES.specs for name in spec.fields})
 def nli(tmp_path_factory):
     """Premises of topics of eight words; entailments are of the same topic, contradictions of another."""
     source = random.Random(4)
-    topics = [WORDS[at : at + 8] for at in range(0, 48, 8)]
+    topics = [WORDS[start : start + 8] for start in range(0, 48, 8)]
     path = tmp_path_factory.mktemp("nli") / "nli.tsv"
     lines = ["premise\thypothesis\tlabel"]
     for number in range(60):
-        own, other = source.sample(topics, 2)
-        premise = " ".join(source.sample(own, 5))
+        topic, other_topic = source.sample(topics, 2)
+        premise = " ".join(source.sample(topic, 5))
         for label, words, count in (
-            ("entailment", own, number % 4),
-            ("contradiction", other, 1),
-            ("neutral", other, 1),
+            ("entailment", topic, number % 4),
+            ("contradiction", other_topic, 1),
+            ("neutral", other_topic, 1),
         ):
             lines += [f"{premise}\t{' '.join(source.sample(words, 4))}\t{label}" for _ in range(count)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def settings_of(tiny_trunk, **more):
-    given = {
+def settings_of(tiny_trunk, **overrides):
+    defaults = {
         "max_steps": 6,
         "batch_size": 8,
         "learning_rate": 2e-3,
@@ -58,7 +58,7 @@ def settings_of(tiny_trunk, **more):
         "precision": "float32",
         "eval_steps": 3,
     }
-    return SupmpnSettings(model=str(tiny_trunk), **{**given, **more})
+    return SupmpnSettings(model=str(tiny_trunk), **{**defaults, **overrides})
 
 
 def test_the_shipped_settings_are_the_defaults():
@@ -75,12 +75,12 @@ def test_the_shipped_settings_are_the_defaults():
 def test_a_setting_of_another_loss_is_refused_and_not_ignored(loss):
     for name in OWNED:
         value = other_value(SupmpnSettings.model_fields[name])
-        given = {name: value, **({"augment": "synonym"} if name == "augment_share" else {})}
+        options = {name: value, **({"augment": "synonym"} if name == "augment_share" else {})}
         if loss in TUPLE_LOSSES.owners(name):
-            assert getattr(SupmpnSettings(loss=loss, **given), name) == value
+            assert getattr(SupmpnSettings(loss=loss, **options), name) == value
         else:
             with pytest.raises(ConfigError, match=rf"belongs to loss .*, and this is loss {loss}"):
-                SupmpnSettings(loss=loss, **given)
+                SupmpnSettings(loss=loss, **options)
 
 
 def test_a_share_without_an_augmentation():
@@ -96,8 +96,10 @@ def test_sentences_of_a_step_decide_the_batch(nli, monkeypatch):
     assert sizes == {"supmpn": 12, "info-nce": 44, "triplet": 44, "softmax": 66, "supcon": 12, "batch-hard": 12}
     ragged = SupmpnSettings(tuples="ragged", positives=2, sentences_per_step=100)
     data = read([str(nli)], ragged)
-    kept = [row for row, own in enumerate(data.positives) if own]
-    each = 1 + sum(min(2, len(data.positives[row])) + len(data.negatives[row]) for row in kept) / len(kept)
+    usable_rows = [row for row, positives in enumerate(data.positives) if positives]
+    each = 1 + sum(min(2, len(data.positives[row])) + len(data.negatives[row]) for row in usable_rows) / len(
+        usable_rows
+    )
     assert ragged.sentences_each(data) == pytest.approx(each)
     assert ragged.for_data(data).batch_size == round(100 / each)
     monkeypatch.setenv("WORLD_SIZE", "2")  # each process then takes half of the step
@@ -110,24 +112,33 @@ def test_sentences_of_a_step_decide_the_batch(nli, monkeypatch):
 def test_losses_of_one_positive_get_no_copies_of_the_anchor(tiny, nli, loss):
     settings = SupmpnSettings(loss=loss, batch_size=8)
     train = read([str(nli)], settings)
-    train = replace(train, negatives=[[] if row % 4 == 1 else own for row, own in enumerate(train.negatives)])
-    lacking = sum(not own for own in train.positives)
+    train = replace(
+        train, negatives=[[] if row % 4 == 1 else texts_of_row for row, texts_of_row in enumerate(train.negatives)]
+    )
+    lacking = sum(not texts_of_row for texts_of_row in train.positives)
     assert lacking == 15
     prepared = prepare(tiny, job(train, settings))
     used = {row["anchor"]: row["label"] for row in prepared.dataset}
-    known = {anchor: own for anchor, own in zip(train.anchors, train.positives, strict=True) if own}
-    assert set(used) == set(known)
+    positives_of = {
+        anchor: texts_of_row
+        for anchor, texts_of_row in zip(train.anchors, train.positives, strict=True)
+        if texts_of_row
+    }
+    assert set(used) == set(positives_of)
     for anchor, row in used.items():
         positives, negatives = prepared.collator.complete(row, 0)
-        assert positives[0] in known[anchor]
+        assert positives[0] in positives_of[anchor]
         assert (len(positives), len(negatives)) == (1, 1)
     assert prepared.summary[-3] == "15 anchors without a positive are not used"
     ragged = SupmpnSettings(loss=loss, tuples="ragged", batch_size=8)
-    kept = ragged.usable(train)
-    both = sum(bool(own and other) for own, other in zip(train.positives, train.negatives, strict=True))
+    usable = ragged.usable(train)
+    both = sum(
+        bool(texts_of_row and negatives_of_row)
+        for texts_of_row, negatives_of_row in zip(train.positives, train.negatives, strict=True)
+    )
     assert both == 30
-    assert len(kept) == (both if loss == "triplet" else len(train) - lacking)
-    sizes = {tuple(map(len, prepare(tiny, job(train, ragged)).collator.complete(row, 0))) for row in range(len(kept))}
+    assert len(usable) == (both if loss == "triplet" else len(train) - lacking)
+    sizes = {tuple(map(len, prepare(tiny, job(train, ragged)).collator.complete(row, 0))) for row in range(len(usable))}
     assert sizes == ({(1, 1)} if loss == "triplet" else {(1, 1), (1, 0)})
 
 
@@ -157,42 +168,45 @@ def job(train, settings):
 
 @pytest.fixture
 def some():
-    groups = [Group(f"anchor {at}", [f"near {at} {n}" for n in range(3)], [f"far {at}"], []) for at in range(12)]
+    groups = [
+        Group(f"anchor {number}", [f"near {number} {n}" for n in range(3)], [f"far {number}"], [])
+        for number in range(12)
+    ]
     return tuple_data(groups, source="some", name="some")
 
 
-def collator_of(model, data, **given):
-    return prepare(model, job(data, SupmpnSettings(batch_size=4, **given))).collator
+def collator_of(model, data, **overrides):
+    return prepare(model, job(data, SupmpnSettings(batch_size=4, **overrides))).collator
 
 
 def test_every_setting_of_tuples_reaches_the_collator(tiny, some):
-    made = collator_of(
+    collator = collator_of(
         tiny, some, positives=2, negatives=3, seed=5, resample="fixed", false_negative_filter="near", encode_once=False,
         max_seq_length=7,
     )  # fmt: skip
-    how = made.complete
-    assert (how.positives, how.negatives, how.padded) == (2, 3, True) and made.places == (2, 3)
-    assert (how.fixed, how.seed, how.false_negative_filter) == (True, 5, "near")
-    assert (made.once, made.apart, made.preprocess.max_length) == (False, True, 7)
-    assert made.key("b a") == made.key("a b")
+    completion = collator.complete
+    assert (completion.positives, completion.negatives, completion.padded) == (2, 3, True) and collator.places == (2, 3)
+    assert (completion.fixed, completion.seed, completion.false_negative_filter) == (True, 5, "near")
+    assert (collator.once, collator.apart, collator.preprocess.max_length) == (False, True, 7)
+    assert collator.key("b a") == collator.key("a b")
     plain = collator_of(tiny, some)
     assert (plain.complete.fixed, plain.complete.seed, plain.once) == (False, SupmpnSettings().seed, True)
     assert not collator_of(tiny, some, tuples="ragged").complete.padded
 
 
 def test_augmented_positives_are_positives_of_their_anchor(tiny, some):
-    given = {"positives": 5, "augment": "deletion", "negatives": 1}
-    collator = collator_of(tiny, some, **given)
+    options = {"positives": 5, "augment": "deletion", "negatives": 1}
+    collator = collator_of(tiny, some, **options)
     supmpn._augment(
         collator, some, lambda variants: [f"made of {text} {number}" for text, number in variants],
-        SupmpnSettings(**given),
+        SupmpnSettings(**options),
     )  # fmt: skip
     assert collator.positives[0] == ["near 0 0", "near 0 1", "near 0 2", "made of near 0 0 0", "made of near 0 1 0"]
     assert collator.complete(0)[0] == collator.positives[0]
 
 
 def test_texts_of_one_class_are_no_negatives_of_each_other(tiny):
-    texts, labels = [f"text {at}" for at in range(12)], [str(at % 3) for at in range(12)]
+    texts, labels = [f"text {index}" for index in range(12)], [str(index % 3) for index in range(12)]
     key = collator_of(tiny, tuples_of_classes(texts, labels, source="x", name="x"), negatives=2).key
     assert key("text 0") == key("text 3") != key("text 1")
     assert key("unknown") == key(" UNKNOWN") not in {key(text) for text in texts}
@@ -225,22 +239,22 @@ def test_what_is_said_of_the_data(nli, tiny):
             module.p = 0.0
     summary = prepare(tiny, job(read([str(nli)], SupmpnSettings()), SupmpnSettings())).summary
     assert summary[-1].startswith("warning: the model has no dropout")
-    given = SupmpnSettings(dropout=0.2)
-    prepared = prepare(tiny, job(read([str(nli)], given), given))
+    supmpn_settings = SupmpnSettings(dropout=0.2)
+    prepared = prepare(tiny, job(read([str(nli)], supmpn_settings), supmpn_settings))
     assert prepared.summary[-1].startswith("sentences: ")
     assert prepared.collator.apart  # copies of an anchor have dropout of their own
     assert {module.p for module in tiny.modules() if hasattr(module, "p")} == {0.2}
 
 
 @pytest.mark.parametrize(
-    "how",
+    "options",
     [{"loss": loss} for loss in LOSSES]
     + [{"tuples": "ragged", "false_negative_filter": "near"}, {"augment": "deletion", "resample": "fixed"}],
     ids=str,
 )
-def test_a_whole_run(nli, toy_pairs, tiny_trunk, tmp_path, how):
-    settings = settings_of(tiny_trunk, **how)
-    said = listen()
+def test_a_whole_run(nli, toy_pairs, tiny_trunk, tmp_path, options):
+    settings = settings_of(tiny_trunk, **options)
+    messages = listen()
     trained = METHODS["supmpn"].run(
         read([str(nli)], settings), settings, tmp_path / "run", dev=read_pairs(toy_pairs / "dev.tsv")
     )
@@ -248,11 +262,11 @@ def test_a_whole_run(nli, toy_pairs, tiny_trunk, tmp_path, how):
     assert (tmp_path / "run" / "model" / "modules.json").is_file()
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["summary"][0] == "60 anchors with 90 positives and 60 negatives"
-    assert any(line.startswith("equal sentences") for line in said) == (settings.loss != "softmax")
-    if "augment" in how:
-        at = said.index("augmented positives, such as:")
-        assert said[at + 1].startswith("  from: ")
-        assert len(said[at + 2].split()) == len(said[at + 1].split()) - 1
+    assert any(line.startswith("equal sentences") for line in messages) == (settings.loss != "softmax")
+    if "augment" in options:
+        line_number = messages.index("augmented positives, such as:")
+        assert messages[line_number + 1].startswith("  from: ")
+        assert len(messages[line_number + 2].split()) == len(messages[line_number + 1].split()) - 1
 
 
 @pytest.mark.slow

@@ -46,9 +46,9 @@ def test_the_start_is_whitened_by_the_training_texts(toy, toy_pairs, tmp_path):
         assert cells.run_cell(job) == "finished"
         [figures[cell.variant]] = [row["value"] for row in rows_in(job.folder) if row["metric"] == "spearman"]
     model = build(toy["base"]["model"], device="cpu")
-    known = model.encode(list(dict.fromkeys([*data.sentences1, *data.sentences2])))
-    inverse = LedoitWolf().fit(known).precision_
-    a, b = (model.encode(side) - known.mean(axis=0) for side in (test.sentences1, test.sentences2))
+    vectors = model.encode(list(dict.fromkeys([*data.sentences1, *data.sentences2])))
+    inverse = LedoitWolf().fit(vectors).precision_
+    a, b = (model.encode(side) - vectors.mean(axis=0) for side in (test.sentences1, test.sentences2))
     products = [np.einsum("ij,jk,ik->i", left, inverse, right) for left, right in ((a, b), (a, a), (b, b))]
     cosines = products[0] / np.sqrt(products[1] * products[2])
     assert figures["start whitened"] == pytest.approx(spearmanr(cosines, test.labels).statistic, abs=2e-4)
@@ -70,8 +70,8 @@ def test_a_cell_that_is_run_again_has_its_results_once(toy, tmp_path):
 
 def test_thresholds_are_fitted_on_dev_unless_that_is_the_test():
     data = pair_data([("a", "b", 1), ("c", "d", 0), ("e", "f", 1)], kind="binary", scale=(0, 1))
-    other = pair_data([("a", "c", 1), ("c", "e", 0)], kind="binary", scale=(0, 1))
-    for dev, fitted in ((data, None), (other, other), (None, None)):
+    other_data = pair_data([("a", "c", 1), ("c", "e", 0)], kind="binary", scale=(0, 1))
+    for dev, fitted in ((data, None), (other_data, other_data), (None, None)):
         sts, binary = cells._tasks("toy", data, dev)
         assert (type(sts), type(binary), binary.dev) == (StsTask, BinaryTask, fitted)
 
@@ -91,7 +91,7 @@ def test_scores_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_sweep_leaves_figures_scores_tables_and_no_models(toy, tmp_path):
-    said = listen()
+    messages = listen()
     ended = run(quick(toy, start=True, against="temperature 0.05"), tmp_path)
     assert (ended.finished, ended.failed, ended.left, ended.interrupted) == (5, 0, 0, False)
     assert not list(tmp_path.glob("runs/*/model")) + list(tmp_path.glob("runs/*/checkpoints"))
@@ -116,7 +116,7 @@ def test_a_sweep_leaves_figures_scores_tables_and_no_models(toy, tmp_path):
     before = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/scores.npz"))]
     again = run(quick(toy, start=True, seeds=[1, 2]), tmp_path)
     assert again.finished == 5
-    assert "5 runs, 5 of them finished" in said
+    assert "5 runs, 5 of them finished" in messages
     assert before == [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/scores.npz"))]
 
 
@@ -178,9 +178,9 @@ def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     assert run(whole, tmp_path / "cut").finished == 1
     assert read_json(folder / "cell.json")["seconds"] > 1000  # of all calls
     assert len(json.loads((folder / "manifest.json").read_text())["resumed"]) == 1
-    one, other = (rows(gather(tmp_path / name))[0] for name in ("whole", "cut"))
-    assert one["spearman"] == pytest.approx(other["spearman"], abs=1e-9)
-    assert one["curve"] == other["curve"]
+    uninterrupted, interrupted = (rows(gather(tmp_path / name))[0] for name in ("whole", "cut"))
+    assert uninterrupted["spearman"] == pytest.approx(interrupted["spearman"], abs=1e-9)
+    assert uninterrupted["curve"] == interrupted["curve"]
 
 
 @pytest.mark.slow
@@ -197,29 +197,29 @@ def test_an_interrupted_cell_goes_on_though_its_files_were_moved(toy, tiny_trunk
     trunk = shutil.copytree(tiny_trunk, tmp_path / "trunk")
     data = entry(shutil.copytree(toy_pairs, tmp_path / "pairs"))
     base = {**toy["base"], "model": str(trunk), "license": "mit"}
-    said = listen()
+    messages = listen()
     assert run(quick(toy, grid={}, seeds=[1], base=base, data=[data]), tmp_path / "out").finished == 1
-    assert not [line for line in said if "begun anew" in line]
+    assert not [line for line in messages if "begun anew" in line]
     [path] = (tmp_path / "out").glob("runs/*/manifest.json")
-    kept = read_json(path)
-    assert len(kept["resumed"]) == 1 and kept["settings"]["model"] == str(trunk)
-    assert kept["data"]["train"]["source"] == data["train"]
+    manifest = read_json(path)
+    assert len(manifest["resumed"]) == 1 and manifest["settings"]["model"] == str(trunk)
+    assert manifest["data"]["train"]["source"] == data["train"]
 
 
 @pytest.mark.slow
 def test_models_that_are_wanted_and_gone_are_said(toy, tmp_path):
     run(quick(toy, seeds=[1]), tmp_path)
-    said = listen()
+    messages = listen()
     run(quick(toy, seeds=[1], keep="best"), tmp_path)
-    assert [line.partition(":")[0] for line in said if "no model any more" in line] == ['keep = "best"']
-    said.clear()
+    assert [line.partition(":")[0] for line in messages if "no model any more" in line] == ['keep = "best"']
+    messages.clear()
     run(quick(toy, seeds=[1], keep="all", start=True), tmp_path)
-    [line] = [line for line in said if "no model any more" in line]
+    [line] = [line for line in messages if "no model any more" in line]
     assert line.startswith('keep = "all": 2 finished runs have no model any more, as it was not kept when they ended.')
     assert all(path.name in line for path in (tmp_path / "runs").iterdir() if "seed" in path.name)
-    said.clear()
+    messages.clear()
     run(quick(toy, seeds=[1]), tmp_path)
-    assert not [line for line in said if "no model any more" in line]
+    assert not [line for line in messages if "no model any more" in line]
 
 
 def test_a_second_process_is_kept_out(toy, tmp_path):
@@ -239,9 +239,9 @@ def test_a_second_process_is_kept_out(toy, tmp_path):
 @pytest.mark.slow
 def test_the_best_model_is_kept_on_request(toy, tmp_path):
     run(quick(toy, keep="best", seeds=[1]), tmp_path)
-    (kept,) = tmp_path.glob("runs/*/model")
+    (model_folder,) = tmp_path.glob("runs/*/model")
     best = {row["variant"]: row["outcome"]["best_dev_spearman"] for row in rows(gather(tmp_path))}
-    assert read_record(kept.parent)["variant"] == max(best, key=best.get)
+    assert read_record(model_folder.parent)["variant"] == max(best, key=best.get)
 
 
 @pytest.fixture
@@ -250,9 +250,11 @@ def binary(toy_pairs, tmp_path):
     lines = (toy_pairs / "train.tsv").read_text().splitlines()
     folder = tmp_path / "binary"
     folder.mkdir()
-    for part, chosen in (("train", lines[1:81]), ("dev", lines[81:121]), ("test", lines[121:])):
-        cut = [[str(int(float(row[0]) > 2)), *row[1:]] for row in (line.split("\t") for line in chosen)]
-        (folder / f"{part}.tsv").write_text("\n".join(["label\tsentence1\tsentence2", *map("\t".join, cut)]) + "\n")
+    for split, chosen in (("train", lines[1:81]), ("dev", lines[81:121]), ("test", lines[121:])):
+        labelled = [[str(int(float(row[0]) > 2)), *row[1:]] for row in (line.split("\t") for line in chosen)]
+        (folder / f"{split}.tsv").write_text(
+            "\n".join(["label\tsentence1\tsentence2", *map("\t".join, labelled)]) + "\n"
+        )
     return folder
 
 
@@ -262,16 +264,16 @@ def test_layers_are_cut_once_and_binary_data_have_an_accuracy(tiny_trunk, binary
     run(make_plan(SweepFile(**file)), tmp_path / "out")
     [start] = (tmp_path / "out" / "starts").iterdir()
     assert json.loads((start / "config.json").read_text())["num_hidden_layers"] == 2
-    found = rows(gather(tmp_path / "out"))
-    assert [row["variant"] for row in found] == ["start", "cosent", "softmax"]
-    for row in found:
+    result_rows = rows(gather(tmp_path / "out"))
+    assert [row["variant"] for row in result_rows] == ["start", "cosent", "softmax"]
+    for row in result_rows:
         assert 0 <= row["accuracy"] <= 1
         assert row["layers"] == 2
         assert set(row["cosines"]) == {"0", "1"}
-    kept = np.load(next((tmp_path / "out" / "runs").glob("*cosent*")) / "scores.npz")
-    assert kept["dev"].shape == (40,)
+    scores = np.load(next((tmp_path / "out" / "runs").glob("*cosent*")) / "scores.npz")
+    assert scores["dev"].shape == (40,)
     of_binary = {f"binary:toy:{metric}" for metric in ("average_precision", "accuracy", "f1")}
-    assert set(kept.files) == {"dev", "sts:toy:spearman"} | of_binary
+    assert set(scores.files) == {"dev", "sts:toy:spearman"} | of_binary
 
 
 def test_cut_starts_of_two_names_on_the_hub_are_kept_apart(toy, tmp_path):
@@ -289,9 +291,9 @@ def test_scores_of_a_data_set_with_colons_in_its_name_are_read(tmp_path):
     write_scores(tmp_path / "scores.npz", {"sts:a: b:spearman": values, "dev": values})
     plan = {"variant": "base", "seed": 1}
     pairs = {"hash": ([("a", "b"), ("c", "d")], np.array([0.0, 1.0]))}
-    [one] = _evidence(tmp_path, plan, {"identity": {"tests": {"a: b": "hash"}}}, pairs)
-    assert (one.task, one.dataset, one.metric) == ("sts", "a: b", "spearman")
-    assert one.values.tolist() == values.tolist()
+    [evidence] = _evidence(tmp_path, plan, {"identity": {"tests": {"a: b": "hash"}}}, pairs)
+    assert (evidence.task, evidence.dataset, evidence.metric) == ("sts", "a: b", "spearman")
+    assert evidence.values.tolist() == values.tolist()
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ def written(tiny_trunk, toy_pairs, tmp_path):
     path.write_text(
         "seeds = [1]\n[base]\nmodel = '${START}'\nlearning_rate = 2e-3\nmax_steps = 4\neval_steps = 2\n"
         "precision = 'float32'\n[grid]\nloss = ['cosent', 'mse']\n[[data]]\nname = 'toy'\n"
-        + "".join(f"{part} = '${{DATA}}/{part}.tsv'\n" for part in ("train", "dev", "test"))
+        + "".join(f"{split} = '${{DATA}}/{split}.tsv'\n" for split in ("train", "dev", "test"))
     )
     return [path, "--set", f"START={tiny_trunk}", f"DATA={toy_pairs}"]
 
@@ -43,9 +43,9 @@ def test_command(written, tmp_path, command):
         "datasets names data sets of the sweep, toy" in command(*written, "-o", out, "--dry-run", "--datasets", "x")[2]
     )
     assert not out.exists()
-    code, printed, said = command(*written, "-o", out, "--json", "--jobs", "1")  # in this process
+    code, printed, stderr = command(*written, "-o", out, "--json", "--jobs", "1")  # in this process
     assert (code, [json.loads(line)["variant"] for line in printed.splitlines()]) == (0, ["cosent", "mse"])
-    assert "2 of 2: toy, mse, seed 1: toy " in said
+    assert "2 of 2: toy, mse, seed 1: toy " in stderr
     code, printed, _ = command(out, "--table")
     assert code == 0
     assert "| cosent |" in printed
@@ -62,28 +62,28 @@ def test_command(written, tmp_path, command):
         ([out, "--table", "--jobs", "1"], "received --jobs. Leave it out."),
         ([written[0], "-o", out, "--set", "START"], "--set takes NAME=VALUE; received 'START'."),
     ):
-        code, _, said = command(*words)
+        code, _, stderr = command(*words)
         assert code == 2
-        assert why in said
+        assert why in stderr
 
 
 def test_a_failed_cell_ends_with_code_1(written, tmp_path, monkeypatch, command):
     monkeypatch.setattr(cells, "_train", lambda _: 1 / 0)
-    code, printed, said = command(*written, "-o", tmp_path / "out", "--jobs", "1")  # in this process
+    code, printed, stderr = command(*written, "-o", tmp_path / "out", "--jobs", "1")  # in this process
     assert code == 1
-    assert "2 of 2 runs failed" in said
+    assert "2 of 2 runs failed" in stderr
     assert "toy, cosent, seed 1: ZeroDivisionError: division by zero" in printed
 
 
 def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(written, toy_pairs, tmp_path, command):
     out, latex, figures = tmp_path / "out", tmp_path / "my tables" / "t.tex", tmp_path / "figures"
     words = [*written, "-o", out, "--jobs", "1"]
-    for more, message in (
+    for flags, message in (
         (["--max-runs", "0"], "--max-runs is a number of runs from 1 on; received 0"),
         (["--latex", toy_pairs / "test.tsv"], "is read here"),
         (["--latex", written[0]], "is read here"),
     ):
-        code, _, error = command(*words, *more)
+        code, _, error = command(*words, *flags)
         assert (code, message in error) == (2, True), error
     assert not out.exists()
     code, printed, error = command(*words, "--max-runs", "1", "--latex", latex)

@@ -16,15 +16,15 @@ pytest.importorskip("matplotlib")
 
 @pytest.fixture
 def file(tiny_trunk, toy_pairs):
-    files = {part: str(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
+    files = {split: str(toy_pairs / f"{split}.tsv") for split in ("train", "dev", "test")}
     base = {"model": str(tiny_trunk), "max_steps": 4}
     cases = [{"loss": "cosent"}, {"name": "softmax_5 %", "loss": "softmax", "bins": 5}]
     data = {"name": "Wörter_a", **files, "label_range": [0, 5]}
     return {"seeds": [1, 2, 3, 4, 5], "base": base, "case": cases, "data": [data]}
 
 
-def plan_of(file, **more):
-    return make_plan(SweepFile(**{**file, **more}))
+def plan_of(file, **overrides):
+    return make_plan(SweepFile(**{**file, **overrides}))
 
 
 def test_a_whole_sweep_has_a_table_with_its_protocol(file, tmp_path):
@@ -67,16 +67,16 @@ def test_a_partial_sweep_says_what_is_missing_and_has_no_bold(file, tmp_path, mo
 
 
 def test_bold_needs_all_seeds_of_the_rivals(file, tmp_path, monkeypatch):
-    asked = []
+    requests = []
     monkeypatch.setattr(
-        "samesense.recipes.sweep.report.shown_best", lambda *_, incomplete, **__: asked.append(set(incomplete)) or {}
+        "samesense.recipes.sweep.report.shown_best", lambda *_, incomplete, **__: requests.append(set(incomplete)) or {}
     )
     plan = plan_of(file)
     leave(plan, tmp_path, range(9))
     write_report(tmp_path)
     leave(plan, tmp_path, [9])
     write_report(tmp_path)
-    assert asked == [{"Wörter_a"}, set()]
+    assert requests == [{"Wörter_a"}, set()]
 
 
 def test_a_sweep_without_a_run_has_no_table_and_says_so(file, tmp_path):

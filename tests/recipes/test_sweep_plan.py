@@ -25,8 +25,8 @@ def test_the_order_is_seed_by_seed_and_the_settings_are_bound(toy):
 
 
 def test_a_case_beats_its_data_set_which_beats_the_base(toy, toy_pairs):
-    own = entry(toy_pairs, settings={"temperature": 0.3, "margin": 0.2})
-    plan = quick(toy, data=[own], seeds=[1], base={**toy["base"], "margin": 0.1})
+    data_entry = entry(toy_pairs, settings={"temperature": 0.3, "margin": 0.2})
+    plan = quick(toy, data=[data_entry], seeds=[1], base={**toy["base"], "margin": 0.1})
     assert [(cell.settings.temperature, cell.settings.margin) for cell in plan.cells] == [(0.05, 0.2), (0.1, 0.2)]
 
 
@@ -52,22 +52,22 @@ def test_each_model_that_variants_start_from_has_a_start_of_its_own(toy, tiny_tr
 
 def test_methods_that_read_a_bare_start_differently_need_a_pooling(toy):
     data = [{**toy["data"][0], "dev": "none"}]
-    more = {"start": True, "seeds": [1], "grid": {}, "data": data}
+    options = {"start": True, "seeds": [1], "grid": {}, "data": data}
     cases = [{"method": "cosent"}, {"method": "simcse"}]
     base = {"model": toy["base"]["model"], "max_steps": 2}
     with pytest.raises(ConfigError, match=r"toy, start: cosent and simcse .* mean and cls\. Give pooling"):
-        quick(toy, base=base, case=cases, **more)
-    plan = quick(toy, base={**base, "pooling": "mean"}, case=cases, **more)
+        quick(toy, base=base, case=cases, **options)
+    plan = quick(toy, base={**base, "pooling": "mean"}, case=cases, **options)
     assert [cell.variant for cell in plan.cells] == ["start", "cosent", "simcse"]
 
 
 def test_the_identity_knows_settings_data_start_and_layers_but_no_paths(toy, toy_pairs, tmp_path):
     key = quick(toy).cells[0].key
-    other = tmp_path / "elsewhere"
-    other.mkdir()
-    for part in ("train", "dev", "test"):
-        (other / f"{part}.tsv").write_bytes((toy_pairs / f"{part}.tsv").read_bytes())
-    assert quick(toy, data=[entry(other)]).cells[0].key == key
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for split in ("train", "dev", "test"):
+        (elsewhere / f"{split}.tsv").write_bytes((toy_pairs / f"{split}.tsv").read_bytes())
+    assert quick(toy, data=[entry(elsewhere)]).cells[0].key == key
     assert quick(toy, case=[{"name": "x"}]).cells[0].key == key
     changed = [
         {"base": {**toy["base"], "epochs": 2}},
@@ -83,11 +83,11 @@ def test_the_identity_knows_settings_data_start_and_layers_but_no_paths(toy, toy
 
 def test_what_is_written_of_a_run_does_not_decide_its_figures(toy):
     key = quick(toy).cells[0].key
-    for more in (
+    for overrides in (
         {"report": False}, {"license": "mit"}, {"language": "en,de"}, {"report_to": ["tensorboard"]},
         {"trainer": {"logging_steps": 7}},
     ):  # fmt: skip
-        assert quick(toy, base={**toy["base"], **more}).cells[0].key == key, more
+        assert quick(toy, base={**toy["base"], **overrides}).cells[0].key == key, overrides
     betas = {"trainer": {"adam_beta1": 0.8, "logging_steps": 7}}
     assert quick(toy, base={**toy["base"], **betas}).cells[0].key != key
 
@@ -107,13 +107,13 @@ def test_a_paraphraser_counts_by_its_content(tmp_path):
 
 def test_rows_are_a_fixed_part_in_the_order_of_the_source(toy_pairs):
     data = read_pairs(toy_pairs / "train.tsv")
-    part = sample_rows(data, 50, 0)
-    assert len(part) == 50
-    assert part.sha256 == sample_rows(data, 50, 0).sha256 != sample_rows(data, 50, 1).sha256
-    places = [data.pairs().index(pair) for pair in part.pairs()]
-    assert places == sorted(places)
+    subset = sample_rows(data, 50, 0)
+    assert len(subset) == 50
+    assert subset.sha256 == sample_rows(data, 50, 0).sha256 != sample_rows(data, 50, 1).sha256
+    positions = [data.pairs().index(pair) for pair in subset.pairs()]
+    assert positions == sorted(positions)
     assert sample_rows(data, 500, 0) is data
-    same = data.take([at for at, label in enumerate(data.labels) if label == data.labels[0]])
+    same = data.take([index for index, label in enumerate(data.labels) if label == data.labels[0]])
     with pytest.raises(DataError, match="nothing to rank"):
         sample_rows(same, 5, 0)
 
@@ -121,23 +121,23 @@ def test_rows_are_a_fixed_part_in_the_order_of_the_source(toy_pairs):
 def test_held_out_pairs_select_and_are_not_trained_on(toy_pairs):
     from samesense.recipes.sweep.data_entry import DataEntry
 
-    parts = read_splits(DataEntry(**{**entry(toy_pairs), "dev": "hold 0.25", "dev_rows": 20, "train_rows": 100}), 0)
-    assert (len(parts.train), len(parts.dev)) == (100, 20)
-    assert not set(parts.train.pairs()) & set(parts.dev.pairs())
+    splits = read_splits(DataEntry(**{**entry(toy_pairs), "dev": "hold 0.25", "dev_rows": 20, "train_rows": 100}), 0)
+    assert (len(splits.train), len(splits.dev)) == (100, 20)
+    assert not set(splits.train.pairs()) & set(splits.dev.pairs())
     assert read_splits(DataEntry(**{**entry(toy_pairs), "dev": "none"}), 0).dev is None
 
 
 def test_a_test_set_may_have_columns_of_its_own(toy, toy_pairs, tmp_path):
     text = (toy_pairs / "test.tsv").read_text()
     header, *rows = text.replace("score", "judged", 1).splitlines()
-    more = "".join(f"{line}\t{at % 7}\n" for at, line in enumerate(rows))
-    (tmp_path / "other.tsv").write_text(f"{header}\tby\n{more}")
+    lines = "".join(f"{line}\t{number % 7}\n" for number, line in enumerate(rows))
+    (tmp_path / "other.tsv").write_text(f"{header}\tby\n{lines}")
     tests = {"same": str(toy_pairs / "test.tsv"), "other": str(tmp_path / "other.tsv")}
     with pytest.raises(DataError, match="a label column could not be found"):
         quick(toy, data=[entry(toy_pairs, test=tests)])
     tests["other"] = {"source": tests["other"], "columns": "sentence1,sentence2,judged"}
-    same, other = quick(toy, data=[entry(toy_pairs, test=tests)]).splits.popitem()[1].tests.values()
-    assert (other.label_column, other.sha256) == ("judged", same.sha256)
+    same, judged = quick(toy, data=[entry(toy_pairs, test=tests)]).splits.popitem()[1].tests.values()
+    assert (judged.label_column, judged.sha256) == ("judged", same.sha256)
 
 
 def test_a_test_set_that_is_not_the_published_one_is_pointed_out(toy, toy_pairs, tmp_path):
@@ -145,8 +145,8 @@ def test_a_test_set_that_is_not_the_published_one_is_pointed_out(toy, toy_pairs,
     path.write_text((toy_pairs / "test.tsv").read_text())
     rows = len(read_pairs(path))
     tests = {"sickr": str(path), "own": str(toy_pairs / "test.tsv")}
-    said = [line for line in describe(quick(toy, data=[entry(toy_pairs, test=tests)])) if "published" in line]
-    assert said == [
+    messages = [line for line in describe(quick(toy, data=[entry(toy_pairs, test=tests)])) if "published" in line]
+    assert messages == [
         f"warning: toy/sickr: not comparable with published figures: sickr.test has {rows} rows instead of 4927"
     ]
     plan = quick(toy, data=[entry(toy_pairs, test=tests, test_rows=9)])

@@ -25,36 +25,36 @@ pytest.importorskip("matplotlib")
 
 @pytest.fixture
 def file(tiny_trunk, toy_pairs):
-    files = {part: str(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
+    files = {split: str(toy_pairs / f"{split}.tsv") for split in ("train", "dev", "test")}
     base = {"model": str(tiny_trunk), "max_steps": 4}
     return {"seeds": [1, 2], "base": base, "grid": {"temperature": [0.05, 0.1]}, "data": [{"name": "toy", **files}]}
 
 
-def plan_of(file, **more):
-    return make_plan(SweepFile(**{**file, **more}))
+def plan_of(file, **overrides):
+    return make_plan(SweepFile(**{**file, **overrides}))
 
 
 def leave(plan, output, which=None, versions=None, precision="float32"):
     """Write what finished cells leave, with scores of chance."""
     begin(plan, output)
-    for cell in plan.cells if which is None else [plan.cells[at] for at in which]:
-        parts, folder = plan.splits_of(cell), cell.folder(output)
-        work = cells.CellJob(cell, parts, folder, "float32")
+    for cell in plan.cells if which is None else [plan.cells[index] for index in which]:
+        splits, folder = plan.splits_of(cell), cell.folder(output)
+        work = cells.CellJob(cell, splits, folder, "float32")
         cells.record(work, "running")
-        random, kept = np.random.default_rng(len(list(folder.parent.iterdir()))), {}
-        for name, test in parts.tests.items():
-            kept[f"sts:{name}:spearman"] = scores = np.asarray(test.labels) + random.normal(size=len(test))
+        random, scores_of_task = np.random.default_rng(len(list(folder.parent.iterdir()))), {}
+        for name, test in splits.tests.items():
+            scores_of_task[f"sts:{name}:spearman"] = scores = np.asarray(test.labels) + random.normal(size=len(test))
             value = float(spearmanr(scores, test.labels).statistic)
             append_results(folder / "results.jsonl", [result("x", value, dataset=name, n=len(test), seed=cell.seed)])
-        write_scores(folder / "scores.npz", kept)
-        made = {"versions": versions or {"samesense": "1.0"}, "precision": [precision, "measured"], "outcome": {}}
-        kept = {"settings": cell.settings.model_dump(), **made}
-        (folder / "manifest.json").write_text(json.dumps(kept), encoding="utf-8")
+        write_scores(folder / "scores.npz", scores_of_task)
+        provenance = {"versions": versions or {"samesense": "1.0"}, "precision": [precision, "measured"], "outcome": {}}
+        scores_of_task = {"settings": cell.settings.model_dump(), **provenance}
+        (folder / "manifest.json").write_text(json.dumps(scores_of_task), encoding="utf-8")
         cells.record(work, "finished", seconds=1.0)
 
 
 def test_pairs_may_hold_any_sign_that_ends_a_line(file, tmp_path):
-    table = [f"{at % 4}.5\tone\u2028{at}\ttwo\x85{at}" for at in range(12)]
+    table = [f"{number % 4}.5\tone\u2028{number}\ttwo\x85{number}" for number in range(12)]
     path = tmp_path / "odd.tsv"
     path.write_text("\n".join(["score\tsentence1\tsentence2", *table]) + "\n", encoding="utf-8")
     assert "\u2028" in read_pairs(path).sentences1[0]
@@ -75,13 +75,13 @@ def test_a_variant_has_its_present_name_everywhere(file, tmp_path):
 def test_the_start_is_another_one_with_a_prompt_and_guards_are_refused(file):
     base = file["base"]
     keys = {
-        next(cell.key for cell in plan_of(file, start=True, base={**base, **more}).cells if cell.seed is None)
-        for more in ({}, {"prompt": "query: "})
+        next(cell.key for cell in plan_of(file, start=True, base={**base, **overrides}).cells if cell.seed is None)
+        for overrides in ({}, {"prompt": "query: "})
     }
     assert len(keys) == 2
-    for more in ({"guard": ["a.tsv"]}, {"learning_curve": True}):
+    for overrides in ({"guard": ["a.tsv"]}, {"learning_curve": True}):
         with pytest.raises(ConfigError, match="is of a single run's report"):
-            plan_of(file, base={**base, **more})
+            plan_of(file, base={**base, **overrides})
 
 
 def test_a_name_with_a_bar_stays_one_cell():
@@ -166,11 +166,11 @@ def test_means_over_the_test_sets_are_compared_too_and_the_best_is_named(file, t
     assert "of 2 models: Spearman" in text.splitlines()[0]
     assert "≈: not significantly different from temperature 0.05" in text
     assert "of 2 models: Spearman" in (tmp_path / "report.html").read_text()
-    one, other, some = tmp_path / "one", tmp_path / "other", tmp_path / "some"
-    leave(plan_of(file), one)
-    assert "mean of 1" not in write_report(one)[0]
-    leave(plan_of(file, data=[{**file["data"][0], "name": name} for name in ("toy", "again")]), other)
-    assert "mean of 2 | Spearman |" not in write_report(other)[0]  # no model is trained on both
+    first, second, some = tmp_path / "one", tmp_path / "other", tmp_path / "some"
+    leave(plan_of(file), first)
+    assert "mean of 1" not in write_report(first)[0]
+    leave(plan_of(file, data=[{**file["data"][0], "name": name} for name in ("toy", "again")]), second)
+    assert "mean of 2 | Spearman |" not in write_report(second)[0]  # no model is trained on both
     leave(plan_of(file, data=[{**file["data"][0], "test": tests}]), some, [0, 1, 2])
     assert "mean of 2 | Spearman |" not in write_report(some)[0]  # one run is left
 
@@ -181,8 +181,8 @@ def test_paths_of_the_machine_stay_out(file, tiny_trunk, tmp_path):
     plan = plan_of(file, seeds=[1], base={**file["base"], **teacher}, grid={}, data=data)
     leave(plan, tmp_path)
     write_report(tmp_path)
-    kept = rows(gather(tmp_path))[0]["settings"]
-    assert kept["teacher"] == [f"{tiny_trunk.name}+whiten"]
+    written_settings = rows(gather(tmp_path))[0]["settings"]
+    assert written_settings["teacher"] == [f"{tiny_trunk.name}+whiten"]
     for name in ("results.jsonl", "tables.md", "report.html"):
         text = (tmp_path / name).read_text(encoding="utf-8")
         assert str(tiny_trunk.parent) not in text
@@ -241,13 +241,13 @@ def test_one_name_for_two_things_is_refused(file):
 def test_cut_starts_of_long_names_are_kept_apart(file, tmp_path, monkeypatch):
     import_module("samesense.recipes.model_adapters")  # whose build stays the real one
     cell = plan_of(file, base={**file["base"], "layers": 1}).cells[0]
-    made = []
+    folders = []
     monkeypatch.setattr("samesense.encoder.assembly.build.build", lambda *_, **__: None)
     monkeypatch.setattr("samesense.encoder.assembly.students.first_layers", lambda *_: None)
-    monkeypatch.setattr("samesense.encoder.saving.storage.save", lambda _, folder, **__: made.append(folder))
+    monkeypatch.setattr("samesense.encoder.saving.storage.save", lambda _, folder, **__: folders.append(folder))
     for start in ("distilbert-base-cased", "distilbert-base-uncased", "0" * 64):
         cells.with_cut_start(replace(cell, identity={**cell.identity, "start": start}), tmp_path)
-    assert [folder.name for folder in made] == [
+    assert [folder.name for folder in folders] == [
         "distilbert-base-cased-first-1", "distilbert-base-uncased-first-1", f"{'0' * 16}-first-1",
     ]  # fmt: skip
 
@@ -267,24 +267,24 @@ def test_files_that_decide_count_by_their_content(file, tmp_path):
     def key(text):
         config.write_text(text, encoding="utf-8")
         retrieved = {"contexts": "retrieved", "word_vectors": str(vectors)}
-        own = {"origin_config": str(config), "origin": retrieved}
-        return deciding(ContextSettings(**own), {})
+        options = {"origin_config": str(config), "origin": retrieved}
+        return deciding(ContextSettings(**options), {})
 
-    one = key("screened = 50\n")
-    assert key("screened = 50  # the same\n") == one
-    assert key("screened = 60\n") != one
+    key_before = key("screened = 50\n")
+    assert key("screened = 50  # the same\n") == key_before
+    assert key("screened = 60\n") != key_before
     vectors.write_text("a 1 3\n", encoding="utf-8")
-    assert key("screened = 50\n") != one
+    assert key("screened = 50\n") != key_before
     vectors.write_text("One text.\n", encoding="utf-8")
     texts = {"origin": {"texts": [str(vectors)]}}
-    one = deciding(ContextSettings(**texts), {})
+    key_before = deciding(ContextSettings(**texts), {})
     vectors.write_text("Another text.\n", encoding="utf-8")
-    assert deciding(ContextSettings(**texts), {}) != one
+    assert deciding(ContextSettings(**texts), {}) != key_before
 
 
 def test_labels_of_groups_are_read_as_the_data_set_says(file, tmp_path):
     words = ("entailment", "neutral", "contradiction")
-    lines = [f"anchor {at // 3}\tother {at}\t{at % 3}" for at in range(24)]
+    lines = [f"anchor {number // 3}\tother {number}\t{number % 3}" for number in range(24)]
     path = tmp_path / "nli.tsv"
     path.write_text("\n".join(["premise\thypothesis\tlabel", *lines]) + "\n", encoding="utf-8")
     keys = set()

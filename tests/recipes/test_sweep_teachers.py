@@ -24,13 +24,13 @@ def keys(tiny_trunk, toy_pairs):
 
 
 def test_place_and_numbers_of_the_cache_and_the_place_of_a_teacher(keys, tiny_trunk, tmp_path):
-    one = keys(teacher=[str(tiny_trunk)])
+    key_before = keys(teacher=[str(tiny_trunk)])
     shutil.copytree(tiny_trunk, tmp_path / "moved")
-    assert keys(teacher=[str(tmp_path / "moved")], teacher_cache="elsewhere", teacher_dtype="float32") == one
-    assert keys(teacher=[str(tiny_trunk)], tau2=0.1) != one
-    assert keys(teacher=[str(tiny_trunk) + "+whiten"]) != one
+    assert keys(teacher=[str(tmp_path / "moved")], teacher_cache="elsewhere", teacher_dtype="float32") == key_before
+    assert keys(teacher=[str(tiny_trunk)], tau2=0.1) != key_before
+    assert keys(teacher=[str(tiny_trunk) + "+whiten"]) != key_before
     (tmp_path / "moved" / "more.json").write_text("{}")
-    assert keys(teacher=[str(tmp_path / "moved")]) != one
+    assert keys(teacher=[str(tmp_path / "moved")]) != key_before
 
 
 def test_vectors_count_by_their_content(keys, tmp_path):

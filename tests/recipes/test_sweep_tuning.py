@@ -34,7 +34,7 @@ def test_what_is_best_on_dev_is_run_with_all_seeds(toy, tmp_path):
         "mse: learning_rate 0.002, weight_decay 0.1",
     ]  # fmt: skip
     assert {cell.seed for cell in plan.tuning} == {1}
-    said = listen()
+    messages = listen()
     ended = run(plan, tmp_path / "s")
     # 4 tried, the start, and the second seed of both: the first seed of what was chosen is there already
     assert (ended.finished, ended.failed, ended.left) == (7, 0, 0)
@@ -44,7 +44,7 @@ def test_what_is_best_on_dev_is_run_with_all_seeds(toy, tmp_path):
         ("start", None), ("cosent", 1), ("mse", 1), ("cosent", 2), ("mse", 2),
     ]  # fmt: skip
     assert {one.record["settings"]["learning_rate"] for one in left if one.entry["variant"] == "cosent"} == {2e-3}
-    assert any(line.startswith("chosen: toy, cosent: learning_rate 0.002, dev ") for line in said)
+    assert any(line.startswith("chosen: toy, cosent: learning_rate 0.002, dev ") for line in messages)
     text = write_report(tmp_path / "s")[0]
     table = text.partition("## Chosen on dev")[2].partition("##")[0].splitlines()[4:8]
     assert [line.endswith("| yes |") for line in table[:2]] == [False, True]
@@ -66,21 +66,21 @@ def test_some_data_sets_are_run_now_and_the_others_later(toy, toy_pairs, tmp_pat
         toy, grid={}, seeds=[1], tune={"learning_rate": [1e-3, 2e-3]},
         data=[entry(toy_pairs), entry(toy_pairs, name="other", train_rows=40)],
     )  # fmt: skip
-    said = listen()
+    messages = listen()
     with pytest.raises(ConfigError, match="datasets names data sets of the sweep, toy, other; received 'toys'"):
         run(plan, tmp_path / "s", datasets=["toys"])
     ended = run(plan, tmp_path / "s", datasets="other")
     assert (ended.finished, ended.left) == (2, 0)
-    assert not any(line.startswith(("not run: ", "chosen: toy")) for line in said)
-    assert {one.entry["dataset"] for one in gather(tmp_path / "s")} == {"other"}
+    assert not any(line.startswith(("not run: ", "chosen: toy")) for line in messages)
+    assert {cell.entry["dataset"] for cell in gather(tmp_path / "s")} == {"other"}
     shutil.rmtree(plan.tuning[-1].folder(tmp_path / "s"))  # as if what is tuned on the other had been stopped half-way
-    said.clear()
+    messages.clear()
     assert run(plan, tmp_path / "s", datasets=["toy"]).finished == 2
-    assert {line.partition(",")[0] for line in said if line.startswith("chosen: ")} == {"chosen: toy"}
+    assert {line.partition(",")[0] for line in messages if line.startswith("chosen: ")} == {"chosen: toy"}
     assert not any(entry["chosen"] for entry in planned(tmp_path / "s")["tuning"] if entry["dataset"] == "other")
     ended = run(make_plan(plan.file), tmp_path / "s")
     assert (ended.finished, ended.left) == (4, 0)
-    assert [one.entry["dataset"] for one in gather(tmp_path / "s")] == ["toy", "other"]
+    assert [cell.entry["dataset"] for cell in gather(tmp_path / "s")] == ["toy", "other"]
 
 
 def test_what_is_tuned_needs_a_dev_set_values_and_a_finished_cell(toy, toy_pairs, tmp_path, monkeypatch):
@@ -91,7 +91,7 @@ def test_what_is_tuned_needs_a_dev_set_values_and_a_finished_cell(toy, toy_pairs
     with pytest.raises(ConfigError, match="Seeds of a sweep stand in its list seeds"):
         quick(toy, tune={"seed": [1]})
     monkeypatch.setattr(cells, "evaluate", lambda *_: 1 / 0)
-    said = listen()
+    messages = listen()
     ended = run(quick(toy, grid={}, tune={"learning_rate": [1e-3]}), tmp_path / "s")
     assert (ended.finished, ended.failed, ended.left) == (0, 1, 0)
-    assert "not run: toy, base: nothing that was tried for it is finished" in said
+    assert "not run: toy, base: nothing that was tried for it is finished" in messages

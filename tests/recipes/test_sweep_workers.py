@@ -44,7 +44,7 @@ def test_a_process_that_dies_is_a_failed_cell(toy, tmp_path):
 def test_ctrl_c_is_passed_on_but_on_windows_where_a_signal_would_kill(monkeypatch):
     sent = []
     for system in ("posix", "nt"):
-        kill = partial(lambda *given: sent.append(given), system)
+        kill = partial(lambda *arguments: sent.append(arguments), system)
         monkeypatch.setattr(workers, "os", SimpleNamespace(name=system, kill=kill))
         workers._interrupt([SimpleNamespace(pid=7), SimpleNamespace(pid=None)])
     assert sent == [("posix", 7, signal.SIGINT)]
@@ -67,11 +67,11 @@ def test_ctrl_c_ends_a_process_that_is_just_starting_without_a_word(toy, tmp_pat
 
 @pytest.mark.posix
 def test_ctrl_c_while_a_process_is_started_reaches_it(toy, tmp_path, monkeypatch):
-    kind, made = get_context("spawn").Process, []
+    kind, processes = get_context("spawn").Process, []
     start = kind.start
 
     def interrupted(process):
-        made.append(process)
+        processes.append(process)
         start(process)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -79,7 +79,7 @@ def test_ctrl_c_while_a_process_is_started_reaches_it(toy, tmp_path, monkeypatch
     job = job_of(quick(toy), tmp_path)
     with pytest.raises(KeyboardInterrupt):
         list(workers.run_cells(iter([job]), workers.Places(2), lambda running: None))
-    assert made[0].exitcode == 0 and status_of(job.folder) == "interrupted"
+    assert processes[0].exitcode == 0 and status_of(job.folder) == "interrupted"
 
 
 @pytest.mark.parametrize("when", ["the next is made ready", "the last one ends"])
@@ -107,29 +107,29 @@ def test_ctrl_c_ends_a_sweep_though_no_cell_was_stopped_by_it(monkeypatch, when)
     monkeypatch.setattr(workers, "_outcome", lambda *_: "finished")
     if when == "the last one ends":
         monkeypatch.setattr(workers, "wait", waited)
-    places = SimpleNamespace(count=2 if when == "the next is made ready" else 1, asked=2, learn=lambda *_: None)
-    found = workers.run_cells(cells_of(), places, lambda running: None)
-    assert next(found)[1] == "finished"
+    slots = SimpleNamespace(count=2 if when == "the next is made ready" else 1, asked=2, learn=lambda *_: None)
+    finished = workers.run_cells(cells_of(), slots, lambda running: None)
+    assert next(finished)[1] == "finished"
     with pytest.raises(KeyboardInterrupt):
-        next(found)
+        next(finished)
 
 
 @pytest.mark.long
 def test_cells_in_processes_give_the_same_figures_and_all_models_are_kept_on_request(toy, tmp_path, monkeypatch):
-    said, seen = listen(), []
+    messages, running_counts = listen(), []
     monkeypatch.setattr(workers, "cores", lambda: 2)
     monkeypatch.setattr(workers, "LOOK", 0.05)
     progress = "samesense.recipes.sweep.run.describe_progress"
-    monkeypatch.setattr(progress, lambda running: seen.append(len(running)) or {})
+    monkeypatch.setattr(progress, lambda running: running_counts.append(len(running)) or {})
     plan = quick(toy, grid={}, seeds=[1, 2, 3], keep="all")
     run(plan, tmp_path / "one")
     ended = run(plan, tmp_path / "two", jobs="auto")
     assert (ended.finished, ended.failed) == (3, 0)
-    assert max(seen) >= 1  # how far they are is looked at while they run
+    assert max(running_counts) >= 1  # how far they are is looked at while they run
     assert len(list(tmp_path.glob("*/runs/*/model"))) == 6
-    one, two = ([row["spearman"] for row in rows(gather(tmp_path / name))] for name in ("one", "two"))
-    assert one == pytest.approx(two, abs=1e-6)
-    assert sum(line.startswith("two runs at a time make ") for line in said) == 1
+    first, second = ([row["spearman"] for row in rows(gather(tmp_path / name))] for name in ("one", "two"))
+    assert first == pytest.approx(second, abs=1e-6)
+    assert sum(line.startswith("two runs at a time make ") for line in messages) == 1
 
 
 def test_cells_in_processes_are_seen_at_their_last_step(toy, tmp_path):
@@ -155,11 +155,11 @@ def test_two_cells_at_a_time_are_kept_where_they_make_more_steps(toy, tmp_path, 
     assert [one.cell.settings.loss for one in work[1:]] == ["cosent", "mse", "cosent", "mse", "cosent"]
 
     def counts(steps, jobs="auto"):
-        places = workers.Places(jobs)
-        found = [places.count]
+        slots = workers.Places(jobs)
+        found = [slots.count]
         for number, beside in steps:
-            places.learn(work[number], beside)
-            found.append(places.count)
+            slots.learn(work[number], beside)
+            found.append(slots.count)
         return found
 
     assert counts([(0, 1), (1, 1), (4, 2), (3, 2)]) == [1, 1, 2, 2, 2]  # mse says nothing of cosent: 2 * 1.0 / 1.5

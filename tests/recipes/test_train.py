@@ -18,36 +18,38 @@ def test_a_dev_set_is_held_out_given_or_left_out(toy_pairs):
     assert (len(held_out.train), len(held_out.dev), held_out.held_out) == (144, 16, True)
     assert "selection: Spearman on 16 pairs held out, no sentence of which is trained on" in held_out.lines()
     assert plan(str(source)).train.sha256 == plan(read_pairs(source)).train.sha256 == held_out.train.sha256
-    given = plan([source], dev=read_pairs(toy_pairs / "dev.tsv"), test=toy_pairs / "test.tsv")
-    assert (len(given.train), len(given.dev), len(given.test)) == (160, 60, 60)
-    assert "selection: Spearman on 60 pairs of dev.tsv" in given.lines()
+    planned = plan([source], dev=read_pairs(toy_pairs / "dev.tsv"), test=toy_pairs / "test.tsv")
+    assert (len(planned.train), len(planned.dev), len(planned.test)) == (160, 60, 60)
+    assert "selection: Spearman on 60 pairs of dev.tsv" in planned.lines()
     for none in (None, "none"):
         assert plan(source, dev=none).dev is None
 
 
 def test_a_test_of_yes_no_labels_says_how_high_spearman_can_be(toy_pairs):
-    test = [(f"text {at}", f"other {at}", at % 2) for at in range(120)]
+    test = [(f"text {number}", f"other {number}", number % 2) for number in range(120)]
     lines = plan(toy_pairs / "train.tsv", test=test).lines()
     assert "  yes/no labels: Spearman is at most 86.6 here (60 of 120 are yes)" in lines
     assert "yes/no" not in "".join(plan(toy_pairs / "train.tsv", test=toy_pairs / "test.tsv").lines())
 
 
 def test_no_sentence_of_the_pairs_held_out_is_trained_on(tmp_path):
-    rows = [(f"text {at}", f"text {at + 1}", at % 5) for at in range(0, 60) if at % 3 < 2]  # three sentences a chain
+    rows = [
+        (f"text {number}", f"text {number + 1}", number % 5) for number in range(0, 60) if number % 3 < 2
+    ]  # three sentences a chain
     apart = plan(rows)
-    held, rest = ({text for pair in data.pairs() for text in pair} for data in (apart.dev, apart.train))
-    assert len(apart.dev) == 4 and not held & rest
+    held, trained_on = ({text for pair in data.pairs() for text in pair} for data in (apart.dev, apart.train))
+    assert len(apart.dev) == 4 and not held & trained_on
     assert "  also in dev: 0 pairs, 0 of 54 sentences" in apart.lines()
-    tied = plan([("one text", f"text {at}", at % 5) for at in range(60)])  # all hang together
+    tied = plan([("one text", f"text {number}", number % 5) for number in range(60)])  # all hang together
     assert len(tied.dev) == 6
-    said = "6 pairs held out, 1 of whose 7 sentences are also trained on, as the pairs hang together"
-    assert f"selection: Spearman on {said}" in tied.lines()
+    message = "6 pairs held out, 1 of whose 7 sentences are also trained on, as the pairs hang together"
+    assert f"selection: Spearman on {message}" in tied.lines()
     assert "  also in dev: 0 pairs, 1 of 55 sentences" in tied.lines()
 
 
 def test_sentences_of_dev_and_test_are_looked_for_in_data_without_labels(tmp_path):
     test = [("Text 1!", "other", 1), ("text 2", "text 9", 0)]
-    texts = plan([f"text {at}" for at in range(4)], dev="none", test=test)
+    texts = plan([f"text {number}" for number in range(4)], dev="none", test=test)
     assert "  also in test: 2 of its 4 sentences, 0 of its 2 pairs" in texts.lines()
     (tmp_path / "anchors.csv").write_text("anchor,positive\ntext 1,a b\nc d,text 9\ne,other\n")
     anchors = plan(tmp_path / "anchors.csv", dev=test)

@@ -27,12 +27,12 @@ def some_rows(count, labels, seed=0):
     """Pairs of which no two share a sentence, the label rising with the words in common."""
     drawn = np.random.default_rng(seed)
     rows = []
-    for at in range(count):
-        label = labels[at % len(labels)]
+    for number in range(count):
+        label = labels[number % len(labels)]
         words = drawn.permutation(WORDS)[:6].tolist()
         shared = round(4 * labels.index(label) / max(1, len(labels) - 1))
-        other = [*words[:shared], *drawn.permutation(WORDS)[: 4 - shared].tolist()]
-        rows.append((f"{at} {' '.join(words[:4])}", f"{at + count} {' '.join(other)}", label))
+        second = [*words[:shared], *drawn.permutation(WORDS)[: 4 - shared].tolist()]
+        rows.append((f"{number} {' '.join(words[:4])}", f"{number + count} {' '.join(second)}", label))
     return rows
 
 
@@ -57,9 +57,9 @@ def test_labels_that_say_nothing_give_no_gain_out_of_fold():
     for seed in range(60):
         drawn = np.random.default_rng(seed)
         labels, scores, shares = drawn.normal(size=60), drawn.normal(size=(20, 60)), np.arange(1, 21) / 20
-        rows = [np.arange(at, 60, 5) for at in range(5)]
+        rows = [np.arange(offset, 60, 5) for offset in range(5)]
         folds = [ScoredFold(held, labels[held], shares, scores[:, held]) for held in rows]
-        best.append(max(spearman(one, labels) for one in scores))
+        best.append(max(spearman(fold_scores, labels) for fold_scores in scores))
         honest.append(spearman(choose_scores(folds), labels))
     assert np.mean(best) > 0.2 > 0.07 > abs(np.mean(honest))
 
@@ -111,18 +111,22 @@ def test_a_verdict_comes_without_a_flag_and_with_most(kind, settings, tiny_trunk
 
 def test_few_pairs_are_scored_out_of_fold_and_kept_for_the_calibration(tiny_trunk, tmp_path, capsys):
     rows = some_rows(120, [0, 1])
-    said = listen()
+    messages = listen()
     run = samesense.train(rows, model=str(tiny_trunk), output=tmp_path / "run", **{**QUICK, "report": True})
     task = run.verdict.task
     assert (task.role, task.n, task.trained_on) == ("out of fold", 120, 0)
-    assert any(line.startswith("cross-validation: 5 trainings on parts of the 120 pairs test all") for line in said)
-    assert "`folds` none" in next(line for line in said if line.startswith("cross-validation"))
-    kept = read_held_out(run.folder)
-    assert len(set(kept.folds)) == 5 and kept.data.labels == [label for *_, label in rows]
-    assert task.end == pytest.approx(spearman(kept.scores, kept.data.labels))
+    assert any(line.startswith("cross-validation: 5 trainings on parts of the 120 pairs test all") for line in messages)
+    assert "`folds` none" in next(line for line in messages if line.startswith("cross-validation"))
+    held_out = read_held_out(run.folder)
+    assert len(set(held_out.folds)) == 5 and held_out.data.labels == [label for *_, label in rows]
+    assert task.end == pytest.approx(spearman(held_out.scores, held_out.data.labels))
     for number in range(5):
-        inside = {text for at, pair in enumerate(kept.data.pairs()) if kept.folds[at] == number for text in pair}
-        outside = {text for at, pair in enumerate(kept.data.pairs()) if kept.folds[at] != number for text in pair}
+        inside = {
+            text for row, pair in enumerate(held_out.data.pairs()) if held_out.folds[row] == number for text in pair
+        }
+        outside = {
+            text for row, pair in enumerate(held_out.data.pairs()) if held_out.folds[row] != number for text in pair
+        }
         assert not inside & outside
     assert "out of fold" in (run.folder / "report.html").read_text() and "out of fold" in (
         run.model / "README.md"
@@ -136,13 +140,13 @@ def test_few_pairs_are_scored_out_of_fold_and_kept_for_the_calibration(tiny_trun
 
 
 def test_dev_pairs_choose_for_each_other(toy_pairs, tiny_trunk, tmp_path):
-    train, dev = (read_pairs(toy_pairs / f"{part}.tsv") for part in ("train", "dev"))
+    train, dev = (read_pairs(toy_pairs / f"{split}.tsv") for split in ("train", "dev"))
     run = samesense.train(train, dev=dev, model=str(tiny_trunk), output=tmp_path / "run", **QUICK)
     task = run.verdict.task
     assert (task.role, task.dataset, task.n) == ("cross-fitted dev", "dev.tsv", 60)
     assert not any("dev, which selected" in line for line in run.conclusion())
-    kept = read_held_out(run.folder)
-    assert kept.data.pairs() == dev.pairs() and task.end == pytest.approx(spearman(kept.scores, dev.labels))
+    held_out = read_held_out(run.folder)
+    assert held_out.data.pairs() == dev.pairs() and task.end == pytest.approx(spearman(held_out.scores, dev.labels))
     tested = samesense.train(
         train, dev=dev, test=toy_pairs / "test.tsv", model=str(tiny_trunk), output=tmp_path / "tested", **QUICK
     )
@@ -159,7 +163,7 @@ def test_sentences_alone_are_judged_on_few_labelled_pairs(toy_pairs, sentences, 
 
 def test_a_mixture_holds_out_enough_for_a_verdict(toy_pairs, tiny_trunk, tmp_path):
     anchors = tmp_path / "anchors.csv"
-    anchors.write_text("anchor,positive\n" + "".join(f"red {at},blue {at}\n" for at in range(20)))
+    anchors.write_text("anchor,positive\n" + "".join(f"red {number},blue {number}\n" for number in range(20)))
     sources = [str(toy_pairs / "train.tsv"), str(anchors)]
     settings = {"epochs": 1, "precision": "float32", "report": False}
     run = samesense.train(sources, model=str(tiny_trunk), output=tmp_path / "run", **settings)
@@ -168,9 +172,11 @@ def test_a_mixture_holds_out_enough_for_a_verdict(toy_pairs, tiny_trunk, tmp_pat
 
 def test_very_few_pairs_are_trained_on_and_say_the_least(tiny_trunk, tmp_path, monkeypatch):
     monkeypatch.setattr(cross_validation, "FOLDS", 2)
-    said = listen()
+    messages = listen()
     run = samesense.train(some_rows(19, [0, 1, 2]), model=str(tiny_trunk), output=tmp_path / "run", **QUICK)
-    assert run.verdict.word == "none" and any("19 labelled pairs are too few to hold some out" in line for line in said)
+    assert run.verdict.word == "none" and any(
+        "19 labelled pairs are too few to hold some out" in line for line in messages
+    )
     run = samesense.train(some_rows(20, [0, 1]), model=str(tiny_trunk), output=tmp_path / "twenty", **QUICK)
     assert run.verdict.task.n == 20
     with pytest.raises(DataError):
@@ -186,16 +192,16 @@ def test_many_pairs_are_not_cross_validated(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("more", "why"),
+    ("options", "why"),
     [
         ({"settings": {"merge": True}}, "`merge` needs dev pairs"),
         ({"test": "hold 0.2"}, "the folds test and select by themselves"),
         ({"dev": "hold 0.2"}, "the folds test and select by themselves"),
     ],
 )
-def test_folds_beside_what_they_cannot_have_are_refused(more, why):
+def test_folds_beside_what_they_cannot_have_are_refused(options, why):
     with pytest.raises(ConfigError, match=why):
-        plan(some_rows(100, [0, 1]), folds="5", **more)
+        plan(some_rows(100, [0, 1]), folds="5", **options)
     with pytest.raises(ConfigError, match="deals labelled pairs into folds, and method simcse"):
         plan(["one text", "another text"], folds="5")
 
@@ -229,8 +235,8 @@ def test_what_was_held_out_is_kept_and_removed_with_the_run(tiny_trunk, tmp_path
 def test_a_run_that_was_stopped_in_its_folds_goes_on(tiny_trunk, tmp_path, monkeypatch):
     monkeypatch.setattr(cross_validation, "FOLDS", 3)
     rows, trained = some_rows(60, [0, 1, 2]), []
-    how = {"model": str(tiny_trunk), **QUICK}
-    whole = samesense.train(rows, output=tmp_path / "whole", **how)
+    options = {"model": str(tiny_trunk), **QUICK}
+    whole = samesense.train(rows, output=tmp_path / "whole", **options)
     write = cross_validation.write_json
 
     def stops_at_the_third(path, content):
@@ -242,12 +248,12 @@ def test_a_run_that_was_stopped_in_its_folds_goes_on(tiny_trunk, tmp_path, monke
     with monkeypatch.context() as patch:
         patch.setattr(cross_validation, "write_json", stops_at_the_third)
         with pytest.raises(KeyboardInterrupt):
-            samesense.train(rows, output=tmp_path / "run", **how)
+            samesense.train(rows, output=tmp_path / "run", **options)
     with pytest.raises(AnotherRunError, match="folds"):
-        samesense.train(rows, output=tmp_path / "run", resume=True, folds="none", **how)
-    said = listen()
-    run = samesense.train(rows, output=tmp_path / "run", resume=True, **how)
+        samesense.train(rows, output=tmp_path / "run", resume=True, folds="none", **options)
+    messages = listen()
+    run = samesense.train(rows, output=tmp_path / "run", resume=True, **options)
     assert trained == ["fold-01", "fold-02"]
-    assert [line.split()[1] for line in said if line.startswith("fold ")] == ["3"]
+    assert [line.split()[1] for line in messages if line.startswith("fold ")] == ["3"]
     assert run.verdict.task == whole.verdict.task
     assert (run.folder / HELD_OUT_SCORES).read_text() == (whole.folder / HELD_OUT_SCORES).read_text()

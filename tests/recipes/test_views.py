@@ -66,10 +66,10 @@ def test_heads(tiny, sentences, tmp_path):
     assert new_head(tiny, "kept") is None
     with torch.no_grad():
         expected = thrown(torch.tensor(plain)).numpy()
-    kept = encode(tiny, sentences, precision="float32")
-    assert abs(kept - expected).max() < 1e-5
-    opened = SentenceTransformer(str(save(tiny, tmp_path / "m")), device="cpu")
-    assert abs(encode(opened, sentences, precision="float32") - expected).max() < 1e-5
+    encoded = encode(tiny, sentences, precision="float32")
+    assert abs(encoded - expected).max() < 1e-5
+    reopened = SentenceTransformer(str(save(tiny, tmp_path / "m")), device="cpu")
+    assert abs(encode(reopened, sentences, precision="float32") - expected).max() < 1e-5
 
 
 def test_without_a_head_a_model_need_not_say_its_width(tiny, monkeypatch):
@@ -136,23 +136,23 @@ def test_settings_that_contradict_each_other(make, message):
 def test_a_shipped_file_is_changed_by_what_is_given_and_a_file_of_ones_own_must_fit_it(tmp_path):
     choose = METHODS["rankcse"].choose
     net = read_settings("rankcse-listnet")
-    for given, kept in [
+    for overrides, retained in [
         ({}, {"rank", "learning_rate", "tau2", "tau3"}),
         ({"rank": "listmle"}, {"learning_rate", "tau2"}),
         ({"gamma": 0.0}, {"learning_rate"}),
         ({"gamma": 0.0, "tau2": 0.05}, {"learning_rate"}),  # the default, as good as not given
     ]:
-        name, settings = choose("rankcse-listnet", given, lambda: None)
+        name, settings = choose("rankcse-listnet", overrides, lambda: None)
         assert name == "rankcse-listnet"
-        expected = {key: value for key, value in net.items() if key in kept} | given
-        assert settings == RankcseSettings(**expected), given
+        expected = {key: value for key, value in net.items() if key in retained} | overrides
+        assert settings == RankcseSettings(**expected), overrides
     with pytest.raises(ConfigError, match="tau3 has an effect where rank is listnet"):
         choose("rankcse-listnet", {"rank": "listmle", "tau3": 0.0125}, lambda: None)
-    own = tmp_path / "own.toml"
-    own.write_text("tau3 = 0.0125\n")
+    config_file = tmp_path / "own.toml"
+    config_file.write_text("tau3 = 0.0125\n")
     with pytest.raises(ConfigError, match="tau3 has an effect where rank is listnet"):
-        choose(str(own), {}, lambda: None)
-    assert choose(str(own), {"rank": "listnet"}, lambda: None)[1].tau3 == 0.0125
+        choose(str(config_file), {}, lambda: None)
+    assert choose(str(config_file), {"rank": "listnet"}, lambda: None)[1].tau3 == 0.0125
 
 
 def test_settings_decide_what_is_read(tmp_path):

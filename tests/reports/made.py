@@ -20,7 +20,7 @@ def evidence(model, values, labels=None, *, dataset="one.test", metric="spearman
         statistic="mean" if labels is None else "spearman",
         values=values,
         labels=None if labels is None else np.asarray(labels, dtype=float),
-        examples=pairs or [(f"first {at} of {dataset}", f"second {at}") for at in range(len(values))],
+        examples=pairs or [(f"first {index} of {dataset}", f"second {index}") for index in range(len(values))],
         seed=seed,
     )
 

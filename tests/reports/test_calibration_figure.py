@@ -14,12 +14,12 @@ def fitted(**changes):
     random = np.random.default_rng(0)
     scores = random.uniform(0, 1, 400)
     labels = (random.uniform(size=400) < scores).astype(float)
-    parts = {
+    defaults = {
         "scores": scores, "labels": labels, "predicted": {"calibrated": scores, "as it is": scores**2},
         "scale": (0, 1), "map": (np.sort(scores), np.sort(scores)), "thresholds": {"accuracy": 0.4871, "f1": 0.3},
         "yes": 1.0, "data": "made.tsv",
     }  # fmt: skip
-    return Fitted(**(parts | changes))
+    return Fitted(**(defaults | changes))
 
 
 def words(plot):
@@ -27,9 +27,9 @@ def words(plot):
 
 
 def test_yes_and_no_are_drawn_with_both_thresholds():
-    given = fitted()
-    plot = calibration(given)
-    yes = int(given.labels.sum())
+    calibrated = fitted()
+    plot = calibration(calibrated)
+    yes = int(calibrated.labels.sum())
     assert {
         "predicted", "share of yes", "probability", "calibrated", "as it is", f"yes ({yes})", f"no ({400 - yes})",
         "best accuracy from 0.487", "best f1 from 0.3", "pairs", "score of the model",
@@ -53,13 +53,13 @@ def test_graded_labels_are_drawn_on_their_scale():
 
 
 def test_the_histogram_counts_every_pair_once():
-    given = fitted()
-    plot = calibration(given)
+    calibrated = fitted()
+    plot = calibration(calibrated)
     axes = plot.figure.axes[2]
     heights = [patch.get_path().vertices[:, 1].max() for patch in axes.patches]
-    edges = np.histogram_bin_edges(given.scores, 40)
-    for height, wanted in zip(heights, (1, 0), strict=True):
-        assert height == np.histogram(given.scores[given.labels == wanted], edges)[0].max()
+    edges = np.histogram_bin_edges(calibrated.scores, 40)
+    for height, label in zip(heights, (1, 0), strict=True):
+        assert height == np.histogram(calibrated.scores[calibrated.labels == label], edges)[0].max()
 
 
 def test_a_figure_is_written_as_its_suffix_says(tmp_path):

@@ -15,20 +15,20 @@ def sample(n=300, seed=0):
 
 def test_the_worst_pairs_are_those_farthest_by_rank():
     labels, values, _ = sample()
-    found = against_gold(evidence("a", values, labels), most=7)
+    cases = against_gold(evidence("a", values, labels), most=7)
     distance = np.abs(rankdata(values) - rankdata(labels)) / 300
-    assert [abs(case.gold_rank - case.ranks["a"]) for case in found] == pytest.approx(sorted(distance)[::-1][:7])
-    for case in found:
-        at = int(case.texts[0].split()[1])
-        assert (case.gold, case.scores["a"]) == (labels[at], values[at])
-        assert case.gold_rank == pytest.approx((rankdata(labels)[at] - 0.5) / 300)
+    assert [abs(case.gold_rank - case.ranks["a"]) for case in cases] == pytest.approx(sorted(distance)[::-1][:7])
+    for case in cases:
+        index = int(case.texts[0].split()[1])
+        assert (case.gold, case.scores["a"]) == (labels[index], values[index])
+        assert case.gold_rank == pytest.approx((rankdata(labels)[index] - 0.5) / 300)
 
 
 def test_two_models_are_set_against_each_other_whatever_the_gold_says():
-    labels, values, others = sample()
-    found = against_each_other(evidence("a", values, labels), evidence("b", others, labels), most=4)
-    distance = np.abs(rankdata(values) - rankdata(others)) / 300
-    assert [abs(case.ranks["a"] - case.ranks["b"]) for case in found] == pytest.approx(sorted(distance)[::-1][:4])
+    labels, values, second_values = sample()
+    cases = against_each_other(evidence("a", values, labels), evidence("b", second_values, labels), most=4)
+    distance = np.abs(rankdata(values) - rankdata(second_values)) / 300
+    assert [abs(case.ranks["a"] - case.ranks["b"]) for case in cases] == pytest.approx(sorted(distance)[::-1][:4])
 
 
 def test_a_pair_is_shown_once_in_either_order():
@@ -46,6 +46,6 @@ def test_a_model_that_agrees_has_no_cases():
 
 def test_other_pairs_are_refused():
     labels, values, _ = sample(10)
-    one = evidence("a", values, labels)
+    first = evidence("a", values, labels)
     with pytest.raises(DataError, match="a and b were evaluated on different pairs"):
-        against_each_other(one, evidence("b", values, labels, pairs=[("x", str(at)) for at in range(10)]))
+        against_each_other(first, evidence("b", values, labels, pairs=[("x", str(index)) for index in range(10)]))

@@ -46,12 +46,12 @@ def plots():
 
 
 def test_figures_are_the_same_each_time(plots):
-    assert [svg_text(one) for one in plots] == [svg_text(one) for one in all_kinds()]
+    assert [svg_text(plot) for plot in plots] == [svg_text(plot) for plot in all_kinds()]
 
 
 def test_figures_hold_words_as_text_and_no_date_and_no_bitmap(plots):
-    for one in plots:
-        svg = svg_text(one)
+    for plot in plots:
+        svg = svg_text(plot)
         assert "<text" in svg
         assert "<image" not in svg
         assert "date" not in svg.lower()
@@ -63,8 +63,8 @@ def test_figures_hold_words_as_text_and_no_date_and_no_bitmap(plots):
 
 def test_inline_figures_follow_the_page(plots):
     drawn = [colours[0] for colours in variables().values()]
-    for number, one in enumerate(plots):
-        svg = inline_svg(one, f"f{number}")
+    for number, plot in enumerate(plots):
+        svg = inline_svg(plot, f"f{number}")
         ElementTree.fromstring(svg)
         assert "http" not in svg
         assert not any(colour in svg for colour in drawn)
@@ -73,7 +73,7 @@ def test_inline_figures_follow_the_page(plots):
         assert all(name.startswith(f"f{number}-") for name in identifiers)
         used = re.findall(r'(?:url\(|href=")#([^")]*)', svg)
         assert set(used) <= set(identifiers)
-        assert "#000000" not in svg or one.name == "heatmap"  # black only where a cell's own colour calls for it
+        assert "#000000" not in svg or plot.name == "heatmap"  # black only where a cell's own colour calls for it
 
 
 PLACES = [
@@ -97,13 +97,13 @@ def test_speeds_are_labelled_so_that_labels_do_not_meet():
     far = [ModelScore("a", 80, 79, 81, 3.0), ModelScore("b", 60, 59, 61, 5.0e6)]
     drawn = overview(far, styles={}, score="Spearman", name="overview", size=NARROW)
     drawn.figure.draw_without_rendering()
-    labels = [one for one in drawn.figure.axes[0].get_xticklabels() if one.get_text()]
-    assert {"10", "1,000", "100k", "1M"} <= {one.get_text() for one in labels}
-    ends = [one.get_window_extent() for one in labels]
-    assert not [1 for at, one in enumerate(ends) for other in ends[:at] if one.overlaps(other)]
+    labels = [label for label in drawn.figure.axes[0].get_xticklabels() if label.get_text()]
+    assert {"10", "1,000", "100k", "1M"} <= {label.get_text() for label in labels}
+    ends = [label.get_window_extent() for label in labels]
+    assert not [1 for index, label in enumerate(ends) for earlier in ends[:index] if label.overlaps(earlier)]
     near = overview(PLACES[:1], styles={}, score="Spearman", name="overview").figure.axes[0]
     near.figure.draw_without_rendering()
-    minor = {one.get_text() for one in near.get_xticklabels(minor=True)}
+    minor = {label.get_text() for label in near.get_xticklabels(minor=True)}
     assert {"50", "200"} <= minor
     assert not {"30", "60", "300"} & minor
 
@@ -116,11 +116,11 @@ def test_where_it_is_narrow_names_stand_below():
 
 
 def test_names_stand_inside_and_part_where_models_are_near():
-    near = [ModelScore(f"model {at}", 80 + 0.1 * at, 79, 81, 200 + at) for at in range(6)]
+    near = [ModelScore(f"model {index}", 80 + 0.1 * index, 79, 81, 200 + index) for index in range(6)]
     axes = overview(near, styles={}, score="Spearman", name="overview").figure.axes[0]
     boxes = [text.get_window_extent() for text in axes.texts]
     assert all(axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 for box in boxes)
-    assert not [1 for at, one in enumerate(boxes) for other in boxes[:at] if one.overlaps(other)]
+    assert not [1 for index, one in enumerate(boxes) for earlier in boxes[:index] if one.overlaps(earlier)]
 
 
 def test_a_name_is_not_written_on_the_range_of_a_speed():
@@ -130,14 +130,14 @@ def test_a_name_is_not_written_on_the_range_of_a_speed():
     ]
     axes = overview(wide, styles={}, score="Spearman", name="overview").figure.axes[0]
     assert len(axes.texts) == 2
-    for place, text in zip(wide, axes.texts, strict=True):
-        level = axes.transData.transform((place.speed, place.score))[1]
+    for point, text in zip(wide, axes.texts, strict=True):
+        level = axes.transData.transform((point.speed, point.score))[1]
         box = text.get_window_extent()
-        assert not box.y0 <= level <= box.y1, place.model
+        assert not box.y0 <= level <= box.y1, point.model
 
 
 def test_without_speeds_the_overview_has_a_row_a_model():
-    drawn = overview([replace(one, speed=None) for one in PLACES], styles={}, score="Spearman", name="overview")
+    drawn = overview([replace(score, speed=None) for score in PLACES], styles={}, score="Spearman", name="overview")
     axes = drawn.figure.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["slow and good", "quick", "stored"]
     assert "second" not in drawn.caption
@@ -206,13 +206,15 @@ def test_logits_do_not_share_an_axis_with_cosines():
 def test_names_of_near_models_do_not_meet():
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    places = [ModelPoint(f"a model with a long name {at}", 0.2 + at / 1e4, -2.0 + at / 1e4) for at in range(6)]
-    plot = plane(places, styles={}, dataset="x")
+    points = [
+        ModelPoint(f"a model with a long name {index}", 0.2 + index / 1e4, -2.0 + index / 1e4) for index in range(6)
+    ]
+    plot = plane(points, styles={}, dataset="x")
     renderer = FigureCanvasAgg(plot.figure).get_renderer()
     plot.figure.draw(renderer)
     boxes = [text.get_window_extent(renderer) for text in plot.figure.axes[0].texts]
     assert len(boxes) == 6
-    assert not any(one.overlaps(other) for at, one in enumerate(boxes) for other in boxes[:at])
+    assert not any(box.overlaps(earlier) for index, box in enumerate(boxes) for earlier in boxes[:index])
 
 
 def test_seeds_become_a_mean_and_a_band():
@@ -233,8 +235,8 @@ def test_wide_sweeps_are_logarithmic_and_ordered():
     assert sweep({"dev": {5: [1.0], 40: [3.0]}}, setting="t").figure.axes[0].get_xscale() == "linear"
     assert sweep({"dev": {0: [1.0], 1: [2.0], 2: [3.0]}}, setting="t").figure.axes[0].get_xscale() == "linear"
     axes = sweep({"dev": {0: [1.0], 1e-6: [2.0], 1e-4: [3.0], 0.1: [3.0]}}, setting="t").figure.axes[0]
-    places = axes.transAxes.inverted().transform(axes.transData.transform([(x, 1) for x in (0, 1e-6, 1e-4, 0.1)]))
-    assert np.diff(places[:, 0]).min() > 0.1
+    positions = axes.transAxes.inverted().transform(axes.transData.transform([(x, 1) for x in (0, 1e-6, 1e-4, 0.1)]))
+    assert np.diff(positions[:, 0]).min() > 0.1
 
 
 LONG = [f"cosent, learning_rate {at}e-05, weight_decay 0.01, temperature 0.05, pooling first-last" for at in range(18)]
@@ -250,8 +252,8 @@ def extent(artist, figure):
 def test_every_curve_has_an_entry_and_they_leave_the_axes_their_place(names):
     figure = learning_curves([Curve(name, (1, 2), (0.1, 0.2)) for name in names]).figure
     [legend] = figure.legends
-    found = [text.get_text().replace("\n", " ").strip("\u200b") for text in legend.get_texts()]
-    assert found == names
+    legend_names = [text.get_text().replace("\n", " ").strip("\u200b") for text in legend.get_texts()]
+    assert legend_names == names
     left, low, right, high = extent(figure.axes[0], figure)
     assert right - left > 0.85 and (high - low) * figure.get_figheight() > 3
     ends = extent(legend, figure)
@@ -263,9 +265,9 @@ def test_titles_of_panels_do_not_meet_and_names_of_a_phone_are_whole():
     figure = distribution(many, styles={}, name="x").figure
     figure.draw_without_rendering()
     boxes = [axes.title.get_window_extent() for axes in figure.axes]
-    assert not [1 for at, one in enumerate(boxes) for other in boxes[:at] if one.overlaps(other)]
-    places = [ModelScore(name, 80, 79, 81, 10.0 + at) for at, name in enumerate([*LONG[:3], "_baseline"])]
-    figure = overview(places, styles={}, score="Spearman", name="overview", size=NARROW).figure
+    assert not [1 for index, box in enumerate(boxes) for earlier in boxes[:index] if box.overlaps(earlier)]
+    scores = [ModelScore(name, 80, 79, 81, 10.0 + index) for index, name in enumerate([*LONG[:3], "_baseline"])]
+    figure = overview(scores, styles={}, score="Spearman", name="overview", size=NARROW).figure
     [legend] = figure.legends
     assert len(legend.get_texts()) == 4
     ends = extent(legend, figure)
@@ -299,10 +301,10 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
 def test_the_users_own_style_counts_neither_inside_nor_is_it_changed():
     import matplotlib as mpl
 
-    place = [ModelPoint("a", 0.2, -2.0)]
-    usual = svg_text(plane(place, styles={}, dataset="x"))
+    points = [ModelPoint("a", 0.2, -2.0)]
+    usual = svg_text(plane(points, styles={}, dataset="x"))
     with mpl.rc_context({"text.color": "#ff0000", "font.size": 30}):
-        assert svg_text(plane(place, styles={}, dataset="x")) == usual
+        assert svg_text(plane(points, styles={}, dataset="x")) == usual
         assert mpl.rcParams["font.size"] == 30
 
 

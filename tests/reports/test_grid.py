@@ -36,11 +36,16 @@ def test_given_averages_take_the_place_of_the_mean():
 
 def test_seeds_are_mean_and_sample_deviation_and_the_mean_is_taken_seed_by_seed():
     values = {"one.test": (0.80, 0.84, 0.81), "two.test": (0.50, 0.58, 0.57)}
-    rows = [result("a", value, dataset=name, seed=at) for name, own in values.items() for at, value in enumerate(own)]
+    rows = [
+        result("a", value, dataset=name, seed=seed)
+        for name, figures in values.items()
+        for seed, value in enumerate(figures)
+    ]
     [grid] = grids(rows)
     means = [statistics.mean(pair) for pair in zip(*values.values(), strict=True)]
     assert texts(grid)["a"] == [
-        f"{100 * statistics.mean(own):.2f} ± {100 * statistics.stdev(own):.2f}" for own in [*values.values(), means]
+        f"{100 * statistics.mean(figures):.2f} ± {100 * statistics.stdev(figures):.2f}"
+        for figures in [*values.values(), means]
     ]
 
 
@@ -153,13 +158,13 @@ def test_latex():
 
 
 def test_latex_negative_numbers_and_deviations():
-    rows = [result("a", value, seed=at) for at, value in enumerate((-0.1, -0.2))]
+    rows = [result("a", value, seed=seed) for seed, value in enumerate((-0.1, -0.2))]
     assert r"a & $-$15.00 $\pm$ 7.07 \\" in latex_grids(grids(rows), captions=[""], legend=[])
 
 
 def test_latex_of_any_names_is_read_by_a_strict_reader():
     names = ["[x] 100 % ü", "a_b & c#1", "$5^2~{}\\", "--model <a|b>", "“中文”", "*"]
-    rows = [result(name, at / 10, dataset=f"sts_b {at % 2} %") for at, name in enumerate(names)]
+    rows = [result(name, index / 10, dataset=f"sts_b {index % 2} %") for index, name in enumerate(names)]
     text = latex_grids(grids(rows), captions=["50 % of a_b: ± 1"], legend=["x"], note="Partial: [1 of 2] runs_x.")
     [table] = read_tables(text)
     assert table[0] == ["model", r"sts\_b 0 \%", r"sts\_b 1 \%", "mean of 2"]
@@ -170,8 +175,8 @@ def test_latex_of_any_names_is_read_by_a_strict_reader():
 def test_runs_that_wait_are_named_in_their_cells():
     rows = [result("a", 0.5, seed=1), result("a", 0.6, seed=2), result("b", 0.7, seed=1)]
     [table] = grids(rows, waiting={("b", "one.test"): 1, ("c", "one.test"): 2}, shown_best={})
-    shown = {model: cells[0].text(table.columns[0].measure) for model, cells in table.rows.items()}
-    assert shown == {"a": "55.00 ± 7.07", "b": "70.00 (1 of 2 runs)", "c": "not run"}
+    cells_shown = {model: cells[0].text(table.columns[0].measure) for model, cells in table.rows.items()}
+    assert cells_shown == {"a": "55.00 ± 7.07", "b": "70.00 (1 of 2 runs)", "c": "not run"}
     assert not any(cell.best for cells in table.rows.values() for cell in cells)
     [table] = grids(rows, shown_best={("sts", "one.test", "spearman"): "b"})
     assert [model for model, cells in table.rows.items() if cells[0].best] == ["b"]

@@ -50,16 +50,24 @@ def content(name="<b>bold</b> & $x$"):
     results, behind = scored(200)
     comparisons, problems = paired_comparisons(behind, results)
     results[0] = result("a", results[0].value, low=results[0].value - 0.05, high=results[0].value + 0.05)
-    results += [result(one, value, task="geometry", metric=metric, dataset="stsb.dev")
-                for one, value in (("a", 0.2), ("b", 0.3)) for metric in ("alignment", "uniformity")]  # fmt: skip
+    results += [
+        result(model_name, value, task="geometry", metric=metric, dataset="stsb.dev")
+        for model_name, value in (("a", 0.2), ("b", 0.3))
+        for metric in ("alignment", "uniformity")
+    ]
     styles = model_styles("abc")
     ranking = rank(behind, [row for row in results if row.task == "sts"])
     return Content(
         models=[
             EvaluatedModel(
-                name=one, spec=f"/models/{one}", protocol="cosine", texts=99, encoding=2.0, seconds={"sts": 1.25}
+                name=model_name,
+                spec=f"/models/{model_name}",
+                protocol="cosine",
+                texts=99,
+                encoding=2.0,
+                seconds={"sts": 1.25},
             )
-            for one in "abc"
+            for model_name in "abc"
         ],
         results=results,
         evidence=behind,
@@ -75,8 +83,8 @@ def content(name="<b>bold</b> & $x$"):
 
 
 def test_averages_of_two_languages_stand_side_by_side_behind_a_name():
-    rows = [result(one, 0.2, task="geometry", metric=metric, dataset="stsb.dev")
-            for one in "ab" for metric in ("alignment", "uniformity")]  # fmt: skip
+    rows = [result(model_name, 0.2, task="geometry", metric=metric, dataset="stsb.dev")
+            for model_name in "ab" for metric in ("alignment", "uniformity")]  # fmt: skip
     means = [result("a", 0.8, dataset="sts-avg"), result("a", 0.4, dataset="sts-zh-avg"),
              result("b", 0.5, dataset="sts-avg", seed=1), result("b", 0.7, dataset="sts-avg", seed=2)]  # fmt: skip
     [drawn] = planes(rows, means, model_styles("ab"))
@@ -141,8 +149,8 @@ def test_undefined_is_said_with_its_reason_and_what_was_left_out_too(page):
 
 def test_times_add_up(page):
     cells = [text for _, text in Reader(page).cells]
-    at = cells.index("together, s")
-    assert cells[at + 1 : at + 6] == ["a", "99", "2.0", "1.2", "3.2"]
+    index = cells.index("together, s")
+    assert cells[index + 1 : index + 6] == ["a", "99", "2.0", "1.2", "3.2"]
 
 
 def test_every_figure_has_a_caption_and_a_name_for_those_who_do_not_see_it(page):

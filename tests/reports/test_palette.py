@@ -16,8 +16,8 @@ KINDS = {
 
 
 def linear(colour):
-    parts = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
-    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    channels = np.array([int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)])
+    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
 
 
 def lab(rgb):
@@ -27,16 +27,18 @@ def lab(rgb):
     return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
 
 
-def contrast(one, other):
-    light, dark = sorted((float(linear(colour) @ [0.2126, 0.7152, 0.0722]) for colour in (one, other)), reverse=True)
+def contrast(foreground, background):
+    light, dark = sorted(
+        (float(linear(colour) @ [0.2126, 0.7152, 0.0722]) for colour in (foreground, background)), reverse=True
+    )
     return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("colours", [SERIES[:6], SERIES_ON_DARK[:6]], ids=["light", "dark"])
 def test_series_are_told_apart(colours, kind):
-    seen = [lab(np.array(KINDS[kind]) @ linear(colour)) for colour in colours]
-    assert min(np.linalg.norm(one - other) for one, other in itertools.combinations(seen, 2)) > 12
+    lab_colours = [lab(np.array(KINDS[kind]) @ linear(colour)) for colour in colours]
+    assert min(np.linalg.norm(first - second) for first, second in itertools.combinations(lab_colours, 2)) > 12
 
 
 @pytest.mark.parametrize("ground", [LIGHT, DARK], ids=["light", "dark"])
@@ -50,9 +52,9 @@ def test_series_stand_out_on_dark_ground():
 
 
 def test_colour_is_never_the_only_difference():
-    styles = [style_of(at) for at in range(49)]
+    styles = [style_of(index) for index in range(49)]
     assert len(set(styles)) == 49
-    assert len({(one.marker, one.dash) for one in styles[:7]}) == 7
+    assert len({(style.marker, style.dash) for style in styles[:7]}) == 7
 
 
 def test_every_drawn_colour_is_replaced_by_one_variable():

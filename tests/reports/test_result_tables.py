@@ -41,13 +41,13 @@ def test_a_line_a_subset_on_request():
 def test_what_has_no_figure_for_the_whole_is_shown_as_it_is():
     shown = Results([result(subset="mean"), result(subset="wmean", value=0.1)])
     assert str(shown).split("\n")[2].split() == ["stsb.test", "mean", "82.03", "1379"]
-    parts = Results(result(subset=name) for name in ("images", "news"))
-    assert [line.split()[1] for line in str(parts).split("\n")[2:]] == ["images", "news"]
+    results = Results(result(subset=name) for name in ("images", "news"))
+    assert [line.split()[1] for line in str(results).split("\n")[2:]] == ["images", "news"]
 
 
 def test_each_suite_has_its_table_and_what_is_no_share_is_not_multiplied():
-    shown = Results([result(), result(task="geometry", metric="uniformity", value=-2.5, dataset="stsb.dev")])
-    assert str(shown).split("\n") == [
+    results = Results([result(), result(task="geometry", metric="uniformity", value=-2.5, dataset="stsb.dev")])
+    assert str(results).split("\n") == [
         "suite  dataset    Spearman x100     n",
         "-----  ---------  -------------  ----",
         "sts    stsb.test          82.03  1379",

@@ -38,11 +38,13 @@ def evidence(model, seed):
 def page():
     band = [(rows, 0.5, 0.4, 0.6) for rows in (30.0, 60.0, 240.0)]
     points = [(240, 0.5), (30, 0.4), (60, 0.45)]
-    more = LearningCurve(rows=240, points=points, gain=0.01, low=-0.01, high=0.03, band=band, dataset="test.tsv")
+    learning_curve = LearningCurve(
+        rows=240, points=points, gain=0.01, low=-0.01, high=0.03, band=band, dataset="test.tsv"
+    )
     history = Run("run", {}, Curve("run", (0, 5, 10), (0.5, 0.6, 0.4)), [], Curve("run", (5, 10), (2.0, 1.0)))
     cosines = np.random.default_rng(0).uniform(-1, 1, size=(2, 300))
     return RunPage(
-        name="a <run>", verdict=Verdict(task=FINDING, advice=("take <less>",), curve=more), history=history,
+        name="a <run>", verdict=Verdict(task=FINDING, advice=("take <less>",), curve=learning_curve), history=history,
         before=[evidence("start", 0)], after=[evidence("trained", 1)], cones=(cosines[0], cosines[1]), record=RECORD,
     )  # fmt: skip
 
@@ -53,13 +55,13 @@ def words(html):
 
 def test_the_verdict_comes_first_and_every_part_is_there(page):
     html = run_page(page)
-    said = words(html)
+    page_words = words(html)
     order = [
         "Worse than the start on test.tsv: -10.00", "take &lt;less&gt;", "Paired bootstrap", "Spearman on dev",
         "Scores by label", "Worst errors", "Cones before and after", "Learning curve: twice the data (480)",
         "train.tsv",
     ]  # fmt: skip
-    assert sorted(order, key=said.rindex) == order
+    assert sorted(order, key=page_words.rindex) == order
     assert html.count("<svg") == 7 and "<b>" not in html and "&lt;b&gt;text&lt;/b&gt;" in html
     assert html == run_page(page)
 
@@ -69,13 +71,13 @@ def opening(html):
 
 
 def lines_of(svg):
-    return [re.sub(r"\s+", " ", one).strip() for one in re.findall(r"<text[^>]*>(.*?)</text>", svg, re.DOTALL)]
+    return [re.sub(r"\s+", " ", text).strip() for text in re.findall(r"<text[^>]*>(.*?)</text>", svg, re.DOTALL)]
 
 
 def test_the_page_opens_with_the_start_and_the_trained_model_on_every_set(page):
     guard = replace(FINDING, role="guard", dataset="guard of 中文.tsv", start_low=None, start_high=None)
     top = opening(run_page(replace(page, verdict=replace(page.verdict, guards=(guard,)))))
-    answer, desk, phone, rows = (top.index(part) for part in ('"answer"', '"for-desk"', '"for-phone"', "<table"))
+    answer, desk, phone, rows = (top.index(mark) for mark in ('"answer"', '"for-desk"', '"for-phone"', "<table"))
     assert answer < desk < phone < rows and top.count("<svg") == 2
     written = lines_of(top[desk:phone])
     assert {"test.tsv: worse, -10.00 (-20.00 to -5.00)", "Spearman x100"} <= {*written}
@@ -97,9 +99,9 @@ def test_a_page_holds_what_there_is(page):
     blank = Run("run", {}, None, [])
     verdict = Verdict(reason="nothing to compare on")
     empty = replace(page, verdict=verdict, history=blank, before=(), after=(), cones=(None, None))
-    said = words(run_page(empty))
-    assert "No verdict: nothing to compare on." in said and "The run" in said
-    assert not any(part in said for part in ("Training", "Scores by label", "Worst errors", "Cones"))
+    page_words = words(run_page(empty))
+    assert "No verdict: nothing to compare on." in page_words and "The run" in page_words
+    assert not any(heading in page_words for heading in ("Training", "Scores by label", "Worst errors", "Cones"))
 
 
 def test_without_matplotlib_there_are_words(page, monkeypatch):

@@ -38,13 +38,13 @@ def test_the_interval_is_that_of_the_paired_bootstrap():
     source = np.random.default_rng(0)
     labels = source.normal(size=200)
     before, after = (labels + noise * source.normal(size=200) for noise in (1.5, 0.8))
-    found = compare("test", made("start", before, labels, 0.4), made("end", after, labels, 0.7))
+    finding = compare("test", made("start", before, labels, 0.4), made("end", after, labels, 0.7))
     expected = paired_bootstrap(after, before, labels, "spearman", samples=2000)
-    assert (found.start_low, found.start_high, found.end_low, found.end_high) == (0.3, 0.5, 0.6, 0.8)
-    assert (found.low, found.high, found.p_value) == (expected.low, expected.high, expected.p_value)
-    assert (found.start, found.end, found.n, found.word) == (0.4, 0.7, 200, "better")
+    assert (finding.start_low, finding.start_high, finding.end_low, finding.end_high) == (0.3, 0.5, 0.6, 0.8)
+    assert (finding.low, finding.high, finding.p_value) == (expected.low, expected.high, expected.p_value)
+    assert (finding.start, finding.end, finding.n, finding.word) == (0.4, 0.7, 200, "better")
     turned = compare("guard", made("start", after, labels, 0.7), made("end", before, labels, 0.4))
-    assert (turned.word, turned.low) == ("worse", pytest.approx(-found.high))
+    assert (turned.word, turned.low) == ("worse", pytest.approx(-finding.high))
 
 
 def test_what_cannot_be_compared_is_an_error():
@@ -74,15 +74,15 @@ def test_lines_begin_with_the_verdict_and_are_loud_about_harm():
     assert "the end itself" in Merged(share=1.0, dev={"1.0": 0.5}).line()
 
 
-@pytest.mark.parametrize(("shared", "low", "word", "said"), [
+@pytest.mark.parametrize(("shared", "low", "word", "remark"), [
     (1200, 0.0036, "better than", "but 1,200 of them were trained on: this shows no gain"),
     (3, 0.0036, "better than", "but 3 of them were trained on: this raises it"),
     (3, -0.1, "no difference from", "3 of them were trained on"),
 ])  # fmt: skip
-def test_a_test_that_was_trained_on_is_said_in_the_verdict(shared, low, word, said):
+def test_a_test_that_was_trained_on_is_said_in_the_verdict(shared, low, word, remark):
     verdict = Verdict(task=replace(FINDING, trained_on=shared, low=low))
-    assert verdict.lines()[0] == f"verdict: {word} the start on test.tsv, 1,379 examples, {said}"
-    assert f"1,379 examples, {said}" in verdict.task.line()
+    assert verdict.lines()[0] == f"verdict: {word} the start on test.tsv, 1,379 examples, {remark}"
+    assert f"1,379 examples, {remark}" in verdict.task.line()
     content = json.loads(json.dumps(verdict.to_dict()))
     assert content["sets"][0]["trained_on"] == shared and verdict_from(content).lines() == verdict.lines()
 

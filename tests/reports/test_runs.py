@@ -39,8 +39,8 @@ def test_what_training_writes_can_be_read(tiny_trunk, toy_pairs, tmp_path):
     from samesense.recipes.settings import bind, read_settings
 
     pairs = read_pairs(toy_pairs / "train.tsv")
-    own = {"model": str(tiny_trunk), "epochs": 1, "batch_size": 32, "precision": "float32"}
-    settings = bind(CosentSettings, read_settings("cosent"), own)
+    options = {"model": str(tiny_trunk), "epochs": 1, "batch_size": 32, "precision": "float32"}
+    settings = bind(CosentSettings, read_settings("cosent"), options)
     dev = read_pairs(toy_pairs / "dev.tsv")
     trained = METHODS["cosent"].run(pairs, settings, tmp_path / "run", dev=dev, test=dev)
     run = read_run(tmp_path / "run")
@@ -68,8 +68,8 @@ def test_runs_are_gathered_by_setting_and_told_apart_by_what_else_differs(tmp_pa
 
 def test_start_models_are_told_apart_by_name_and_not_by_place(tmp_path):
     runs = [
-        read_run(run_folder(tmp_path, f"{at}", {"t": 1, "seed": 1, "model": f"/some/place/{name}"}, [(1, 0.5)]))
-        for at, name in enumerate(("one", "two"))
+        read_run(run_folder(tmp_path, f"{number}", {"t": 1, "seed": 1, "model": f"/some/place/{name}"}, [(1, 0.5)]))
+        for number, name in enumerate(("one", "two"))
     ]
     assert list(sweep_points(runs, "t")) == ["best dev (model = one)", "best dev (model = two)"]
 

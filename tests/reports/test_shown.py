@@ -55,14 +55,14 @@ def test_few_seeds_and_missing_seeds_show_nothing():
 
 def test_a_rival_without_evidence_is_not_beaten():
     results, behind = runs({"a": 0.5, "b": 3.0}, 5)
-    behind = [one for one in behind if one.model == "a"]
+    behind = [item for item in behind if item.model == "a"]
     assert shown_best(behind, results, paired_comparisons(behind, results)[0]) == {}
 
 
 def test_the_mean_of_sets_has_a_best_too():
     results, behind = runs({"a": 0.5, "b": 3.0, "c": 3.0}, 5)
-    more, further = runs({"a": 0.5, "b": 3.0, "c": 3.0}, 5, dataset="two.test")
-    results, behind = [*results, *more], [*behind, *further]
+    further_results, further_evidence = runs({"a": 0.5, "b": 3.0, "c": 3.0}, 5, dataset="two.test")
+    results, behind = [*results, *further_results], [*behind, *further_evidence]
     ranking = rank(behind, results)
     winners = shown_best(behind, results, paired_comparisons(behind, results)[0], ranking)
     assert winners == dict.fromkeys([KEY, ("sts", "two.test", "spearman"), ("sts", "mean of 2", "spearman")], "a")

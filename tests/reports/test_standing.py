@@ -31,7 +31,7 @@ def test_on_one_set_the_verdict_is_that_of_the_tables():
     results, behind = scored(300)
     ranking = rank(behind, results, against="c")
     comparisons, _ = paired_comparisons(behind, results, against="c")
-    assert {one.model: one for one in comparisons} == ranking.against_reference
+    assert {comparison.model: comparison for comparison in comparisons} == ranking.against_reference
     assert [standing.model for standing in ranking.standings] == ["a", "b", "c"]
     assert [standing.score for standing in ranking.standings] == pytest.approx(
         [row.value for row in results], abs=1e-12
@@ -44,26 +44,26 @@ def test_the_best_is_chosen_by_its_figure_and_pays_for_it():
     results, behind = scored(300)
     ranking = rank(behind, results, against="c")
     [direct], _ = paired_comparisons(behind[:2], results[:2], against="b")
-    beside = {one.reference: one for one in ranking.best_others}
+    beside = {comparison.reference: comparison for comparison in ranking.best_others}
     assert beside["b"] == direct  # by Holm over three pairs, of which the other two have smaller p-values
     assert beside["c"].adjusted == pytest.approx(3 * beside["c"].p_value)
     assert rank(behind, results).best_others == ranking.best_others  # whatever the reference
 
 
-def rights(share, n, seed=0):
+def rights(rate, n, seed=0):
     """Outcomes of which a share is right."""
-    return (np.random.default_rng(seed).random(n) < share).astype(float)
+    return (np.random.default_rng(seed).random(n) < rate).astype(float)
 
 
 def of_outcomes(**outcomes):
     """Results and evidence of models by their outcomes."""
-    behind = [evidence(name, one, metric="accuracy", task="sections") for name, one in outcomes.items()]
-    rows = [result(one.model, one.values.mean(), metric="accuracy", task="sections") for one in behind]
+    behind = [evidence(name, item, metric="accuracy", task="sections") for name, item in outcomes.items()]
+    rows = [result(item.model, item.values.mean(), metric="accuracy", task="sections") for item in behind]
     return behind, rows
 
 
 def test_the_best_of_many_models_can_be_shown():
-    worse = {f"m{at}": rights(0.4, 300, seed=at) for at in range(11)}
+    worse = {f"m{seed}": rights(0.4, 300, seed=seed) for seed in range(11)}
     first, lead = verdict(rank(*of_outcomes(**worse, best=rights(0.97, 300, seed=20))))
     assert first.startswith("best is the best of 12 models"), (first, lead)
 
@@ -74,43 +74,47 @@ def test_a_third_from_which_the_best_cannot_be_told_apart_is_named():
     second[np.flatnonzero(best)[:12]] = 0  # errs where the best does, and a little more
     third = np.random.default_rng(5).permutation(np.arange(300) < best.sum() - 18).astype(float)
     ranking = rank(*of_outcomes(best=best, second=second, third=third))
-    assert [one.model for one in ranking.standings] == ["best", "second", "third"]
+    assert [standing.model for standing in ranking.standings] == ["best", "second", "third"]
     first, lead = verdict(ranking)
     assert first.startswith("best has the highest score of 3 models")
     assert " above second (" in lead
     assert "cannot be told apart from third (" in lead
-    more = {f"more {at}": third for at in range(3)}
+    further_models = {f"more {number}": third for number in range(3)}
     assert lead.count("cannot be told") == 1
-    assert " or 2 more." in verdict(rank(*of_outcomes(best=best, second=second, third=third, **more)))[1]
+    assert " or 2 more." in verdict(rank(*of_outcomes(best=best, second=second, third=third, **further_models)))[1]
 
 
 def test_a_model_of_which_one_run_has_failed_is_not_ranked():
     labels = np.arange(30.0) % 5
     behind = [evidence("base", labels, labels)]
     behind += [evidence("m", labels[::-1], labels, seed=seed) for seed in (1, 2)]
-    rows = [result(one.model, 0.5, seed=one.seed) for one in behind]
-    made = [EvaluatedModel(name="m", spec="m", protocol="", seed=seed) for seed in (1, 2, 3)]
-    assert rank(behind, rows, [model("base"), *made]).unranked == ("m",)
-    assert rank(behind, rows, [model("base"), *made[:2]]).unranked == ()
+    rows = [result(item.model, 0.5, seed=item.seed) for item in behind]
+    runs_of_model = [EvaluatedModel(name="m", spec="m", protocol="", seed=seed) for seed in (1, 2, 3)]
+    assert rank(behind, rows, [model("base"), *runs_of_model]).unranked == ("m",)
+    assert rank(behind, rows, [model("base"), *runs_of_model[:2]]).unranked == ()
 
 
 def test_the_mean_of_several_sets_is_resampled_set_by_set():
     both = [scored(80, seed=seed, dataset=name) for seed, name in ((1, "one.test"), (2, "two.test"))]
-    results, behind = ([one for part in both for one in part[at]] for at in (0, 1))
+    results, behind = ([item for set_of_models in both for item in set_of_models[side]] for side in (0, 1))
     ranking = rank(behind, results)
     drawn = {name: [] for name in "ab"}
     for name in "ab":
-        sets = [one for one in behind if one.model == name]
+        sets = [item for item in behind if item.model == name]
         again = [[rows for block in resamples(80, 2000, number) for rows in block] for number in (0, 1)]
         for first, second in zip(*again, strict=True):
-            parts = zip(sets, (first, second), strict=True)
-            drawn[name].append(np.mean([spearmanr(o.values[rows], o.labels[rows]).statistic for o, rows in parts]))
+            pairs_of_sets = zip(sets, (first, second), strict=True)
+            drawn[name].append(
+                np.mean([spearmanr(o.values[rows], o.labels[rows]).statistic for o, rows in pairs_of_sets])
+            )
     differences = np.array(drawn["b"]) - drawn["a"]
-    found = ranking.against_reference["b"]
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(differences, [0.025, 0.975])), abs=1e-12)
+    comparison = ranking.against_reference["b"]
+    assert (comparison.low, comparison.high) == pytest.approx(
+        tuple(np.quantile(differences, [0.025, 0.975])), abs=1e-12
+    )
     smaller = min((differences <= 0).sum(), (differences >= 0).sum())
-    assert found.p_value == pytest.approx(min(1, 2 * (smaller + 1) / 2001))
-    standing = next(one for one in ranking.standings if one.model == "a")
+    assert comparison.p_value == pytest.approx(min(1, 2 * (smaller + 1) / 2001))
+    standing = next(item for item in ranking.standings if item.model == "a")
     assert (standing.low, standing.high) == pytest.approx(tuple(np.quantile(drawn["a"], [0.025, 0.975])), abs=1e-12)
     assert (ranking.n, ranking.datasets) == (160, ("one.test", "two.test"))
     assert ranking.on == "the mean of 2 sts sets"
@@ -118,12 +122,12 @@ def test_the_mean_of_several_sets_is_resampled_set_by_set():
 
 def test_sets_of_the_same_examples_are_resampled_together():
     results, behind = scored(80)
-    again = [[replace(one, dataset="again") for one in part] for part in (results, behind)]
+    again = [[replace(item, dataset="again") for item in items] for items in (results, behind)]
     alone, twice = rank(behind, results), rank([*behind, *again[1]], [*results, *again[0]])
     assert (twice.n, len(twice.datasets)) == (80, 2)
-    for name, one in alone.against_reference.items():
-        other = twice.against_reference[name]
-        assert (other.low, other.high, other.p_value) == pytest.approx((one.low, one.high, one.p_value))
+    for name, item in alone.against_reference.items():
+        doubled = twice.against_reference[name]
+        assert (doubled.low, doubled.high, doubled.p_value) == pytest.approx((item.low, item.high, item.p_value))
     assert twice.of_means[0].dataset == "mean of 2" and not alone.of_means
 
 
@@ -133,7 +137,7 @@ def test_seeds_of_a_model_count_together_and_the_verdict_says_what_they_allow():
     runs = [evidence("trained", labels + rng.normal(size=120), labels, seed=seed) for seed in (1, 2, 3)]
     base = evidence("base", labels + 4 * rng.normal(size=120), labels)
     rows = [result("base", spearmanr(base.values, labels).statistic)]
-    rows += [result("trained", spearmanr(one.values, labels).statistic, seed=one.seed) for one in runs]
+    rows += [result("trained", spearmanr(item.values, labels).statistic, seed=item.seed) for item in runs]
     ranking = rank([base, *runs], rows)
     best = ranking.standings[0]
     assert (best.model, best.seeds) == ("trained", 3)
@@ -144,8 +148,8 @@ def test_seeds_of_a_model_count_together_and_the_verdict_says_what_they_allow():
 
 def test_a_model_that_lacks_a_set_is_not_ranked_and_named():
     results, behind = scored(80)
-    more = evidence("a", np.arange(9.0), np.arange(9.0), dataset="two.test")
-    ranking = rank([*behind, more], [*results, result("a", 1.0, dataset="two.test")])
+    second_set = evidence("a", np.arange(9.0), np.arange(9.0), dataset="two.test")
+    ranking = rank([*behind, second_set], [*results, result("a", 1.0, dataset="two.test")])
     assert [standing.model for standing in ranking.standings] == ["a"]
     assert verdict_notes(ranking) == ["Not ranked, for want of a figure on every set: b, c."]
     other = evidence("b", np.arange(9.0), np.arange(9.0), dataset="two.test")
@@ -158,7 +162,7 @@ def test_a_model_of_which_one_run_lacks_a_set_is_not_ranked():
     behind = [evidence("base", labels, labels, dataset=name) for name in ("one.test", "two.test")]
     behind += [evidence("m", labels[::-1], labels, dataset="one.test", seed=seed) for seed in (1, 2)]
     behind.append(evidence("m", labels[::-1], labels, dataset="two.test", seed=1))
-    ranking = rank(behind, [result(one.model, 0.5, dataset=one.dataset, seed=one.seed) for one in behind])
+    ranking = rank(behind, [result(item.model, 0.5, dataset=item.dataset, seed=item.seed) for item in behind])
     assert ([standing.model for standing in ranking.standings], ranking.unranked) == (["base"], ("m",))
 
 
@@ -197,8 +201,8 @@ def test_speeds_whose_ranges_overlap_are_not_ranked_and_a_machine_that_was_not_q
 def test_one_figure_has_one_interval():
     """The answer said 54.7 to 69.8, the table below it 55.02 to 69.63."""
     results, behind = scored(100)
-    shown = [replace(row, low=row.value - 0.08, high=row.value + 0.07) for row in results]
-    for standing, row in zip(rank(behind, shown).standings, shown, strict=True):
+    with_intervals = [replace(row, low=row.value - 0.08, high=row.value + 0.07) for row in results]
+    for standing, row in zip(rank(behind, with_intervals).standings, with_intervals, strict=True):
         assert (standing.low, standing.high) == (row.low, row.high)
 
 
@@ -207,12 +211,12 @@ def test_the_headline_reads_all_suites():
     results, behind = scored(1000)
     first = np.arange(1000) < 700
     accuracies = {"a": first, "b": first | (np.arange(1000) >= 980), "c": first & (np.arange(1000) % 3 > 0)}
-    others = [evidence(name, right, metric="accuracy", task="sections", dataset="s.test")
+    section_evidence = [evidence(name, right, metric="accuracy", task="sections", dataset="s.test")
               for name, right in accuracies.items()]  # fmt: skip
-    rows = [result(one.model, one.values.mean(), metric="accuracy", task="sections", dataset="s.test")
-            for one in others]  # fmt: skip
+    rows = [result(item.model, item.values.mean(), metric="accuracy", task="sections", dataset="s.test")
+            for item in section_evidence]  # fmt: skip
     assert verdict(rank(behind, results))[0].startswith("a is the best of 3 models")
-    ranking = rank([*behind, *others], [*results, *rows])
+    ranking = rank([*behind, *section_evidence], [*results, *rows])
     assert (ranking.counted, ranking.on) == (("sts", "sections"), "the mean of 2 suites (sts, sections)")
     on_sts = {row.model: row.value for row in results}
     for standing in ranking.standings:
@@ -220,22 +224,25 @@ def test_the_headline_reads_all_suites():
     [loss] = ranking.elsewhere["a"]
     assert (loss.suite, loss.comparison.reference) == ("sections", "b")
     assert loss.comparison.difference == pytest.approx(-0.02) and loss.comparison.p_value < 0.01
-    assert [one.suite for one in ranking.elsewhere["b"]] == ["sts"]
+    assert [item.suite for item in ranking.elsewhere["b"]] == ["sts"]
     [sentence] = losses(ranking, "a")
     assert sentence.startswith("But on sections (s.test) b is 2.0 above a (95 % interval ")
-    equal = [replace(one, values=others[0].values) for one in others]
+    equal = [replace(item, values=section_evidence[0].values) for item in section_evidence]
     assert rank([*behind, *equal], [*results, *rows]).elsewhere["a"] == ()
 
 
 def test_a_suite_that_a_model_cannot_do_counts_for_none_but_a_failure_does_not_take_it_from_the_others():
     results, behind = scored(300)
-    others = [evidence(name, rights(0.7, 300, seed=at), metric="accuracy", task="transfer", dataset="mr")
-              for at, name in enumerate("ab")]  # fmt: skip
-    rows = [result(one.model, one.values.mean(), metric="accuracy", task="transfer", dataset="mr") for one in others]
-    ranking = rank([*behind, *others], [*results, *rows])
+    transfer_evidence = [evidence(name, rights(0.7, 300, seed=seed), metric="accuracy", task="transfer", dataset="mr")
+              for seed, name in enumerate("ab")]  # fmt: skip
+    rows = [
+        result(item.model, item.values.mean(), metric="accuracy", task="transfer", dataset="mr")
+        for item in transfer_evidence
+    ]
+    ranking = rank([*behind, *transfer_evidence], [*results, *rows])
     assert (ranking.counted, ranking.unranked) == (("sts",), ())
     assert recommend(ranking).lines()[-1] == "Not counted, for not every model can do it: transfer."
-    ranking = rank([*behind, *others], [*results, *rows], failed={"c"})
+    ranking = rank([*behind, *transfer_evidence], [*results, *rows], failed={"c"})
     assert (ranking.counted, ranking.unranked) == (("sts", "transfer"), ("c",))
 
 
@@ -243,9 +250,9 @@ def test_the_recommendation_of_a_clear_winner():
     results, behind = scored(1000)
     models = [model("a", speed=Speed((1043.7, 1012.0, 1060.0)), megabytes=90.9, memory=612.0),
               model("b", speed=Speed((99.4, 93.0, 112.0)))]  # fmt: skip
-    made = recommend(rank(behind, results, models))
-    assert (made.model, made.equals) == ("a", ("a",))
-    choice, cost = made.lines()
+    recommendation = recommend(rank(behind, results, models))
+    assert (recommendation.model, recommendation.equals) == ("a", ("a",))
+    choice, cost = recommendation.lines()
     assert re.fullmatch(
         r"Take a: Spearman \d+\.\d \(95 % interval [\d.]+ to [\d.]+\) on one\.test, 1,000 examples, \d\.\d above "
         r"b, the next \(95 % interval \d\.\d to \d\.\d, p [<=] [\d.]+\) and further above the other\.", choice,
@@ -261,15 +268,15 @@ def test_of_models_that_cannot_be_told_apart_the_cheapest_is_recommended():
     assert 0 < results[0].value - results[1].value < MARGIN
     fast = model("b", speed=Speed((800.0, 790.0, 810.0)), megabytes=22.0)
     slow = model("a", speed=Speed((200.0, 190.0, 210.0)), megabytes=22.0)
-    made = recommend(rank(behind, results, [slow, fast]))
-    assert (made.model, made.equals) == ("b", ("a", "b"))
-    choice, _, power = made.lines()
+    recommendation = recommend(rank(behind, results, [slow, fast]))
+    assert (recommendation.model, recommendation.equals) == ("b", ("a", "b"))
+    choice, _, power = recommendation.lines()
     assert choice.startswith("Take b: it is within 1 point of a, the highest, and not shown to be worse (")
     assert ", at about a quarter of the time; Spearman " in choice
     assert re.match("(No data of this size would|To) show a difference as (small|large) as that of a and b", power)
     alike = model("b", speed=Speed((195.0, 191.0, 200.0)), megabytes=11.0)
-    made = recommend(rank(behind, results, [slow, alike]))
-    assert made.model == "b" and ", at about half of the size on disk; " in made.lines()[0]
+    recommendation = recommend(rank(behind, results, [slow, alike]))
+    assert recommendation.model == "b" and ", at about half of the size on disk; " in recommendation.lines()[0]
     unmeasured = recommend(rank(behind, results))
     assert unmeasured.model == "a" and unmeasured.lines()[1] == "What the models cost was not measured."
 
@@ -281,11 +288,11 @@ def test_few_pairs_do_not_recommend_a_weak_model_because_it_is_cheap(measured):
     slow = model("a", speed=Speed((200.0, 190.0, 210.0)), megabytes=90.0)
     fast = [model(name, speed=Speed((9000.0, 8900.0, 9100.0)), megabytes=2.0) for name in "bc"]
     ranking = rank(behind, results, [slow, *fast] if measured else ())
-    made = recommend(ranking)
-    assert made.equals[0] == "a" and len(made.equals) > 1  # not shown to be worse
+    recommendation = recommend(ranking)
+    assert recommendation.equals[0] == "a" and len(recommendation.equals) > 1  # not shown to be worse
     assert ranking.standings[0].score - ranking.standings[1].score > MARGIN
-    assert (made.model, made.near) == ("a", ("a",))
-    text = " ".join(made.lines())
+    assert (recommendation.model, recommendation.near) == ("a", ("a",))
+    text = " ".join(recommendation.lines())
     assert "the highest, and not shown to be better than " in text
     assert ("; no other model is within 1 point of it." in text) == measured
     assert re.search(r"about [\d,]+ examples of this kind would be needed; these are 15\.", text), text
@@ -321,9 +328,9 @@ def test_a_model_is_not_called_cheaper_than_one_whose_cost_is_unknown():
 def test_copies_of_a_model_are_equal_and_neither_is_the_best():
     results, behind = scored(80)
     copy = [replace(results[0], model="copy"), replace(behind[0], model="copy")]
-    made = recommend(rank([behind[0], copy[1]], [results[0], copy[0]]))
-    assert len(made.lines()) == 2 and "equal to copy on every example" in made.lines()[0]
-    assert "best" not in " ".join(made.lines())
+    recommendation = recommend(rank([behind[0], copy[1]], [results[0], copy[0]]))
+    assert len(recommendation.lines()) == 2 and "equal to copy on every example" in recommendation.lines()[0]
+    assert "best" not in " ".join(recommendation.lines())
     text, _, power = recommend(rank([*behind[:2], copy[1]], [*results[:2], copy[0]])).lines()
     assert "copy (equal on every example)" in text and "b (" in text, text
     assert "of a and b" in power
@@ -340,8 +347,8 @@ def test_the_needed_examples_reach_the_power_that_they_promise():
     )  # fmt: skip
     needed = needed_examples(of_sample, 1)
     samples = rng.choice(differences, size=(2000, needed))
-    shown = samples.mean(axis=1) / (samples.std(axis=1) / np.sqrt(needed)) > 1.96
-    assert 0.7 < shown.mean() < 0.9
+    significant = samples.mean(axis=1) / (samples.std(axis=1) / np.sqrt(needed)) > 1.96
+    assert 0.7 < significant.mean() < 0.9
     assert needed_examples(replace(of_sample, difference=0.0), 1) is None
 
 

@@ -17,7 +17,7 @@ from samesense.types import Result
 
 
 def curve(*values, every=10):
-    return Curve("run", tuple(every * (at + 1) for at in range(len(values))), values)
+    return Curve("run", tuple(every * (index + 1) for index in range(len(values))), values)
 
 
 def naive(steps, values, level):
@@ -31,9 +31,9 @@ def test_the_first_look_at_or_above_the_level_counts():
     rng = np.random.default_rng(0)
     for _ in range(200):
         values = rng.choice([0.1, 0.2, 0.3, 0.4], size=rng.integers(1, 30))
-        own = curve(*map(float, values))
+        dev_curve = curve(*map(float, values))
         for level in (0.05, 0.2, 0.25, 0.4, 0.5):
-            assert steps_to_reach(own, level) == naive(own.steps, own.values, level)
+            assert steps_to_reach(dev_curve, level) == naive(dev_curve.steps, dev_curve.values, level)
 
 
 def test_arrivals_are_counted_seed_by_seed():
@@ -42,16 +42,16 @@ def test_arrivals_are_counted_seed_by_seed():
         "cosent": {1: curve(0.4, 0.5, 0.5, 0.5), 2: curve(0.2, 0.3, 0.4, 0.45), 3: curve(0.9)},
         "alone": {9: curve(0.3)},
     }
-    found = {(one.variant, one.baseline): one for one in steps_to_scores(curves)}
-    assert set(found) == {("cosent", "mse"), ("mse", "cosent")}
-    one = found["cosent", "mse"]
-    assert (one.baseline_steps, one.variant_steps) == ((30, 40), (10, None))
-    assert one.level == pytest.approx(0.45)
-    assert one.saved is None  # seed 2 never arrives: a share over the others alone would be a gain
-    assert one.text() == "10 (1 of 2 seeds)"
-    other = found["mse", "cosent"]
-    assert (other.baseline_steps, other.variant_steps) == ((20, 40), (None, 40))
-    assert other.text() == "40 (1 of 2 seeds)"
+    by_models = {(comparison.variant, comparison.baseline): comparison for comparison in steps_to_scores(curves)}
+    assert set(by_models) == {("cosent", "mse"), ("mse", "cosent")}
+    comparison = by_models["cosent", "mse"]
+    assert (comparison.baseline_steps, comparison.variant_steps) == ((30, 40), (10, None))
+    assert comparison.level == pytest.approx(0.45)
+    assert comparison.saved is None  # seed 2 never arrives: a share over the others alone would be a gain
+    assert comparison.text() == "10 (1 of 2 seeds)"
+    reverse = by_models["mse", "cosent"]
+    assert (reverse.baseline_steps, reverse.variant_steps) == ((20, 40), (None, 40))
+    assert reverse.text() == "40 (1 of 2 seeds)"
     both = {"mse": {1: curve(0.1, 0.2, 0.4), 2: curve(0.4)}, "cosent": {1: curve(0.4), 2: curve(0.4)}}
     quicker = steps_to_scores(both)[0]
     assert (quicker.saved, quicker.text()) == (pytest.approx(1 - 20 / 40), "10 (-50 %)")
@@ -60,8 +60,10 @@ def test_arrivals_are_counted_seed_by_seed():
 def test_the_untouched_start_is_drawn_and_is_nobodys_best():
     falling, rising = Curve("a", (0, 10, 20), (0.6, 0.4, 0.5)), Curve("b", (0, 10, 20), (0.6, 0.3, 0.7))
     assert (falling.best, rising.best) == ((20, 0.5), (20, 0.7))
-    found = {one.baseline: one for one in steps_to_scores({"a": {1: falling}, "b": {1: rising}})}
-    assert (found["a"].level, found["a"].variant_steps) == (0.5, (20,))  # the start is nobody's arrival
+    by_baseline = {
+        comparison.baseline: comparison for comparison in steps_to_scores({"a": {1: falling}, "b": {1: rising}})
+    }
+    assert (by_baseline["a"].level, by_baseline["a"].variant_steps) == (0.5, (20,))  # the start is nobody's arrival
     assert not steps_to_scores({"a": {1: Curve("a", (0,), (0.6,))}, "b": {1: Curve("b", (0,), (0.6,))}})
 
 
@@ -71,11 +73,11 @@ def test_tables():
         "| mse | 40.00 | 20 | - | 10 (-50 %) |",
         "| cosent | 50.00 | 10 | not reached | - |",
     ]
-    one = Comparison(
+    comparison = Comparison(
         task="sts", dataset="stsb", metric="spearman", model="mse", reference="cosent", difference=-0.05, low=-0.07,
         high=-0.03, p_value=0.001, adjusted=0.004, n=100, seeds=3,
     )  # fmt: skip
-    assert difference_table([one]).splitlines()[2] == (
+    assert difference_table([comparison]).splitlines()[2] == (
         "| stsb | Spearman | mse - cosent | -5.00 | [-7.00, -3.00] | 0.004 | of these runs |"
     )
 
@@ -106,7 +108,9 @@ def test_a_figure_for_each_number_that_was_varied():
     pytest.importorskip("matplotlib")
     runs = {
         '"one" 1/2': [
-            run("a", seed, 0.1 * at, temperature=t, loss="cosent") for seed in (1, 2) for at, t in enumerate((1, 2))
+            run("a", seed, 0.1 * index, temperature=t, loss="cosent")
+            for seed in (1, 2)
+            for index, t in enumerate((1, 2))
         ],
         "two": [run("a", 1, 0.5, temperature=1, loss="cosent")],
     }

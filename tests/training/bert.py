@@ -23,7 +23,7 @@ class Encoder(torch.nn.Module):
         tokens = self.bert(features["input_ids"], features["attention_mask"]).last_hidden_state
         return {"token_embeddings": tokens, "sentence_embedding": (tokens * mask).sum(1) / mask.sum(1)}
 
-    def __getitem__(self, place):
+    def __getitem__(self, index):
         return self
 
     def get_embedding_dimension(self):

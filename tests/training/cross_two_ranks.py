@@ -67,20 +67,20 @@ def shared_out():
     }
 
 
-def packed_loss_and_gradient(folder, rows, *, pack, share):
+def packed_loss_and_gradient(folder, rows, *, pack, distributed):
     """Loss and gradient of CoSENT with a real model, whose pairs are packed or padded."""
     model = build_cross(str(folder), device="cpu").eval()
-    wrapped = DistributedDataParallel(model, find_unused_parameters=True) if share else model
+    wrapped = DistributedDataParallel(model, find_unused_parameters=True) if distributed else model
     module, columns, labels = made("cosent", model, None)
     module.model, module.tokenise = wrapped, model.preprocess
     with packing(model) if pack else nullcontext():
         assert takes_packed_texts(model) == pack
         loss = module([column[rows] for column in columns], torch.tensor(labels[rows]))
         loss.backward()
-    found = [p.grad for p in model.parameters()]
-    return [loss.item(), [value for grad in found if grad is not None for value in grad.flatten().tolist()]]
+    gradients = [p.grad for p in model.parameters()]
+    return [loss.item(), [value for grad in gradients if grad is not None for value in grad.flatten().tolist()]]
 
 
 def packed_shared_out(folder):
     rows = slice(0, 7) if dist.get_rank() == 0 else slice(7, 11)
-    return packed_loss_and_gradient(folder, rows, pack=True, share=True)
+    return packed_loss_and_gradient(folder, rows, pack=True, distributed=True)

@@ -32,18 +32,20 @@ def batch(rows):
         ANCHORS, lambda row, epoch: TUPLES[row], preprocess, places=PLACES, key=NAMES.index, positives=POSITIVES,
         apart=False,
     )  # fmt: skip
-    made = batches([{"label": row} for row in rows])
-    return [{name.removeprefix("texts_"): value for name, value in made.items() if name != "label"}], made["label"]
+    columns = batches([{"label": row} for row in rows])
+    return [{name.removeprefix("texts_"): value for name, value in columns.items() if name != "label"}], columns[
+        "label"
+    ]
 
 
 def results(model, rows, budget):
-    found = {}
+    values = {}
     for name, make in OBJECTIVES.items():
         model.zero_grad()
         loss = make(model, budget)(*batch(rows))
         loss.backward()
-        found[name] = [loss.item(), *gradient(model).tolist()]
-    return found
+        values[name] = [loss.item(), *gradient(model).tolist()]
+    return values
 
 
 def shared_out():

@@ -15,13 +15,13 @@ def specs(encoder):
     return {spec.name: spec for spec in PAIR_LOSSES.specs if spec.encoder == encoder}
 
 
-def trained_on(spec, rows, **given):
+def trained_on(spec, rows, **options):
     """Return settings, targets, and the text columns and labels of so many rows of the targets."""
     source = random.Random(3)
     sentences = [" ".join(source.sample(WORDS, source.randint(2, 6))) for _ in range(9)]
     kind = "binary" if "binary" in spec.kinds else spec.kinds[0]
     pairs = [(*source.sample(sentences, 2), source.choice(LABELS[kind])) for _ in range(8 * rows)]
-    settings = CosentSettings(loss=spec.name, encoder=spec.encoder, **given)
+    settings = CosentSettings(loss=spec.name, encoder=spec.encoder, **options)
     targets = settings.targets(pair_data(pairs, kind))
     columns = {name: values[:rows] for name, values in targets.columns.items()}
     return settings, targets, [values for name, values in columns.items() if name != "label"], columns.get("label")

@@ -31,8 +31,8 @@ class Steps(TrainerCallback):
 def trained(trunk, folder, *, stop=None, resume=False):
     """The steps that were taken, and the weights at the end."""
     model, steps = build(trunk, device="cpu"), Steps(stop)
-    texts = [" ".join(WORDS[at : at + 2 + at % 5]) for at in range(40)]
-    data = as_dataset({"a": texts, "b": texts[::-1], "label": [float(at % 3) for at in range(40)]})
+    texts = [" ".join(WORDS[index : index + 2 + index % 5]) for index in range(40)]
+    data = as_dataset({"a": texts, "b": texts[::-1], "label": [float(index % 3) for index in range(40)]})
     fit(model, data, CoSENT(model, mini_batch_num_tokens=16), SETTINGS, folder, resume=resume, callbacks=[steps])
     return steps.seen, torch.cat([p.detach().flatten() for p in model.parameters()])
 

@@ -38,7 +38,7 @@ def test_every_batch_is_full_and_has_two_labels_and_no_example_comes_twice(label
     batches = batches_of(labels, size, epoch=epoch)
     assert batches
     assert all(len(batch) == min(size, len(labels)) for batch in batches)
-    assert all(len({labels[at] for at in batch}) > 1 for batch in batches)
+    assert all(len({labels[index] for index in batch}) > 1 for batch in batches)
     taken = list(itertools.chain(*batches))
     assert len(set(taken)) == len(taken)
     left, commonest = len(labels) - len(taken), max(Counter(labels).values())
@@ -51,15 +51,15 @@ def test_every_batch_is_full_and_has_two_labels_and_no_example_comes_twice(label
 def test_each_batch_has_each_label_as_often_as_the_epoch_does(labels, size):
     assume(len(set(labels)) > 1)
     batches = batches_of(labels, size)
-    whole = Counter(labels[at] for at in itertools.chain(*batches))
+    whole = Counter(labels[index] for index in itertools.chain(*batches))
     for batch in batches:
-        counts = Counter(labels[at] for at in batch)
+        counts = Counter(labels[index] for index in batch)
         assert all(abs(counts[label] - whole[label] / len(batches)) < 2 for label in whole)
 
 
 def test_binary_batches_keep_the_share_of_positives():
-    labels = [float(at % 50 < 9) for at in range(20000)]  # 18 %, as in ATEC
-    counts = {sum(labels[at] for at in batch) for batch in batches_of(labels, 16)}
+    labels = [float(index % 50 < 9) for index in range(20000)]  # 18 %, as in ATEC
+    counts = {sum(labels[index] for index in batch) for batch in batches_of(labels, 16)}
     assert counts == {2.0, 3.0}
 
 
@@ -69,12 +69,12 @@ def test_the_same_seed_and_epoch_give_the_same_batches_and_others_others():
     assert batches_of(labels, 16, seed=3, epoch=1) == first
     assert batches_of(labels, 16, seed=3, epoch=2) != first
     assert batches_of(labels, 16, seed=4, epoch=1) != first
-    seen = {at for epoch in range(8) for batch in batches_of(labels, 16, epoch=epoch) for at in batch}
-    assert seen == set(range(200))  # what one epoch leaves out comes in another
+    drawn = {index for epoch in range(8) for batch in batches_of(labels, 16, epoch=epoch) for index in batch}
+    assert drawn == set(range(200))  # what one epoch leaves out comes in another
 
 
 def test_neighbours_in_label_meet_in_some_epoch():
-    labels = [float(at) for at in range(64)]
+    labels = [float(index) for index in range(64)]
     met = set()
     for epoch in range(100):
         for batch in batches_of(labels, 16, epoch=epoch):
@@ -87,44 +87,44 @@ def test_a_rare_label_shortens_the_epoch_and_every_common_example_has_its_turn()
     labels = [1.0] * 3 + [0.0] * 97
     batches = batches_of(labels, 10)
     assert len(batches) == 3
-    assert all(sum(labels[at] for at in batch) == 1 for batch in batches)
-    seen = {at for epoch in range(60) for batch in batches_of(labels, 10, epoch=epoch) for at in batch}
-    assert len(seen) == 100
+    assert all(sum(labels[index] for index in batch) == 1 for batch in batches)
+    drawn = {index for epoch in range(60) for batch in batches_of(labels, 10, epoch=epoch) for index in batch}
+    assert len(drawn) == 100
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_ranks_share_the_batches(ranks):
-    labels = [float(at % 5 == 0) for at in range(333)]
+    labels = [float(index % 5 == 0) for index in range(333)]
     sampler = LabelAwareBatches(Dataset.from_dict({"sentence1": ["a"] * 333, "label": labels}), 16, seed=1)
     whole = list(sampler)
-    parts = [list(BatchSamplerShard(sampler, num_processes=ranks, process_index=rank)) for rank in range(ranks)]
-    assert len({len(part) for part in parts}) == 1
-    dealt = [batch for step in zip(*parts, strict=True) for batch in step]
+    shards = [list(BatchSamplerShard(sampler, num_processes=ranks, process_index=rank)) for rank in range(ranks)]
+    assert len({len(shard) for shard in shards}) == 1
+    dealt = [batch for step in zip(*shards, strict=True) for batch in step]
     assert dealt[: len(whole)] == whole
-    assert all(len({labels[at] for at in batch}) == 2 for batch in dealt)  # what fills the last step too
+    assert all(len({labels[index] for index in batch}) == 2 for batch in dealt)  # what fills the last step too
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_no_text_comes_twice_in_a_step_of_all_ranks(ranks, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", str(ranks))
-    texts = [f"text {at // 2}" for at in range(60)]  # each comes twice
-    data = Dataset.from_dict({"anchor": texts, "positive": [f"to {at}" for at in range(60)]})
+    texts = [f"text {index // 2}" for index in range(60)]  # each comes twice
+    data = Dataset.from_dict({"anchor": texts, "positive": [f"to {index}" for index in range(60)]})
     generator = torch.Generator()
     sampler = batch_sampler_of("no-duplicates")(data, 4, drop_last=True, generator=generator, seed=1)
     orders = []
     for epoch in range(2):
         sampler.set_epoch(epoch)
-        parts = [list(BatchSamplerShard(sampler, num_processes=ranks, process_index=rank)) for rank in range(ranks)]
-        steps = [list(itertools.chain(*batches)) for batches in zip(*parts, strict=True)]
+        shards = [list(BatchSamplerShard(sampler, num_processes=ranks, process_index=rank)) for rank in range(ranks)]
+        steps = [list(itertools.chain(*batches)) for batches in zip(*shards, strict=True)]
         assert len(steps) == 60 // (4 * ranks) == len(sampler) / ranks
-        assert all(len(step) == 4 * ranks == len({texts[at] for at in step}) for step in steps)
+        assert all(len(step) == 4 * ranks == len({texts[index] for index in step}) for step in steps)
         orders.append(steps)
     assert orders[0] != orders[1]
 
 
 def test_texts_of_which_none_fill_a_step_of_all_ranks_are_refused(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    data = Dataset.from_dict({"anchor": ["a"] * 9 + ["b"], "positive": [f"to {at}" for at in range(10)]})
+    data = Dataset.from_dict({"anchor": ["a"] * 9 + ["b"], "positive": [f"to {number}" for number in range(10)]})
     sampler = batch_sampler_of("no-duplicates")(data, 2, drop_last=True, generator=torch.Generator(), seed=1)
     with pytest.raises(DataError, match=r"needs 4 rows .* 2 processes of batch_size 2 .*; received 10 rows"):
         list(sampler)

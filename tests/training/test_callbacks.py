@@ -32,8 +32,8 @@ def args(tmp_path):
 
 
 def test_weights_of_a_loss_are_written_whole_or_not_at_all(loss, args, monkeypatch):
-    def cut_off(weights, place):
-        place.write_bytes(b"PK")
+    def cut_off(weights, path):
+        path.write_bytes(b"PK")
         raise OSError("no room")
 
     monkeypatch.setattr(callbacks.torch, "save", cut_off)
@@ -52,9 +52,9 @@ def test_only_the_first_of_several_processes_writes(loss, args):
 
 
 def test_weights_of_several_losses_keep_apart(tiny, tmp_path):
-    one, other = (torch.nn.ModuleDict({name: Softmax(tiny, classes=2) for name in ("a", "b")}) for _ in range(2))
-    own = loss_weights(one)
-    assert set(own) == {f"{name}.head.{part}" for name in "ab" for part in ("weight", "bias")}
-    torch.save(own, tmp_path / LOSS_WEIGHTS)
-    load_loss_weights(other, tmp_path)
-    torch.testing.assert_close(loss_weights(other), own, atol=0, rtol=0)
+    heads, restored = (torch.nn.ModuleDict({name: Softmax(tiny, classes=2) for name in ("a", "b")}) for _ in range(2))
+    weights = loss_weights(heads)
+    assert set(weights) == {f"{name}.head.{parameter}" for name in "ab" for parameter in ("weight", "bias")}
+    torch.save(weights, tmp_path / LOSS_WEIGHTS)
+    load_loss_weights(restored, tmp_path)
+    torch.testing.assert_close(loss_weights(restored), weights, atol=0, rtol=0)

@@ -27,8 +27,8 @@ def message(loss, data):
 
 
 def test_scores_do_not_fit_the_contrastive_loss(tiny):
-    said = message(Contrastive(tiny), dataset(2, [0.0, 2.5, 5.0], "score"))
-    assert said.startswith(
+    error = message(Contrastive(tiny), dataset(2, [0.0, 2.5, 5.0], "score"))
+    assert error.startswith(
         "Contrastive takes two text columns, and labels 0 and 1; received 2 text columns (text0, text1) and as score "
         "3 different numbers (0, 2.5, 5). These fit: CoSENT"
     )
@@ -39,9 +39,9 @@ def test_labels_beyond_the_cosine_do_not_fit_mse(tiny):
 
 
 def test_one_label_compares_nothing(tiny):
-    said = message(CoSENT(tiny), dataset(2, [1, 1, 1]))
-    assert "not all equal; received" in said
-    assert said.endswith("1 different numbers (1). These fit: Contrastive, MSE, Softmax.")
+    error = message(CoSENT(tiny), dataset(2, [1, 1, 1]))
+    assert "not all equal; received" in error
+    assert error.endswith("1 different numbers (1). These fit: Contrastive, MSE, Softmax.")
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_what_would_fit_is_named(tiny, columns, labels, fitting):
 
 
 def test_nothing_fits_text_labels(tiny):
-    said = message(CoSENT(tiny), dataset(2, ["yes", "no", "yes"]))
-    assert said.endswith("and as label 'yes' in row 1. No loss fits these data.")
+    error = message(CoSENT(tiny), dataset(2, ["yes", "no", "yes"]))
+    assert error.endswith("and as label 'yes' in row 1. No loss fits these data.")
 
 
 def test_classes_must_be_within_the_head(tiny):
@@ -89,8 +89,8 @@ def test_what_fits_passes(tiny, make, columns, labels):
 
 @pytest.mark.parametrize("labels", [None, [2, 0, 1]])
 def test_some_negatives_need_labels_that_name_them(tiny, labels):
-    said = message(InfoNCE(tiny, some_negatives=True), dataset(3, labels))
-    assert said.startswith("InfoNCE takes three text columns: anchor, positive, hard negative, and labels 0 and 1;")
+    error = message(InfoNCE(tiny, some_negatives=True), dataset(3, labels))
+    assert error.startswith("InfoNCE takes three text columns: anchor, positive, hard negative, and labels 0 and 1;")
 
 
 def test_missing_labels_are_named_by_row(tiny):

@@ -18,10 +18,10 @@ N = 24
 
 @pytest.fixture
 def model(tiny_trunk):
-    made = build_cross(str(tiny_trunk), device="cpu").eval()
+    encoder = build_cross(str(tiny_trunk), device="cpu").eval()
     with torch.no_grad():
-        made[0].model.classifier.weight.mul_(200)  # logits far apart
-    return made
+        encoder[0].model.classifier.weight.mul_(200)  # logits far apart
+    return encoder
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_neither_value_nor_gradient_depends_on_the_token_budget(model, columns, 
     whole = gradient(model, kind(model), columns)
     assert whole.norm() > 1e-3
     for budget in (15, 60):
-        parts = gradient(model, kind(model, mini_batch_num_tokens=budget), columns)
-        torch.testing.assert_close(parts, whole, rtol=1e-8, atol=1e-12)
+        chunked = gradient(model, kind(model, mini_batch_num_tokens=budget), columns)
+        torch.testing.assert_close(chunked, whole, rtol=1e-8, atol=1e-12)
 
 
 def test_a_batch_of_one_label_costs_nothing(model, columns):

@@ -10,8 +10,8 @@ from samesense.training.losses.distillation import Distillation
 
 def made(teachers, **options):
     widths = [teacher.shape[1] for teacher in teachers]
-    asked = [lambda rows, own=teacher: own[rows] for teacher in teachers]
-    return Distillation(torch.nn.Identity(), teachers=asked, widths=widths, dim=6, **options)
+    lookups = [lambda rows, own=teacher: own[rows] for teacher in teachers]
+    return Distillation(torch.nn.Identity(), teachers=lookups, widths=widths, dim=6, **options)
 
 
 def value(objective, views, rows):
@@ -29,19 +29,19 @@ def test_distance_is_half_the_squared_distance_of_unit_vectors(vectors):
     student, teachers = vectors
     objective = made(teachers, weights=[1.0, 3.0], gamma=0.0, contrast=0.0, beta=0.0, regress=2.0)
     rows = torch.randperm(20)
-    found = value(objective, [student], rows).item()
+    distance = value(objective, [student], rows).item()
 
     matrix = objective.maps[1].weight.detach().numpy()
     apart = []
-    for at, row in enumerate(rows.tolist()):
-        own = student[at].numpy()
-        mapped = [own, matrix @ own]  # the first teacher is as wide as the student, and needs no map
+    for index, row in enumerate(rows.tolist()):
+        vector = student[index].numpy()
+        mapped = [vector, matrix @ vector]  # the first teacher is as wide as the student, and needs no map
         halves = [
             0.5 * np.sum((m / np.linalg.norm(m) - t[row].numpy() / np.linalg.norm(t[row].numpy())) ** 2)
             for m, t in zip(mapped, teachers, strict=True)
         ]
         apart.append(0.25 * halves[0] + 0.75 * halves[1])
-    assert found == pytest.approx(2.0 * np.mean(apart), abs=1e-5)
+    assert distance == pytest.approx(2.0 * np.mean(apart), abs=1e-5)
 
 
 def test_every_view_is_at_its_distance_from_the_teachers(vectors):

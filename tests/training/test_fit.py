@@ -92,12 +92,12 @@ def test_training_helps_and_ends_as_the_best_checkpoint(start, tiny_trunk, toy_p
 
 @pytest.mark.slow
 def test_same_seed_same_model_other_seed_another(start):
-    one, _, curve = start("one")
+    first, _, curve = start("one")
     same, _, same_curve = start("same")
-    other, _, _ = start("other", SETTINGS.model_copy(update={"seed": 8}))
+    other_seed, _, _ = start("other", SETTINGS.model_copy(update={"seed": 8}))
     assert curve == same_curve
-    assert torch.equal(weights(one), weights(same))
-    assert not torch.allclose(weights(one), weights(other))
+    assert torch.equal(weights(first), weights(same))
+    assert not torch.allclose(weights(first), weights(other_seed))
 
 
 @pytest.mark.slow
@@ -150,7 +150,7 @@ def whole(tmp_path_factory, tiny_trunk, toy_pairs):
 
 
 @pytest.mark.parametrize(
-    ("event", "step", "stops", "kept"),
+    ("event", "step", "stops", "checkpoint"),
     [
         ("on_pre_optimizer_step", 7, 7, 7),  # before weights change: the step is broken off
         ("on_optimizer_step", 7, 8, 8),  # as they change: it is finished
@@ -162,36 +162,36 @@ def whole(tmp_path_factory, tiny_trunk, toy_pairs):
     ],
 )
 def test_ctrl_c_keeps_what_is_done_and_the_resumed_run_ends_as_the_whole_one(
-    start, whole, tmp_path, event, step, stops, kept
+    start, whole, tmp_path, event, step, stops, checkpoint
 ):
     before = signal.getsignal(signal.SIGINT)
     _, outcome, _ = start("stopped", SHORT, callbacks=[Press(event, step)])
     assert (outcome.interrupted, outcome.steps) == (True, stops)
     assert signal.getsignal(signal.SIGINT) is before
     newest = newest_checkpoint(tmp_path / "stopped" / "checkpoints")
-    assert (newest and newest.name) == (kept and f"checkpoint-{kept}")
+    assert (newest and newest.name) == (checkpoint and f"checkpoint-{checkpoint}")
     model, outcome, curve = start("stopped", SHORT, resume=True)
     assert not outcome.interrupted and curve == whole[2] and torch.equal(weights(model), whole[0])
     assert (outcome.best_step, outcome.best_dev_spearman) == (whole[1].best_step, whole[1].best_dev_spearman)
 
 
-@pytest.mark.parametrize(("evaluation", "kept"), [(0, None), (2, 8), (3, 8)])
+@pytest.mark.parametrize(("evaluation", "checkpoint"), [(0, None), (2, 8), (3, 8)])
 def test_ctrl_c_breaks_an_evaluation_off_and_the_resumed_run_makes_up_for_it(
-    start, whole, tmp_path, monkeypatch, evaluation, kept
+    start, whole, tmp_path, monkeypatch, evaluation, checkpoint
 ):
     calls = []
 
-    def scores(model, texts, **how):
+    def scores(model, texts, **options):
         calls.append(1)
         if len(calls) == evaluation + 1:
             signal.raise_signal(signal.SIGINT)
-        return encode(model, texts, **how)
+        return encode(model, texts, **options)
 
     monkeypatch.setattr("samesense.encoder.encode.encode", scores)
     _, outcome, _ = start("stopped", SHORT)
     assert outcome.interrupted
     newest = newest_checkpoint(tmp_path / "stopped" / "checkpoints")
-    assert (newest and newest.name) == (kept and f"checkpoint-{kept}")
+    assert (newest and newest.name) == (checkpoint and f"checkpoint-{checkpoint}")
     model, outcome, curve = start("stopped", SHORT, resume=True)
     assert curve == whole[2] and torch.equal(weights(model), whole[0])
     assert outcome.best_step == whole[1].best_step
@@ -220,10 +220,10 @@ def test_a_resumed_run_stops_where_an_uninterrupted_one_does(start):
 def test_seconds_of_a_resumed_run_are_those_of_it_all(start, tmp_path):
     with pytest.raises(Killed):
         start("run", SHORT, callbacks=[At(9, killed)])
-    kept = tmp_path / "run" / "checkpoints" / "checkpoint-8" / "times.json"
-    before = json.loads(kept.read_text())
+    times = tmp_path / "run" / "checkpoints" / "checkpoint-8" / "times.json"
+    before = json.loads(times.read_text())
     assert before["training"] > 0
-    kept.write_text(json.dumps(before | {"training": 1000.0}))
+    times.write_text(json.dumps(before | {"training": 1000.0}))
     _, outcome, _ = start("run", SHORT, resume=True)
     assert outcome.spent["training"] > 1000 and outcome.seconds > 1000
 
@@ -232,10 +232,10 @@ def test_a_run_goes_on_from_the_newest_checkpoint_with_the_weights_of_the_loss(t
     data = as_dataset({"a": sentences[:8], "b": sentences[8:16], "label": [0, 1] * 4})
     settings = TrainingSettings(max_steps=6, eval_steps=2, batch_size=8, precision="float32")
 
-    def run(**more):
+    def run(**options):
         model = build(str(tiny_trunk), device="cpu")
         loss = Softmax(model, classes=2)
-        return fit(model, data, loss, settings, tmp_path, dev_score=lambda model: 0.5, **more)
+        return fit(model, data, loss, settings, tmp_path, dev_score=lambda model: 0.5, **options)
 
     with pytest.raises(Killed):
         run(callbacks=[At(5, killed)])
@@ -273,16 +273,16 @@ def test_gradients_are_clipped_with_those_of_what_the_loss_itself_learns(tiny, s
 
 def test_batches_on_a_cpu_are_tokenised_on_one_thread(tiny, sentences, tmp_path, monkeypatch):
     monkeypatch.setenv(TOKENIZERS, "true")
-    seen = []
+    values = []
 
     class Look(TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
-            seen.append(os.environ[TOKENIZERS])
+            values.append(os.environ[TOKENIZERS])
 
-    data = as_dataset({"a": sentences[:8], "b": sentences[8:16], "label": [float(at) for at in range(8)]})
+    data = as_dataset({"a": sentences[:8], "b": sentences[8:16], "label": [float(index) for index in range(8)]})
     settings = TrainingSettings(max_steps=1, batch_size=8, precision="float32")
     fit(tiny, data, CoSENT(tiny), settings, tmp_path, callbacks=[Look()])
-    assert seen == ["false"] and os.environ[TOKENIZERS] == "true"
+    assert values == ["false"] and os.environ[TOKENIZERS] == "true"
 
 
 def test_patience_needs_a_dev_set(start):
@@ -366,29 +366,29 @@ def test_sparse_gradients_of_words_train_the_same_model(static, tiny_trunk, toy_
     """With clipping, evaluations and a stop: as with dense ones."""
     settings = SETTINGS.model_copy(update={"weight_decay": 0.0})
 
-    def trained(rows, **how):
+    def trained(rows, **options):
         monkeypatch.setattr("samesense.training.optimizer._MIN_ROWS", rows)
         model = static_model() if static else build(str(tiny_trunk), device="cpu")
-        return run_of(tiny_trunk, toy_pairs, tmp_path / str(rows), settings, model=model, **how)[0]
+        return run_of(tiny_trunk, toy_pairs, tmp_path / str(rows), settings, model=model, **options)[0]
 
     expected = trained(10**9)
     with pytest.raises(Killed):
         trained(1, callbacks=[At(17, killed)])
-    found = trained(1, resume=True)
-    assert not any(getattr(module, "sparse", False) for module in found.modules())
-    for one, other in zip(found.parameters(), expected.parameters(), strict=True):
-        torch.testing.assert_close(one, other, atol=2e-4, rtol=1e-3)
+    resumed = trained(1, resume=True)
+    assert not any(getattr(module, "sparse", False) for module in resumed.modules())
+    for parameter, expected_parameter in zip(resumed.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(parameter, expected_parameter, atol=2e-4, rtol=1e-3)
 
 
 def test_in_bfloat16_a_model_sees_few_numbers_of_tokens(tiny_trunk, toy_pairs, tmp_path):
     """So that kernels are made for few sizes; the trainer has autocast within the model's forward alone."""
-    seen = []
+    shapes = []
 
     class Watch(TrainerCallback):
         def on_train_begin(self, args, state, control, model=None, **kwargs):
-            model[0].model.embeddings.register_forward_hook(lambda module, given, got: seen.append(got.shape[:2]))
+            model[0].model.embeddings.register_forward_hook(lambda module, inputs, got: shapes.append(got.shape[:2]))
 
     settings = SETTINGS.model_copy(update={"max_steps": 8, "eval_steps": 8, "precision": "bfloat16"})
     run_of(tiny_trunk, toy_pairs, tmp_path, settings, callbacks=[Watch()])
-    packed = [width for rows, width in seen if rows == 1]
+    packed = [width for rows, width in shapes if rows == 1]
     assert len(packed) >= 8 and all(width == round_up_tokens(width) for width in packed)

@@ -50,21 +50,21 @@ def check_encoders(out):
         expected = gradient(model)
         assert expected.abs().sum() > 1e-3, name
         for budget in ("None", "9"):
-            value, found, heads = out[f"{name} {widths} {budget}"]
+            value, slope, heads = out[f"{name} {widths} {budget}"]
             assert value == pytest.approx(loss.item(), rel=1e-9), (name, widths)
-            torch.testing.assert_close(torch.tensor(found).double(), expected, rtol=1e-6, atol=1e-8)
-            for got, wanted in zip(heads, head_gradient(loss_module), strict=True):
-                assert got == pytest.approx(wanted, rel=1e-6, abs=1e-9), (name, widths)
+            torch.testing.assert_close(torch.tensor(slope).double(), expected, rtol=1e-6, atol=1e-8)
+            for got, expected_slope in zip(heads, head_gradient(loss_module), strict=True):
+                assert got == pytest.approx(expected_slope, rel=1e-6, abs=1e-9), (name, widths)
 
 
 def check_adapters(out):
     model = adapted()
     if model is None:
         return
-    for (value, found), (expected, wanted) in zip(out, with_adapters(model, (0, 11)), strict=True):
+    for (value, slope), (expected, expected_slope) in zip(out, with_adapters(model, (0, 11)), strict=True):
         assert value == pytest.approx(expected, rel=1e-9)
-        torch.testing.assert_close(torch.tensor(found), torch.tensor(wanted), rtol=1e-6, atol=1e-8)
-        assert torch.tensor(wanted).abs().sum() > 1e-3
+        torch.testing.assert_close(torch.tensor(slope), torch.tensor(expected_slope), rtol=1e-6, atol=1e-8)
+        assert torch.tensor(expected_slope).abs().sum() > 1e-3
 
 
 def check_cross_encoders(out):
@@ -78,7 +78,7 @@ def check_cross_encoders(out):
 
 
 def check_packed_pairs(out, folder):
-    value, slope = cross_two_ranks.packed_loss_and_gradient(folder, slice(None), pack=False, share=False)
+    value, slope = cross_two_ranks.packed_loss_and_gradient(folder, slice(None), pack=False, distributed=False)
     assert out[0] == pytest.approx(value, rel=1e-4)
     found, expected = torch.tensor(out[1]), torch.tensor(slope)
     assert expected.abs().max() > 1e-2

@@ -18,7 +18,7 @@ def columns(tiny, sentences):
         if hasattr(module, "p"):
             module.p = 0.3
     tiny.train()
-    return lambda part=0: [tiny.preprocess(sentences[part : part + 20]), tiny.preprocess(sentences[::-1][:20])]
+    return lambda offset=0: [tiny.preprocess(sentences[offset : offset + 20]), tiny.preprocess(sentences[::-1][:20])]
 
 
 def gradient(model):
@@ -38,7 +38,7 @@ def test_replay_gives_the_loss_and_gradient_of_the_masks_that_were_drawn(tiny, c
                 patch.setattr(
                     batching,
                     "embed_with_cached_gradients",
-                    lambda model, parts: torch.cat([batching.forward(model, p) for p in parts]),
+                    lambda model, columns_of_batch: torch.cat([batching.forward(model, p) for p in columns_of_batch]),
                 )
             loss = CoSENT(tiny, mini_batch_num_tokens=40)(columns(), LABELS)
         torch.rand(7)  # someone else draws between forward and backward
@@ -69,12 +69,12 @@ def test_two_forwards_before_one_backward(tiny, columns):
         objective = CoSENT(tiny, mini_batch_num_tokens=40)
         return objective(columns(), LABELS), objective(columns(10), LABELS)
 
-    one, other = losses()
-    (one + other).backward()
+    first, second = losses()
+    (first + second).backward()
     together = gradient(tiny)
-    one, other = losses()
-    other.backward()
-    one.backward()
+    first, second = losses()
+    second.backward()
+    first.backward()
     torch.testing.assert_close(gradient(tiny), together, atol=1e-6, rtol=1e-5)
 
 
@@ -94,10 +94,10 @@ def test_activations_held_are_those_of_one_part(tiny, columns):
     """What autograd keeps for the backward is counted: with a budget it is a small share."""
 
     def held(budget):
-        kept = []
-        with torch.autograd.graph.saved_tensors_hooks(lambda t: (kept.append(t.numel()), t)[1], lambda t: t):
+        sizes = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: (sizes.append(t.numel()), t)[1], lambda t: t):
             CoSENT(tiny, mini_batch_num_tokens=budget)(columns(), LABELS)
-        return sum(kept)
+        return sum(sizes)
 
     assert held(40) < 0.2 * held(None)
 
@@ -121,8 +121,8 @@ def test_gradients_of_many_parts_are_added_up_in_float32(tiny, columns):
         return gradient(tiny)
 
     exact = run(None, half=False)
-    whole, parts = ((run(budget, half=True) - exact).norm() / exact.norm() for budget in (None, 8))
-    assert parts < 2 * whole  # 1.3 here; 3.1 with a shared cast
+    whole, chunked = ((run(budget, half=True) - exact).norm() / exact.norm() for budget in (None, 8))
+    assert chunked < 2 * whole  # 1.3 here; 3.1 with a shared cast
 
 
 def test_parameters_that_share_a_gradient_are_not_added_up_twice():
@@ -137,11 +137,11 @@ def test_parameters_that_share_a_gradient_are_not_added_up_twice():
             return {"sentence_embedding": features["rows"] * (self.one + self.other)}
 
     rows = torch.arange(12.0).reshape(4, 3)
-    embed_with_cached_gradients(model := Sum(), [{"rows": part} for part in rows.split(1)]).square().sum().backward()
+    embed_with_cached_gradients(model := Sum(), [{"rows": chunk} for chunk in rows.split(1)]).square().sum().backward()
     plain = Sum()
     plain({"rows": rows})["sentence_embedding"].square().sum().backward()
-    for found, wanted in zip(model.parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(found.grad, wanted.grad)
+    for parameter, expected in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(parameter.grad, expected.grad)
 
 
 def test_a_part_may_not_use_what_the_part_of_ddp_did_not(tiny, sentences):

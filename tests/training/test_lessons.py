@@ -15,21 +15,26 @@ ALWAYS_ACTIVE = {"triplet": {"triplet_margin": 3.0}, "contrastive": {"threshold"
 
 
 def loss_of(spec, draw):
-    own = {**ALWAYS_ACTIVE.get(spec.name, {})}
+    options = {**ALWAYS_ACTIVE.get(spec.name, {})}
     if "temperature" in spec.fields:
-        own["temperature"] = 1.0  # so that no gradient is too small to be seen
+        options["temperature"] = 1.0  # so that no gradient is too small to be seen
     if spec.name == "angle":
-        own |= {"positive_above": 0.5, **{name: float(draw.integers(2)) for name in ("cosine_weight", "angle_weight")}}
-        own["in_batch_weight"] = float(draw.integers(2)) if own["cosine_weight"] + own["angle_weight"] else 1.0
+        options |= {
+            "positive_above": 0.5,
+            **{name: float(draw.integers(2)) for name in ("cosine_weight", "angle_weight")},
+        }
+        options["in_batch_weight"] = (
+            float(draw.integers(2)) if options["cosine_weight"] + options["angle_weight"] else 1.0
+        )
     if spec.name == "cosent":
-        own["margin"] = float(draw.choice([0.0, 0.5, 1.0]))
+        options["margin"] = float(draw.choice([0.0, 0.5, 1.0]))
     if spec.name == "softmax":
-        own |= {"classes": 3, "dim": 8}
+        options |= {"classes": 3, "dim": 8}
     module = loss_class(spec.module)
-    made = module.__new__(module)
-    torch.nn.Module.__init__(made)
-    module.__init__(made, torch.nn.Identity(), **own)
-    return made, own
+    loss = module.__new__(module)
+    torch.nn.Module.__init__(loss)
+    module.__init__(loss, torch.nn.Identity(), **options)
+    return loss, options
 
 
 @pytest.mark.parametrize("spec", PAIR_LOSSES.specs, ids=lambda spec: f"{spec.encoder} {spec.name}")
@@ -44,22 +49,22 @@ def test_a_batch_teaches_if_and_only_if_the_loss_has_a_gradient(spec):
         labels = draw.integers(kinds, size=rows) / (1 if kinds == 2 else 2) if kinds else None
         if spec.name == "softmax":
             labels = draw.integers(3, size=rows)
-        made, own = loss_of(spec, draw)
+        loss, options = loss_of(spec, draw)
         table = torch.randn(texts, 8, dtype=torch.float64, requires_grad=True)
         targets = None if labels is None else torch.from_numpy(np.asarray(labels))
         if spec.encoder == "cross":
             pairs = torch.randn(rows, dtype=torch.float64, requires_grad=True)
-            made.loss(pairs, targets).backward()
+            loss.loss(pairs, targets).backward()
             gradient = pairs.grad
         else:
-            made.double().compute_loss_from_embeddings(
+            loss.double().compute_loss_from_embeddings(
                 [table[torch.from_numpy(c)] for c in columns], targets
             ).backward()
             gradient = table.grad
-        batch = Batch(columns.astype(np.uint64), None if labels is None else np.asarray(labels, float), own)
+        batch = Batch(columns.astype(np.uint64), None if labels is None else np.asarray(labels, float), options)
         expected = bool(gradient is not None and gradient.abs().max() > 1e-9)
         teaches = spec.lesson.teaches(batch)
-        assert teaches or not expected, (columns, labels, own)
+        assert teaches or not expected, (columns, labels, options)
         cancelled += teaches and not expected
         met.add(expected)
     assert True in met

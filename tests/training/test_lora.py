@@ -59,16 +59,16 @@ def test_only_adapters_are_trained_and_merging_changes_no_vector(tiny, sentences
 
 
 def test_it_learns_and_ends_as_its_best_checkpoint(start, toy_pairs, tmp_path):
-    how = {"learning_rate": 6e-3, "max_steps": 60, "eval_steps": 15, "lora": 16, "seed": 8}
-    settings = SETTINGS.model_copy(update=how)
+    changes = {"learning_rate": 6e-3, "max_steps": 60, "eval_steps": 15, "lora": 16, "seed": 8}
+    settings = SETTINGS.model_copy(update=changes)
     model, outcome, curve = start("run", settings)
     assert outcome.best_dev_spearman == max(score for step, score in curve if step) > curve[0][1] + 0.1
     dev = read_pairs(toy_pairs / "dev.tsv")
     assert dev_score(BiEncoder(), dev)(model) == pytest.approx(outcome.best_dev_spearman, abs=0.01)
     assert not any("lora" in name for name in model.state_dict())
-    kept = tmp_path / "run" / "checkpoints" / f"checkpoint-{outcome.best_step}"
-    assert all(".lora_" in name for name in torch.load(kept / WEIGHTS, weights_only=True))
-    assert not list(kept.rglob("*.safetensors"))
+    checkpoint = tmp_path / "run" / "checkpoints" / f"checkpoint-{outcome.best_step}"
+    assert all(".lora_" in name for name in torch.load(checkpoint / WEIGHTS, weights_only=True))
+    assert not list(checkpoint.rglob("*.safetensors"))
 
 
 @pytest.mark.parametrize("budget", [1, 30, 100])
@@ -82,10 +82,10 @@ def test_a_token_budget_changes_nothing(tiny, sentences, budget):
     tiny.eval()
     columns = [tiny.preprocess(sentences[:20]), tiny.preprocess(sentences[::-1][:20])]
     CoSENT(tiny)(columns, LABELS).backward()
-    wanted = gradient(tiny)
-    assert wanted.abs().sum() > 0
+    expected = gradient(tiny)
+    assert expected.abs().sum() > 0
     CoSENT(tiny, mini_batch_num_tokens=budget)(columns, LABELS).backward()
-    torch.testing.assert_close(gradient(tiny), wanted, atol=2e-5, rtol=1e-3)
+    torch.testing.assert_close(gradient(tiny), expected, atol=2e-5, rtol=1e-3)
 
 
 def test_resume_gives_the_uninterrupted_run(start, tmp_path):
@@ -100,9 +100,9 @@ def test_resume_gives_the_uninterrupted_run(start, tmp_path):
 def test_gradient_checkpointing_goes_with_it(start, tiny_trunk):
     plain, _, _ = start("plain", SETTINGS, selecting=False)
     checkpointed = SETTINGS.model_copy(update={"trainer": {"gradient_checkpointing": "true"}})
-    other, _, _ = start("other", checkpointed, selecting=False)
+    with_checkpoints, _, _ = start("other", checkpointed, selecting=False)
     assert not torch.equal(weights(plain), weights(build(str(tiny_trunk), device="cpu")))
-    torch.testing.assert_close(weights(other), weights(plain), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(weights(with_checkpoints), weights(plain), atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("encoder", ["bi", "cross"])
@@ -146,9 +146,11 @@ def test_without_the_package_it_is_said_before_anything_is_computed(tiny_trunk, 
     assert not (tmp_path / "run").exists()
 
 
-def trained(start, toy_pairs, output, **more):
-    how = {"max_steps": 6, "batch_size": 8, "learning_rate": 1e-2, "precision": "float32", "report": False}
-    return samesense.train(str(toy_pairs / "train.tsv"), dev="none", model=str(start), output=output, **how | more)
+def trained(start, toy_pairs, output, **overrides):
+    options = {"max_steps": 6, "batch_size": 8, "learning_rate": 1e-2, "precision": "float32", "report": False}
+    return samesense.train(
+        str(toy_pairs / "train.tsv"), dev="none", model=str(start), output=output, **options | overrides
+    )
 
 
 def size(folder):
@@ -161,23 +163,23 @@ def vectors(model, texts):
 
 def test_kept_adapters_open_everywhere_and_give_the_vectors_of_merged_ones(tiny_trunk, toy_pairs, sentences, tmp_path):
     merged = trained(tiny_trunk, toy_pairs, tmp_path / "merged", lora=2).model
-    kept = trained(tiny_trunk, toy_pairs, tmp_path / "kept", lora=2, keep_lora=True).model
-    with safe_open(kept / "adapter_model.safetensors", "np") as stored:
+    adapters = trained(tiny_trunk, toy_pairs, tmp_path / "kept", lora=2, keep_lora=True).model
+    with safe_open(adapters / "adapter_model.safetensors", "np") as stored:
         assert all(".lora_" in name for name in stored.keys())  # noqa: SIM118 - no mapping
-    assert json.loads((kept / "adapter_config.json").read_text())["base_model_name_or_path"] == str(tiny_trunk)
-    assert not list(kept.rglob("model.safetensors"))
-    assert size(kept) < size(merged) / 4
+    assert json.loads((adapters / "adapter_config.json").read_text())["base_model_name_or_path"] == str(tiny_trunk)
+    assert not list(adapters.rglob("model.safetensors"))
+    assert size(adapters) < size(merged) / 4
     expected = vectors(merged, sentences)
     assert np.abs(expected - vectors(tiny_trunk, sentences)).max() > 0.02
-    np.testing.assert_allclose(vectors(kept, sentences), expected, atol=1e-5)
-    plain = SentenceTransformer(str(kept), device="cpu")
+    np.testing.assert_allclose(vectors(adapters, sentences), expected, atol=1e-5)
+    plain = SentenceTransformer(str(adapters), device="cpu")
     np.testing.assert_allclose(plain.encode(sentences), expected, atol=1e-5)
-    opened = build(str(kept), device="cpu")
-    assert list(opened.state_dict()) == list(build(str(tiny_trunk), device="cpu").state_dict())
-    assert all(weight.requires_grad for weight in opened.parameters())
-    further = trained(kept, toy_pairs, tmp_path / "further").model  # from what was kept, as from any model
-    assert size(further) == size(merged)
-    assert np.abs(vectors(further, sentences) - expected).max() > 0.01
+    model = build(str(adapters), device="cpu")
+    assert list(model.state_dict()) == list(build(str(tiny_trunk), device="cpu").state_dict())
+    assert all(weight.requires_grad for weight in model.parameters())
+    trained_again = trained(adapters, toy_pairs, tmp_path / "further").model  # from what was kept, as from any model
+    assert size(trained_again) == size(merged)
+    assert np.abs(vectors(trained_again, sentences) - expected).max() > 0.01
 
 
 def test_kept_adapters_name_their_base_from_everywhere(tiny_trunk, tmp_path, monkeypatch):
@@ -191,35 +193,35 @@ def test_kept_adapters_name_their_base_from_everywhere(tiny_trunk, tmp_path, mon
 
 def test_what_kept_adapters_need_is_said_where_it_is_absent(tiny_trunk, toy_pairs, sentences, tmp_path, monkeypatch):
     base = shutil.copytree(tiny_trunk, tmp_path / "base")
-    kept = trained(base, toy_pairs, tmp_path / "kept", lora=2, keep_lora=True).model
+    adapters = trained(base, toy_pairs, tmp_path / "kept", lora=2, keep_lora=True).model
     with pytest.raises(ConfigError, match=r"^`keep_lora` saves adapters with the name of the start"):
-        trained(kept, toy_pairs, tmp_path / "twice", lora=2, keep_lora=True)
+        trained(adapters, toy_pairs, tmp_path / "twice", lora=2, keep_lora=True)
     with pytest.raises(ModelError, match=r"^A cross-encoder is made of whole weights, and .*kept.model holds adapters"):
-        trained(kept, toy_pairs, tmp_path / "cross", encoder="cross")
+        trained(adapters, toy_pairs, tmp_path / "cross", encoder="cross")
     base.rename(tmp_path / "elsewhere")
     with pytest.raises(ModelError, match=r"kept.model holds adapters for the model in .*base, which is not there\."):
-        samesense.load(str(kept))
-    about = json.loads((kept / "adapter_config.json").read_text())
-    place = about | {"base_model_name_or_path": str(tmp_path / "elsewhere")}
-    (kept / "adapter_config.json").write_text(json.dumps(place))
-    assert vectors(kept, sentences).shape == (40, 32)
+        samesense.load(str(adapters))
+    about = json.loads((adapters / "adapter_config.json").read_text())
+    config = about | {"base_model_name_or_path": str(tmp_path / "elsewhere")}
+    (adapters / "adapter_config.json").write_text(json.dumps(config))
+    assert vectors(adapters, sentences).shape == (40, 32)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"^peft is needed here .* pip install 'samesense\[lora\]'$"):
-        build(str(kept))
+        build(str(adapters))
 
 
 def test_the_base_of_kept_adapters_counts_as_part_of_the_model(tiny_trunk, toy_pairs, tmp_path):
     base = shutil.copytree(tiny_trunk, tmp_path / "base")
-    kept = trained(base, toy_pairs, tmp_path / "kept", lora=2, keep_lora=True).model
-    opened = [(str(folder), samesense.load(str(folder), precision="float32")) for folder in (kept, base)]
-    cost, of_base = measure_costs(opened, ["a cat"])
+    adapters = trained(base, toy_pairs, tmp_path / "kept", lora=2, keep_lora=True).model
+    models = [(str(folder), samesense.load(str(folder), precision="float32")) for folder in (adapters, base)]
+    cost, of_base = measure_costs(models, ["a cat"])
     assert cost.parameters == of_base.parameters
-    assert cost.megabytes == pytest.approx((size(base) + size(kept)) / 1e6)
-    before = home_of(str(kept)).fingerprint(), fingerprint_of(str(kept), {})
-    assert before == (home_of(str(kept)).fingerprint(), fingerprint_of(str(kept), {}))
+    assert cost.megabytes == pytest.approx((size(base) + size(adapters)) / 1e6)
+    before = home_of(str(adapters)).fingerprint(), fingerprint_of(str(adapters), {})
+    assert before == (home_of(str(adapters)).fingerprint(), fingerprint_of(str(adapters), {}))
     weights = load_file(base / "model.safetensors")
     save_file({name: weight + 0.01 for name, weight in weights.items()}, base / "model.safetensors")
-    for was, now in zip(before, (home_of(str(kept)).fingerprint(), fingerprint_of(str(kept), {})), strict=True):
+    for was, now in zip(before, (home_of(str(adapters)).fingerprint(), fingerprint_of(str(adapters), {})), strict=True):
         assert (now != was, now.split()[0]) == (True, was.split()[0])
 
 

@@ -22,13 +22,13 @@ WIDTHS = (16, 8)
 
 
 def gradient(model):
-    found = [torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in model.parameters()]
+    gradients = [torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in model.parameters()]
     model.zero_grad()
-    return torch.cat(found)
+    return torch.cat(gradients)
 
 
-def made(model, spec, rows=12, **given):
-    settings, targets, texts, labels = trained_on(spec, rows, **given)
+def made(model, spec, rows=12, **options):
+    settings, targets, texts, labels = trained_on(spec, rows, **options)
     torch.manual_seed(3)
     columns = [model.preprocess(column) for column in texts]
     return spec.build(model, settings, targets), columns, None if labels is None else torch.tensor(labels)
@@ -39,13 +39,13 @@ def test_every_loss_is_that_of_the_whole_and_of_each_width(tiny, name):
     tiny.eval()
     loss, columns, labels = made(tiny, BI[name])
     embeddings = [tiny(dict(column))["sentence_embedding"] for column in columns]
-    cut = {32: embeddings}
+    truncated = {32: embeddings}
     for width in WIDTHS:  # a classifier reads zeros for what is cut off
         whole = name == "softmax"
-        cut[width] = [
+        truncated[width] = [
             torch.cat([rows[:, :width], torch.zeros(len(rows), 32 - width if whole else 0)], 1) for rows in embeddings
         ]
-    expected = sum(loss.compute_loss_from_embeddings(rows, labels).item() for rows in cut.values())
+    expected = sum(loss.compute_loss_from_embeddings(rows, labels).item() for rows in truncated.values())
     nest(loss, WIDTHS, 32)
     assert loss(columns, labels).item() == pytest.approx(expected, rel=1e-5)
 
@@ -53,14 +53,14 @@ def test_every_loss_is_that_of_the_whole_and_of_each_width(tiny, name):
 @pytest.mark.parametrize("name", BI)
 def test_a_token_budget_changes_nothing(tiny, name):
     tiny.eval()
-    found = []
+    values = []
     for budget in (None, 20):
         loss, columns, labels = made(tiny, BI[name], mini_batch_num_tokens=budget)
         nest(loss, WIDTHS, 32)
         value = loss(columns, labels)
         value.backward()
-        found.append((value.detach(), gradient(tiny)))
-    torch.testing.assert_close(found[0], found[1], atol=2e-5, rtol=1e-3)
+        values.append((value.detach(), gradient(tiny)))
+    torch.testing.assert_close(values[0], values[1], atol=2e-5, rtol=1e-3)
 
 
 def test_layers_of_the_loss_read_whole_rows(tiny):
@@ -87,19 +87,19 @@ def test_widths_are_read_from_one_word_and_checked(tiny):
 
 
 def test_a_run_says_what_each_width_is_worth(tiny_trunk, toy_pairs, tmp_path):
-    files = {part: str(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
+    files = {split: str(toy_pairs / f"{split}.tsv") for split in ("train", "dev", "test")}
 
-    def trained(name, **more):
+    def trained(name, **options):
         return samesense.train(
             files["train"], dev=files["dev"], test=files["test"], model=str(tiny_trunk), max_steps=40, eval_steps=40,
             learning_rate=3e-3,
-            precision="float32", seed=1, output=tmp_path / name, **more,
+            precision="float32", seed=1, output=tmp_path / name, **options,
         )  # fmt: skip
 
     def narrow(run):
         model = samesense.load(run.model, dim=4, precision="float32")
-        [found] = [one for one in samesense.evaluate(model, files["test"]) if one.metric == "spearman"]
-        return found.value
+        [result] = [one for one in samesense.evaluate(model, files["test"]) if one.metric == "spearman"]
+        return result.value
 
     plain, run = trained("plain"), trained("nested", matryoshka="8,4")
     assert narrow(run) > narrow(plain) + 0.05
@@ -121,13 +121,13 @@ def test_a_run_says_what_each_width_is_worth(tiny_trunk, toy_pairs, tmp_path):
 def test_encode_keeps_the_first_numbers_at_unit_length(tiny, tiny_trunk, sentences, tmp_path):
     rows = samesense.load(tiny, precision="float32").encode(sentences)[:, :5]
     expected = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    for found in (
+    for vectors in (
         samesense.load(tiny, dim=5, precision="float32").encode(sentences),
         samesense.load(f"{tiny_trunk}+dim:5", precision="float32").encode(sentences),
         samesense.encode(str(tiny_trunk), sentences, dim=5, precision="float32"),
         apply_maps(samesense.load(tiny, precision="float32"), "+dim:9+dim:5", None).encode(sentences),
     ):
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        np.testing.assert_allclose(vectors, expected, atol=1e-6)
     assert samesense.load(f"{tiny_trunk}+dim:5").identity != samesense.load(f"{tiny_trunk}+dim:6").identity
     with pytest.raises(ModelError, match=r"^\+dim:33 keeps 33 numbers of each vector, and these have 32\.$"):
         samesense.load(tiny, dim=33).encode(["a dog"])
@@ -136,10 +136,10 @@ def test_encode_keeps_the_first_numbers_at_unit_length(tiny, tiny_trunk, sentenc
 
 
 def test_the_command_has_it_too(tiny_trunk, sentences, tmp_path, capsys):
-    lines, place = tmp_path / "texts.txt", tmp_path / "vectors.npy"
+    lines, output = tmp_path / "texts.txt", tmp_path / "vectors.npy"
     lines.write_text("\n".join(sentences) + "\n")
-    assert run_command(capsys, "encode", tiny_trunk, lines, "--dim", 5, "--output", place)[0] == 0
-    assert np.load(place).shape == (40, 5)
+    assert run_command(capsys, "encode", tiny_trunk, lines, "--dim", 5, "--output", output)[0] == 0
+    assert np.load(output).shape == (40, 5)
 
 
 def test_a_student_too(tiny_trunk, sentences, toy_pairs, tmp_path):

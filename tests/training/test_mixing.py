@@ -17,11 +17,11 @@ def sampler(kind, begun=None, rows=(8, 6), weights=(1.0, 3.0), steps=5):
     generator = torch.Generator()
     data = [range(count) for count in rows]
     each = [
-        DefaultBatchSampler(RandomSampler(own, generator=generator), batch_size=size, drop_last=False)
-        for own, size in zip(data, SIZES.values(), strict=True)
+        DefaultBatchSampler(RandomSampler(rows_of_set, generator=generator), batch_size=size, drop_last=False)
+        for rows_of_set, size in zip(data, SIZES.values(), strict=True)
     ]
     mix = Mix(mixing="weighted", weights=weights, steps=steps, batches=dict.fromkeys(SIZES, "random"), sizes=SIZES)
-    begin = (lambda *_: None) if begun is None else lambda *told: begun.append(told)
+    begin = (lambda *_: None) if begun is None else lambda *arguments: begun.append(arguments)
     return kind(ConcatDataset(data), each, generator, seed=1, mix=mix, begin=begin)
 
 
@@ -32,10 +32,10 @@ def owners(batches):
 
 def test_in_turn_all_batches_of_one_data_set_come_first():
     begun = []
-    found = sampler(InTurnBatches, begun, weights=(), steps=10)
-    batches = list(found)
+    batches_in_turn = sampler(InTurnBatches, begun, weights=(), steps=10)
+    batches = list(batches_in_turn)
     assert owners(batches) == ["a"] * 4 + ["b"] * 6
-    assert len(found) == 10
+    assert len(batches_in_turn) == 10
     assert begun == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
     assert Counter(row for batch in batches for row in batch) == dict.fromkeys(range(14), 2)
     assert batches[:2] != batches[2:4]  # another order in each pass
@@ -45,14 +45,14 @@ def test_in_turn_all_batches_of_one_data_set_come_first():
 
 def test_weights_say_how_many_batches_of_each_there_are():
     begun = []
-    found = sampler(WeightedBatches, begun)
-    first = list(found)
-    assert Counter(owners(first)) == {"a": 1, "b": 4} and len(found) == 5  # 1.25 and 3.75 of 5
+    weighted = sampler(WeightedBatches, begun)
+    first = list(weighted)
+    assert Counter(owners(first)) == {"a": 1, "b": 4} and len(weighted) == 5  # 1.25 and 3.75 of 5
     assert sorted(begun) == [("a", 0), ("b", 0), ("b", 1)]
     assert list(sampler(WeightedBatches)) == first
-    found.set_epoch(1)
+    weighted.set_epoch(1)
     begun.clear()
-    second = list(found)
+    second = list(weighted)
     assert second != first and sorted(begun) == [("a", 1), ("b", 2), ("b", 3)]
     assert Counter(owners(list(sampler(WeightedBatches, weights=(5.0, 1.0))))) == {"a": 4, "b": 1}
 
@@ -74,5 +74,5 @@ def test_a_batch_is_put_together_by_its_own_collator():
 
 @pytest.mark.parametrize("kind", [InTurnBatches, WeightedBatches])
 def test_small_data_are_gone_through_as_often_as_needed(kind):
-    found = list(sampler(kind, rows=(8, 1), weights=(1.0, 5.0), steps=3))
-    assert Counter(owners(found)) == {"a": 1, "b": 2}
+    batches = list(sampler(kind, rows=(8, 1), weights=(1.0, 5.0), steps=3))
+    assert Counter(owners(batches)) == {"a": 1, "b": 2}

@@ -72,8 +72,8 @@ def test_the_head_is_the_checkpoints_own(checkpoint):
     with torch.no_grad():
         tokens = whole.base_model(input_ids=ids, attention_mask=mask)[0]
         torch.testing.assert_close(head(tokens.flatten(0, 1)), whole(input_ids=ids).logits.flatten(0, 1))
-    own = {id(p) for p in model.parameters()}
-    assert not own & {id(p) for p in head.parameters()}  # no longer tied to the embeddings
+    model_parameters = {id(p) for p in model.parameters()}
+    assert not model_parameters & {id(p) for p in head.parameters()}  # no longer tied to the embeddings
     assert sum(p.numel() for p in head.parameters()) < 4000  # and nothing below the head
 
 

@@ -28,17 +28,17 @@ def trained(batches, decay=0.0, rows=True, kind=RowAdamW, stop=None, max_norm=1e
     model = Model()
     with sparse_embeddings(model, allowed=rows) as sparse:
         assert sparse == rows
-        words, last = ({"params": own.parameters()} for own in (model.words, model.last))
+        words, last = ({"params": module.parameters()} for module in (model.words, model.last))
         groups = [words | {"betas": betas}, last | {"lr": 5e-3}]
         adamw = kind(groups, lr=1e-2, weight_decay=decay, fused=True)
         for n, ids in enumerate(batches):
             if n == stop:
                 state = copy.deepcopy(adamw.state_dict())
-                adamw = kind([{"params": own.parameters()} for own in (model.words, model.last)], fused=True)
+                adamw = kind([{"params": module.parameters()} for module in (model.words, model.last)], fused=True)
                 adamw.load_state_dict(state)
             adamw.zero_grad()
-            for part in ids:  # several backwards add up
-                model(part).backward()
+            for chunk in ids:  # several backwards add up
+                model(chunk).backward()
             clip_gradients(model.parameters(), max_norm, adamw)
             adamw.step()
     assert not model.words.sparse
@@ -54,35 +54,38 @@ def some_batches(n=12):
 def test_it_is_adamw(stop, max_norm, chunk, monkeypatch):
     monkeypatch.setattr(optimizer, "_CHUNK_ROWS", chunk)
     batches = some_batches()
-    one = trained(batches, stop=stop, max_norm=max_norm, betas=(0.8, 0.9))
-    other = trained(batches, rows=False, kind=torch.optim.AdamW, max_norm=max_norm, betas=(0.8, 0.9))
-    for own, expected in zip(one.parameters(), other.parameters(), strict=True):
-        torch.testing.assert_close(own, expected, atol=1e-6, rtol=1e-6)
-    assert not torch.equal(one.words.weight, Model().words.weight)
+    trained_model = trained(batches, stop=stop, max_norm=max_norm, betas=(0.8, 0.9))
+    reference = trained(batches, rows=False, kind=torch.optim.AdamW, max_norm=max_norm, betas=(0.8, 0.9))
+    for parameter, expected in zip(trained_model.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(parameter, expected, atol=1e-6, rtol=1e-6)
+    assert not torch.equal(trained_model.words.weight, Model().words.weight)
 
 
 def test_weight_decay_begins_with_the_first_gradient():
     batches = some_batches()
-    met = torch.cat([part for ids in batches for part in ids]).unique()
+    met = torch.cat([chunk for ids in batches for chunk in ids]).unique()
     first = torch.cat(batches[0]).unique()
     first, met = first[first != 0], met[met != 0]
-    one, other = trained(batches, decay=0.1), trained(batches, decay=0.1, rows=False, kind=torch.optim.AdamW)
-    torch.testing.assert_close(one.words.weight[first], other.words.weight[first], atol=1e-4, rtol=1e-3)
-    torch.testing.assert_close(one.last.weight, other.last.weight, atol=1e-4, rtol=1e-3)
+    trained_model, reference = (
+        trained(batches, decay=0.1),
+        trained(batches, decay=0.1, rows=False, kind=torch.optim.AdamW),
+    )
+    torch.testing.assert_close(trained_model.words.weight[first], reference.words.weight[first], atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(trained_model.last.weight, reference.last.weight, atol=1e-4, rtol=1e-3)
     unmet = torch.ones(ROWS, dtype=torch.bool).index_fill_(0, met, False)
-    assert torch.equal(one.words.weight[unmet], Model().words.weight[unmet])
+    assert torch.equal(trained_model.words.weight[unmet], Model().words.weight[unmet])
 
 
 def test_clipping_is_that_of_torch():
     ids = some_batches(1)[0][0]
-    one, other = Model(), Model()
-    one.words.sparse = True
-    for model in (one, other):
+    model_sparse, model_dense = Model(), Model()
+    model_sparse.words.sparse = True
+    for model in (model_sparse, model_dense):
         model(ids).backward()
-    norm = clip_gradients(one.parameters(), 1e-3, torch.optim.SGD(one.parameters()))
-    torch.testing.assert_close(norm, nn.utils.clip_grad_norm_(other.parameters(), 1e-3))
-    torch.testing.assert_close(one.words.weight.grad.to_dense(), other.words.weight.grad)
-    torch.testing.assert_close(one.last.weight.grad, other.last.weight.grad)
+    norm = clip_gradients(model_sparse.parameters(), 1e-3, torch.optim.SGD(model_sparse.parameters()))
+    torch.testing.assert_close(norm, nn.utils.clip_grad_norm_(model_dense.parameters(), 1e-3))
+    torch.testing.assert_close(model_sparse.words.weight.grad.to_dense(), model_dense.words.weight.grad)
+    torch.testing.assert_close(model_sparse.last.weight.grad, model_dense.last.weight.grad)
 
 
 def test_embeddings_that_a_head_shares_are_dense():

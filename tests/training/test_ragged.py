@@ -45,11 +45,11 @@ def data(sentences):
     return tuple_data(groups, source="made", name="made")
 
 
-def batches_of(model, data, *, places=(3, 2), padded=True, false_negative_filter="same", **how):
-    complete = Completion(data=data, positives=places[0], negatives=places[1], padded=padded)
+def batches_of(model, data, *, sizes=(3, 2), padded=True, false_negative_filter="same", **options):
+    complete = Completion(data=data, positives=sizes[0], negatives=sizes[1], padded=padded)
     key = key_of(false_negative_filter)
     return TupleBatches(
-        data.anchors, complete, model.preprocess, places=places, key=key, positives=data.positives, **how
+        data.anchors, complete, model.preprocess, places=sizes, key=key, positives=data.positives, **options
     )
 
 
@@ -78,16 +78,18 @@ def test_a_batch_lists_each_text_once(tiny, data):
     batches = batches_of(tiny, data)
     labels = batches(examples())["label"]
     assert labels.shape == (ANCHORS, 3, 6)
-    for row, own in enumerate(data.positives):
-        further = {key for key in labels[row, 2].tolist() if key != EMPTY}
-        assert further == ({key_of("same")(text) for text in own} if len(own) > 3 else set())
+    for row, positives_of_row in enumerate(data.positives):
+        further_keys = {key for key in labels[row, 2].tolist() if key != EMPTY}
+        assert further_keys == (
+            {key_of("same")(text) for text in positives_of_row} if len(positives_of_row) > 3 else set()
+        )
     texts = {}
     for row in range(ANCHORS):
         positives, negatives = batches.complete(row, 0)
-        for place, text in enumerate([data.anchors[row], *positives, *negatives]):
-            number, key = labels[row, :2, place].tolist()
-            own_copy = 0 < place <= 3 and text == data.anchors[row]
-            assert texts.setdefault(("own", row, place) if own_copy else text, number) == number
+        for index, text in enumerate([data.anchors[row], *positives, *negatives]):
+            number, key = labels[row, :2, index].tolist()
+            own_copy = 0 < index <= 3 and text == data.anchors[row]
+            assert texts.setdefault(("own", row, index) if own_copy else text, number) == number
             assert key == key_of("same")(text)
     assert sorted(texts.values()) == list(range(len(texts)))  # one number a text, one text a number
     assert batches.encoded == len(texts) < batches.given == ANCHORS * 6
@@ -119,12 +121,12 @@ def test_copies_of_an_anchor_have_dropout_of_their_own(tiny):
                       source="x", name="x")  # fmt: skip
     use_cheap_dropout(tiny)
     tiny.train()
-    (features,), labels = columns_of(batches_of(tiny, data, places=(2, 1))(examples(range(2))))
+    (features,), labels = columns_of(batches_of(tiny, data, sizes=(2, 1))(examples(range(2))))
     embeddings = tiny(features)["sentence_embedding"]
     numbers = labels[:, 0]
-    anchor, one, other = (embeddings[numbers[0, place]] for place in range(3))
-    assert not torch.allclose(anchor, one)
-    assert not torch.allclose(one, other)
+    anchor, first_copy, second_copy = (embeddings[numbers[0, index]] for index in range(3))
+    assert not torch.allclose(anchor, first_copy)
+    assert not torch.allclose(first_copy, second_copy)
     assert numbers[0, 3] == numbers[1, 1]  # a negative here and a positive there
 
 
@@ -132,7 +134,7 @@ def test_ragged_is_padded_where_nothing_is_padded(tiny, data):
     full = data.take([row for row in range(ANCHORS) if len(data.positives[row]) >= 2 and len(data.negatives[row]) >= 1])
     assert len(full) >= 3
     rows = examples(range(len(full)))
-    ragged, padded = (batches_of(tiny, full, places=(2, 1), padded=p)(rows)["label"] for p in (False, True))
+    ragged, padded = (batches_of(tiny, full, sizes=(2, 1), padded=p)(rows)["label"] for p in (False, True))
     assert torch.equal(ragged, padded)
 
 
@@ -144,59 +146,59 @@ def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, false_n
         [Group(a, p, n, []) for a, p, n in zip(clones, data.positives, data.negatives, strict=True)], source="", name=""
     )
     batches = batches_of(tiny, data, padded=False, false_negative_filter=false_negative_filter)
-    found = TupleMultiPositive(tiny, positives=3)(*columns_of(batches(examples())))
+    value = TupleMultiPositive(tiny, positives=3)(*columns_of(batches(examples())))
     key = key_of(false_negative_filter)
     near, far, owner = [], [], []
     for row in range(ANCHORS):
         positives, negatives = batches.complete(row, 0)
         near, far, owner = near + positives, far + negatives, owner + [row] * len(positives)
-    own = [{key(data.anchors[row]), *map(key, data.positives[row])} for row in range(ANCHORS)]
+    keys_of_anchor = [{key(data.anchors[row]), *map(key, data.positives[row])} for row in range(ANCHORS)]
     assert any(len(some) > 3 for some in data.positives)  # one is not drawn
-    exclude = torch.tensor([[key(text) in known for text in near + far] for known in own])
+    exclude = torch.tensor([[key(text) in class_keys for text in near + far] for class_keys in keys_of_anchor])
     assert exclude.sum() > len(near)  # more than the own positives
     vectors = [torch.from_numpy(tiny.encode(texts)) for texts in (data.anchors, near, far)]
     expected = multi_positive(*vectors, positive_owner=torch.tensor(owner), exclude=exclude)
-    torch.testing.assert_close(found.detach(), expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(value.detach(), expected, atol=1e-5, rtol=1e-4)
     off = TupleMultiPositive(tiny, positives=3, false_negative_filter="off")(*columns_of(batches(examples())))
     torch.testing.assert_close(
         off.detach(), multi_positive(*vectors, positive_owner=torch.tensor(owner)), atol=1e-5, rtol=1e-4
     )
-    assert not torch.isclose(off, found)
+    assert not torch.isclose(off, value)
 
 
 def test_a_negative_that_is_the_anchors_text_shares_it(tiny):
     data = tuple_data([Group("a dog", ["a cat"], ["a dog"], [])], source="x", name="x")
-    labels = batches_of(tiny, data, places=(1, 1), padded=False)(examples(range(1)))["label"]
+    labels = batches_of(tiny, data, sizes=(1, 1), padded=False)(examples(range(1)))["label"]
     assert labels[0, 0].tolist() == [0, 1, 0]
 
 
 def test_lists_that_name_each_other_are_one_class(tiny):
     pairs = [("a b", "b c"), ("b c", "a b"), ("x y", "y z"), ("y z", "x y")]
-    data = tuple_data([Group(one, [other], [], []) for one, other in pairs], source="x", name="x")
-    labels = batches_of(tiny, data, places=(1, 0), padded=False)(examples(range(4)))["label"]
+    data = tuple_data([Group(first, [second], [], []) for first, second in pairs], source="x", name="x")
+    labels = batches_of(tiny, data, sizes=(1, 0), padded=False)(examples(range(4)))["label"]
     vectors = torch.eye(2)[[0, 0, 1, 1]]  # of the texts in their order: of one pair the same
     assert as_classes(unfold(vectors, labels, 1))[1].unique().numel() == 2
-    found = TupleBatchTriplet(tiny, positives=1)
+    loss = TupleBatchTriplet(tiny, positives=1)
     texts, classes = as_classes(unfold(vectors, labels, 1))
-    assert found.loss(texts, classes) == pytest.approx(0.0, abs=1e-6)
+    assert loss.loss(texts, classes) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_other_losses_see_the_same_tuples(tiny, data):
     tiny.eval()
-    batches = batches_of(tiny, data, places=(1, 1))
+    batches = batches_of(tiny, data, sizes=(1, 1))
     tuples = [[data.anchors[row], *chain(*batches.complete(row, 0))] for row in range(ANCHORS)]
     vectors = [torch.from_numpy(tiny.encode(list(column))) for column in zip(*tuples, strict=True)]
-    found = TupleTriplet(tiny, distance="euclidean", triplet_margin=2.0)(*columns_of(batches(examples())))
+    value = TupleTriplet(tiny, distance="euclidean", triplet_margin=2.0)(*columns_of(batches(examples())))
     torch.testing.assert_close(
-        found.detach(), triplet(*vectors, distance="euclidean", margin=2.0), atol=1e-5, rtol=1e-4
+        value.detach(), triplet(*vectors, distance="euclidean", margin=2.0), atol=1e-5, rtol=1e-4
     )
-    batches = batches_of(tiny, data, places=(1, 2), padded=False)
+    batches = batches_of(tiny, data, sizes=(1, 2), padded=False)
     key = key_of("same")
     groups = [{data.anchors[row], *batches.complete(row, 0)[0]} for row in range(ANCHORS)]
     joined = []
     for group in groups:  # anchors that share a text are one class
-        apart = [other for other in joined if not other & group]
-        joined = [*apart, group.union(*(other for other in joined if other & group))]
+        apart = [cluster for cluster in joined if not cluster & group]
+        joined = [*apart, group.union(*(cluster for cluster in joined if cluster & group))]
     assert 1 < len(joined) < ANCHORS
     class_of = {text: number for number, group in enumerate(joined) for text in group}
     texts, classes, equal = [], [], 0
@@ -210,18 +212,18 @@ def test_other_losses_see_the_same_tuples(tiny, data):
     vectors = torch.from_numpy(tiny.encode(texts))
     numbers = torch.tensor([sorted(set(classes)).index(name) for name in classes])
     batch = columns_of(batches(examples()))
-    found = TupleSupCon(tiny, positives=1, temperature=0.05)(*batch)
-    torch.testing.assert_close(found.detach(), sup_con(vectors, numbers, temperature=0.05), atol=1e-5, rtol=1e-4)
-    found = TupleBatchTriplet(tiny, positives=1)(*batch)
-    torch.testing.assert_close(found.detach(), batch_hard(vectors, numbers), atol=1e-5, rtol=1e-4)
+    value = TupleSupCon(tiny, positives=1, temperature=0.05)(*batch)
+    torch.testing.assert_close(value.detach(), sup_con(vectors, numbers, temperature=0.05), atol=1e-5, rtol=1e-4)
+    value = TupleBatchTriplet(tiny, positives=1)(*batch)
+    torch.testing.assert_close(value.detach(), batch_hard(vectors, numbers), atol=1e-5, rtol=1e-4)
 
 
 def test_training_draws_anew_each_epoch_and_goes_on_where_it_was(tiny, data, tmp_path):
-    seen = []
+    calls = []
     batches = batches_of(tiny, data)
     complete = batches.complete
-    batches.complete = lambda row, epoch: (seen.append((epoch, row)), complete(row, epoch))[1]
-    said = listen()
+    batches.complete = lambda row, epoch: (calls.append((epoch, row)), complete(row, epoch))[1]
+    messages = listen()
     dataset = Dataset.from_dict({"anchor": data.anchors, "label": list(range(ANCHORS))})
     settings = TrainingSettings(batch_size=4, epochs=3, precision="float32", learning_rate=1e-3)
     before = tiny[0].auto_model.embeddings.word_embeddings.weight.detach().clone()
@@ -230,10 +232,10 @@ def test_training_draws_anew_each_epoch_and_goes_on_where_it_was(tiny, data, tmp
         callbacks=[SetEpoch(batches), LogSavings(batches)],
     )  # fmt: skip
     assert outcome.steps == 9
-    assert sorted(seen) == [(epoch, row) for epoch in range(3) for row in range(ANCHORS)]
+    assert sorted(calls) == [(epoch, row) for epoch in range(3) for row in range(ANCHORS)]
     assert not torch.equal(tiny[0].auto_model.embeddings.word_embeddings.weight, before)
     saved = 1 - batches.encoded / (3 * ANCHORS * 6)
-    assert said == [f"equal sentences of a batch were encoded once, which saved {saved:.1%} of them"]
+    assert messages == [f"equal sentences of a batch were encoded once, which saved {saved:.1%} of them"]
     assert saved > 0.1
 
 
@@ -244,15 +246,15 @@ def test_a_resumed_run_goes_on_with_the_tuples_of_its_epoch(tiny, data, epoch, n
     assert batches.epoch == number
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1])
-def test_dropout_is_seen_wherever_it_is(share):
+@pytest.mark.parametrize("probability", [0.0, 0.1])
+def test_dropout_is_seen_wherever_it_is(probability):
     class Attention(nn.Module):
         def __init__(self):
             super().__init__()
-            self.attention_dropout = share
+            self.attention_dropout = probability
 
-    assert has_dropout(nn.Sequential(nn.Linear(2, 2), nn.Dropout(share))) == (share > 0)
-    assert has_dropout(nn.Sequential(Attention())) == (share > 0)
+    assert has_dropout(nn.Sequential(nn.Linear(2, 2), nn.Dropout(probability))) == (probability > 0)
+    assert has_dropout(nn.Sequential(Attention())) == (probability > 0)
 
 
 def test_misuse(tiny, data):

@@ -54,14 +54,14 @@ def test_every_setting_and_teacher_reaches_the_loops(tiny, sentences, columns):
 
 def test_two_views_differ_by_dropout_and_one_view_is_one_forward(tiny, columns):
     tiny.train()
-    seen = []
-    tiny.register_forward_hook(lambda module, args, out: seen.append(len(out["sentence_embedding"])))
+    counts = []
+    tiny.register_forward_hook(lambda module, args, out: counts.append(len(out["sentence_embedding"])))
     teacher = torch.eye(40).__getitem__
-    for two, rows in ((True, 12), (False, 6)):
-        seen.clear()
-        loss = RankCSE(tiny, teachers=[teacher], two_views=two, beta=0)(columns, ROWS)
+    for two_views, rows in ((True, 12), (False, 6)):
+        counts.clear()
+        loss = RankCSE(tiny, teachers=[teacher], two_views=two_views, beta=0)(columns, ROWS)
         loss.backward()
-        assert sum(seen) == rows
+        assert sum(counts) == rows
     scores = {}
     real = RankCSE(tiny, teachers=[teacher], gamma=1.0)
     real.loss = lambda embeddings, labels: scores.update(views=embeddings[:2]) or embeddings[0].sum()
@@ -70,9 +70,9 @@ def test_two_views_differ_by_dropout_and_one_view_is_one_forward(tiny, columns):
 
 
 def test_views_are_compared_with_each_other_and_not_with_themselves(tiny):
-    one, other = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
-    found = RankCSE(tiny, gamma=0).total([one, other], [])
-    torch.testing.assert_close(found, rank_cse(cosine_matrix(one, other), None, rank="listmle", gamma=0).total)
+    first, second = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
+    value = RankCSE(tiny, gamma=0).total([first, second], [])
+    torch.testing.assert_close(value, rank_cse(cosine_matrix(first, second), None, rank="listmle", gamma=0).total)
 
 
 def test_without_ranking_no_teacher_is_asked_and_no_label_needed(tiny, columns):

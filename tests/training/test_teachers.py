@@ -67,10 +67,10 @@ def test_rows_are_the_teachers_own_vectors(tiny_trunk, texts, tmp_path, small_bl
     store = teacher_store(teacher, corpus(texts), tmp_path, dtype="float32")
     expected = unit(encode(build(str(tiny_trunk)), texts, precision="float32"))
     numbers = [5, 69, 0, 5, 33]
-    found = store.rows(torch.tensor(numbers))
-    assert (found.dtype, store.dim, len(store), store.name) == (torch.float32, 32, 70, str(tiny_trunk))
-    np.testing.assert_allclose(found, expected[numbers], atol=2e-6)
-    np.testing.assert_array_equal(store.rows(np.array(numbers)), found)
+    rows = store.rows(torch.tensor(numbers))
+    assert (rows.dtype, store.dim, len(store), store.name) == (torch.float32, 32, 70, str(tiny_trunk))
+    np.testing.assert_allclose(rows, expected[numbers], atol=2e-6)
+    np.testing.assert_array_equal(store.rows(np.array(numbers)), rows)
     assert store.identity == open_teacher(str(tiny_trunk), precision="float32").identity
     assert store.rows(torch.tensor([], dtype=torch.long)).shape == (0, 32)
 
@@ -92,7 +92,7 @@ def test_large_vectors_fit_into_float16(texts, tmp_path):
 
 
 def test_a_corpus_is_encoded_once_longest_first(texts, tmp_path, small_blocks):
-    teacher, said = Counting(), listen()
+    teacher, messages = Counting(), listen()
     teacher_store(teacher.teacher, corpus(texts), tmp_path)
     assert [len(call) for call in teacher.calls] == [16, 16, 16, 16, 6]
     flat = [text for call in teacher.calls for text in call]
@@ -100,7 +100,7 @@ def test_a_corpus_is_encoded_once_longest_first(texts, tmp_path, small_blocks):
     assert [len(text) for text in flat] == sorted(map(len, texts), reverse=True)
     again = teacher_store(teacher.teacher, corpus(texts), tmp_path)
     assert len(teacher.calls) == 5
-    assert said == [
+    assert messages == [
         f"teacher counting: encoding 70 of 70 sentences, into {again.folder}",
         f"teacher counting: vectors of 70 sentences found in {again.folder}",
     ]
@@ -111,26 +111,26 @@ def test_a_corpus_is_encoded_once_longest_first(texts, tmp_path, small_blocks):
 
 def test_another_text_teacher_or_type_is_another_store(texts, tmp_path):
     first = teacher_store(Counting().teacher, corpus(texts), tmp_path)
-    others = [
+    other_stores = [
         teacher_store(Counting().teacher, corpus(texts[::-1]), tmp_path),
         teacher_store(Counting().teacher, corpus([*texts[:-1], texts[-1] + "."]), tmp_path),
         teacher_store(Counting().teacher, corpus(texts[:-1]), tmp_path),
         teacher_store(Counting("other").teacher, corpus(texts), tmp_path),
         teacher_store(Counting().teacher, corpus(texts), tmp_path, dtype="float32"),
     ]
-    assert len({first.folder, *(store.folder for store in others)}) == 6
-    np.testing.assert_array_equal(others[0].rows(np.arange(70)), first.rows(np.arange(70)[::-1].copy()))
-    assert not torch.allclose(others[3].rows(np.arange(70)), first.rows(np.arange(70)))
+    assert len({first.folder, *(store.folder for store in other_stores)}) == 6
+    np.testing.assert_array_equal(other_stores[0].rows(np.arange(70)), first.rows(np.arange(70)[::-1].copy()))
+    assert not torch.allclose(other_stores[3].rows(np.arange(70)), first.rows(np.arange(70)))
 
 
 def test_what_was_interrupted_goes_on_and_ends_the_same(texts, tmp_path, small_blocks):
     whole = teacher_store(Counting().teacher, corpus(texts), tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         teacher_store(Counting(fail_at=4).teacher, corpus(texts), tmp_path / "cut")
-    rest, said = Counting(), listen()
-    resumed = teacher_store(rest.teacher, corpus(texts), tmp_path / "cut")
-    assert [len(call) for call in rest.calls] == [16, 6]
-    assert said[0].startswith("teacher counting: encoding 22 of 70 sentences")
+    remaining, messages = Counting(), listen()
+    resumed = teacher_store(remaining.teacher, corpus(texts), tmp_path / "cut")
+    assert [len(call) for call in remaining.calls] == [16, 6]
+    assert messages[0].startswith("teacher counting: encoding 22 of 70 sentences")
     for name in ("vectors.npy", "teacher.json"):
         assert (resumed.folder / name).read_bytes() == (whole.folder / name).read_bytes()
 
@@ -158,16 +158,16 @@ def test_a_kill_loses_one_block_and_no_lock_stays(texts, tmp_path, small_blocks)
     (tmp_path / "texts").write_text("\n".join(texts))
     command = [sys.executable, "-c", KILLED, str(tmp_path / "texts"), str(tmp_path / "cut")]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    rest = Counting()
-    resumed = teacher_store(rest.teacher, corpus(texts), tmp_path / "cut")
-    assert [len(call) for call in rest.calls] == [16, 6]
+    remaining = Counting()
+    resumed = teacher_store(remaining.teacher, corpus(texts), tmp_path / "cut")
+    assert [len(call) for call in remaining.calls] == [16, 6]
     whole = teacher_store(Counting().teacher, corpus(texts), tmp_path / "whole")
     assert (resumed.folder / "vectors.npy").read_bytes() == (whole.folder / "vectors.npy").read_bytes()
 
 
 def test_a_second_one_waits_and_says_so_and_encodes_nothing(texts, tmp_path):
     begun, go_on, waits = threading.Event(), threading.Event(), threading.Event()
-    first, second, found = Counting(), Counting(), {}
+    first, second, stores = Counting(), Counting(), {}
 
     def slowly(rows):
         begun.set()
@@ -175,7 +175,7 @@ def test_a_second_one_waits_and_says_so_and_encodes_nothing(texts, tmp_path):
         return first(rows)
 
     slow = Teacher("counting", first.teacher.identity, lambda texts, work: slowly)
-    said = listen()
+    messages = listen()
 
     class Waits(logging.Handler):
         def emit(self, record):
@@ -183,19 +183,21 @@ def test_a_second_one_waits_and_says_so_and_encodes_nothing(texts, tmp_path):
                 waits.set()
 
     logging.getLogger("samesense").addHandler(Waits())
-    one = threading.Thread(target=lambda: found.update(one=teacher_store(slow, corpus(texts), tmp_path)))
-    other = threading.Thread(target=lambda: found.update(other=teacher_store(second.teacher, corpus(texts), tmp_path)))
-    one.start()
+    first_thread = threading.Thread(target=lambda: stores.update(one=teacher_store(slow, corpus(texts), tmp_path)))
+    second_thread = threading.Thread(
+        target=lambda: stores.update(other=teacher_store(second.teacher, corpus(texts), tmp_path))
+    )
+    first_thread.start()
     assert begun.wait(60)
-    other.start()
+    second_thread.start()
     assert waits.wait(60)
     go_on.set()
-    one.join(60)
-    other.join(60)
+    first_thread.join(60)
+    second_thread.join(60)
     waiting = "teacher counting: waiting for another process that encodes the same sentences"
-    assert any(line.startswith(waiting) for line in said)
+    assert any(line.startswith(waiting) for line in messages)
     assert (len(first.calls), second.calls) == (1, [])
-    assert torch.equal(found["one"].rows(np.arange(70)), found["other"].rows(np.arange(70)))
+    assert torch.equal(stores["one"].rows(np.arange(70)), stores["other"].rows(np.arange(70)))
 
 
 def test_files_are_teachers_too_and_known_by_their_content(texts, tmp_path):
@@ -227,13 +229,13 @@ def test_a_map_is_fitted_on_the_corpus(tiny_trunk, texts, tmp_path):
 
 
 def test_precision_tells_teachers_apart(tiny_trunk):
-    one, other = (open_teacher(str(tiny_trunk), precision=p).identity for p in ("float32", "bfloat16"))
-    assert one != other
+    float32, bfloat16 = (open_teacher(str(tiny_trunk), precision=p).identity for p in ("float32", "bfloat16"))
+    assert float32 != bfloat16
 
 
 def test_pooling_tells_teachers_apart_and_is_that_of_the_vectors(tiny_trunk, texts, tmp_path):
-    own, cls = (open_teacher(str(tiny_trunk), precision="float32", pooling=pooling) for pooling in (None, "cls"))
-    assert own.identity != cls.identity
+    default, cls = (open_teacher(str(tiny_trunk), precision="float32", pooling=pooling) for pooling in (None, "cls"))
+    assert default.identity != cls.identity
     vectors = cls.encode(texts, tmp_path)(texts)
     expected = encode(build(str(tiny_trunk), pooling="cls"), texts, precision="float32")
     np.testing.assert_allclose(unit(vectors), unit(expected), atol=1e-6)

@@ -22,20 +22,20 @@ def asking(tiny):
 
 def test_a_loss_is_given_the_features_of_encode(asking, sentences, tmp_path):
     """Default prompt included, which makes a prefix of the very ids; dropout off, and nothing learnt."""
-    seen = []
+    ids = []
 
     class Seeing(CoSENT):
         def forward(self, features, labels=None):
             columns = list(features)
             for column in columns:
-                seen.extend(column["input_ids"][column["attention_mask"].bool()].tolist())
+                ids.extend(column["input_ids"][column["attention_mask"].bool()].tolist())
             return super().forward(columns, labels)
 
     data = as_dataset({"a": sentences[:4], "b": sentences[4:8], "label": [0.0, 1.0, 2.0, 3.0]})
     fit(asking, data, Seeing(asking), TrainingSettings(max_steps=1, batch_size=4, precision="float32"), tmp_path)
-    wanted = tokenize_texts(asking, sentences[:8])
-    assert sorted(seen) == sorted(wanted["input_ids"][wanted["attention_mask"].bool()].tolist())
-    assert seen.count(asking.tokenizer.convert_tokens_to_ids("old")) >= 8
+    expected = tokenize_texts(asking, sentences[:8])
+    assert sorted(ids) == sorted(expected["input_ids"][expected["attention_mask"].bool()].tolist())
+    assert ids.count(asking.tokenizer.convert_tokens_to_ids("old")) >= 8
 
 
 def test_a_longest_input_cuts_training_and_not_the_model(asking):
@@ -78,11 +78,11 @@ def test_training_precision_is_timed_on_the_texts_of_training(asking, sentences,
 def test_training_precision_is_timed_on_packed_texts_as_in_training(tiny, sentences, monkeypatch):
     from samesense.training import fit as place
 
-    seen = []
-    monkeypatch.setattr(place, "training_precision", lambda model, *_: seen.append(takes_packed_texts(model)))
+    packed = []
+    monkeypatch.setattr(place, "training_precision", lambda model, *_: packed.append(takes_packed_texts(model)))
     data = Dataset.from_dict({"a": sentences[:4], "b": sentences[4:8], "label": [0.0, 1.0, 2.0, 3.0]})
     place.pick_precision(tiny, data, TrainingSettings())
     with packing(tiny):  # of a run that has begun
         place.pick_precision(tiny, data, TrainingSettings())
-        seen.append(takes_packed_texts(tiny))
-    assert seen == [True] * 3 and not takes_packed_texts(tiny)
+        packed.append(takes_packed_texts(tiny))
+    assert packed == [True] * 3 and not takes_packed_texts(tiny)

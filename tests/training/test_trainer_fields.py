@@ -27,17 +27,17 @@ from tests.training.test_fit import run_of
 QUICK = {"max_steps": 2, "precision": "float32", "batch_size": 8, "dev": "none"}
 
 
-def fields(**given):
-    return trainer_fields(SentenceTransformerTrainingArguments, given)
+def fields(**options):
+    return trainer_fields(SentenceTransformerTrainingArguments, options)
 
 
 def test_texts_become_what_the_field_is():
-    found = fields(
+    parsed = fields(
         adam_beta2="0.95", ddp_timeout="2", gradient_checkpointing="true", optim="adamw_torch",
         lr_scheduler_kwargs='{"power": 2}', gradient_checkpointing_kwargs={"use_reentrant": False}, run_name="none",
         neftune_noise_alpha="5",
     )  # fmt: skip
-    assert found == {
+    assert parsed == {
         "adam_beta2": 0.95, "ddp_timeout": 2, "gradient_checkpointing": True, "optim": "adamw_torch",
         "lr_scheduler_kwargs": '{"power": 2}', "gradient_checkpointing_kwargs": {"use_reentrant": False},
         "run_name": None, "neftune_noise_alpha": 5.0,
@@ -45,7 +45,7 @@ def test_texts_become_what_the_field_is():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "message"),
     [
         ({"adam_beta3": 1}, "`trainer` takes fields of SentenceTransformerTrainingArguments, and 'adam_beta3' is none. "
          "Did you mean 'adam_beta"),
@@ -57,21 +57,21 @@ def test_texts_become_what_the_field_is():
         ({"dataloader_num_workers": 2}, "`trainer` dataloader_num_workers is set by samesense. In its place: batches "),
     ],
 )  # fmt: skip
-def test_what_is_unknown_ours_or_of_another_type_is_refused_by_name(given, said):
+def test_what_is_unknown_ours_or_of_another_type_is_refused_by_name(options, message):
     with pytest.raises(ConfigError) as error:
-        fields(**given)
-    assert str(error.value).startswith(said)
+        fields(**options)
+    assert str(error.value).startswith(message)
 
 
 def test_every_field_that_is_ours_exists_or_did():
-    known = SentenceTransformerTrainingArguments.__dataclass_fields__
-    assert set(OURS) <= set(known)
+    dataclass_fields = SentenceTransformerTrainingArguments.__dataclass_fields__
+    assert set(OURS) <= set(dataclass_fields)
 
 
 def test_words_of_the_command_line_and_a_table_of_a_file_are_one(tmp_path):
-    given = {"trainer": ("adam-beta2=0.95", "optim_args=a=b")}
+    options = {"trainer": ("adam-beta2=0.95", "optim_args=a=b")}
     table = {"adam_beta2": "0.95", "optim_args": "a=b"}
-    assert CosentSettings(**given).trainer == table
+    assert CosentSettings(**options).trainer == table
     mine = tmp_path / "mine.toml"
     mine.write_text('report_to = ["tensorboard"]\n[trainer]\nadam_beta2 = 0.95\n')
     _, chosen = choose(str(mine), {}, kind="scored")
@@ -86,12 +86,12 @@ class Arguments(TrainerCallback):
 
 
 def test_the_trainer_has_them(tiny_trunk, toy_pairs, tmp_path):
-    told, settings = Arguments(), TrainingSettings(
+    arguments, settings = Arguments(), TrainingSettings(
         max_steps=1, precision="float32", trainer={"adam_beta2": 0.5, "logging_steps": "1"}, lr_scheduler_type="cosine"
     )  # fmt: skip
-    run_of(tiny_trunk, toy_pairs, tmp_path / "run", settings, selecting=False, callbacks=[told])
-    assert (told.seen.adam_beta2, told.seen.logging_steps, told.seen.report_to) == (0.5, 1.0, [])
-    assert told.seen.run_name == "run"
+    run_of(tiny_trunk, toy_pairs, tmp_path / "run", settings, selecting=False, callbacks=[arguments])
+    assert (arguments.seen.adam_beta2, arguments.seen.logging_steps, arguments.seen.report_to) == (0.5, 1.0, [])
+    assert arguments.seen.run_name == "run"
 
 
 def test_an_argument_that_the_trainer_refuses_is_a_mistake_of_the_user(tiny_trunk, toy_pairs, tmp_path):
@@ -111,8 +111,8 @@ def test_gradient_checkpointing_changes_no_weight(tiny_trunk, toy_pairs, tmp_pat
 
     plain, checkpointed = trained(), trained(gradient_checkpointing="true")
     assert checkpointed[0].model.is_gradient_checkpointing
-    for one, other in zip(plain.parameters(), checkpointed.parameters(), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+    for parameter, expected in zip(plain.parameters(), checkpointed.parameters(), strict=True):
+        torch.testing.assert_close(parameter, expected, atol=1e-6, rtol=1e-5)
 
 
 class Follower(TrainerCallback):
@@ -132,10 +132,10 @@ def data_of(method, pairs, sentences, folder):
         return write_harvest(folder / "harvest", some_pairs(60))
     lines = sentences
     if method == "supmpn":
-        lines = ["anchor\tpositive", *(f"{one}\t{other}" for one, other in pairwise(sentences))]
+        lines = ["anchor\tpositive", *(f"{first}\t{second}" for first, second in pairwise(sentences))]
     if method == "sections":
-        parts = [{"sentences": sentences[at : at + 5]} for at in range(0, 40, 5)]
-        lines = [json.dumps({"id": at, "sections": parts[at : at + 2]}) for at in range(0, 8, 2)]
+        sections = [{"sentences": sentences[index : index + 5]} for index in range(0, 40, 5)]
+        lines = [json.dumps({"id": index, "sections": sections[index : index + 2]}) for index in range(0, 8, 2)]
     path = folder / f"data.{ {'supmpn': 'tsv', 'sections': 'jsonl'}.get(method, 'txt') }"
     path.write_text("\n".join(lines) + "\n")
     return str(path)
@@ -164,10 +164,10 @@ def test_every_method_takes_them_all(tiny_trunk, toy_pairs, sentences, tmp_path,
     else:
         name = "cosent" if method == "cross" else method
         run = samesense.train(data, method=name, dev="none", model=str(tiny_trunk), **settings)
-    assert [step for name, step, told in Follower.told if name == "run" and "loss" in told] == [1, 2]
+    assert [step for name, step, logged in Follower.told if name == "run" and "loss" in logged] == [1, 2]
     assert json.loads((run.folder / "manifest.json").read_text())["settings"]["report_to"] == ["wandb"]
-    kept = json.loads((run.model / "config_sentence_transformers.json").read_text())
-    assert kept["prompts"][kept["default_prompt_name"]] == "a red "
+    config = json.loads((run.model / "config_sentence_transformers.json").read_text())
+    assert config["prompts"][config["default_prompt_name"]] == "a red "
 
 
 def test_what_is_not_installed_is_named_before_anything_is_computed(tiny_trunk, toy_pairs, tmp_path, monkeypatch):
@@ -201,11 +201,13 @@ def test_trackio_has_loss_and_dev_score_without_a_network(tiny_trunk, toy_pairs,
         "samesense.train(train, dev=dev, model=model, output=output, report_to='trackio', max_steps=3, eval_steps=1, "
         "batch_size=8, precision='float32', report=False)"
     )
-    given = [str(toy_pairs / "train.tsv"), str(toy_pairs / "dev.tsv"), str(tiny_trunk), str(tmp_path / "mine")]
+    arguments = [str(toy_pairs / "train.tsv"), str(toy_pairs / "dev.tsv"), str(tiny_trunk), str(tmp_path / "mine")]
     env = {**os.environ, "TRACKIO_DIR": str(tmp_path / "kept"), "HF_HUB_OFFLINE": "1"}  # read when it is imported
-    subprocess.run([sys.executable, "-c", code, *given], env=env, check=True, capture_output=True)
-    with closing(sqlite3.connect(tmp_path / "kept" / "samesense.db")) as kept:
-        rows = [(name, json.loads(logged)) for name, logged in kept.execute("SELECT run_name, metrics FROM metrics")]
+    subprocess.run([sys.executable, "-c", code, *arguments], env=env, check=True, capture_output=True)
+    with closing(sqlite3.connect(tmp_path / "kept" / "samesense.db")) as database:
+        rows = [
+            (name, json.loads(logged)) for name, logged in database.execute("SELECT run_name, metrics FROM metrics")
+        ]
     assert {name for name, _ in rows} == {"mine"}
     assert sum("eval/dev_spearman" in logged for _, logged in rows) == 4
     assert any("train/loss" in logged for _, logged in rows)

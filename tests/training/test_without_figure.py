@@ -37,11 +37,11 @@ def scoring(*figures):
     return score
 
 
-def trained(trunk, pairs, folder, figures, settings=SETTINGS, loss=CoSENT, **more):
+def trained(trunk, pairs, folder, figures, settings=SETTINGS, loss=CoSENT, **options):
     model = build(str(trunk), device="cpu")
     columns = CosentSettings().targets(read_pairs(pairs / "train.tsv")).columns
     score = scoring(*figures) if figures else None
-    return model, fit(model, as_dataset(columns), loss(model), settings, folder, dev_score=score, **more)
+    return model, fit(model, as_dataset(columns), loss(model), settings, folder, dev_score=score, **options)
 
 
 def history(folder):
@@ -50,10 +50,10 @@ def history(folder):
 
 @pytest.mark.parametrize("bad", [None, math.nan], ids=["undefined", "NaN"])
 def test_an_evaluation_without_a_figure_is_the_worst_and_is_said_once(bad, toy_pairs, tiny_trunk, tmp_path):
-    said = listen()
+    messages = listen()
     _, outcome = trained(tiny_trunk, toy_pairs, tmp_path, [0.1, 0.3, bad, bad, 0.2])
     assert (outcome.best_dev_spearman, outcome.best_step, outcome.start_dev_spearman) == (0.3, 3, 0.1)
-    lines = [line for line in said if "has no figure" in line]
+    lines = [line for line in messages if "has no figure" in line]
     assert len(lines) == 1 and "step 6, learning rate 0.0006" in lines[0] and "counts as the worst" in lines[0]
     assert (UNDEFINED in lines[0]) == (bad is None)
     curve = [log["eval_dev_spearman"] for log in history(tmp_path) if "eval_dev_spearman" in log]
@@ -61,10 +61,10 @@ def test_an_evaluation_without_a_figure_is_the_worst_and_is_said_once(bad, toy_p
 
 
 def test_a_first_evaluation_without_a_figure_is_behind_any_other(toy_pairs, tiny_trunk, tmp_path):
-    said = listen()
+    messages = listen()
     _, outcome = trained(tiny_trunk, toy_pairs, tmp_path, [None, None, -0.9, None, None])
     assert (outcome.best_dev_spearman, outcome.best_step, outcome.start_dev_spearman) == (-0.9, 6, None)
-    assert sum("has no figure" in line for line in said) == 2 and "the start has no figure" in "".join(said)
+    assert sum("has no figure" in line for line in messages) == 2 and "the start has no figure" in "".join(messages)
 
 
 def test_early_stopping_counts_them_also_in_a_resumed_run(toy_pairs, tiny_trunk, tmp_path):
@@ -94,12 +94,12 @@ class Broken(CoSENT):
 
 
 def test_a_gradient_that_is_no_number_ends_the_run_and_the_best_checkpoint_is_kept(toy_pairs, tiny_trunk, tmp_path):
-    said = listen()
+    messages = listen()
     model, outcome = trained(tiny_trunk, toy_pairs, tmp_path, [0.1, 0.3, 0.2, 0.2, 0.2], loss=Broken)
     assert (outcome.steps, outcome.best_step, outcome.best_dev_spearman) == (5, 3, 0.3)
     assert "step 5, at learning rate 0.001: The gradient is not finite." in "".join(
-        said
-    ) and "checkpoint of step 3 is kept" in "".join(said)
+        messages
+    ) and "checkpoint of step 3 is kept" in "".join(messages)
     assert torch.isfinite(torch.as_tensor(encode(model, ["a dog runs"]))).all()
     assert all(math.isfinite(log.get("loss") or 0) for log in history(tmp_path))
 
@@ -133,9 +133,9 @@ def test_an_epoch_without_any_gradient_is_refused_when_it_ends(toy_pairs, tiny_t
 
 
 def test_many_steps_without_a_gradient_are_said(toy_pairs, tiny_trunk, tmp_path):
-    said = listen()
+    messages = listen()
     trained(tiny_trunk, toy_pairs, tmp_path, [0.1] * 5, loss=lambda model: Nothing(model, (1, 2, 3)))
-    assert "75% of the steps changed nothing" in "".join(said)
+    assert "75% of the steps changed nothing" in "".join(messages)
 
 
 def test_a_whole_run_with_a_rate_that_ruins_the_model(toy_pairs, tiny_trunk, tmp_path):
@@ -153,11 +153,13 @@ def test_a_whole_run_with_a_rate_that_ruins_the_model(toy_pairs, tiny_trunk, tmp
 
 
 def test_a_start_without_a_figure_is_trained_and_said(toy_pairs, tiny_trunk, tmp_path, monkeypatch):
-    said = listen()
-    rows = [{"sentence1": "a dog", "sentence2": "a cat", "score": at % 5} for at in range(40)]
+    messages = listen()
+    rows = [{"sentence1": "a dog", "sentence2": "a cat", "score": number % 5} for number in range(40)]
     train = toy_pairs / "train.tsv"
-    made = samesense.train(
+    run = samesense.train(
         train, dev="none", test=rows, model=str(tiny_trunk), max_steps=2, precision="float32", output=tmp_path / "run"
     )
-    assert (made.folder / "model").is_dir() and made.verdict is not None
-    assert "the start has no figure on" in "".join(said) and "the trained model has no figure on" in "".join(said)
+    assert (run.folder / "model").is_dir() and run.verdict is not None
+    assert "the start has no figure on" in "".join(messages) and "the trained model has no figure on" in "".join(
+        messages
+    )

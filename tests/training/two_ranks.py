@@ -66,9 +66,9 @@ def seeded(make):
 
 def registered(spec, model, budget):
     settings, targets, *_ = trained_on(spec, 11, mini_batch_num_tokens=budget)
-    made = spec.build(getattr(model, "module", model), settings, targets)
-    made.model = model  # as the trainer does under DDP
-    return made
+    loss = spec.build(getattr(model, "module", model), settings, targets)
+    loss.model = model  # as the trainer does under DDP
+    return loss
 
 
 def tokenised(texts):
@@ -100,8 +100,8 @@ def batch(name):
 
 
 def part(columns, labels, start, end):
-    cut = [{k: v[start:end] for k, v in column.items()} for column in columns]
-    return cut, None if labels is None else labels[start:end]
+    rows = [{k: v[start:end] for k, v in column.items()} for column in columns]
+    return rows, None if labels is None else labels[start:end]
 
 
 def made(name, model, budget, widths):
