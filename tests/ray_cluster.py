@@ -13,7 +13,7 @@ from pathlib import Path
 from ray.cluster_utils import Cluster
 
 if __name__ == "__main__":
-    place, output, (module, settings) = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+    world, output, (module, settings) = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": 80 << 20})
     machines = [cluster.add_node(num_cpus=1, object_store_memory=80 << 20) for _ in range(2)]
     cluster.wait_for_nodes()
@@ -21,11 +21,11 @@ if __name__ == "__main__":
     def kill_one():
         while (finished := len(list((output / "shards").glob("*.parquet")))) < 4:
             time.sleep(0.02)
-        (place / "killed-at").write_text(str(finished))
+        (world / "killed-at").write_text(str(finished))
         cluster.remove_node(machines[0], allow_graceful=False)
 
     killer = threading.Thread(target=kill_one)
     killer.start()
-    import_module(module).make(place, output, executor="ray", address=cluster.address, **json.loads(settings))
+    import_module(module).make(world, output, executor="ray", address=cluster.address, **json.loads(settings))
     killer.join()
     cluster.shutdown()

@@ -120,8 +120,8 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path):
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one_there(tmp_path, monkeypatch, error):
-    place, rename = tmp_path / "model", Path.rename
-    with replacing_folder(place) as beside:
+    model_folder, rename = tmp_path / "model", Path.rename
+    with replacing_folder(model_folder) as beside:
         (beside / "old").touch()
 
     def failing(path, target):
@@ -130,22 +130,22 @@ def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one_there(tmp_path,
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", failing)
-    with pytest.raises((OutputError, KeyboardInterrupt)), replacing_folder(place):
+    with pytest.raises((OutputError, KeyboardInterrupt)), replacing_folder(model_folder):
         pass
-    assert (names(tmp_path), names(place)) == (["model"], ["old"])
+    assert (names(tmp_path), names(model_folder)) == (["model"], ["old"])
 
 
 @pytest.mark.posix
 @pytest.mark.parametrize("name", ["runs/model", "runs"])
 def test_what_a_writer_set_aside_before_it_was_killed_is_named(tmp_path, monkeypatch, name):
-    place = tmp_path / "runs" / "model"
-    with replacing_folder(place) as beside:
+    model_folder = tmp_path / "runs" / "model"
+    with replacing_folder(model_folder) as beside:
         (beside / "modules.json").touch()
     child = os.fork()
     if child == 0:
         rename = Path.rename
         monkeypatch.setattr(Path, "rename", lambda path, to: rename(path, to) and os._exit(0))
-        with replacing_folder(place):
+        with replacing_folder(model_folder):
             pass
     os.waitpid(child, 0)
     with pytest.raises(ModelError, match=rf"before is .*\.model-old-{child}: rename it to model\."):

@@ -13,16 +13,16 @@ def keys_of(count, start=0):
 
 def test_cells_are_found_as_in_a_dictionary(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "MOST_RUNS", 3)
-    kept, expected = CellCache(tmp_path, "a", 2), {}
+    cell_cache, expected = CellCache(tmp_path, "a", 2), {}
     draw = np.random.default_rng(0)
     keys = keys_of(2000)
     for start in range(0, 1800, 200):
         values = draw.normal(size=(200, 2)).astype(np.float32)
-        kept.write(keys[start : start + 200], values)
+        cell_cache.write(keys[start : start + 200], values)
         expected.update(
             {tuple(key): value for key, value in zip(keys[start : start + 200].tolist(), values, strict=True)}
         )
-    for reading in (kept, CellCache(tmp_path, "a", 2)):
+    for reading in (cell_cache, CellCache(tmp_path, "a", 2)):
         members = draw.integers(0, 2000, size=3000)
         values, present = reading.find(keys[members])
         for key, value, there in zip(keys[members].tolist(), values, present, strict=True):
@@ -31,19 +31,19 @@ def test_cells_are_found_as_in_a_dictionary(tmp_path, monkeypatch):
 
 
 def test_half_a_key_is_no_key():
-    kept, keys = CellCache(None, "a"), keys_of(10)
-    kept.write(keys, np.ones((10, 1)))
+    cell_cache, keys = CellCache(None, "a"), keys_of(10)
+    cell_cache.write(keys, np.ones((10, 1)))
     half_equal = keys.copy()
     half_equal[:, 1] += np.uint64(1)
-    assert not kept.find(half_equal)[1].any()
-    assert kept.find(keys)[1].all()
+    assert not cell_cache.find(half_equal)[1].any()
+    assert cell_cache.find(keys)[1].all()
 
 
 def test_nothing_is_found_in_an_empty_cache(tmp_path):
-    kept = CellCache(tmp_path, "a")
-    kept.write(keys_of(0), np.ones((0, 1)))
-    assert not kept.find(keys_of(3))[1].any()
-    assert kept.find(keys_of(0))[0].shape == (0, 1)
+    cell_cache = CellCache(tmp_path, "a")
+    cell_cache.write(keys_of(0), np.ones((0, 1)))
+    assert not cell_cache.find(keys_of(3))[1].any()
+    assert cell_cache.find(keys_of(0))[0].shape == (0, 1)
 
 
 def test_keys_tell_contents_and_their_order_apart():
@@ -64,8 +64,8 @@ def test_another_identity_is_another_cache(tmp_path):
 
 
 def test_what_was_half_written_is_not_read(tmp_path, monkeypatch):
-    kept = CellCache(tmp_path, "a")
-    kept.write(keys_of(5), np.ones((5, 1)))
+    cell_cache = CellCache(tmp_path, "a")
+    cell_cache.write(keys_of(5), np.ones((5, 1)))
 
     def killed(stream, array):
         stream.write(b"half")
@@ -73,7 +73,7 @@ def test_what_was_half_written_is_not_read(tmp_path, monkeypatch):
 
     monkeypatch.setattr(cache.np, "save", killed)
     with pytest.raises(KeyboardInterrupt):
-        kept.write(keys_of(5, start=5), np.ones((5, 1)))
+        cell_cache.write(keys_of(5, start=5), np.ones((5, 1)))
     with pytest.raises(KeyboardInterrupt):
         ArrayCache(tmp_path, "b").write("text", np.arange(3))
     assert CellCache(tmp_path, "a").find(keys_of(10))[1].tolist() == [True] * 5 + [False] * 5

@@ -108,4 +108,4 @@ def test_the_order_of_an_epoch_is_the_same_whenever_it_is_drawn():
         orders.append(list(in_turn))
     assert all(sorted(order) == list(range(100)) for order in orders)
     assert orders[0] != orders[1] != orders[2]
-    assert [list(_ByLength(lengths, 5, 42, lambda at=at: at)) for at in range(3)] == orders
+    assert [list(_ByLength(lengths, 5, 42, lambda number=number: number)) for number in range(3)] == orders

@@ -19,8 +19,8 @@ def test_half_come_from_the_document_and_none_from_the_window(corpus, count):
     assert drawn.shape == near.shape == (len(windows), count)
     first, end = corpus.window_bounds(windows)
     assert not ((drawn >= first[:, None]) & (drawn < end[:, None])).any()
-    own = corpus.documents_of(windows)[:, None]
-    assert (corpus.documents_of(drawn)[near] == np.broadcast_to(own, near.shape)[near]).all()
+    documents_of_windows = corpus.documents_of(windows)[:, None]
+    assert (corpus.documents_of(drawn)[near] == np.broadcast_to(documents_of_windows, near.shape)[near]).all()
     assert (corpus.text_keys[drawn] != corpus.text_keys[windows][:, None]).all()
     assert not near[-1].any()  # that document is one window
     start, stop = corpus.document_bounds(windows)

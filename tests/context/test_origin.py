@@ -46,11 +46,11 @@ def some_pairs():
     ]
 
 
-def slow_score(origin, one, second):
+def slow_score(origin, first_sentence, second):
     """Eq. 3 and Eq. 4 in plain loops, every number asked of the models by itself."""
     scheme = origin.scheme
-    sets = origin.sets.of([one, second])
-    ids = [*sets[one].tolist(), *sets[second].tolist()]
+    sets = origin.sets.of([first_sentence, second])
+    ids = [*sets[first_sentence].tolist(), *sets[second].tolist()]
     if not scheme.twice:
         ids = list(dict.fromkeys(ids))
 
@@ -76,7 +76,7 @@ def slow_score(origin, one, second):
                 values[index] = (values[index] - mean) / math.sqrt(sum((x - mean) ** 2 for x in column) / len(column))
         return sum(weight * term for weight, term in zip(scheme.weights.values(), values, strict=True))
 
-    vectors = [[value(text, origin.corpus.window(i)) for i in ids] for text in (one, second)]
+    vectors = [[value(text, origin.corpus.window(i)) for i in ids] for text in (first_sentence, second)]
     if scheme.normalisation in ("centred", "both"):
         vectors = [[x - sum(v) / len(v) for x in v] for v in vectors]
     a, b = vectors

@@ -169,8 +169,8 @@ def test_folders_are_searched_and_the_rest_is_counted(tmp_path):
     (docs / "tief" / "loop").symlink_to("..")
     (docs / "zweiter.md").symlink_to("b.md")
     documents = find_documents([docs])
-    shown = [file.name.removeprefix(f"{docs}/") for file in documents.files]
-    assert shown == ["b.md", "d.txt.gz", "tief/c.HTML", "ä ö.TXT"]
+    relative_paths = [file.name.removeprefix(f"{docs}/") for file in documents.files]
+    assert relative_paths == ["b.md", "d.txt.gz", "tief/c.HTML", "ä ö.TXT"]
     assert documents.summary == "4 documents; not read: 2 .csv, 1 without an ending, 3 hidden, 1 links to folders"
     assert holds_document_files(docs)
     assert not holds_document_files(docs / "tief" / ".git" / "none")

@@ -269,7 +269,7 @@ def test_a_workbook_says_how_to_read_it_whatever_its_name(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.txt"])
 @pytest.mark.parametrize(
-    ("content", "row", "said"),
+    ("content", "row", "expected_message"),
     [
         ("a text\nmore\n".encode("utf-16-le"), 1, "it holds NUL characters. It is UTF-16LE: give"),
         ("a text\nmore\n".encode("utf-16-be"), 1, "it holds NUL characters. It is UTF-16BE: give"),
@@ -282,11 +282,13 @@ def test_a_workbook_says_how_to_read_it_whatever_its_name(tmp_path, name):
         (b'{"a": 1}\r{"a": 2}\r', 1, "if carriage returns do, convert the file: tr '\\r' '\\n'"),
     ],
 )  # fmt: skip
-def test_bytes_that_are_no_lines_of_utf8_are_refused_in_every_text_format(tmp_path, name, content, row, said):
+def test_bytes_that_are_no_lines_of_utf8_are_refused_in_every_text_format(
+    tmp_path, name, content, row, expected_message
+):
     (tmp_path / name).write_bytes(content)
     message = refused_by_any_reader(tmp_path / name)
     assert message.startswith(f"{tmp_path / name}, row {row}: ")
-    assert said in message
+    assert expected_message in message
 
 
 def refused_by_any_reader(path):

@@ -299,7 +299,10 @@ def test_one_label_for_all_rows_is_refused(tmp_path):
         ),
         (["low", "medium", "high"], "'low' (1), 'medium' (1), 'high' (1). Replace them by numbers: the higher, the cl"),
         (["3/5", "4/5", "-"], "'3/5' (1), '4/5' (1). Write plain numbers, without a unit"),
-        ([f"text {at}" for at in range(20)], "'text 4' (1) and 15 others. If it is not the column of labels, name"),
+        (
+            [f"text {number}" for number in range(20)],
+            "'text 4' (1) and 15 others. If it is not the column of labels, name",
+        ),
     ],
 )
 def test_words_that_are_no_labels_are_said_once_with_what_to_write(labels, message):

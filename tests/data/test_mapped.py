@@ -30,22 +30,26 @@ def few(monkeypatch):
 
 @pytest.mark.parametrize("keep_repeated", [False, True])
 def test_the_same_sentences_with_the_same_fingerprint(file, few, monkeypatch, keep_repeated):
-    found = read_unlabelled(file, keep_repeated=keep_repeated, max_chars=100)
-    assert is_mapped(found.texts)
+    mapped_sentences = read_unlabelled(file, keep_repeated=keep_repeated, max_chars=100)
+    assert is_mapped(mapped_sentences.texts)
     monkeypatch.setattr(mapped, "MOST_IN_MEMORY", 1000)
     held = read_unlabelled(file, keep_repeated=keep_repeated, max_chars=100)
     assert (
         isinstance(held.texts, list)
-        and list(found.texts) == held.texts
+        and list(mapped_sentences.texts) == held.texts
         and len(held) == (400 if keep_repeated else 300)
     )
-    assert found.sha256 == held.sha256
+    assert mapped_sentences.sha256 == held.sha256
     assert (
-        found.left_out
+        mapped_sentences.left_out
         == held.left_out
         == {"empty": 2, "too short or too long": 1, "repeated": 0 if keep_repeated else 100}
     )
-    assert found.take([5, 299, 5]).texts == held.take([5, 299, 5]).texts == [held.texts[row] for row in (5, 299, 5)]
+    assert (
+        mapped_sentences.take([5, 299, 5]).texts
+        == held.take([5, 299, 5]).texts
+        == [held.texts[row] for row in (5, 299, 5)]
+    )
 
 
 @pytest.mark.slow

@@ -80,13 +80,13 @@ def test_files_are_read_the_same(kind, form, tmp_path, monkeypatch):
     path = written(tmp_path / f"pairs.{form}", table(kind))
     held = read_pairs(path)
     few(monkeypatch)
-    found = read_pairs(path)
-    columns = (found.sentences1, found.sentences2, found.subsets)
-    assert all(map(is_mapped, columns)) and isinstance(found.labels, array) and isinstance(held.sentences1, list)
-    assert same(found, held)
+    pairs_read = read_pairs(path)
+    columns = (pairs_read.sentences1, pairs_read.sentences2, pairs_read.subsets)
+    assert all(map(is_mapped, columns)) and isinstance(pairs_read.labels, array) and isinstance(held.sentences1, list)
+    assert same(pairs_read, held)
     for rows in ([5, 99, 5], range(90), reversed(range(90))):
-        assert same(found.take(rows := list(rows)), held.take(rows))
-    assert same(concat([found, found.take([3, 1]), found]), concat([held, held.take([3, 1]), held]))
+        assert same(pairs_read.take(rows := list(rows)), held.take(rows))
+    assert same(concat([pairs_read, pairs_read.take([3, 1]), pairs_read]), concat([held, held.take([3, 1]), held]))
 
 
 @pytest.mark.parametrize("kind", LABELS)
@@ -96,8 +96,8 @@ def test_rows_are_left_out_the_same(kind, tmp_path, monkeypatch):
     with pytest.raises(Exception, match="rows cannot be used") as before:
         read_pairs(path)
     few(monkeypatch)
-    found = read_pairs(path, drop_bad_rows=True)
-    assert is_mapped(found.sentences1) and same(found, held) and found.dropped > 0
+    pairs_read = read_pairs(path, drop_bad_rows=True)
+    assert is_mapped(pairs_read.sentences1) and same(pairs_read, held) and pairs_read.dropped > 0
     with pytest.raises(type(before.value)) as after:
         read_pairs(path)
     assert str(after.value) == str(before.value)
@@ -116,15 +116,15 @@ def test_the_doctor_and_the_dev_part_find_the_same(kind, monkeypatch, tmp_path):
     held = DATA[kind]
     test = held.take(range(0, 40, 3))
     few(monkeypatch)
-    found = mapped_pairs(held)
-    assert examine(found, against={"test": test}) == examine(held, against={"test": test})
+    mapped_data = mapped_pairs(held)
+    assert examine(mapped_data, against={"test": test}) == examine(held, against={"test": test})
     for seed in range(3):
-        splits, same_parts = hold_out(found, seed), hold_out(held, seed)
+        splits, same_parts = hold_out(mapped_data, seed), hold_out(held, seed)
         assert is_mapped(splits[0].sentences1) and all(map(same, splits, same_parts))
         assert shared(splits[1], splits[0]) == shared(same_parts[1], same_parts[0])
-    assert leaks(found, test, "test") == leaks(held, test, "test")
+    assert leaks(mapped_data, test, "test") == leaks(held, test, "test")
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
-    assert write_pairs(tmp_path / "a", found).read_bytes() == write_pairs(tmp_path / "b", held).read_bytes()
+    assert write_pairs(tmp_path / "a", mapped_data).read_bytes() == write_pairs(tmp_path / "b", held).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -135,15 +135,21 @@ def test_losses_are_trained_on_the_same_examples(loss, kind, monkeypatch):
     bins = {"bins": 5} if loss == "softmax" else {}
     held = PAIR_LOSSES.targets(DATA[kind], loss, **bins)
     few(monkeypatch)
-    found = PAIR_LOSSES.targets(mapped_pairs(DATA[kind]), loss, **bins)
-    assert (found.summary, found.settings, len(found)) == (held.summary, held.settings, len(held))
-    assert list(found.columns) == list(held.columns)
-    assert all(is_mapped(column) or isinstance(column, array) for column in found.columns.values())
-    mapped_dataset, held_dataset = as_dataset(found.columns), as_dataset(held.columns)
+    mapped_targets = PAIR_LOSSES.targets(mapped_pairs(DATA[kind]), loss, **bins)
+    assert (mapped_targets.summary, mapped_targets.settings, len(mapped_targets)) == (
+        held.summary,
+        held.settings,
+        len(held),
+    )
+    assert list(mapped_targets.columns) == list(held.columns)
+    assert all(is_mapped(column) or isinstance(column, array) for column in mapped_targets.columns.values())
+    mapped_dataset, held_dataset = as_dataset(mapped_targets.columns), as_dataset(held.columns)
     assert mapped_dataset.column_names == held_dataset.column_names
     assert mapped_dataset.to_dict() == held_dataset.to_dict()
     if "label" in held.columns:
-        assert share_without_comparison(found.columns["label"], 4) == share_without_comparison(held.columns["label"], 4)
+        assert share_without_comparison(mapped_targets.columns["label"], 4) == share_without_comparison(
+            held.columns["label"], 4
+        )
 
 
 def long_pairs(path, rows, words=40):
@@ -163,8 +169,8 @@ def test_reading_and_checking_hold_no_texts(tmp_path, monkeypatch):
     monkeypatch.setattr(mapped, "BLOCK", 200)
     monkeypatch.setattr("samesense.data.pairs.read.BLOCK", 200)
     tracemalloc.start()
-    found = read_pairs(path)
-    train, dev = found.split(0.1, 0, apart="sentences")
+    pairs_read = read_pairs(path)
+    train, dev = pairs_read.split(0.1, 0, apart="sentences")
     examine(train, against={"dev": dev})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -92,7 +92,7 @@ def test_headings_stand_above_and_in_the_metadata():
 @pytest.mark.parametrize("text", ["word " * 500, "字" * 500, "x" * 9000, "a" + " " * 5000 + "b"])
 def test_what_has_no_sentences_is_divided(text):
     def count(texts):
-        return [len(one) // 4 + 1 for one in texts]
+        return [len(sentence) // 4 + 1 for sentence in texts]
 
     passages = [p.text for p in cut_passages(ExtractedText([Block(text)]), count, chunk_size=64, chunk_overlap=16)]
     assert max(count(passages)) <= 64

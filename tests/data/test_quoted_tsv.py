@@ -46,7 +46,11 @@ def test_blocks_of_it_are_read_in_the_same_way(tmp_path, size):
     path = str(written(tmp_path / "a.tsv"))
     read_rows = [cells for block in blocks(path, size) for _, cells in block.rows]
     assert read_rows == [cells for _, cells in load_rows(path)]
-    again = [cells for one in blocks(path, size) for _, cells in rows_at(path, one.start, one.end, one.form)]
+    again = [
+        cells
+        for each_block in blocks(path, size)
+        for _, cells in rows_at(path, each_block.start, each_block.end, each_block.form)
+    ]
     assert again == read_rows
 
 

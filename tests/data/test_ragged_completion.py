@@ -13,7 +13,7 @@ from samesense.errors import DataError
 words = st.text("abc ABC.", min_size=1, max_size=5).filter(str.strip)
 partners = st.lists(words, max_size=6, unique=True)
 anchors = st.lists(st.tuples(words, partners, partners), min_size=1, max_size=8)
-places = st.integers(0, 7)
+negative_counts = st.integers(0, 7)
 
 
 def made(rows):
@@ -22,7 +22,7 @@ def made(rows):
 
 
 @settings(max_examples=150, deadline=None)
-@given(anchors, st.integers(1, 7), places, st.integers(0, 3), st.sampled_from(["off", "same", "near"]))
+@given(anchors, st.integers(1, 7), negative_counts, st.integers(0, 3), st.sampled_from(["off", "same", "near"]))
 def test_a_padded_tuple(rows, positives, negatives, epoch, false_negative_filter):
     data = made(rows)
     complete = Completion(
@@ -85,7 +85,7 @@ def test_what_augmentation_makes_of_a_class_is_of_it():
 
 
 @settings(max_examples=50, deadline=None)
-@given(anchors, st.integers(1, 7), places, st.integers(0, 3))
+@given(anchors, st.integers(1, 7), negative_counts, st.integers(0, 3))
 def test_a_ragged_tuple_has_nothing_but_its_own(rows, positives, negatives, epoch):
     rows = [
         (anchor, positives_of_row or ["p"], negatives_of_row) for anchor, positives_of_row, negatives_of_row in rows
@@ -99,7 +99,7 @@ def test_a_ragged_tuple_has_nothing_but_its_own(rows, positives, negatives, epoc
         assert [text for text in positives_of_row if text in left] == left  # in their order
 
 
-MANY = [(f"anchor {at}", [f"p{at}-{k}" for k in range(9)], [f"n{at}"]) for at in range(30)]
+MANY = [(f"anchor {number}", [f"p{number}-{k}" for k in range(9)], [f"n{number}"]) for number in range(30)]
 
 
 def test_another_epoch_another_draw_unless_fixed():
@@ -127,7 +127,7 @@ def test_too_few_texts_to_draw_from():
 
 
 @settings(max_examples=150, deadline=None)
-@given(anchors, st.integers(1, 7), places, st.sampled_from(["same", "near"]))
+@given(anchors, st.integers(1, 7), negative_counts, st.sampled_from(["same", "near"]))
 def test_a_check_finds_beforehand_what_a_call_would(rows, positives, negatives, false_negative_filter):
     complete = Completion(
         data=made(rows), positives=positives, negatives=negatives, false_negative_filter=false_negative_filter

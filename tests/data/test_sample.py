@@ -62,7 +62,7 @@ def test_words_mislead_in_hard_pairs_and_help_in_easy_ones(split):
 def test_every_part_has_every_topic_in_mixed_order(split):
     questions_of_split = rows(split)
     assert {row["topic"] for row in questions_of_split} == {row["topic"] for row in rows("train")}
-    changes = sum(one["label"] != following["label"] for one, following in pairwise(questions_of_split))
+    changes = sum(preceding["label"] != following["label"] for preceding, following in pairwise(questions_of_split))
     assert changes > len(questions_of_split) / 3
 
 

@@ -19,9 +19,13 @@ def test_triplets_follow_the_rule():
     triplets = section_triplets(DOCUMENTS, per_document=4, seed=1)
     assert len(triplets) == 8  # the document of one section has none
     for anchor, positive, negative in triplets:
-        own = DOCUMENTS[0] if anchor.startswith("first") else DOCUMENTS[1]
+        source_document = DOCUMENTS[0] if anchor.startswith("first") else DOCUMENTS[1]
         assert anchor != positive
-        assert section_of(own, anchor) == section_of(own, positive) != section_of(own, negative)
+        assert (
+            section_of(source_document, anchor)
+            == section_of(source_document, positive)
+            != section_of(source_document, negative)
+        )
 
 
 def test_no_anchor_twice_and_no_more_than_there_are():

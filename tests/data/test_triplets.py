@@ -19,8 +19,8 @@ def slow_partners(data, anchor):
     highest = 2.0 if data.kind == "nli" else 1.0
     sides = {highest: [], 0.0: []}
     for first, second, label in zip(data.sentences1, data.sentences2, data.labels, strict=True):
-        for one, partner in [(first, second)] + [(second, first)] * (data.kind == "binary"):
-            if one == anchor and partner != anchor and label in sides and partner not in sides[label]:
+        for side, partner in [(first, second)] + [(second, first)] * (data.kind == "binary"):
+            if side == anchor and partner != anchor and label in sides and partner not in sides[label]:
                 sides[label].append(partner)
     both = set(sides[highest]) & set(sides[0.0])
     return tuple([text for text in sides[label] if text not in both] for label in (highest, 0.0))
@@ -92,15 +92,15 @@ def test_hard_negatives_are_the_anchors_own(data):
         (a, b) for a, b, label in zip(data.sentences1, data.sentences2, data.labels, strict=True) if label == highest
     ]
     assert list(zip(columns["anchor"], columns["positive"], strict=True)) == pairs
-    seen = dict.fromkeys(columns["anchor"], 0)
+    uses = dict.fromkeys(columns["anchor"], 0)
     marks = columns.get("label", [1] * len(pairs))
     for anchor, positive, negative, counts in zip(
         columns["anchor"], columns["positive"], columns["negative"], marks, strict=True
     ):
         far = slow_partners(data, anchor)[1]
         assert bool(counts) == bool(far)
-        assert negative == (far[seen[anchor] % len(far)] if far else positive)
-        seen[anchor] += 1
+        assert negative == (far[uses[anchor] % len(far)] if far else positive)
+        uses[anchor] += 1
     assert formed.negatives == sum(marks)
 
 

@@ -93,9 +93,9 @@ def test_gradients_of_padded_texts_with_dropout(masked):
     inputs = [torch.randn(3, 2, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     mask = (torch.arange(5) < torch.tensor([[5], [3], [1]])).view(3, 1, 1, 5) if masked else None
 
-    def attend(*own):
+    def attend(*tensors_given):
         torch.manual_seed(1)
-        return packed_attention(module(), *own, mask, dropout=0.3)[0]
+        return packed_attention(module(), *tensors_given, mask, dropout=0.3)[0]
 
     torch.autograd.gradcheck(attend, inputs)
 

@@ -33,8 +33,8 @@ def test_columns_come_back_as_if_each_went_alone(tiny, sentences, chunk_cost):
     columns = [tiny.preprocess(sentences[:13]), tiny.preprocess(sentences[13:26])]
     expected = [tiny(dict(column))["sentence_embedding"] for column in columns]
     got = embed_columns(tiny, columns, chunk_cost=chunk_cost)
-    for one, expected_column in zip(got, expected, strict=True):
-        torch.testing.assert_close(one, expected_column, atol=1e-5, rtol=1e-5)
+    for embedding, expected_column in zip(got, expected, strict=True):
+        torch.testing.assert_close(embedding, expected_column, atol=1e-5, rtol=1e-5)
 
 
 def test_gradients_are_those_of_separate_forwards(tiny, sentences):
@@ -66,7 +66,9 @@ def test_left_padding(tiny_trunk, sentences):
         columns = [model.preprocess(sentences[:9]), model.preprocess(sentences[9:14])]
         expected = [Counted()(column)["sentence_embedding"] for column in columns]
         got = embed_columns(Counted(), columns, chunk_cost=0)
-        assert all(torch.equal(one, expected_column) for one, expected_column in zip(got, expected, strict=True))
+        assert all(
+            torch.equal(embedding, expected_column) for embedding, expected_column in zip(got, expected, strict=True)
+        )
 
 
 def test_columns_that_are_not_padded_text_go_alone():

@@ -142,7 +142,7 @@ def test_a_trained_model_has_the_card_of_its_run(tiny_trunk, toy_pairs, tmp_path
         precision="float32", license="mit", language="en, de", output=tmp_path / "mine",
     )  # fmt: skip
     model_card = ModelCard.load(tmp_path / "mine" / "model" / "README.md")
-    value = next(one.value for one in run.results if one.seed is not None and one.metric == "spearman")
+    value = next(result.value for result in run.results if result.seed is not None and result.metric == "spearman")
     assert model_card.data.eval_results[0].metric_value == round(value, 6)
     assert (model_card.data.license, model_card.data.language) == ("mit", ["en", "de"])
     assert model_card.data.pipeline_tag == ("text-ranking" if encoder == "cross" else "sentence-similarity")

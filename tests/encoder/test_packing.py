@@ -90,8 +90,8 @@ def test_packed_pairs_have_the_scores_and_gradients_of_padded_ones(
     torch.testing.assert_close(got, expected, atol=2e-5, rtol=1e-4)
     torch.testing.assert_close(padded, expected, atol=2e-5, rtol=1e-4)
     assert slopes.keys() == gradients.keys()
-    for name, one in gradients.items():
-        torch.testing.assert_close(slopes[name], one, atol=5e-5, rtol=1e-3)
+    for name, expected_slope in gradients.items():
+        torch.testing.assert_close(slopes[name], expected_slope, atol=5e-5, rtol=1e-3)
 
 
 @pytest.mark.parametrize("pairs", [False, True])

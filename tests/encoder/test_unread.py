@@ -27,9 +27,9 @@ def heard(monkeypatch):
 
 
 def figures(model, texts=TEXTS):
-    with counted(apart=True) as found:
+    with counted(apart=True) as counters:
         model.encode(texts)
-    return found.figures, found.texts, found.longest
+    return counters.figures, counters.texts, counters.longest
 
 
 @pytest.fixture
@@ -89,10 +89,10 @@ def test_a_pair_that_a_cross_encoder_cuts_is_counted(tiny_trunk):
     from sentence_transformers import CrossEncoder
 
     model = samesense.load(CrossEncoder(str(tiny_trunk), num_labels=1, max_length=32, device="cpu"))
-    with counted(apart=True) as found:
+    with counted(apart=True) as counters:
         model.scores([("the cat", "cat " * 40), ("the cat", "\N{POUTING FACE}"), ("cat " * 14, "dog " * 15)])
-    assert found.figures == {"cut": 1, "unknown": 1}
-    assert found.cut.example == "cat " * 40
+    assert counters.figures == {"cut": 1, "unknown": 1}
+    assert counters.cut.example == "cat " * 40
 
 
 def test_outside_a_command_it_is_said_once_a_model(tiny_trunk, heard):
@@ -107,13 +107,13 @@ def test_counts_of_inner_calls_reach_the_command_once(loaded):
     def inner():
         loaded.encode([LONG])
 
-    with counted("encode", apart=True) as found:
+    with counted("encode", apart=True) as counters:
         inner()
         inner()
-        found.name_rows(["cat", LONG], [4, 7])
-    assert found.figures == {"cut": 1}
-    assert "such as row 8: 'the cat" in found.lines()[0]
-    assert "`chunk` reads them whole" in found.lines()[0]
+        counters.name_rows(["cat", LONG], [4, 7])
+    assert counters.figures == {"cut": 1}
+    assert "such as row 8: 'the cat" in counters.lines()[0]
+    assert "`chunk` reads them whole" in counters.lines()[0]
     assert set(READS_ALL) > {"encode", "dedup"}
 
 

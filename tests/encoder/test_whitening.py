@@ -133,11 +133,11 @@ def test_the_shrunk_covariance_equals_scikit_learn(rows, n):
     from tests.references.next_words import whitened
 
     some = rows[:n].astype(np.float64)
-    found = Whitening.shrunk(rows[:n]).apply(rows[:40])
+    shrunk = Whitening.shrunk(rows[:n]).apply(rows[:40])
     expected = whitened(rows[:40].astype(np.float64), some)
-    assert found.shape == (40, 24)
+    assert shrunk.shape == (40, 24)
     np.testing.assert_allclose(
-        found @ found.T, expected @ expected.T, rtol=1e-3, atol=1e-3 * np.abs(expected).max() ** 2
+        shrunk @ shrunk.T, expected @ expected.T, rtol=1e-3, atol=1e-3 * np.abs(expected).max() ** 2
     )
     with pytest.raises(ModelError, match="all 5 are alike"):
         Whitening.shrunk(np.ones((5, 3), dtype=np.float32))

@@ -63,9 +63,9 @@ def test_sif_weights_against_a_plain_loop():
     vocabulary = [f"w{i}" for i in range(800)]
     vectors = draw.normal(size=(800, 9)).astype(np.float32)
     texts = [" ".join(draw.choice(vocabulary, size=draw.integers(1, 30))) for _ in range(200)]
-    found = WordVectors(vocabulary, vectors, sif=True)(texts)
+    weighted = WordVectors(vocabulary, vectors, sif=True)(texts)
     total = sum(1 / rank for rank in range(1, 801))
-    for text, row in zip(texts, found, strict=True):
+    for text, row in zip(texts, weighted, strict=True):
         above, below = np.zeros(9), 0.0
         for word in text.split():
             frequency = 1 / ((int(word[1:]) + 1) * total)

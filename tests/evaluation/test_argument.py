@@ -80,7 +80,7 @@ def test_shared_sentences_equal_plain_loops():
     for train, held in folds:
         for row in held:
             here = {DATA.sentences1[row], DATA.sentences2[row]}
-            count += any(here & {DATA.sentences1[other], DATA.sentences2[other]} for other in train)
+            count += any(here & {DATA.sentences1[train_row], DATA.sentences2[train_row]} for train_row in train)
     assert 0 < count < 120
     assert shared_sentences(DATA, folds) == count
 

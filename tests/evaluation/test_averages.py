@@ -114,7 +114,7 @@ def test_a_suite_without_an_average_of_its_own_has_the_mean_of_its_sets():
     geometry = [row(name, 1.0, task="geometry", metric="uniformity") for name in "ab"]
     assert not suite_averages(geometry)
     papers = [row(name, 0.5) for name in SEVEN]
-    assert [one.dataset for one in suite_averages([*papers, *rows])] == ["sts-avg", "mean of 3"]
+    assert [average.dataset for average in suite_averages([*papers, *rows])] == ["sts-avg", "mean of 3"]
 
 
 def test_the_interval_of_a_mean_is_that_of_sets_drawn_each_by_itself():

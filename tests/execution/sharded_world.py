@@ -70,8 +70,8 @@ def survive(folder, stride):
 
 
 if __name__ == "__main__":
-    what, place, number = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-    if what == "killed":
-        sys.stdout.write(f"{survive(place, number)}\n")
+    command, world, number = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    if command == "killed":
+        sys.stdout.write(f"{survive(world, number)}\n")
     else:
-        make(Digits(place), place / what, workers=number)
+        make(Digits(world), world / command, workers=number)

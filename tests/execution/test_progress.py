@@ -58,17 +58,17 @@ def test_a_long_operation_speaks_at_once_and_then_at_least_every_ten_seconds(clo
 
 
 def test_one_is_counted_in_the_singular(clock):
-    said = []
+    messages = []
     for unit, total in (("batch", 1), ("batch", 2), ("step", 1), ("text", None), ("B", 1_000_000)):
         with progress_bar("some", unit, total) as bar:
-            said.append(bar.line().partition(", ")[0])
+            messages.append(bar.line().partition(", ")[0])
     with progress_bar("some", "text") as bar:
         bar.update()
-        said.append(bar.line().partition(", ")[0])
-    assert said.pop() == "some: 1 text"
-    assert said == [f"some: 0 {count_text}" for count_text in ("of 1 batch", "of 2 batches", "of 1 step", "texts")] + [
-        "some: 0.0 of 1.0 MB"
-    ]
+        messages.append(bar.line().partition(", ")[0])
+    assert messages.pop() == "some: 1 text"
+    assert messages == [
+        f"some: 0 {count_text}" for count_text in ("of 1 batch", "of 2 batches", "of 1 step", "texts")
+    ] + ["some: 0.0 of 1.0 MB"]
 
 
 def test_it_speaks_too_while_one_step_takes_long(clock, lines):

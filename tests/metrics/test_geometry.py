@@ -96,7 +96,7 @@ def test_refuses_a_row_that_is_not_finite(measure):
         measure(x)
 
 
-@pytest.mark.parametrize("measure", [one for one in SINGLE if one is not effective_rank])
+@pytest.mark.parametrize("measure", [function for function in SINGLE if function is not effective_rank])
 def test_refuses_a_zero_row(measure):
     x = cloud()
     x[7] = 0

@@ -45,7 +45,7 @@ def by_hand(first, second, labels, correlate, *, same_seeds, samples):
             )
         ]
     else:
-        sides = [(figures[at], [drawn_figures[at] for drawn_figures in again]) for at in (0, 1)]
+        sides = [(figures[index], [drawn_figures[index] for drawn_figures in again]) for index in (0, 1)]
     for values, resampled in sides:
         count = len(values)
         if count == 1:

@@ -52,11 +52,11 @@ def world(folder):
     return folder
 
 
-def make(place, output, **changes):
+def make(world_folder, output, **changes):
     """Harvest from a world; returns the summary and the lines said."""
     lines = listen()
     settings = HarvestSettings(**{**SETTINGS, **changes})
-    done = run(ShardWork(place, settings, MadeUp), output, settings.choose_executor())
+    done = run(ShardWork(world_folder, settings, MadeUp), output, settings.choose_executor())
     return done, lines
 
 

@@ -28,7 +28,7 @@ from samesense.recipes.settings import bind, read_settings
 from samesense.training.manifest import read as read_manifest
 from tests.conftest import WORDS
 
-TOPICS = {word: at // 8 for at, word in enumerate(WORDS[:48])}
+TOPICS = {word: index // 8 for index, word in enumerate(WORDS[:48])}
 
 
 @pytest.fixture(autouse=True)
@@ -219,7 +219,7 @@ def test_shipped_settings_are_the_defaults_and_a_static_student_has_its_own(tmp_
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({}, "A student learns from a teacher, and none was named. Give a teacher"),
         ({"teacher": ("a",), "gamma": 0.0, "regress": 0.0}, "Give regress or gamma"),
@@ -228,9 +228,9 @@ def test_shipped_settings_are_the_defaults_and_a_static_student_has_its_own(tmp_
         ({"teacher": ("a",), "spacin": "even"}, "Did you mean 'spacing'"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(given, message):
+def test_settings_that_cannot_work_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
-        choose_distil("auto", given)
+        choose_distil("auto", options)
 
 
 def test_the_command(tiny_trunk, toy_pairs, tmp_path, capsys, shown):

@@ -15,9 +15,9 @@ from tests.conftest import WORDS
 
 DRAW = random.Random(0)
 TEXTS = [" ".join(DRAW.sample(WORDS, 5)) for _ in range(120)]
-PAIRS = [{"sentence1": TEXTS[at], "sentence2": TEXTS[at + 60], "label": at % 2} for at in range(60)]
+PAIRS = [{"sentence1": TEXTS[index], "sentence2": TEXTS[index + 60], "label": index % 2} for index in range(60)]
 CANNED = [{"anchor": text, "positive": "Thank you for your message."} for text in TEXTS[:40]]
-SAME = [{"anchor": TEXTS[at], "positive": TEXTS[at + 40], "negative": TEXTS[at + 40]} for at in range(40)]
+SAME = [{"anchor": TEXTS[index], "positive": TEXTS[index + 40], "negative": TEXTS[index + 40]} for index in range(40)]
 
 NOTHING = {
     "in-batch negatives of batches of one": (PAIRS, {"loss": "info-nce", "batch_size": 1}, "have no negative"),

@@ -26,7 +26,7 @@ PAIRS, TEXTS = [("a b", "c d", 1), ("e", "f g", 0)], ["a text", "another"]
 
 
 @pytest.mark.parametrize(
-    ("sources", "config", "given", "name"),
+    ("sources", "config", "settings", "name"),
     [
         ([PAIRS], "auto", {}, "cosent"),
         ([PAIRS], "mine.toml", {}, "cosent"),
@@ -36,8 +36,8 @@ PAIRS, TEXTS = [("a b", "c d", 1), ("e", "f g", 0)], ["a text", "another"]
         ([TEXTS], "cosent-cross", {}, "cosent"),
     ],
 )
-def test_the_method_is_told_by_data_settings_and_teachers(sources, config, given, name):
-    assert fitting_method([Rows(source) for source in sources], config, given).method.name == name
+def test_the_method_is_told_by_data_settings_and_teachers(sources, config, settings, name):
+    assert fitting_method([Rows(source) for source in sources], config, settings).method.name == name
 
 
 def test_every_method_has_a_shipped_file_that_holds_its_defaults():

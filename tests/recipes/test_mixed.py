@@ -19,7 +19,7 @@ from tests.command import run_command
 from tests.conftest import WORDS
 from tests.training.test_fit import At, Killed, killed
 
-TEXTS = [" ".join(WORDS[(7 * at + 5 * step) % len(WORDS)] for step in range(2 + at % 6)) for at in range(48)]
+TEXTS = [" ".join(WORDS[(7 * index + 5 * step) % len(WORDS)] for step in range(2 + index % 6)) for index in range(48)]
 NLI = ("entailment", "neutral", "contradiction")
 QUICK = {"precision": "float32", "batch_size": 8, "learning_rate": 2e-3}
 
@@ -246,7 +246,11 @@ def weights(run):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "mixing",
-    ["proportional", "in-turn", *(pytest.param(how, marks=pytest.mark.long) for how in ("round-robin", "weighted"))],
+    [
+        "proportional",
+        "in-turn",
+        *(pytest.param(mixing, marks=pytest.mark.long) for mixing in ("round-robin", "weighted")),
+    ],
 )
 def test_a_resumed_run_equals_an_uninterrupted_one(files, tiny_trunk, tmp_path, monkeypatch, mixing):
     sources = named(files, "nli", "classes", "texts", "scored")

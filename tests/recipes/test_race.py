@@ -43,8 +43,8 @@ def asked(short, tiny_trunk, toy_pairs, tmp_path):
     return {"data": train, **files, "models": [str(tiny_trunk)], "at_hand": False, "output": tmp_path / "race"}
 
 
-def score_of(place, pairs):
-    return spearmanr(samesense.load(place, precision="float32").scores(pairs.pairs()), pairs.labels).statistic
+def score_of(model_path, pairs):
+    return spearmanr(samesense.load(model_path, precision="float32").scores(pairs.pairs()), pairs.labels).statistic
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from samesense.training.losses.sentences import RankCSE
 from tests.conftest import WORDS
 from tests.messages import listen
 
-TOPICS = {word: at // 8 for at, word in enumerate(WORDS[:48])}
+TOPICS = {word: index // 8 for index, word in enumerate(WORDS[:48])}
 
 
 @pytest.fixture

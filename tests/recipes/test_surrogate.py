@@ -284,16 +284,16 @@ def test_a_run_learns_from_sentences(of_words, tiny_trunk, tmp_path):
     assert [type(module).__name__ for module in model] == ["Transformer", "Pooling"]  # its map is not kept
 
 
-@pytest.mark.parametrize("given", [{"pooling": "cls"}, {"first": "embeddings"}, {"standardize": "mean"}])
-def test_settings_of_vectors_are_none_of_a_cross_encoder(given):
+@pytest.mark.parametrize("options", [{"pooling": "cls"}, {"first": "embeddings"}, {"standardize": "mean"}])
+def test_settings_of_vectors_are_none_of_a_cross_encoder(options):
     with pytest.raises(ConfigError, match="belong to encoder bi"):
-        SurrogateSettings(encoder="cross", **given)
+        SurrogateSettings(encoder="cross", **options)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("encoder", "made", "least"), [("bi", some_pairs, 0.4), ("cross", cross_pairs, 0.5)])
-def test_a_run_learns_and_says_what_it_kept(tiny_trunk, tmp_path, encoder, made, least):
-    folder = write_harvest(tmp_path / "h", made(400))
+@pytest.mark.parametrize(("encoder", "make_rows", "least"), [("bi", some_pairs, 0.4), ("cross", cross_pairs, 0.5)])
+def test_a_run_learns_and_says_what_it_kept(tiny_trunk, tmp_path, encoder, make_rows, least):
+    folder = write_harvest(tmp_path / "h", make_rows(400))
     chosen = settings(encoder=encoder, model=str(tiny_trunk), learning_rate=3e-3, epochs=6, batch_size=16, seed=1)
     harvest, output = read_harvest([folder], chosen), tmp_path / "run"
     trained = METHODS["surrogate"].run(harvest, chosen, output, dev=harvest.dev)

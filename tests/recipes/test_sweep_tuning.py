@@ -40,10 +40,12 @@ def test_what_is_best_on_dev_is_run_with_all_seeds(toy, tmp_path):
     assert (ended.finished, ended.failed, ended.left) == (7, 0, 0)
     assert len(list((tmp_path / "s" / "runs").iterdir())) == 7
     left = gather(tmp_path / "s")
-    assert [(one.entry["variant"], one.entry["seed"]) for one in left] == [
+    assert [(gathered.entry["variant"], gathered.entry["seed"]) for gathered in left] == [
         ("start", None), ("cosent", 1), ("mse", 1), ("cosent", 2), ("mse", 2),
     ]  # fmt: skip
-    assert {one.record["settings"]["learning_rate"] for one in left if one.entry["variant"] == "cosent"} == {2e-3}
+    assert {
+        gathered.record["settings"]["learning_rate"] for gathered in left if gathered.entry["variant"] == "cosent"
+    } == {2e-3}
     assert any(line.startswith("chosen: toy, cosent: learning_rate 0.002, dev ") for line in messages)
     text = write_report(tmp_path / "s")[0]
     table = text.partition("## Chosen on dev")[2].partition("##")[0].splitlines()[4:8]

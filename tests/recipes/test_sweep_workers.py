@@ -152,15 +152,15 @@ def test_two_cells_at_a_time_are_kept_where_they_make_more_steps(toy, tmp_path, 
     monkeypatch.setattr(workers, "cores", lambda: 2)
     monkeypatch.setattr(workers, "_has_gpu", lambda: False)
     work = [cells.CellJob(cell, plan.splits_of(cell), tmp_path, "float32") for cell in plan.cells[:6]]
-    assert [one.cell.settings.loss for one in work[1:]] == ["cosent", "mse", "cosent", "mse", "cosent"]
+    assert [cell_job.cell.settings.loss for cell_job in work[1:]] == ["cosent", "mse", "cosent", "mse", "cosent"]
 
     def counts(steps, jobs="auto"):
         slots = workers.Places(jobs)
-        found = [slots.count]
+        slot_counts = [slots.count]
         for number, beside in steps:
             slots.learn(work[number], beside)
-            found.append(slots.count)
-        return found
+            slot_counts.append(slots.count)
+        return slot_counts
 
     assert counts([(0, 1), (1, 1), (4, 2), (3, 2)]) == [1, 1, 2, 2, 2]  # mse says nothing of cosent: 2 * 1.0 / 1.5
     seconds[3] = 2.1

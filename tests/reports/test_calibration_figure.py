@@ -42,9 +42,9 @@ def test_yes_and_no_are_drawn_with_both_thresholds():
 def test_graded_labels_are_drawn_on_their_scale():
     labels = 5 * fitted().scores
     plot = calibration(fitted(labels=labels, scale=(0, 5), yes=None, thresholds={}, predicted={"one": labels}))
-    shown = words(plot)
-    assert {"mean label", "value", "5"} <= shown
-    assert not any(text.startswith(("yes", "best")) for text in shown)
+    words_shown = words(plot)
+    assert {"mean label", "value", "5"} <= words_shown
+    assert not any(text.startswith(("yes", "best")) for text in words_shown)
     bins = plot.figure.axes[0]
     assert bins.get_xlim() == bins.get_ylim() == pytest.approx((-0.2, 5.2))
     points = bins.containers[0].lines[0].get_xydata()

@@ -17,7 +17,7 @@ from samesense.reports.figures.plot import inline_svg, save_plots, style_of, svg
 from tests.reports.made import evidence, scored
 
 pytest.importorskip("matplotlib")
-LOOKS = {name: style_of(at) for at, name in enumerate("abc")}
+LOOKS = {name: style_of(index) for index, name in enumerate("abc")}
 
 
 def words(svg):
@@ -120,7 +120,9 @@ def test_names_stand_inside_and_part_where_models_are_near():
     axes = overview(near, styles={}, score="Spearman", name="overview").figure.axes[0]
     boxes = [text.get_window_extent() for text in axes.texts]
     assert all(axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 for box in boxes)
-    assert not [1 for index, one in enumerate(boxes) for earlier in boxes[:index] if one.overlaps(earlier)]
+    assert not [
+        1 for index, box_of_name in enumerate(boxes) for earlier in boxes[:index] if box_of_name.overlaps(earlier)
+    ]
 
 
 def test_a_name_is_not_written_on_the_range_of_a_speed():
@@ -239,7 +241,10 @@ def test_wide_sweeps_are_logarithmic_and_ordered():
     assert np.diff(positions[:, 0]).min() > 0.1
 
 
-LONG = [f"cosent, learning_rate {at}e-05, weight_decay 0.01, temperature 0.05, pooling first-last" for at in range(18)]
+LONG = [
+    f"cosent, learning_rate {number}e-05, weight_decay 0.01, temperature 0.05, pooling first-last"
+    for number in range(18)
+]
 
 
 def extent(artist, figure):

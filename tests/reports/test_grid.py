@@ -135,8 +135,8 @@ def marked():
 
 
 def test_markdown():
-    made, results = marked()
-    lines = markdown_grids(made).splitlines()
+    marked_grids, results = marked()
+    lines = markdown_grids(marked_grids).splitlines()
     a, b, c = (f"{100 * row.value:.2f}" for row in results)
     assert results[0].value > results[1].value
     assert lines[0] == "## sts: Spearman"
@@ -146,8 +146,10 @@ def test_markdown():
 
 
 def test_latex():
-    made, results = marked()
-    text = latex_grids(made, captions=["sts: Spearman. Bold: best. ≈: 5 % level."], legend=["All of\nit.", "And more."])
+    marked_grids, results = marked()
+    text = latex_grids(
+        marked_grids, captions=["sts: Spearman. Bold: best. ≈: 5 % level."], legend=["All of\nit.", "And more."]
+    )
     a, b, c = (f"{100 * row.value:.2f}" for row in results)
     assert text.startswith("% All of it.\n% And more.\n\n\\begin{table}\n")
     assert r"\caption{sts: Spearman. Bold: best. $\approx$: 5 \% level.}" in text

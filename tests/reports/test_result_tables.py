@@ -39,8 +39,8 @@ def test_a_line_a_subset_on_request():
 
 
 def test_what_has_no_figure_for_the_whole_is_shown_as_it_is():
-    shown = Results([result(subset="mean"), result(subset="wmean", value=0.1)])
-    assert str(shown).split("\n")[2].split() == ["stsb.test", "mean", "82.03", "1379"]
+    means = Results([result(subset="mean"), result(subset="wmean", value=0.1)])
+    assert str(means).split("\n")[2].split() == ["stsb.test", "mean", "82.03", "1379"]
     results = Results(result(subset=name) for name in ("images", "news"))
     assert [line.split()[1] for line in str(results).split("\n")[2:]] == ["images", "news"]
 

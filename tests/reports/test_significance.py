@@ -127,8 +127,8 @@ def test_examples_are_matched_where_a_model_lacks_some():
     values = np.linspace(0, 1, 40)
     rows = [result(name, 0.5, task="ranking", metric="ndcg") for name in "ab"]
     whole = evidence("a", values, task="ranking", metric="ndcg", pairs=names)
-    part = evidence("b", (values - 0.1)[::-1][:30], task="ranking", metric="ndcg", pairs=names[::-1][:30])
-    [comparison], _ = paired_comparisons([whole, part], rows, against="a")
+    fewer = evidence("b", (values - 0.1)[::-1][:30], task="ranking", metric="ndcg", pairs=names[::-1][:30])
+    [comparison], _ = paired_comparisons([whole, fewer], rows, against="a")
     assert comparison.n == 30
     assert comparison.difference == pytest.approx(-0.1)
 
@@ -170,9 +170,9 @@ def experiment(seed, *, seeds, seed_effect, gain=0.0, pairs=120):
     labels = rng.integers(0, 6, pairs).astype(float)
     behind, rows = [], []
     for name, skill in (("a", 1.0), ("b", 1.0 + gain)):
-        for at, values in enumerate(runs(rng, labels, seeds, skill=skill, seed_effect=seed_effect)):
-            behind.append(evidence(name, values, labels, seed=at))
-            rows.append(result(name, scipy.stats.spearmanr(values, labels)[0], seed=at))
+        for run_seed, values in enumerate(runs(rng, labels, seeds, skill=skill, seed_effect=seed_effect)):
+            behind.append(evidence(name, values, labels, seed=run_seed))
+            rows.append(result(name, scipy.stats.spearmanr(values, labels)[0], seed=run_seed))
     [comparison], _ = paired_comparisons(behind, rows)
     return comparison, behind
 

@@ -152,9 +152,9 @@ def test_a_model_that_lacks_a_set_is_not_ranked_and_named():
     ranking = rank([*behind, second_set], [*results, result("a", 1.0, dataset="two.test")])
     assert [standing.model for standing in ranking.standings] == ["a"]
     assert verdict_notes(ranking) == ["Not ranked, for want of a figure on every set: b, c."]
-    other = evidence("b", np.arange(9.0), np.arange(9.0), dataset="two.test")
+    second_evidence = evidence("b", np.arange(9.0), np.arange(9.0), dataset="two.test")
     with pytest.raises(DataError, match="no model has a figure on each of"):
-        rank([behind[0], other], [results[0], result("b", 1.0, dataset="two.test")])
+        rank([behind[0], second_evidence], [results[0], result("b", 1.0, dataset="two.test")])
 
 
 def test_a_model_of_which_one_run_lacks_a_set_is_not_ranked():

@@ -79,8 +79,8 @@ def test_neighbours_in_label_meet_in_some_epoch():
     for epoch in range(100):
         for batch in batches_of(labels, 16, epoch=epoch):
             met |= set(itertools.combinations(sorted(batch), 2))
-    share = len(met) / math.comb(64, 2)
-    assert share > 0.9  # those of one part, 6 of each 16th, never do
+    fraction = len(met) / math.comb(64, 2)
+    assert fraction > 0.9  # those of one part, 6 of each 16th, never do
 
 
 def test_a_rare_label_shortens_the_epoch_and_every_common_example_has_its_turn():

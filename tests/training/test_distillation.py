@@ -10,7 +10,7 @@ from samesense.training.losses.distillation import Distillation
 
 def made(teachers, **options):
     widths = [teacher.shape[1] for teacher in teachers]
-    lookups = [lambda rows, own=teacher: own[rows] for teacher in teachers]
+    lookups = [lambda rows, vectors_of_teacher=teacher: vectors_of_teacher[rows] for teacher in teachers]
     return Distillation(torch.nn.Identity(), teachers=lookups, widths=widths, dim=6, **options)
 
 

@@ -80,9 +80,9 @@ def check_cross_encoders(out):
 def check_packed_pairs(out, folder):
     value, slope = cross_two_ranks.packed_loss_and_gradient(folder, slice(None), pack=False, distributed=False)
     assert out[0] == pytest.approx(value, rel=1e-4)
-    found, expected = torch.tensor(out[1]), torch.tensor(slope)
+    packed_slope, expected = torch.tensor(out[1]), torch.tensor(slope)
     assert expected.abs().max() > 1e-2
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=5e-5)
+    torch.testing.assert_close(packed_slope, expected, rtol=1e-3, atol=5e-5)
 
 
 def check_tuples(out):

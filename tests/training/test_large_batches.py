@@ -56,11 +56,11 @@ def test_budget_changes_nothing_without_dropout(tiny, columns, budget):
     tiny.eval()
     expected = CoSENT(tiny)(columns(), LABELS)
     expected.backward()
-    wanted = gradient(tiny)
+    gradient_whole = gradient(tiny)
     loss = CoSENT(tiny, mini_batch_num_tokens=budget)(columns(), LABELS)
     loss.backward()
     torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(gradient(tiny), wanted, atol=2e-5, rtol=1e-3)
+    torch.testing.assert_close(gradient(tiny), gradient_whole, atol=2e-5, rtol=1e-3)
 
 
 def test_two_forwards_before_one_backward(tiny, columns):

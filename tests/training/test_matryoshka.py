@@ -98,7 +98,9 @@ def test_a_run_says_what_each_width_is_worth(tiny_trunk, toy_pairs, tmp_path):
 
     def narrow(run):
         model = samesense.load(run.model, dim=4, precision="float32")
-        [result] = [one for one in samesense.evaluate(model, files["test"]) if one.metric == "spearman"]
+        [result] = [
+            evaluated for evaluated in samesense.evaluate(model, files["test"]) if evaluated.metric == "spearman"
+        ]
         return result.value
 
     plain, run = trained("plain"), trained("nested", matryoshka="8,4")
@@ -110,10 +112,10 @@ def test_a_run_says_what_each_width_is_worth(tiny_trunk, toy_pairs, tmp_path):
     assert rows[f"{home}+dim:4"].protocol.startswith(
         "cosine, mean pooling, float32, at most 64 tokens, first 4 dimensions; "
     )
-    own = next(row for row in run.results if (row.task, row.model, row.metric) == ("sts", home, "spearman"))
-    assert run.verdict.task.end == pytest.approx(own.value)
+    own_result = next(row for row in run.results if (row.task, row.model, row.metric) == ("sts", home, "spearman"))
+    assert run.verdict.task.end == pytest.approx(own_result.value)
     card = ModelCard.load(run.model / "README.md")
-    assert f"| all | test.tsv | {100 * own.value:.2f} |" in card.text
+    assert f"| all | test.tsv | {100 * own_result.value:.2f} |" in card.text
     assert f"| 4 | test.tsv | {100 * narrow(run):.2f} |" in card.text
     assert len(card.data.eval_results) == 2
 

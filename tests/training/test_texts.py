@@ -53,8 +53,8 @@ def test_dev_is_scored_at_the_models_own_length(tiny_trunk, sentences, tmp_path)
     data = Dataset.from_dict({"a": sentences[:8], "b": sentences[8:16], "label": [float(i) for i in range(8)]})
     settings = TrainingSettings(max_steps=2, eval_steps=1, precision="float32")
 
-    def dev_score(made):
-        lengths.append(tokenize_texts(made, ["red " * 30])["input_ids"].shape[1])
+    def dev_score(evaluated_model):
+        lengths.append(tokenize_texts(evaluated_model, ["red " * 30])["input_ids"].shape[1])
         return 0.5
 
     fit(model, data, CoSENT(model), settings, tmp_path, dev_score=dev_score, max_length=4)

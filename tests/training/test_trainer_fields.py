@@ -118,10 +118,10 @@ def test_gradient_checkpointing_changes_no_weight(tiny_trunk, toy_pairs, tmp_pat
 class Follower(TrainerCallback):
     """Stands for the callback of a service, such as that of wandb."""
 
-    told: ClassVar[list] = []
+    records: ClassVar[list] = []
 
     def on_log(self, args, state, control, logs=None, **kwargs):
-        self.told.append((args.run_name, state.global_step, sorted(logs)))
+        self.records.append((args.run_name, state.global_step, sorted(logs)))
 
 
 def data_of(method, pairs, sentences, folder):
@@ -149,7 +149,7 @@ def test_every_method_takes_them_all(tiny_trunk, toy_pairs, sentences, tmp_path,
     """A stub of a reporter, a field of the trainer, adapters, widths and a prompt."""
     monkeypatch.setitem(INTEGRATION_TO_CALLBACK, "wandb", Follower)
     monkeypatch.setattr("samesense.execution.trainer_fields._check_reporters", lambda names: None)
-    monkeypatch.setattr(Follower, "told", [])
+    monkeypatch.setattr(Follower, "records", [])
     settings = {
         "max_steps": 2, "precision": "float32", "batch_size": 8, "prompt": "a red ", "report_to": "wandb",
         "trainer": {"logging_steps": 1}, "output": tmp_path / "run",
@@ -164,7 +164,7 @@ def test_every_method_takes_them_all(tiny_trunk, toy_pairs, sentences, tmp_path,
     else:
         name = "cosent" if method == "cross" else method
         run = samesense.train(data, method=name, dev="none", model=str(tiny_trunk), **settings)
-    assert [step for name, step, logged in Follower.told if name == "run" and "loss" in logged] == [1, 2]
+    assert [step for name, step, logged in Follower.records if name == "run" and "loss" in logged] == [1, 2]
     assert json.loads((run.folder / "manifest.json").read_text())["settings"]["report_to"] == ["wandb"]
     config = json.loads((run.model / "config_sentence_transformers.json").read_text())
     assert config["prompts"][config["default_prompt_name"]] == "a red "
