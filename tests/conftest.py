@@ -103,9 +103,13 @@ def random_bert(folder, words):
     names = dict(zip(["pad_token", "unk_token", "cls_token", "sep_token", "mask_token"], special, strict=True))
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=64,
-    )  # fmt: skip
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+    )
     BertModel(config).save_pretrained(folder)
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **names).save_pretrained(folder)
     return folder
@@ -159,7 +163,8 @@ def toy_pairs(tmp_path_factory):
         lines = ["score\tsentence1\tsentence2"]
         for _ in range(rows):
             topic, second_topic = source.sample(topics, 2)
-            topic, overlap = source.sample(topic, 8), source.randint(0, 4)
+            topic = source.sample(topic, 8)
+            overlap = source.randint(0, 4)
             second = topic[4 : 4 + overlap] + source.sample(second_topic, 4 - overlap)
             source.shuffle(second)
             lines.append(f"{overlap * 5 / 4:.2f}\t{' '.join(topic[:4])}\t{' '.join(second)}")

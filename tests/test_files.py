@@ -120,7 +120,8 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path):
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one_there(tmp_path, monkeypatch, error):
-    model_folder, rename = tmp_path / "model", Path.rename
+    model_folder = tmp_path / "model"
+    rename = Path.rename
     with replacing_folder(model_folder) as beside:
         (beside / "old").touch()
 

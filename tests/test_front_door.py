@@ -20,12 +20,38 @@ COMMAND_ONLY = {"quickstart", "index", "augment"}
 """Commands that are no single call: a demonstration, a collection (a class), a preview."""
 
 OWN = {
-    "json", "dry_run", "folds", "settings", "markdown", "latex", "figures", "suite", "subsets", "origin",
-    "similarity threshold", "table", "set_", "map_", "format", "shard_size", "workers", "executor", "address",
-    "encode drop_bad_rows", "dedup drop_bad_rows", "match drop_bad_rows", "mine drop_bad_rows",
-    "output", "removed", "groups", "unmatched",
-    "limit", "encode sources", "encode keep", "encode vectors",
-}  # fmt: skip
+    "json",
+    "dry_run",
+    "folds",
+    "settings",
+    "markdown",
+    "latex",
+    "figures",
+    "suite",
+    "subsets",
+    "origin",
+    "similarity threshold",
+    "table",
+    "set_",
+    "map_",
+    "format",
+    "shard_size",
+    "workers",
+    "executor",
+    "address",
+    "encode drop_bad_rows",
+    "dedup drop_bad_rows",
+    "match drop_bad_rows",
+    "mine drop_bad_rows",
+    "output",
+    "removed",
+    "groups",
+    "unmatched",
+    "limit",
+    "encode sources",
+    "encode keep",
+    "encode vectors",
+}
 """Flags of printing, of several calls in one, or with another name."""
 
 

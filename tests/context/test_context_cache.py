@@ -13,7 +13,8 @@ def keys_of(count, start=0):
 
 def test_cells_are_found_as_in_a_dictionary(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "MOST_RUNS", 3)
-    cell_cache, expected = CellCache(tmp_path, "a", 2), {}
+    cell_cache = CellCache(tmp_path, "a", 2)
+    expected = {}
     draw = np.random.default_rng(0)
     keys = keys_of(2000)
     for start in range(0, 1800, 200):
@@ -31,7 +32,8 @@ def test_cells_are_found_as_in_a_dictionary(tmp_path, monkeypatch):
 
 
 def test_half_a_key_is_no_key():
-    cell_cache, keys = CellCache(None, "a"), keys_of(10)
+    cell_cache = CellCache(None, "a")
+    keys = keys_of(10)
     cell_cache.write(keys, np.ones((10, 1)))
     half_equal = keys.copy()
     half_equal[:, 1] += np.uint64(1)
@@ -47,7 +49,8 @@ def test_nothing_is_found_in_an_empty_cache(tmp_path):
 
 
 def test_keys_tell_contents_and_their_order_apart():
-    first, second = content_keys(["a", "b", "a"]), content_keys(["b", "a", "a"])
+    first = content_keys(["a", "b", "a"])
+    second = content_keys(["b", "a", "a"])
     keys = {tuple(key) for key in cell_keys(first, second).tolist()}
     assert len(keys) == 3
     assert len({tuple(key) for key in keys_of(20000).tolist()}) == 20000

@@ -30,7 +30,8 @@ def test_equation_3_in_a_plain_loop(draw):
 def test_standardising_in_a_plain_loop(draw):
     reference = draw.normal(size=(4, 30, 9)) * 3 - 5
     statistics = Statistics(reference.mean(axis=1), reference.std(axis=1))
-    terms, columns = draw.normal(size=(4, 200)) - 5, draw.integers(0, 9, size=200)
+    terms = draw.normal(size=(4, 200)) - 5
+    columns = draw.integers(0, 9, size=200)
     standardised = statistics.standardise(terms, columns)
     for term in range(4):
         for cell, column in enumerate(columns):

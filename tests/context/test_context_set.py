@@ -86,7 +86,9 @@ def holding(corpus, sentence):
 
 
 def slow_set(sets, sentence, *, by="raw", limit=True):
-    corpus, terms, selection = sets.corpus, sets.terms, sets.selection
+    corpus = sets.corpus
+    terms = sets.terms
+    selection = sets.selection
     held = set(holding(corpus, sentence))
     windows = [corpus.window(i) for i in corpus.windows.tolist() if i not in held]
     ranks = {w.id: terms.discriminator.scores(terms.discriminator.encode([sentence]), [w.id])[0, 0] for w in windows}
@@ -117,7 +119,8 @@ def test_a_set_is_screened_ranked_scored_and_chosen(corpus, by):
 
 
 def test_without_diversity_the_best_are_taken(corpus):
-    sets, sentence = sets_of(corpus, strategy="no-diversity", size=20), some_sentences(1)[0]
+    sets = sets_of(corpus, strategy="no-diversity", size=20)
+    sentence = some_sentences(1)[0]
     assert sets.of([sentence])[sentence].tolist() == slow_set(sets, sentence, limit=False)
     chunks = corpus.chunks_of(sets.of([sentence])[sentence])
     assert len(set(chunks.tolist())) < 20
@@ -140,7 +143,8 @@ def test_random_contexts_depend_on_sentence_and_seed_only(corpus):
 
 def test_too_few_screened_widens_the_ranking_and_says_so(corpus):
     sentence = some_sentences(1)[0]
-    narrow, wide = sets_of(corpus, most=3), sets_of(corpus)
+    narrow = sets_of(corpus, most=3)
+    wide = sets_of(corpus)
     assert narrow.of([sentence])[sentence].tolist() == wide.of([sentence])[sentence].tolist()
     assert (narrow.widened, wide.widened) == (1, 0)
     assert sets_of(corpus, size=40).of([sentence])[sentence].size < 40

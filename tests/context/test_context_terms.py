@@ -20,11 +20,15 @@ class Lengths(Generator):
 
     def measure(self, cells, kinds=KINDS):
         self.asked += len(cells) * len(kinds)
-        totals = np.array([
-            [self.total(kind, cells.sentences[row], cells.windows[column])
-             for row, column in zip(cells.rows, cells.columns, strict=True)]
-            for kind in kinds
-        ]).reshape(len(kinds), len(cells))  # fmt: skip
+        totals = np.array(
+            [
+                [
+                    self.total(kind, cells.sentences[row], cells.windows[column])
+                    for row, column in zip(cells.rows, cells.columns, strict=True)
+                ]
+                for kind in kinds
+            ]
+        ).reshape(len(kinds), len(cells))
         return LogProbs(totals, np.full(totals.shape, 2))
 
     def total(self, kind, sentence, window):
@@ -43,7 +47,8 @@ def test_terms_of_every_cell(world):
     generator = Lengths()
     values = Terms(discriminator, generator, Weights()).values(Cells.grid(sentences, windows))
     for index, cell in enumerate(values.T):
-        sentence, window = sentences[index // 7], windows[index % 7]
+        sentence = sentences[index // 7]
+        window = windows[index % 7]
         fits = discriminator.scores(discriminator.encode([sentence]), [window.id])[0, 0]
         expected = [fits, *(generator.total(kind, sentence, window) / 2 for kind in KINDS)]
         np.testing.assert_allclose(cell, expected, rtol=1e-6)
@@ -123,7 +128,9 @@ def test_windows_are_ranked_by_the_discriminator(world):
 
 def test_pools_with_much_in_common_are_scored_at_once(world, monkeypatch):
     sentences, _, discriminator = world
-    terms, calls, scores = Terms(discriminator, Lengths(), Weights()), [], type(discriminator).scores
+    terms = Terms(discriminator, Lengths(), Weights())
+    calls = []
+    scores = type(discriminator).scores
 
     def counted(self, vectors, windows):
         calls.append((len(vectors), len(windows)))

@@ -56,7 +56,9 @@ def test_sentences_documents_and_sections(corpus):
 def test_windows_and_chunks_stay_within_documents(tmp_path, corpus, shape):
     corpus = Corpus(tmp_path / "corpus", shape)
     texts = [[text for section in document for text in section] for document in DOCUMENTS]
-    expected, chunk, members = [], -1, {}
+    expected = []
+    chunk = -1
+    members = {}
     for i, (_, number, _, position) in enumerate(flat()):
         chunk += position % shape.chunk == 0
         members.setdefault(chunk, []).append(i)

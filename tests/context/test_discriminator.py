@@ -54,7 +54,9 @@ def test_scores_are_those_of_the_whole_network(tmp_path, corpus, interaction):
         tokens = torch.zeros(len(texts), 12, dtype=torch.long)
         for row, ids in zip(tokens, numbers, strict=True):
             row[: len(ids)] = torch.tensor(ids)
-        count, left, right = len(SENTENCES), len(window.left), len(window.right)
+        count = len(SENTENCES)
+        left = len(window.left)
+        right = len(window.right)
         sides = torch.full((1, 2, 4), -1)
         sides[0, 0, :left] = torch.arange(left) + count
         sides[0, 1, :right] = torch.arange(right) + count + left
@@ -123,7 +125,9 @@ def test_vectors_are_kept_by_weights_words_and_corpus(tmp_path, corpus, monkeypa
 
 @pytest.mark.parametrize("torn", [0, 13])
 def test_a_killed_encoding_goes_on(tmp_path, corpus, monkeypatch, torn):
-    encoder, inner, counts = made(corpus), SentenceEncoder.encode, []
+    encoder = made(corpus)
+    inner = SentenceEncoder.encode
+    counts = []
 
     def encode(self, texts):
         if len(counts) == 2:

@@ -23,7 +23,8 @@ def sigmoid(x):
 
 def last_state(inputs, w_input, w_state, b_input, b_state):
     """The last state of one direction of an LSTM, step by step (Hochreiter and Schmidhuber 1997)."""
-    state, cell = np.zeros(len(b_input) // 4), np.zeros(len(b_input) // 4)
+    state = np.zeros(len(b_input) // 4)
+    cell = np.zeros(len(b_input) // 4)
     for x in inputs:
         enter, forget, new, out = np.split(w_input @ x + b_input + w_state @ state + b_state, 4)
         cell = sigmoid(forget) * cell + sigmoid(enter) * np.tanh(new)
@@ -77,7 +78,8 @@ def test_logits_and_loss_in_plain_loops(interaction):
             if interaction != "none":
                 first, second = model.meeting.detach().double().numpy()
                 if interaction == "product":
-                    first, second = np.diag(first), np.diag(second)
+                    first = np.diag(first)
+                    second = np.diag(second)
                 logit += vector @ first @ left + vector @ second @ right
             assert output["logits"][window, position].item() == pytest.approx(logit, abs=1e-5)
             probability = sigmoid(logit)

@@ -25,9 +25,16 @@ def infill(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("infill")
     config = T5Config(
-        vocab_size=259, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, decoder_start_token_id=0,
-        pad_token_id=0, eos_token_id=1,
-    )  # fmt: skip
+        vocab_size=259,
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=2,
+        num_heads=2,
+        decoder_start_token_id=0,
+        pad_token_id=0,
+        eos_token_id=1,
+    )
     livened(T5ForConditionalGeneration(config)).save_pretrained(folder)
     tokenizer_of(["<extra_id_0>"]).save_pretrained(folder)
     return folder
@@ -57,7 +64,8 @@ def test_a_model_without_a_head_or_that_reads_both_ways_is_refused(causal, tiny_
 
 def test_causal_probabilities_are_bayes_rule_over_the_running_text(causal):
     generator = open_language_model(str(causal))
-    sentences, windows = some_sentences(3), some_windows(3)
+    sentences = some_sentences(3)
+    windows = some_windows(3)
     by_kind = {kind: log_probability(generator, kind, sentences, windows) for kind in KINDS}
 
     def ids(text):
@@ -66,14 +74,13 @@ def test_causal_probabilities_are_bayes_rule_over_the_running_text(causal):
     for row, sentence in enumerate(sentences):
         for column, window in enumerate(windows):
             left = ids(f"{window.left[0]} {window.left[1]}")
-            middle, right = ids(f" {sentence}"), ids(f" {window.right[0]} {window.right[1]}")
+            middle = ids(f" {sentence}")
+            right = ids(f" {window.right[0]} {window.right[1]}")
             whole = log_p(generator.model, [1, *left, *middle, *right])
             end_of_middle = len(left) + len(middle)
-            p_left, p_middle, p_right = (
-                sum(whole[: len(left)]),
-                sum(whole[len(left) : end_of_middle]),
-                sum(whole[end_of_middle:]),
-            )
+            p_left = sum(whole[: len(left)])
+            p_middle = sum(whole[len(left) : end_of_middle])
+            p_right = sum(whole[end_of_middle:])
             skipping = sum(log_p(generator.model, [1, *left, *right])[len(left) :])
             alone = sum(log_p(generator.model, [1, *middle, *right]))
             expected = {
@@ -90,7 +97,8 @@ def test_causal_probabilities_are_bayes_rule_over_the_running_text(causal):
 @pytest.mark.parametrize("form", ["causal", "infill"])
 def test_a_continuation_is_the_text_after_the_sentence_whatever_came_before(causal, infill, form):
     generator = open_language_model(str({"causal": causal, "infill": infill}[form]))
-    sentences, windows = some_sentences(3), some_windows(3)
+    sentences = some_sentences(3)
+    windows = some_windows(3)
     values, tokens = log_probability(generator, "continuation", sentences, windows)
     other_windows = [
         replace(window, left=other_window.right) for window, other_window in zip(windows, windows[::-1], strict=True)
@@ -113,7 +121,8 @@ def test_a_continuation_is_the_text_after_the_sentence_whatever_came_before(caus
 
 def test_gaps_are_filled_token_by_token(infill):
     generator = open_language_model(str(infill))
-    sentences, windows = some_sentences(3), some_windows(2)
+    sentences = some_sentences(3)
+    windows = some_windows(2)
     by_kind = {kind: log_probability(generator, kind, sentences, windows) for kind in KINDS}
 
     def ids(text):
@@ -148,7 +157,8 @@ def test_gaps_are_filled_token_by_token(infill):
 @pytest.mark.parametrize("which", ["causal", "infill"])
 def test_neighbours_in_a_batch_change_nothing(which, request, monkeypatch):
     folder = str(request.getfixturevalue(which))
-    sentences, windows = some_sentences(5, most=15), some_windows(3)
+    sentences = some_sentences(5, most=15)
+    windows = some_windows(3)
     whole = [log_probability(open_language_model(folder), kind, sentences, windows)[0] for kind in KINDS]
     monkeypatch.setattr(pretrained, "CPU_TOKENS", 1)
     for kind, expected in zip(KINDS, whole, strict=True):
@@ -193,7 +203,8 @@ def test_spaces_between_sentences_are_those_of_the_script(text, inside, expected
 
 def test_no_more_than_so_many_texts_are_kept(causal, monkeypatch):
     monkeypatch.setattr(pretrained, "KNOWN_TEXTS", 3)
-    generator, tokenized = open_language_model(str(causal)), []
+    generator = open_language_model(str(causal))
+    tokenized = []
     tokenizer = generator.tokenizer
     monkeypatch.setattr(generator, "tokenizer", lambda *a, **k: tokenized.append(a[0]) or tokenizer(*a, **k))
     for text in ("a", "b", "a", "c", "d", "d", "a", "b"):

@@ -16,11 +16,9 @@ from samesense.errors import DataError
 from tests.context.worlds import small_tokenizer, some_sentences
 
 WINDOW = Window(("l one", "l two"), "c", ("r one",), id=0)
-LEFT, SENTENCE, RIGHT = (
-    (WindowSentence("l one", -2), WindowSentence("l two", -1)),
-    (WindowSentence("s", 0),),
-    (WindowSentence("r one", 1),),
-)
+LEFT = (WindowSentence("l one", -2), WindowSentence("l two", -1))
+SENTENCE = (WindowSentence("s", 0),)
+RIGHT = (WindowSentence("r one", 1),)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +39,9 @@ def test_rows_are_packed_with_their_places_and_ends():
     ]
     packed = tokens.pack(rows)
     dog, snow, walk = (tokenizer.encode(piece.text).ids for row in rows for piece in row)
-    dog, snow, walk = dog[:4], snow[:4], walk[:4]
+    dog = dog[:4]
+    snow = snow[:4]
+    walk = walk[:4]
     assert packed.tokens[0].tolist() == [*dog, END, *snow, END]
     assert packed.positions[0].tolist() == [*range(len(dog) + 1), *range(len(snow) + 1)]
     assert packed.offsets[0].tolist() == [-1] * (len(dog) + 1) + [2] * (len(snow) + 1)

@@ -40,7 +40,8 @@ def slow_total(generator, kind, sentence, window):
     target = [
         (token, index, p) for p in sorted(texts_at) if is_target(p) for index, token in enumerate(tokens(texts_at[p]))
     ]
-    total, before = 0.0, 1
+    total = 0.0
+    before = 1
     inputs = []
     for token, index, p in target:
         inputs.append((before, index, p))
@@ -57,7 +58,8 @@ def slow_total(generator, kind, sentence, window):
 @pytest.mark.parametrize("reading", ["apart", "together"])
 def test_probabilities_equal_a_token_by_token_computation(reading, separate, condition):
     generator = small_generator(reading, separate=separate, kinds=kinds_of(condition))
-    sentences, windows = some_sentences(3), some_windows(4)
+    sentences = some_sentences(3)
+    windows = some_windows(4)
     with torch.inference_mode():
         for kind in kinds_of(condition):
             values, lengths = log_probability(generator, kind, sentences, windows)
@@ -71,8 +73,10 @@ def test_probabilities_equal_a_token_by_token_computation(reading, separate, con
 
 def test_shared_states_change_nothing(monkeypatch):
     generator = small_generator()
-    sentences, windows = some_sentences(20), some_windows(3)
-    values, groups = [], []
+    sentences = some_sentences(20)
+    windows = some_windows(3)
+    values = []
+    groups = []
     decode = Seq2Seq.decode
 
     def counted(self, tokens, positions, sentences, memory, absent):
@@ -90,7 +94,8 @@ def test_shared_states_change_nothing(monkeypatch):
 @pytest.mark.parametrize("budget", [1, 40, 10**6])
 def test_neighbours_in_a_batch_change_nothing(monkeypatch, budget):
     generator = small_generator()
-    sentences, windows = some_sentences(9, most=20), some_windows(5)
+    sentences = some_sentences(9, most=20)
+    windows = some_windows(5)
     whole = generator.measure(Cells.grid(sentences, windows))
     monkeypatch.setattr(generator_seq2seq, "CPU_TOKENS", budget)
     monkeypatch.setattr(generator_seq2seq, "CELLS", {"apart": 7})
@@ -113,7 +118,8 @@ def test_the_sentence_counts_only_where_it_is_read_and_long_ones_are_cut():
 
 
 def test_saved_and_opened_is_the_same_generator(tmp_path):
-    sentences, windows = some_sentences(4), some_windows(3)
+    sentences = some_sentences(4)
+    windows = some_windows(3)
     for separate in (False, True):
         generator = small_generator(separate=separate)
         folder = tmp_path / str(separate)
@@ -136,7 +142,8 @@ def test_another_weight_is_another_identity():
 
 def test_half_precision_is_near():
     generator = small_generator()
-    sentences, windows = some_sentences(3), some_windows(3)
+    sentences = some_sentences(3)
+    windows = some_windows(3)
     exact = log_probability(generator, "right", sentences, windows)[0]
     generator.precision = "bfloat16"
     near = log_probability(generator, "right", sentences, windows)[0]

@@ -101,7 +101,8 @@ def test_lengths_are_those_of_the_targets(corpus):
 
 
 def test_the_order_of_an_epoch_is_the_same_whenever_it_is_drawn():
-    lengths, epoch = np.random.default_rng(0).integers(1, 50, 100).tolist(), [0]
+    lengths = np.random.default_rng(0).integers(1, 50, 100).tolist()
+    epoch = [0]
     in_turn = _ByLength(lengths, 5, 42, lambda: epoch[0])
     orders = []
     for epoch[0] in range(3):

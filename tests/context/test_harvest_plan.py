@@ -29,7 +29,8 @@ ALL = {"random": 2.0, "neighbours": 2.0, "section": 1.0}
 def topical(count, *, seed=0):
     """Documents of three sections, the sentences of which share words; every ninth sentence is a copy of another."""
     draw = random.Random(seed)
-    texts, documents = ["The one and the other."], []
+    texts = ["The one and the other."]
+    documents = []
     for _ in range(count):
         document = []
         for _ in range(3):
@@ -188,12 +189,16 @@ def test_no_pair_comes_twice_and_each_is_of_its_kind(world, unit, shares):
 
 
 def test_a_shard_is_a_function_of_its_number(world):
-    whole, again = plan(world), plan(world)
+    whole = plan(world)
+    again = plan(world)
     for shard in (7, 0, 3):
-        shard_one, shard_again = whole.shard(shard), again.shard(shard)
+        shard_one = whole.shard(shard)
+        shard_again = again.shard(shard)
         assert (shard_one.first.tolist(), shard_one.second.tolist(), shard_one.kinds) == (
-            shard_again.first.tolist(), shard_again.second.tolist(), shard_again.kinds,
-        )  # fmt: skip
+            shard_again.first.tolist(),
+            shard_again.second.tolist(),
+            shard_again.kinds,
+        )
     assert plan(world, seed=1).shard(0).first.tolist() != whole.shard(0).first.tolist()
 
 

@@ -38,7 +38,8 @@ def test_scores_are_those_of_the_origin_and_nothing_is_kept(corpus, tmp_path):
     pairs = some_pairs()
     files = set((tmp_path / "cache").rglob("*"))
     threads = torch.get_num_threads()
-    scored, again = scorer.score(pairs), scorer.score(pairs)
+    scored = scorer.score(pairs)
+    again = scorer.score(pairs)
     assert scored.rows.tolist() == list(range(len(pairs))) and not scored.undefined
     assert scored.scores.tobytes() == again.scores.tobytes()
     assert scored.cells == again.cells > 0

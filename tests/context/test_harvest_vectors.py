@@ -42,7 +42,8 @@ def test_kinds_are_as_they_are_called_and_no_pair_comes_twice(corpus):
     planned, scores = draw_pairs(corpus, ids, vectors, mixture)
     position_of = {int(i): position for position, i in enumerate(ids)}
     sections = corpus.sections_of(ids)
-    ranks, nearest = {}, nearest_of(len(ids))
+    ranks = {}
+    nearest = nearest_of(len(ids))
     for position, row in enumerate(vectors @ vectors.T):
         row[sections == sections[position]] = -2
         ranks[position] = {

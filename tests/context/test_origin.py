@@ -216,9 +216,15 @@ def test_refusals(corpus, tmp_path):
 
 def test_contexts_are_shown_as_their_script_has_them():
     entry = Contribution(
-        window=3, left=("天黑了。", "He left."), centre="x", right=("门关了。", "灯灭了。"), whose="both", first=1.0,
-        second=2.0, share=0.25,
-    )  # fmt: skip
+        window=3,
+        left=("天黑了。", "He left."),
+        centre="x",
+        right=("门关了。", "灯灭了。"),
+        whose="both",
+        first=1.0,
+        second=2.0,
+        share=0.25,
+    )
     explanation = Explanation(sentences=("a", "b"), score=0.5, contexts=4, alike=[entry], apart=[])
     assert "天黑了。 He left. [...] 门关了。灯灭了。" in explanation.table()
 

@@ -119,7 +119,8 @@ def test_a_bounded_search_reads_the_rarest_terms_first(tmp_path, corpus):
 @pytest.fixture
 def counted_chunks(monkeypatch):
     """How many chunks are counted, block by block."""
-    counts, real = [], module._write_block
+    counts = []
+    real = module._write_block
 
     def write_block(path, start, texts, unigrams):
         counts.append(len(texts))

@@ -121,10 +121,17 @@ def small_causal(folder, *, tokenizer=None, layers=2):
 
     tokenizer = tokenizer or tokenizer_of()
     config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=layers,
-        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512, bos_token_id=None, eos_token_id=1,
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=512,
+        bos_token_id=None,
+        eos_token_id=1,
         pad_token_id=0,
-    )  # fmt: skip
+    )
     livened(LlamaForCausalLM(config)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

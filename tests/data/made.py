@@ -10,9 +10,15 @@ SCALES = {"scored": (0.0, 5.0), "binary": (0, 1), "nli": (0.0, 2.0), "triple": (
 def pair_data(rows, kind, scale="usual"):
     first, second, labels = (list(column) for column in zip(*rows, strict=True))
     return PairData(
-        sentences1=first, sentences2=second, labels=labels, subsets=None, kind=kind,
-        scale=SCALES[kind] if scale == "usual" else scale, source="made.tsv", label_column="label",
-    )  # fmt: skip
+        sentences1=first,
+        sentences2=second,
+        labels=labels,
+        subsets=None,
+        kind=kind,
+        scale=SCALES[kind] if scale == "usual" else scale,
+        source="made.tsv",
+        label_column="label",
+    )
 
 
 def drawn(kind, labels, rows=200, sentences=30, seed=0):

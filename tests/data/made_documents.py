@@ -78,7 +78,8 @@ def pdf(pages, *, title="", streams=None, filters=b"/FlateDecode", trailer=b""):
         )
         objects.append(b"<</Filter %s/Length %d>>stream\n%s\nendstream" % (filters, len(stream), stream))
     objects.append(b"<</Title(%s)>>" % title.encode("latin-1"))
-    out, offsets = b"%PDF-1.4\n", []
+    out = b"%PDF-1.4\n"
+    offsets = []
     for number, content in enumerate(objects, 1):
         offsets.append(len(out))
         out += b"%d 0 obj\n%s\nendobj\n" % (number, content)

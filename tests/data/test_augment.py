@@ -115,9 +115,13 @@ def test_places_are_filled_with_variants_of_an_anchors_own_positives_in_turn():
 
     augmented = augment_positives(data, augment, 5)
     assert requests == [
-        ("one big dog", 0), ("a dog runs", 0), ("one big dog", 1), *(("big dog", n) for n in range(5)), ("x", 0),
+        ("one big dog", 0),
+        ("a dog runs", 0),
+        ("one big dog", 1),
+        *(("big dog", n) for n in range(5)),
+        ("x", 0),
         *(("y", n) for n in range(4)),
-    ]  # fmt: skip
+    ]
     assert augmented.positives[0] == ["one big dog", "a dog runs", "one big dog 0", "a dog runs 0", "one big dog 1"]
     assert [len(positives) for positives in augmented.positives] == [5, 5, 5, 1]  # what was not changed is not added
     assert data.positives[1] == []
@@ -148,9 +152,16 @@ def tiny_writer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "tiny-t5"
     torch.manual_seed(0)
     config = T5Config(
-        vocab_size=len(vocabulary), d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=0,
-        pad_token_id=0, eos_token_id=1,
-    )  # fmt: skip
+        vocab_size=len(vocabulary),
+        d_model=16,
+        d_kv=8,
+        d_ff=16,
+        num_layers=1,
+        num_heads=2,
+        decoder_start_token_id=0,
+        pad_token_id=0,
+        eos_token_id=1,
+    )
     T5ForConditionalGeneration(config).save_pretrained(folder)
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"

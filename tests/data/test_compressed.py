@@ -28,8 +28,11 @@ def archive(*members):
 
 
 PACK = {
-    "gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zip": lambda text: archive(("a.txt", text)),
-}  # fmt: skip
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zip": lambda text: archive(("a.txt", text)),
+}
 
 
 def refusal(path):

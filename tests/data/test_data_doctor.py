@@ -151,9 +151,12 @@ def test_other_data_need_no_labels_that_can_be_read(tmp_path):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     pairs = read_bare_pairs(path)
     assert pairs == [
-        ("It rains!", "No. Its dry"), ("It rains!", "x"), ("x", "y"), ("a dog sleeps", "y"),
+        ("It rains!", "No. Its dry"),
+        ("It rains!", "x"),
+        ("x", "y"),
+        ("a dog sleeps", "y"),
         ("a dog sleeps", "The dog is asleep"),
-    ]  # fmt: skip
+    ]
     assert examine(data, against={"hidden": pairs}).overlaps == {"hidden": 2}
     assert read_bare_pairs(path, columns="positive,anchor,score")[1:] == [("y", "a dog sleeps")]
     with pytest.raises(DataError, match="`columns` names 'absent', which this source does not have"):

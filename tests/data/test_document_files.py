@@ -183,8 +183,11 @@ def test_patterns_and_names(tmp_path, monkeypatch):
         (tmp_path / "docs" / name).write_text("x")
     assert [file.name for file in find_documents(["docs/*.txt"]).files] == ["docs/[1].txt", "docs/x.txt"]
     assert [file.name for file in find_documents(["docs/**/*.txt", "docs/y.md", "docs/x.txt"]).files] == [
-        "docs/[1].txt", "docs/a/v.txt", "docs/x.txt", "docs/y.md",
-    ]  # fmt: skip
+        "docs/[1].txt",
+        "docs/a/v.txt",
+        "docs/x.txt",
+        "docs/y.md",
+    ]
     assert [file.name for file in find_documents(["docs/[1].txt"]).files] == ["docs/[1].txt"]
     assert find_documents(["docs/*"]).summary == "4 documents; not read: 1 .csv"
     for source, reason in (("docs/*.pdf", "pattern"), ("nowhere", "no such"), ("docs/z.csv", "told by their endings")):

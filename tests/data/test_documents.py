@@ -13,7 +13,7 @@ from samesense.data.documents import (
     read_documents,
     split_paragraphs,
     split_sentences,
-)  # fmt: skip
+)
 from samesense.errors import ConfigError, DataError, MissingExtraError
 
 DOCUMENTS = [

@@ -281,7 +281,7 @@ def test_a_workbook_says_how_to_read_it_whatever_its_name(tmp_path, name):
         (b'{"text": "b"}\na\0b\n', 2, "a text holds no NUL character, and this line does. Take it out: tr -d '\\000'"),
         (b'{"a": 1}\r{"a": 2}\r', 1, "if carriage returns do, convert the file: tr '\\r' '\\n'"),
     ],
-)  # fmt: skip
+)
 def test_bytes_that_are_no_lines_of_utf8_are_refused_in_every_text_format(
     tmp_path, name, content, row, expected_message
 ):

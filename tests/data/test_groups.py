@@ -70,8 +70,11 @@ def test_equals_the_dict_on_anything(statements):
 
 
 def test_rows_of_a_group_need_not_stand_together():
-    rows = [Statement("a", "a", "1", "positive"), Statement("b", "b", "2", "negative"),
-            Statement("a", "a", "3", "negative")]  # fmt: skip
+    rows = [
+        Statement("a", "a", "1", "positive"),
+        Statement("b", "b", "2", "negative"),
+        Statement("a", "a", "3", "negative"),
+    ]
     assert list(group_statements(rows)) == [Group("a", ["1"], ["3"], []), Group("b", [], ["2"], [])]
 
 
@@ -79,6 +82,9 @@ def test_counts_are_those_of_the_paper_on_the_diagonal():
     sizes = [(1, 1), (1, 1), (2, 4), (3, 2), (5, 9), (0, 1), (4, 0), (1, 5)]
     table = counts_table(["x" * p for p, _ in sizes], ["x" * n for _, n in sizes])
     assert [line.split()[-4:] for line in table[1:]] == [
-        ["0", "1", "0", "0"], ["0", "2", "0", "1"], ["1", "0", "2", "0"], ["0", "0", "0", "1"],
-    ]  # fmt: skip
+        ["0", "1", "0", "0"],
+        ["0", "2", "0", "1"],
+        ["1", "0", "2", "0"],
+        ["0", "0", "0", "1"],
+    ]
     assert len({len(line) for line in table}) == 1

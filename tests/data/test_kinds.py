@@ -122,7 +122,8 @@ def test_pairs_are_looked_for_among_pairs_and_texts_among_texts(tmp_path, name, 
 
 
 def test_single_sentences_are_looked_for_beside_pairs(tmp_path):
-    lists, pairs_file = put(tmp_path, "lists.jsonl"), tmp_path / "other.tsv"
+    lists = put(tmp_path, "lists.jsonl")
+    pairs_file = tmp_path / "other.tsv"
     pairs_file.write_text("sentence1\tsentence2\tscore\nA!\tnew\t1\nF\tg\t2\nb\ta\t3\n")
     report = samesense.doctor(lists, against=pairs_file)
     assert (report.overlaps, report.shared_sentences) == ({str(pairs_file): 1}, {str(pairs_file): 3})  # a, b and f
@@ -154,9 +155,13 @@ def test_columns_say_what_a_table_is(tmp_path):
         samesense.doctor(path)
 
 
-@pytest.mark.parametrize("cells", [
-    [f"0.{1357 + 97 * i}" for i in range(49)] + ["n/a"], [f"0,{1357 + 97 * i}" for i in range(50)],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [f"0.{1357 + 97 * i}" for i in range(49)] + ["n/a"],
+        [f"0,{1357 + 97 * i}" for i in range(50)],
+    ],
+)
 def test_a_label_that_is_no_number_or_has_a_comma_makes_no_texts_of_a_column(tmp_path, cells):
     path = tmp_path / "t.csv"
     path.write_text("left;right;gold\n" + "".join(f"a {i};b {i};{cell}\n" for i, cell in enumerate(cells)))
@@ -165,13 +170,15 @@ def test_a_label_that_is_no_number_or_has_a_comma_makes_no_texts_of_a_column(tmp
 
 
 def test_others_are_read_by_their_own_columns(tmp_path):
-    qa, other_file = tmp_path / "qa.csv", tmp_path / "other.csv"
+    qa = tmp_path / "qa.csv"
+    other_file = tmp_path / "other.csv"
     qa.write_text("question,answer\n" + "".join(f"what is {i},it is {i}\n" for i in range(9)))
     other_file.write_text("question,answer,note\nwhat is 3,it is 3,far\nwhat is 30,it is 3,near\n")
     for columns in (None, "question,answer"):
         assert samesense.doctor(qa, against=qa, columns=columns).overlaps == {str(qa): 9}
     assert samesense.doctor(qa, against=other_file, columns="question,answer").overlaps == {str(other_file): 1}
-    texts, titled = tmp_path / "a.csv", tmp_path / "b.csv"
+    texts = tmp_path / "a.csv"
+    titled = tmp_path / "b.csv"
     texts.write_text("body\nit is red\nit is blue\n")
     titled.write_text("title,body\none thing,it is red\nanother thing,it is green\n")
     assert samesense.doctor(texts, columns="body", against=titled).overlaps == {str(titled): 1}
@@ -183,7 +190,8 @@ def test_others_are_read_by_their_own_columns(tmp_path):
 def test_what_is_in_memory_is_told_apart_by_numbers(tmp_path):
     frame = pytest.importorskip("pandas").DataFrame
     train = frame({"sentence1": ["a b", "c d"], "sentence2": ["e f", "g h"], "score": [0.1, 0.9], "name": ["x", "y"]})
-    dev, test = train[:1], frame({"sentence1": ["new"], "sentence2": ["newer"], "score": [0.5]})
+    dev = train[:1]
+    test = frame({"sentence1": ["new"], "sentence2": ["newer"], "score": [0.5]})
     overlaps = samesense.doctor(train, against=[dev, test]).overlaps
     assert overlaps == {"DataFrame in memory": 1, "DataFrame in memory 2": 0}
 

@@ -77,8 +77,10 @@ def test_the_command_trains_on_them_and_leaves_no_file(file, few, tiny_trunk, to
     (tmp_path / "scratch").mkdir()
     done = subprocess.run(
         [sys.executable, "-c", code, *words, "--output", str(tmp_path / "out")],
-        env={**os.environ, "TMPDIR": str(tmp_path / "scratch")}, capture_output=True, text=True,
-    )  # fmt: skip
+        env={**os.environ, "TMPDIR": str(tmp_path / "scratch")},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert "301 sentences" in done.stderr and "also in dev: 0 of its" in done.stderr
     assert not list((tmp_path / "scratch").glob("samesense-*"))

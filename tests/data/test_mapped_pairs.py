@@ -49,7 +49,8 @@ def same(first, second):
 def table(kind, rows=150, bad=False, subset=True):
     """Rows of few sentences, so that doubles abound; some without a text if they may be bad."""
     source = random.Random(kind)
-    third, names = THIRD[kind], ("anchor", "positive") if kind == "triple" else ("sentence1", "sentence2")
+    third = THIRD[kind]
+    names = ("anchor", "positive") if kind == "triple" else ("sentence1", "sentence2")
     for number in range(rows):
         texts = [f"S{source.randrange(60)}{source.choice(['', '!'])}" for _ in range(2)]
         texts[0] = " " if bad and number % 20 == 7 else texts[0]
@@ -119,7 +120,8 @@ def test_the_doctor_and_the_dev_part_find_the_same(kind, monkeypatch, tmp_path):
     mapped_data = mapped_pairs(held)
     assert examine(mapped_data, against={"test": test}) == examine(held, against={"test": test})
     for seed in range(3):
-        splits, same_parts = hold_out(mapped_data, seed), hold_out(held, seed)
+        splits = hold_out(mapped_data, seed)
+        same_parts = hold_out(held, seed)
         assert is_mapped(splits[0].sentences1) and all(map(same, splits, same_parts))
         assert shared(splits[1], splits[0]) == shared(same_parts[1], same_parts[0])
     assert leaks(mapped_data, test, "test") == leaks(held, test, "test")
@@ -143,7 +145,8 @@ def test_losses_are_trained_on_the_same_examples(loss, kind, monkeypatch):
     )
     assert list(mapped_targets.columns) == list(held.columns)
     assert all(is_mapped(column) or isinstance(column, array) for column in mapped_targets.columns.values())
-    mapped_dataset, held_dataset = as_dataset(mapped_targets.columns), as_dataset(held.columns)
+    mapped_dataset = as_dataset(mapped_targets.columns)
+    held_dataset = as_dataset(held.columns)
     assert mapped_dataset.column_names == held_dataset.column_names
     assert mapped_dataset.to_dict() == held_dataset.to_dict()
     if "label" in held.columns:

@@ -45,7 +45,8 @@ def forms():
 def test_pairs_are_those_of_a_file(name, data, tmp_path):
     file = tmp_path / "pairs.tsv"
     file.write_text("sentence1\tsentence2\tscore\n" + "".join("\t".join(map(str, row)) + "\n" for row in ROWS))
-    expected, in_memory = read_pairs(file), read_pairs(data)
+    expected = read_pairs(file)
+    in_memory = read_pairs(data)
     assert (in_memory.sha256, in_memory.labels, in_memory.scale) == (expected.sha256, expected.labels, expected.scale)
     assert in_memory.name.endswith("in memory")
 
@@ -135,7 +136,9 @@ def _columns_of_every_library():
     import numpy
     import pandas
 
-    texts, second_texts, labels = ["a cat", "b"], ["c", "d dog"], [0.25, 1.0]
+    texts = ["a cat", "b"]
+    second_texts = ["c", "d dog"]
+    labels = [0.25, 1.0]
     makers = {
         "lists": list,
         "tuples": tuple,

@@ -62,9 +62,11 @@ def test_a_split_depends_on_the_seed_and_not_on_the_order(data):
 
 def hanging_together(pairs):
     """The components of pairs, grown one by one until nothing more shares a sentence."""
-    left, groups = set(range(len(pairs))), []
+    left = set(range(len(pairs)))
+    groups = []
     while left:
-        group, texts = set(), set(pairs[min(left)])
+        group = set()
+        texts = set(pairs[min(left)])
         while neighbours := {row for row in left - group if texts & set(pairs[row])}:
             group |= neighbours
             texts |= {text for row in neighbours for text in pairs[row]}

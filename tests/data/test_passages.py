@@ -13,16 +13,22 @@ from samesense.errors import ConfigError
     ("text", "sentences"),
     [
         ("Am 3. Oktober kam Dr. Maß. Er blieb z. B. lang.", ["Am 3. Oktober kam Dr. Maß.", "Er blieb z. B. lang."]),
-        ("It costs $5.00. It left at 10 p.m. on foot. „Wirklich?“ Nein!", [
-            "It costs $5.00.", "It left at 10 p.m. on foot.", "„Wirklich?“", "Nein!",
-        ]),
+        (
+            "It costs $5.00. It left at 10 p.m. on foot. „Wirklich?“ Nein!",
+            [
+                "It costs $5.00.",
+                "It left at 10 p.m. on foot.",
+                "„Wirklich?“",
+                "Nein!",
+            ],
+        ),
         ("今天下雨。我没有带伞！你呢？“好的。”他说。", ["今天下雨。", "我没有带伞！", "你呢？", "“好的。”", "他说。"]),
         ("Это так. привет. См. рис. 5. Конец.", ["Это так. привет.", "См. рис. 5. Конец."]),
         ("वह गया। वह आया।", ["वह गया।", "वह आया।"]),
         ("¿Qué? Sí. Élan vital… Oui", ["¿Qué?", "Sí.", "Élan vital…", "Oui"]),
         ("no end at all", ["no end at all"]),
     ],
-)  # fmt: skip
+)
 def test_sentences_end_where_punctuation_ends_them(text, sentences):
     pieces = split_by_punctuation(text)
     assert [piece.strip() for piece in pieces] == sentences
@@ -31,7 +37,8 @@ def test_sentences_end_where_punctuation_ends_them(text, sentences):
 
 def made(generator):
     """A document of random sections, and its sentences."""
-    blocks, sentences = [], []
+    blocks = []
+    sentences = []
     for number in range(generator.randint(1, 6)):
         if generator.random() < 0.7:
             blocks.append(Block(f"Heading {number}", "heading", generator.randint(1, 3)))

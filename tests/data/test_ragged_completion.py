@@ -55,7 +55,8 @@ def test_a_padded_tuple(rows, positives, negatives, epoch, false_negative_filter
 
 
 def test_no_negative_of_an_anchor_is_of_its_class():
-    texts, labels = [f"text {i}" for i in range(60)], [f"{i % 3}" for i in range(60)]
+    texts = [f"text {i}" for i in range(60)]
+    labels = [f"{i % 3}" for i in range(60)]
     data = tuples_of_classes(texts, labels, source="made", name="made")
     complete = Completion(data=data, positives=1, negatives=3)
     complete.check()
@@ -67,7 +68,8 @@ def test_no_negative_of_an_anchor_is_of_its_class():
 
 
 def test_no_negative_is_of_the_class_of_its_anchor_however_large_that_is():
-    texts, labels = [f"text {number}" for number in range(120)], [str(number % 2) for number in range(120)]
+    texts = [f"text {number}" for number in range(120)]
+    labels = [str(number % 2) for number in range(120)]
     data = tuples_of_classes(texts, labels, source="made", name="made")
     assert {len(positives) for positives in data.positives} == {20}  # of 59 others
     complete = Completion(data=data, positives=1, negatives=3)

@@ -33,8 +33,11 @@ def sides(data):
     return data.anchors, data.positives, data.negatives
 
 
-WANTED = (["A dog runs.", "It rains."], [["An animal moves.", "A dog moves."], ["Water falls."]],
-          [["A dog sleeps."], ["The sun shines."]])  # fmt: skip
+WANTED = (
+    ["A dog runs.", "It rains."],
+    [["An animal moves.", "A dog moves."], ["Water falls."]],
+    [["A dog sleeps."], ["The sun shines."]],
+)
 
 
 def test_nli_rows_are_grouped_by_premise(tmp_path):
@@ -74,11 +77,16 @@ LAYOUTS = {
         {"anchor": "A dog runs.", "positive": "A dog moves.", "negative": "A dog sleeps."},
     ],
     "numbered.jsonl": [
-        {"anchor": "A dog runs.", "positive_1": "An animal moves.", "positive_2": "A dog moves.",
-         "negative_1": "A dog sleeps.", "negative_2": ""},
+        {
+            "anchor": "A dog runs.",
+            "positive_1": "An animal moves.",
+            "positive_2": "A dog moves.",
+            "negative_1": "A dog sleeps.",
+            "negative_2": "",
+        },
         {"anchor": "It rains.", "positive_1": "Water falls.", "positive_2": None, "negative_1": "The sun shines."},
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

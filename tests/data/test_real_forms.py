@@ -190,13 +190,18 @@ def test_objects_that_hold_pairs(name):
 
 @pytest.mark.parametrize("kind", ["series", "array", "set", "arrow", "frame", "column", "tuple"])
 def test_objects_that_hold_texts(kind):
-    pandas, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    pa = pytest.importorskip("pyarrow")
     texts = sorted(row[0] for row in TEXTS)
     values_of_kind = {
-        "series": pandas.Series(texts), "array": np.array(texts), "set": set(texts), "arrow": pa.chunked_array([texts]),
-        "frame": pandas.DataFrame({"text": texts}), "column": Dataset.from_dict({"text": texts})["text"],
+        "series": pandas.Series(texts),
+        "array": np.array(texts),
+        "set": set(texts),
+        "arrow": pa.chunked_array([texts]),
+        "frame": pandas.DataFrame({"text": texts}),
+        "column": Dataset.from_dict({"text": texts})["text"],
         "tuple": tuple(texts),
-    }  # fmt: skip
+    }
     assert samesense.read(values_of_kind[kind]).texts == texts
 
 

@@ -67,7 +67,8 @@ def test_rows_are_documents(tmp_path, rows, expected, form):
         path = path.with_suffix(".jsonl.gz")
         path.write_bytes(gzip.compress("\n".join(json.dumps(row) for row in rows).encode()))
     elif rows[0].get("sections") and form != "jsonl":
-        rows, expected = rows[:1], expected[:1]  # columns of one type
+        rows = rows[:1]
+        expected = expected[:1]  # columns of one type
     if form == "parquet":
         pa = pytest.importorskip("pyarrow")
         import pyarrow.parquet as pq

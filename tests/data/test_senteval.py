@@ -138,7 +138,8 @@ def test_trec_takes_the_coarse_class_in_latin_1(tmp_path):
     lines = "LOC:city Where is S\xe3o Paulo ?\nNUM:count How many ?\nABBR:exp What is : that ?\n"
     put(tmp_path, "TREC/train_5500.label", lines, "latin-1")
     put(tmp_path, "TREC/TREC_10.label", "NUM:date When ?\nLOC:other Where ?\n", "latin-1")
-    train, test = load(tmp_path, "trec.train"), load(tmp_path, "trec.test")
+    train = load(tmp_path, "trec.train")
+    test = load(tmp_path, "trec.test")
     assert train.texts == ["Where is São Paulo ?", "How many ?", "What is : that ?"]
     assert train.labels == ["LOC", "NUM", "ABBR"]
     assert test.labels == ["NUM", "LOC"]

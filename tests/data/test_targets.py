@@ -149,8 +149,9 @@ def test_info_nce_takes_the_positive_pairs(data, above):
     prepared = targets(data, "info-nce", hard_negatives=False)
     rows = [row for row, label in enumerate(data.labels) if label > above]
     assert prepared.columns == {
-        "anchor": [data.sentences1[row] for row in rows], "positive": [data.sentences2[row] for row in rows]
-    }  # fmt: skip
+        "anchor": [data.sentences1[row] for row in rows],
+        "positive": [data.sentences2[row] for row in rows],
+    }
     assert prepared.summary.startswith(f"info-nce: {len(rows)} ")
     assert prepared.summary.endswith(f"; {200 - len(rows)} of 200 pairs not used")
 

@@ -50,10 +50,15 @@ def dataset(path, texts):
 @pytest.mark.parametrize(
     ("name", "write"),
     [
-        ("a.txt", plain), ("a.lines", plain), ("a.txt.gz", zipped), ("a.jsonl", lines), ("a.parquet", parquet),
-        ("documents.jsonl", documents), ("folder", dataset),
+        ("a.txt", plain),
+        ("a.lines", plain),
+        ("a.txt.gz", zipped),
+        ("a.jsonl", lines),
+        ("a.parquet", parquet),
+        ("documents.jsonl", documents),
+        ("folder", dataset),
     ],
-)  # fmt: skip
+)
 def test_every_form_gives_the_same_sentences_and_fingerprint(tmp_path, name, write):
     write(tmp_path / name, TEXTS)
     corpus = read_unlabelled(tmp_path / name)

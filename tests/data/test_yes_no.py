@@ -76,7 +76,8 @@ def test_every_pair_of_a_language_is_read_or_refused_for_another_that_contradict
 
 def test_columns_of_several_languages_are_read_right_or_refused():
     """Whatever words stand together, none is read as its opposite in a language of which the column has both."""
-    draw, outcomes = random.Random(0), {"read": 0, "refused": 0}
+    draw = random.Random(0)
+    outcomes = {"read": 0, "refused": 0}
     for seed in range(2_000):
         draw.seed(seed)
         languages = draw.sample(LANGUAGES, draw.randint(1, 3))

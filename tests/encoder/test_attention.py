@@ -9,7 +9,8 @@ from samesense.encoder.forward.dropout import LEVELS, keep_mask
 
 LENGTHS = [[9, 7, 7], [3], [2, 1]]
 LONG = [[SHORT + 9, SHORT + 1], [SHORT + 1], [30, 12], [3]]
-HEADS, TOKENS = 4, sum(map(sum, LENGTHS))
+HEADS = 4
+TOKENS = sum(map(sum, LENGTHS))
 
 
 def groups(of=LENGTHS):
@@ -31,7 +32,8 @@ def module(causal=False):
 
 def text_by_text(query, key, value, causal, scale=None, of=LENGTHS):
     """Attention of each text alone, as torch has it."""
-    start, outputs = 0, []
+    start = 0
+    outputs = []
     for n in (n for lengths in of for n in lengths):
         tensors_of_text = [tensor[:, :, start : start + n] for tensor in (query, key, value)]
         outputs.append(F.scaled_dot_product_attention(*tensors_of_text, is_causal=causal, enable_gqa=True, scale=scale))

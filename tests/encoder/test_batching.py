@@ -57,7 +57,8 @@ def test_left_padding(tiny_trunk, sentences):
         """Means the token ids under the mask: any misplaced token or mask shows."""
 
         def forward(self, features):
-            ids, mask = features["input_ids"], features["attention_mask"]
+            ids = features["input_ids"]
+            mask = features["attention_mask"]
             return {"sentence_embedding": ((ids * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)).float()}
 
     model = build(str(tiny_trunk), device="cpu")

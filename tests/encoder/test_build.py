@@ -22,9 +22,11 @@ def test_weights_are_single_precision_however_they_are_stored(tiny_trunk, tmp_pa
     cross = build_cross(str(tmp_path / "bare"), device="cpu")
     cross.bfloat16().save_pretrained(str(tmp_path / "cross"))
     for model in (
-        build(str(tmp_path / "bare")), build(str(tmp_path / "whole")), build_cross(str(tmp_path / "bare")),
+        build(str(tmp_path / "bare")),
+        build(str(tmp_path / "whole")),
+        build_cross(str(tmp_path / "bare")),
         load_cross_encoder(str(tmp_path / "cross")),
-    ):  # fmt: skip
+    ):
         assert {weight.dtype for weight in model.parameters()} == {torch.float32}
 
 
@@ -84,9 +86,14 @@ def test_input_is_never_longer_than_the_table_of_positions(tiny_trunk):
 def test_texts_are_cut_to_the_positions_of_a_tokenizer_without_a_limit(tiny_trunk, tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(tiny_trunk)
     config = XLMRobertaConfig(
-        vocab_size=len(tokenizer), num_hidden_layers=1, hidden_size=32, num_attention_heads=4, intermediate_size=48,
-        max_position_embeddings=66, pad_token_id=1,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        num_hidden_layers=1,
+        hidden_size=32,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=66,
+        pad_token_id=1,
+    )
     XLMRobertaModel(config).save_pretrained(tmp_path)
     tokenizer.model_max_length = 10**30
     tokenizer.save_pretrained(tmp_path)
@@ -134,7 +141,8 @@ def test_a_tokenizer_without_padding_takes_another_mark(tiny_trunk, tmp_path, ba
         SentenceTransformer(str(folder), device="cpu").save(str(tmp_path / "whole"))
         folder = tmp_path / "whole"
     texts = ["a dog", "the old man reads a book"]
-    model, whole = build(str(folder), device="cpu"), build(str(tiny_trunk), device="cpu")
+    model = build(str(folder), device="cpu")
+    whole = build(str(tiny_trunk), device="cpu")
     assert np.abs(model.encode(texts) - whole.encode(texts)).max() < 1e-6
 
 
@@ -162,9 +170,14 @@ def test_each_route_of_a_model_reads_no_more_than_it_has_positions_for(tiny_trun
 
     tokenizer = AutoTokenizer.from_pretrained(tiny_trunk)
     config = XLMRobertaConfig(
-        vocab_size=len(tokenizer), num_hidden_layers=1, hidden_size=32, num_attention_heads=4, intermediate_size=48,
-        max_position_embeddings=42, pad_token_id=1,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        num_hidden_layers=1,
+        hidden_size=32,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=42,
+        pad_token_id=1,
+    )
     XLMRobertaModel(config).save_pretrained(tmp_path / "short")
     tokenizer.model_max_length = 10**30
     tokenizer.save_pretrained(tmp_path / "short")

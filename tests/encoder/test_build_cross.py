@@ -40,9 +40,16 @@ def language_model(tmp_path_factory):
     tokenizer_of_model.save_pretrained(folder)
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=64, pad_token_id=None, eos_token_id=1, bos_token_id=None,
-    )  # fmt: skip
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        pad_token_id=None,
+        eos_token_id=1,
+        bos_token_id=None,
+    )
     LlamaModel(config).save_pretrained(folder)
     return folder
 
@@ -56,7 +63,8 @@ def classifier(tiny_trunk, folder, labels):
 
 def one_by_one(model):
     """Each pair through transformers alone, without padding."""
-    inner, tokenizer = model[0].model.eval(), model[0].tokenizer
+    inner = model[0].model.eval()
+    tokenizer = model[0].tokenizer
     with torch.no_grad():
         return [inner(**tokenizer(*pair, return_tensors="pt")).logits.item() for pair in PAIRS]
 

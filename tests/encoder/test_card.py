@@ -26,21 +26,33 @@ a training sentence of somebody
 
 def row(value, *, subset="all", model="m", seed=1, task="sts", metric="spearman", dataset="dev.tsv"):
     return Result(
-        task=task, dataset=dataset, split="dev", subset=subset, metric=metric, value=value, n=1234,
-        protocol="cosine, mean pooling", model=model, seed=seed, low=value - 0.01, high=value + 0.01,
-    )  # fmt: skip
+        task=task,
+        dataset=dataset,
+        split="dev",
+        subset=subset,
+        metric=metric,
+        value=value,
+        n=1234,
+        protocol="cosine, mean pooling",
+        model=model,
+        seed=seed,
+        low=value - 0.01,
+        high=value + 0.01,
+    )
 
 
 def facts(base, **changes):
     defaults = {
-        "name": "mine", "base": str(base), "method": "trained by cosent",
+        "name": "mine",
+        "base": str(base),
+        "method": "trained by cosent",
         "data": [CardData("train", "owner/pairs:train", 5000, "ab" * 32), CardData("dev", "dev.tsv", 100, "cd" * 32)],
         "settings": {"epochs": 2, "teacher": ("a|b", None), "pooling": None},
         "results": [row(0.8123), row(0.5, subset="part"), row(0.7, task="surrogate")],
         "start": [row(0.6, model="base (before)", seed=None)],
         "versions": {"torch": "2.9"},
         "sections": {"Distilled": "what was kept"},
-    }  # fmt: skip
+    }
     return Card(**(defaults | changes))
 
 
@@ -123,9 +135,17 @@ def test_a_section_is_added_once(base, tmp_path):
 
 def test_the_card_says_what_became_of_the_labels(tiny_trunk, toy_pairs, tmp_path):
     samesense.train(
-        str(toy_pairs / "train.tsv"), dev=str(toy_pairs / "dev.tsv"), model=str(tiny_trunk), loss="softmax", bins=2,
-        label_range=(0, 5), max_steps=2, precision="float32", report=False, output=tmp_path / "mine",
-    )  # fmt: skip
+        str(toy_pairs / "train.tsv"),
+        dev=str(toy_pairs / "dev.tsv"),
+        model=str(tiny_trunk),
+        loss="softmax",
+        bins=2,
+        label_range=(0, 5),
+        max_steps=2,
+        precision="float32",
+        report=False,
+        output=tmp_path / "mine",
+    )
     record = json.loads((tmp_path / "mine" / "manifest.json").read_text(encoding="utf-8"))
     assert record["summary"][0].startswith("softmax: 2 classes, scores in bins of equal width (pairs of 0 to 2.5: ")
     assert record["settings"]["bins"] == 2
@@ -138,9 +158,17 @@ def test_the_card_says_what_became_of_the_labels(tiny_trunk, toy_pairs, tmp_path
 def test_a_trained_model_has_the_card_of_its_run(tiny_trunk, toy_pairs, tmp_path, encoder):
     files = {split: str(toy_pairs / f"{split}.tsv") for split in ("train", "dev", "test")}
     run = samesense.train(
-        files["train"], dev=files["dev"], test=files["test"], model=str(tiny_trunk), encoder=encoder, max_steps=2,
-        precision="float32", license="mit", language="en, de", output=tmp_path / "mine",
-    )  # fmt: skip
+        files["train"],
+        dev=files["dev"],
+        test=files["test"],
+        model=str(tiny_trunk),
+        encoder=encoder,
+        max_steps=2,
+        precision="float32",
+        license="mit",
+        language="en, de",
+        output=tmp_path / "mine",
+    )
     model_card = ModelCard.load(tmp_path / "mine" / "model" / "README.md")
     value = next(result.value for result in run.results if result.seed is not None and result.metric == "spearman")
     assert model_card.data.eval_results[0].metric_value == round(value, 6)

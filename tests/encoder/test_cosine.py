@@ -36,7 +36,8 @@ def test_blocks_do_not_change_the_numbers(monkeypatch):
     monkeypatch.setattr(score, "BLOCK_PAIRS", 3)
     assert scored(pairs) == pytest.approx(whole, abs=1e-15)
     for (first, second), value in zip(pairs, whole, strict=True):
-        x, y = vectors[int(first)].astype(float), vectors[int(second)].astype(float)
+        x = vectors[int(first)].astype(float)
+        y = vectors[int(second)].astype(float)
         assert value == pytest.approx(x @ y / np.sqrt(x @ x * (y @ y)), abs=1e-14)
 
 

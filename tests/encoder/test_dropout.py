@@ -31,7 +31,8 @@ def test_share_scale_and_independence(p):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
 def test_factors_are_the_value_or_zero(dtype):
-    mask, value = torch.rand(6, 5) < 0.5, 10 / 9
+    mask = torch.rand(6, 5) < 0.5
+    value = 10 / 9
     values = factors(mask, dtype, value)
     assert values.dtype == dtype and torch.equal(values, mask.to(dtype) * torch.tensor(value, dtype=dtype))
     assert torch.equal(factors(mask, dtype), mask.to(dtype))

@@ -42,7 +42,8 @@ def test_default_prompt_is_used(tiny, sentences):
 
 def test_training_mode_is_put_back(tiny):
     tiny.train()
-    first, second = encode(tiny, ["a dog"]), encode(tiny, ["a dog"])
+    first = encode(tiny, ["a dog"])
+    second = encode(tiny, ["a dog"])
     np.testing.assert_array_equal(first, second)  # no dropout while encoding
     assert tiny.training
 
@@ -56,7 +57,8 @@ def test_empty_list_and_wrong_type(tiny):
 
 def test_forwards_are_bounded_and_without_padding(tiny, sentences, monkeypatch):
     monkeypatch.setattr(distinct, "BLOCK_TEXTS", 17)
-    shapes, real = [], tiny.forward
+    shapes = []
+    real = tiny.forward
     monkeypatch.setattr(tiny, "forward", lambda f, **kw: (shapes.append(f["attention_mask"]), real(f, **kw))[1])
     expected = tiny.encode(sentences)
     shapes.clear()

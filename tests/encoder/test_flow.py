@@ -24,7 +24,8 @@ def undone(flow, u):
     x = pieces.pop()
     for level in reversed(range(len(flow.widths))):
         for step in reversed(list(flow.steps[level * flow.depth : (level + 1) * flow.depth])):
-            unchanged, moved = x[:, : step.first_size], x[:, step.first_size :]
+            unchanged = x[:, : step.first_size]
+            moved = x[:, step.first_size :]
             x = torch.cat([unchanged, moved - step.shift(unchanged, False)], dim=1)[
                 :, torch.arange(x.shape[1] - 1, -1, -1)
             ]
@@ -75,10 +76,12 @@ def bent():
 
 
 def test_training_lowers_the_bits_of_unseen_rows_below_those_of_a_normal_fit(bent):
-    train, test = bent[:2000], bent[2000:]
+    train = bent[:2000]
+    test = bent[2000:]
     flow = fit_flow(train, epochs=2, learning_rate=1e-2)
     wide = test.astype(np.float64)
-    covariance, mean = np.cov(train.T.astype(np.float64)), train.mean(axis=0)
+    covariance = np.cov(train.T.astype(np.float64))
+    mean = train.mean(axis=0)
     away = wide - mean
     squared = np.einsum("ij,jk,ik->i", away, np.linalg.inv(covariance), away).mean()
     normal = (squared + np.linalg.slogdet(2 * np.pi * covariance)[1]) / (2 * 16 * np.log(2))

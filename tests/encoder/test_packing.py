@@ -39,10 +39,18 @@ def gradient(model, embeddings):
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
-@pytest.mark.parametrize(("kind", "pooling"), [
-    ("bert", "mean"), ("bert", "cls"), ("bert", "first-last"), ("roberta", "mean"), ("roberta", "max"),
-    ("llama", "lasttoken"), ("llama", "mean"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "pooling"),
+    [
+        ("bert", "mean"),
+        ("bert", "cls"),
+        ("bert", "first-last"),
+        ("roberta", "mean"),
+        ("roberta", "max"),
+        ("llama", "lasttoken"),
+        ("llama", "mean"),
+    ],
+)
 @pytest.mark.parametrize("budget", [None, 40])
 def test_packed_texts_have_the_embeddings_and_gradients_of_padded_ones(
     kind, pooling, budget, tiny_trunk, tmp_path, sentences
@@ -143,16 +151,21 @@ def test_a_text_is_dropped_from_as_if_alone(tiny, sentences):
             torch.manual_seed(0)
             return embed_columns(tiny, [tiny.preprocess(words)])[0]
 
-        first, again = embed(texts), embed(texts)
+        first = embed(texts)
+        again = embed(texts)
         changed = embed([*texts[:-1], " ".join(reversed(texts[-1].split()))])
     assert torch.equal(first, again)
     assert torch.equal(first[:-1], changed[:-1]) and not torch.equal(first[-1], changed[-1])
 
 
-@pytest.mark.parametrize("embed", [
-    lambda model, features: embed_columns(model, [features])[0],
-    lambda model, features: model(dict(features))["sentence_embedding"],
-], ids=["packed", "padded"])  # fmt: skip
+@pytest.mark.parametrize(
+    "embed",
+    [
+        lambda model, features: embed_columns(model, [features])[0],
+        lambda model, features: model(dict(features))["sentence_embedding"],
+    ],
+    ids=["packed", "padded"],
+)
 def test_dropout_falls_on_the_weights_of_attention(embed, tiny, sentences):
     for module in tiny.modules():
         if hasattr(module, "p"):
@@ -198,7 +211,8 @@ def test_bfloat16_sees_few_numbers_of_tokens(pairs, budget, tiny_trunk, sentence
     model = (build_cross if pairs else build)(str(tiny_trunk), device="cpu").eval()
     texts = list(zip(sentences[:11], sentences[11:22], strict=True)) if pairs else sentences[:11]
     columns = [model.preprocess(texts)]
-    widths, table = [], model[0].model.base_model.embeddings.word_embeddings.weight
+    widths = []
+    table = model[0].model.base_model.embeddings.word_embeddings.weight
     model[0].model.base_model.embeddings.register_forward_hook(lambda *got: widths.append(got[-1].shape[1]))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         padded = embed_columns(model, columns)[0]

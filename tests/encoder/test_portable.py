@@ -136,7 +136,8 @@ def test_a_class_of_another_package_keeps_its_path(tiny_trunk, tmp_path):
 
 
 def test_the_class_of_the_tokenizer_is_one_of_transformers_4(tiny_trunk, tmp_path):
-    encoder, cross = build(str(tiny_trunk), device="cpu"), build_cross(str(tiny_trunk), device="cpu")
+    encoder = build(str(tiny_trunk), device="cpu")
+    cross = build_cross(str(tiny_trunk), device="cpu")
     for name, model in (("encoder", encoder), ("cross", cross)):
         model.tokenizer.add_special_tokens({"extra_special_tokens": ["<topic>"]})
         model.tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
@@ -154,9 +155,16 @@ def test_the_class_of_the_tokenizer_is_one_of_transformers_4(tiny_trunk, tmp_pat
 
 
 SMALL = {
-    "vocab_size": 64, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16,
-    "num_key_value_heads": 2, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3,
-}  # fmt: skip
+    "vocab_size": 64,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "num_key_value_heads": 2,
+    "pad_token_id": 0,
+    "bos_token_id": 2,
+    "eos_token_id": 3,
+}
 SCALED = {"rope_type": "linear", "factor": 4.0}
 
 

@@ -75,7 +75,8 @@ def test_threads_that_ask_for_the_same_texts_get_their_own_rows():
 
 
 def test_fill_takes_the_texts_of_several_tasks_the_longest_first():
-    inner, finished = Counting(), []
+    inner = Counting()
+    finished = []
     encode = EmbeddingCache(inner)
     assert encode.fill([*TEXTS, *TEXTS[::-1]], on_progress=finished.append) == 500 == sum(finished)
     lengths = [len(text) for call in inner.seen for text in call]

@@ -60,7 +60,8 @@ def texts(tmp_path):
 
 def expected(theirs):
     """The cosines of the query and the texts."""
-    query, texts = unit(theirs.encode_query([QUERY])), unit(theirs.encode_document(TEXTS))
+    query = unit(theirs.encode_query([QUERY]))
+    texts = unit(theirs.encode_document(TEXTS))
     return (query @ texts.T)[0]
 
 
@@ -177,10 +178,8 @@ def test_an_exported_model_reads_its_prompts(tiny_trunk, tmp_path):
 
     folder = prompted(tiny_trunk, tmp_path)
     samesense.export(str(folder), output=tmp_path / "exported")
-    loaded, theirs = (
-        samesense.load(tmp_path / "exported", backend="onnx"),
-        SentenceTransformer(str(folder), device="cpu"),
-    )
+    loaded = samesense.load(tmp_path / "exported", backend="onnx")
+    theirs = SentenceTransformer(str(folder), device="cpu")
     for task, encode in (("query", theirs.encode_query), ("document", theirs.encode_document), (None, theirs.encode)):
         assert np.abs(loaded.encode(TEXTS, task=task) - encode(TEXTS)).max() < 1e-5
 

@@ -56,7 +56,8 @@ def test_a_narrow_start_loses_its_mean(narrow, sentences, method):
 
 def test_a_wide_start_stays_as_it_is(narrow, sentences):
     standardize(narrow, sentences, "whiten", precision="float32")
-    before, modules = rows_of(narrow, sentences), len(narrow)
+    before = rows_of(narrow, sentences)
+    modules = len(narrow)
     assert standardize(narrow, sentences, "auto", precision="float32").startswith("start as it is: random pairs")
     assert standardize(narrow, sentences, "none", precision="float32") == ""
     assert standardize(narrow, ["one"] * 9, "auto", precision="float32") == ""

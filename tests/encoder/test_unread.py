@@ -67,20 +67,23 @@ def test_a_tokenizer_that_cuts_from_the_left_reads_the_end(tiny):
     assert not differ_unread(*loaded.reading.pieces_of([f"{LONG} cat", f"{LONG} dog"]))
 
 
-@pytest.mark.parametrize(("first", "second", "differ"), [
-    (LONG + "dog", LONG + "bird", True),  # behind the cut
-    (LONG + "dog", LONG + "DOG", False),  # the tokenizer folds case, which is reading
-    ("cat " + LONG, "dog " + LONG, False),  # all that differs is read
-    ("cat dog " + LONG, "dog " + LONG, False),
-    (LONG, LONG + "dog", True),
-    (LONG, "the cat", True),
-    ("the \N{POUTING FACE}", "the \N{SLICE OF PIZZA}", True),
-    ("the \N{POUTING FACE}", "the", True),
-    ("\N{POUTING FACE} the", "the \N{POUTING FACE}", False),
-    ("the \u200b cat", "the cat", True),  # this tokenizer reads it as an unknown word
-    ("zzz cat", "ZZZ cat", False),
-    ("\N{POUTING FACE}", "the \N{POUTING FACE}", True),  # nothing is known of the first
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("first", "second", "differ"),
+    [
+        (LONG + "dog", LONG + "bird", True),  # behind the cut
+        (LONG + "dog", LONG + "DOG", False),  # the tokenizer folds case, which is reading
+        ("cat " + LONG, "dog " + LONG, False),  # all that differs is read
+        ("cat dog " + LONG, "dog " + LONG, False),
+        (LONG, LONG + "dog", True),
+        (LONG, "the cat", True),
+        ("the \N{POUTING FACE}", "the \N{SLICE OF PIZZA}", True),
+        ("the \N{POUTING FACE}", "the", True),
+        ("\N{POUTING FACE} the", "the \N{POUTING FACE}", False),
+        ("the \u200b cat", "the cat", True),  # this tokenizer reads it as an unknown word
+        ("zzz cat", "ZZZ cat", False),
+        ("\N{POUTING FACE}", "the \N{POUTING FACE}", True),  # nothing is known of the first
+    ],
+)
 def test_texts_differ_in_what_was_not_read(loaded, first, second, differ):
     assert differ_unread(*loaded.reading.pieces_of([first, second])) is differ
 
@@ -194,9 +197,22 @@ def test_training_texts_are_counted_each_once(tiny_trunk, toy_pairs, tmp_path, c
     rows = [f"{i % 6}\t{LONG} {i % 4}\tthe cat {i}" for i in range(40)]
     (tmp_path / "long.tsv").write_text("score\tsentence1\tsentence2\n" + "\n".join(rows) + "\n")
     code, _, err = run_command(
-        capsys, "train", tmp_path / "long.tsv", "--model", tiny_trunk, "--dev", toy_pairs / "dev.tsv",
-        "--max-steps", "12", "--batch-size", "10", "--output", tmp_path / "run", "--max-seq-length", "64",
-    )  # fmt: skip
+        capsys,
+        "train",
+        tmp_path / "long.tsv",
+        "--model",
+        tiny_trunk,
+        "--dev",
+        toy_pairs / "dev.tsv",
+        "--max-steps",
+        "12",
+        "--batch-size",
+        "10",
+        "--output",
+        tmp_path / "run",
+        "--max-seq-length",
+        "64",
+    )
     assert code == 0, err
     assert "4 of " in err and "longer than the 64 tokens that the model reads" in err
 

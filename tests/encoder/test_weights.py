@@ -99,10 +99,13 @@ def test_one_name_before_all_weights_is_left_out_and_said_once(request, tmp_path
             lambda old: old | {name.replace("layer.2", "layer.3"): old[name] for name in old if "layer.2" in name},
             r"16 are unexpected: encoder\.layer\.3\.attention",
         ),
-        (lambda old: {key: weight[..., :16] for key, weight in old.items()}, r"have another shape: .* \(64×16 in the file"),
+        (
+            lambda old: {key: weight[..., :16] for key, weight in old.items()},
+            r"have another shape: .* \(64×16 in the file",
+        ),
         (lambda old: old | {"embeddings.word_embeddings.weight": torch.ones(4, 32)}, r"1 have another shape.*4×32"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("opening", [load, build_cross, open_masked_lm, export], ids=lambda function: function.__name__)
 def test_weights_that_do_not_fit_are_named(whole, tiny_trunk, tmp_path, change, words, opening):
     bare = opening in (build_cross, open_masked_lm)

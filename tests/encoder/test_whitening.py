@@ -59,7 +59,8 @@ def test_blocks_of_any_size_give_the_same_map(rows, sizes, monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 700)
     ends = np.cumsum(sizes)
     blocks = (rows[end - size : end] for size, end in zip(sizes, ends, strict=True))
-    whole, fitted = Whitening.fit(rows), Whitening.fit(blocks)
+    whole = Whitening.fit(rows)
+    fitted = Whitening.fit(blocks)
     np.testing.assert_allclose(fitted.mean, whole.mean, atol=1e-12)
     np.testing.assert_allclose(np.abs(fitted.apply(rows)), np.abs(whole.apply(rows)), atol=1e-4)
 

@@ -60,7 +60,8 @@ def test_vectors_are_joined_as_in_plain_python(method):
     windows = cut_into_windows(["ab", "abcdefghi", "c", "x" * 7], by_characters(5))
     assert windows.counts == [1, 3, 1, 3]
     rows = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)
-    expected, start = [], 0
+    expected = []
+    start = 0
     for count in windows.counts:
         some = rows[start : start + count].tolist()
         start += count

@@ -66,11 +66,13 @@ def test_sif_weights_against_a_plain_loop():
     weighted = WordVectors(vocabulary, vectors, sif=True)(texts)
     total = sum(1 / rank for rank in range(1, 801))
     for text, row in zip(texts, weighted, strict=True):
-        above, below = np.zeros(9), 0.0
+        above = np.zeros(9)
+        below = 0.0
         for word in text.split():
             frequency = 1 / ((int(word[1:]) + 1) * total)
             weight = SIF_A / (SIF_A + frequency)
-            above, below = above + weight * vectors[int(word[1:])].astype(float), below + weight
+            above = above + weight * vectors[int(word[1:])].astype(float)
+            below = below + weight
         np.testing.assert_allclose(row, above / below, rtol=1e-5, atol=1e-6)
 
 

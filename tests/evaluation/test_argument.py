@@ -107,8 +107,11 @@ def test_figures_equal_scipy_fold_by_fold(mode):
 def test_rows_of_each_mode():
     mixed = ArgumentTask(DATA, note="raw text").evaluate(MODEL).results
     assert [(row.metric, row.subset) for row in mixed] == [
-        ("spearman", "all"), ("spearman", "mean"), ("pearson", "all"), ("pearson", "mean"),
-    ]  # fmt: skip
+        ("spearman", "all"),
+        ("spearman", "mean"),
+        ("pearson", "all"),
+        ("pearson", "mean"),
+    ]
     shared = shared_sentences(DATA, cross_validation(DATA))
     assert mixed[1].protocol == (
         f"by rule; raw text; 10 random folds, seed 0; {shared} of 120 held-out pairs share a sentence with training "

@@ -18,9 +18,18 @@ SEVEN, FIVE, TRANSFER = (average.members for suite in SUITES.values() for averag
 
 def row(dataset, value, *, task="sts", metric="spearman", subset="all", model="m", seed=None, n=10, protocol="cosine"):
     return Result(
-        task=task, dataset=dataset, split="test", subset=subset, metric=metric, value=value, n=n,
-        protocol=protocol, model=model, seed=seed, seconds=2.0,
-    )  # fmt: skip
+        task=task,
+        dataset=dataset,
+        split="test",
+        subset=subset,
+        metric=metric,
+        value=value,
+        n=n,
+        protocol=protocol,
+        model=model,
+        seed=seed,
+        seconds=2.0,
+    )
 
 
 def test_the_mean_is_that_of_figures_already_rounded():
@@ -99,9 +108,15 @@ def behind(dataset, values, labels=None, metric="accuracy", task="probes"):
     statistic = "mean" if labels is None else "spearman"
     examples = [str(index) for index in range(len(values))]
     return Evidence(
-        task=task, dataset=dataset, metric=metric, model="m", statistic=statistic, values=values, labels=labels,
+        task=task,
+        dataset=dataset,
+        metric=metric,
+        model="m",
+        statistic=statistic,
+        values=values,
+        labels=labels,
         examples=examples,
-    )  # fmt: skip
+    )
 
 
 def test_a_suite_without_an_average_of_its_own_has_the_mean_of_its_sets():

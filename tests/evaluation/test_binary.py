@@ -15,7 +15,8 @@ def binary(n, seed, source, prefix=""):
     return pair_data(rows, kind="binary", scale=(0, 1), source=source)
 
 
-TEST, DEV = binary(300, 0, "x/toy.test.tsv"), binary(200, 1, "x/toy.dev.tsv")
+TEST = binary(300, 0, "x/toy.test.tsv")
+DEV = binary(200, 1, "x/toy.dev.tsv")
 
 
 def noisy(*data, noise=0.8):

@@ -60,10 +60,16 @@ def test_figures_and_what_they_say():
     task = RankingTask(pair_data(ROWS), note="raw text")
     evaluated = task.evaluate(candidate(lengths))
     kcc, ndcg = evaluated.results
-    scores, labels = [0, -6, -8, -7], [3.5, 4.5, 0.0, 2.0]
+    scores = [0, -6, -8, -7]
+    labels = [3.5, 4.5, 0.0, 2.0]
     assert (kcc.task, kcc.dataset, kcc.split, kcc.subset, kcc.metric, ndcg.metric) == (
-        "ranking", "toy.test.tsv", "test", "all", "kcc", "ndcg",
-    )  # fmt: skip
+        "ranking",
+        "toy.test.tsv",
+        "test",
+        "all",
+        "kcc",
+        "ndcg",
+    )
     assert (kcc.model, kcc.seed, kcc.n, ndcg.n) == ("m", 5, 1, 2)
     assert kcc.value == pytest.approx(reference.kendall(scores, labels))
     mean = (reference.ndcg_over_all_orders(scores, labels, "linear") + 1) / 2
@@ -88,7 +94,8 @@ def test_means_over_many_queries_equal_plain_loops():
     table = {pair: rng.integers(0, 9) for pair in data.pairs()}
     task = RankingTask(data, dataset="toy.dev")
     kcc, ndcg = task.evaluate(candidate(lambda a, b: table[a, b])).results
-    taus, gains = [], []
+    taus = []
+    gains = []
     for start in range(0, 240, 6):
         scores = [table[pair] for pair in data.pairs()[start : start + 6]]
         labels = data.labels[start : start + 6]

@@ -9,7 +9,8 @@ from tests.models import made_model
 
 
 def test_all_texts_are_encoded_together_once():
-    encode, tasks = Embedder(), [Overlap(), Overlap(dataset="other.test")]
+    encode = Embedder()
+    tasks = [Overlap(), Overlap(dataset="other.test")]
     candidates = [("spec", remembering("a", encode))]
     evaluation = evaluate_candidates(candidates, tasks, sentences=["a cat", "a dog"])
     assert candidates == []

@@ -13,9 +13,11 @@ def test_accuracy_and_evidence_by_loops():
     model = candidate(lambda a, b: hash_of(a + b) % 7)
     evaluated = SectionTask(TRIPLETS, "toy.test", note="own text").evaluate(model)
     (row,), (evidence,) = evaluated.results, evaluated.evidence
-    outcomes, ties = [], 0
+    outcomes = []
+    ties = 0
     for anchor, positive, negative in TRIPLETS:
-        near, far = hash_of(anchor + positive) % 7, hash_of(anchor + negative) % 7
+        near = hash_of(anchor + positive) % 7
+        far = hash_of(anchor + negative) % 7
         outcomes.append(1.0 if near > far else 0.0)
         ties += near == far
     assert 0 < ties < 200
@@ -26,11 +28,18 @@ def test_accuracy_and_evidence_by_loops():
         f"by rule; own text; positive scored above negative; {ties} ties count as errors; 95 % bootstrap, 1000 samples"
     )
     assert (row.task, row.dataset, row.split, row.subset, row.metric, row.n) == (
-        "sections", "toy.test", "test", "all", "accuracy", 200,
-    )  # fmt: skip
+        "sections",
+        "toy.test",
+        "test",
+        "all",
+        "accuracy",
+        200,
+    )
     assert (evidence.statistic, evidence.labels, evidence.examples[0]) == (
-        "mean", None, "anchor 0\npositive 0\nnegative 3",
-    )  # fmt: skip
+        "mean",
+        None,
+        "anchor 0\npositive 0\nnegative 3",
+    )
 
 
 def test_a_constant_model_is_always_wrong_and_an_oracle_never():

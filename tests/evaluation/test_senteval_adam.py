@@ -67,7 +67,8 @@ def test_accuracies_are_those_of_the_held_out_rows(logits, monkeypatch):
 
 def test_the_best_state_is_kept_and_the_sixth_miss_in_total_ends_a_run(monkeypatch):
     looks = {0: [0.5, 0.4, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.9], 1: [0.1, 0.2, 0.3, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.9]}
-    calls, states = [], []
+    calls = []
+    states = []
 
     def accuracies(x, classes, watched, weights):
         problems = [0, 1] if weights.shape[1] == 2 else [1]

@@ -71,7 +71,8 @@ def test_intervals_can_be_left_out():
 
 
 def test_subsets_and_their_means_by_hand():
-    scores, labels = [1, 2, 3, 9, 8], [1, 2, 3, 1, 2]
+    scores = [1, 2, 3, 9, 8]
+    labels = [1, 2, 3, 1, 2]
     rows = rows_of(scores, labels, ["x", "x", "x", "y", "y"])
     assert [row.subset for row in rows] == ["all", "x", "y", "mean", "wmean"] * 2
     figures = values(rows)

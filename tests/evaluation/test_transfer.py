@@ -63,8 +63,11 @@ def folds(y, count):
 def test_nested_folds_one_fit_at_a_time_give_the_same(classes, minimum):
     texts, labels = sentences(300, classes)
     judged = TransferTask.nested("toy", texts, labels, fast=True).evaluate(candidate())
-    x, y = with_ones(embed(texts)), np.array(labels)
-    right, accuracies, penalties = np.zeros(len(y)), [], []
+    x = with_ones(embed(texts))
+    y = np.array(labels)
+    right = np.zeros(len(y))
+    accuracies = []
+    penalties = []
     for train, test in folds(y, 5):
         l2 = chosen(x[train], y[train], folds(y[train], 5))
         right[test] = logistic(x[train], y[train], l2).predict(x[test]) == y[test]
@@ -113,10 +116,13 @@ def test_pairs_are_judged_by_difference_and_product(minimum):
     def paired(count, seed):
         labels = source.integers(0, 2, count).tolist()
         seconds = [f"{i}" if label else f"other {i}" for i, label in enumerate(labels)]
-        return [(f"{seed} {i % 50}", f"{seed} {i % 50}" if source.random() < 0.6 * label else seconds[i])
-                for i, label in enumerate(labels)], labels  # fmt: skip
+        return [
+            (f"{seed} {i % 50}", f"{seed} {i % 50}" if source.random() < 0.6 * label else seconds[i])
+            for i, label in enumerate(labels)
+        ], labels
 
-    train, test = paired(150, 0), paired(120, 1)
+    train = paired(150, 0)
+    test = paired(120, 1)
     floats = [float(label) for label in test[1]]
     task = TransferTask.pairs("mrpc", train, (test[0], floats), fast=True)
     judged = task.evaluate(candidate())
@@ -125,7 +131,8 @@ def test_pairs_are_judged_by_difference_and_product(minimum):
         u, v = (np.stack([vector(pair[side]) for pair in pairs]).astype(np.float64) for side in (0, 1))
         return with_ones(np.hstack([np.abs(u - v), u * v]))
 
-    x, y = features(train[0]), np.array(train[1])
+    x = features(train[0])
+    y = np.array(train[1])
     predicted = logistic(x, y, chosen(x, y, folds(y, 5))).predict(features(test[0]))
     rows = {row.metric: row for row in judged.results}
     assert rows["accuracy"].value == accuracy_score(test[1], predicted)
@@ -210,7 +217,8 @@ def test_refuses_embeddings_that_are_not_numbers():
         task.evaluate(candidate(None))
 
 
-TEXTS, LABELS = [str(i) for i in range(40)], [0, 1] * 20
+TEXTS = [str(i) for i in range(40)]
+LABELS = [0, 1] * 20
 PAIRS = [(text, text) for text in TEXTS]
 
 

@@ -13,12 +13,19 @@ from tests.models import made_model
 
 def pair_data(rows, subsets=None, scale=(0, 5), kind="scored", source="folder/toy.test.tsv"):
     """Labelled pairs out of (first, second, label)."""
-    first, second = [row[0] for row in rows], [row[1] for row in rows]
+    first = [row[0] for row in rows]
+    second = [row[1] for row in rows]
     labels = [float(row[2]) for row in rows]
     return PairData(
-        sentences1=first, sentences2=second, labels=labels, subsets=subsets, kind=kind, scale=scale, source=source,
+        sentences1=first,
+        sentences2=second,
+        labels=labels,
+        subsets=subsets,
+        kind=kind,
+        scale=scale,
+        source=source,
         label_column="score",
-    )  # fmt: skip
+    )
 
 
 def candidate(score, encode=None):
@@ -34,7 +41,8 @@ def counted(texts):
 class Overlap:
     """A task on a few pairs, judged by the real STS evaluation."""
 
-    suite, dataset = "sts", "toy.test"
+    suite = "sts"
+    dataset = "toy.test"
 
     def __init__(self, embeds=False, dataset="toy.test"):
         self.embeds, self.dataset = embeds, dataset

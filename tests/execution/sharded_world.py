@@ -56,7 +56,9 @@ def manifest(output):
 def survive(folder, stride):
     """Die at one file operation after the other, and resume; returns how often."""
     os.fsync = lambda handle: None  # it guards against loss of power, and takes long
-    whole, output, step = folder / "whole", folder / "killed", 1
+    whole = folder / "whole"
+    output = folder / "killed"
+    step = 1
     make(Digits(folder), whole)
     while dies_at(step, lambda: make(Digits(folder), output), within=output):
         retained = shards(output) if (output / "shards").exists() else {}
@@ -70,7 +72,9 @@ def survive(folder, stride):
 
 
 if __name__ == "__main__":
-    command, world, number = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    command = sys.argv[1]
+    world = Path(sys.argv[2])
+    number = int(sys.argv[3])
     if command == "killed":
         sys.stdout.write(f"{survive(world, number)}\n")
     else:

@@ -84,9 +84,11 @@ def test_workers_end_with_a_killed_parent(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(code)
     parent = subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True,
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    )  # fmt: skip
+    )
     workers = {int(parent.stdout.readline()) for _ in range(8)}
     parent.send_signal(signal.SIGKILL)
     parent.wait()
@@ -142,9 +144,11 @@ def test_settings_of_another_executor_are_refused():
         choose_executor("embedded", workers=0)
     several = {"default_workers": 3}
     chosen = [
-        choose_executor("embedded"), choose_executor("embedded", **several),
-        choose_executor("embedded", workers=1, **several), choose_executor("ray", **several),
-    ]  # fmt: skip
+        choose_executor("embedded"),
+        choose_executor("embedded", **several),
+        choose_executor("embedded", workers=1, **several),
+        choose_executor("ray", **several),
+    ]
     assert [type(executor).__name__ for executor in chosen] == ["Serial", "Processes", "Serial", "OnRay"]
 
 

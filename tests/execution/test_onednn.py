@@ -15,7 +15,8 @@ def taken(monkeypatch):
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
     monkeypatch.setattr(onednn, "_is_faster", lambda: True)
-    shapes, real = [], onednn._linear
+    shapes = []
+    real = onednn._linear
     monkeypatch.setattr(onednn, "_linear", lambda *a: (shapes.append(tuple(a[0].shape)), real(*a))[1])
     return shapes
 
@@ -23,7 +24,8 @@ def taken(monkeypatch):
 @pytest.mark.parametrize("shape", [(1, 7), (33, 7), (5, 11, 7), (2, 3, 4, 7)])
 @pytest.mark.parametrize("biased", [True, False])
 def test_products_are_those_of_float64(taken, shape, biased):
-    rows, layer = torch.randn(shape), torch.nn.Linear(7, 13, bias=biased)
+    rows = torch.randn(shape)
+    layer = torch.nn.Linear(7, 13, bias=biased)
     with torch.inference_mode(), onednn.fast_linear(CPU):
         product = layer(rows)
         turned = layer(rows.transpose(0, -2))

@@ -101,10 +101,12 @@ def test_the_innermost_is_shown_and_then_the_outer_again(clock, lines):
                 clock.wait(9)
         clock.wait(9)
     assert [line.split(",")[0] for line in lines] == [
-        "train: 0 of 10 steps", "evaluation on dev", "encode (evaluation on dev): 0 of 90 texts",
+        "train: 0 of 10 steps",
+        "evaluation on dev",
+        "encode (evaluation on dev): 0 of 90 texts",
         "encode (evaluation on dev): 30 of 90 texts",
         "train: 0 of 10 steps",
-    ]  # fmt: skip
+    ]
 
 
 def test_inner_work_is_shown_only_within_what_does_not_count(clock, lines):

@@ -40,7 +40,8 @@ def test_the_manifest_lists_what_was_made_and_what_it_cost(tmp_path):
 def test_it_resumes_with_any_workers_and_makes_nothing_twice(tmp_path):
     lines = listen()
     make(Digits(tmp_path), tmp_path / "s")
-    whole, listed = shards(tmp_path / "s"), manifest(tmp_path / "s")["shards"]
+    whole = shards(tmp_path / "s")
+    listed = manifest(tmp_path / "s")["shards"]
     for number in (0, 5, 8):
         (tmp_path / "s" / "shards" / f"{number:05}.bin").unlink()
     (tmp_path / "s" / "shards" / ".00005.bin.17-0123abcd.part").write_bytes(b"cut off")

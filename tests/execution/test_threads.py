@@ -102,7 +102,8 @@ def test_threads_that_set_how_many_compute_leave_as_many_as_before():
     """A thread that torch has not seen yet begins with what another one has set for the time being."""
     before = torch.get_num_threads()
     torch.set_num_threads(3)
-    entered, left = Event(), Event()
+    entered = Event()
+    left = Event()
 
     def first():
         with torch_threads(1):

@@ -39,9 +39,16 @@ class Line(nn.Module):
 def run_with(losses, folder):
     settings = SimpleNamespace(learning_rate=0.1, warmup_ratio=0.0, weight_decay=0.0, seed=0, precision="float32")
     arguments = training_arguments(
-        TrainingArguments, settings, folder, eval_steps=2, metric="eval_loss", use_cpu=True, max_steps=2 * len(losses),
-        label_names=["labels"], dataloader_pin_memory=False,
-    )  # fmt: skip
+        TrainingArguments,
+        settings,
+        folder,
+        eval_steps=2,
+        metric="eval_loss",
+        use_cpu=True,
+        max_steps=2 * len(losses),
+        label_names=["labels"],
+        dataloader_pin_memory=False,
+    )
     rows = [{"x": [0.0], "labels": 0.0} for _ in range(8)]
     trainer = Trainer(model=Line(losses), args=arguments, train_dataset=rows, eval_dataset=rows)
     return trainer, run_trainer(trainer, None)

@@ -14,7 +14,8 @@ from tests.references.angle import angle_score as reference
 
 def test_equals_complex_numbers(vectors):
     for n, dim in itertools.product([1, 2, 31, 1024], [2, 6]):
-        u, v = vectors(n, dim), vectors(n, dim, seed=1)
+        u = vectors(n, dim)
+        v = vectors(n, dim, seed=1)
         expected = [reference(a, b) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
         assert angle_scores(u, v).tolist() == pytest.approx(expected, abs=1e-13)
 
@@ -37,7 +38,9 @@ def test_messages():
 @pytest.mark.parametrize("threshold", [-1, 1.5, 9])
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (0.5, 0.0, 2.0), (0.0, 3.0, 0.0)])
 def test_the_whole_loss_is_the_sum_of_its_terms(vectors, threshold, weights):
-    u, v, labels = vectors(31), vectors(31, seed=1), torch.arange(31) % 4
+    u = vectors(31)
+    v = vectors(31, seed=1)
+    labels = torch.arange(31) % 4
     named_weights = dict(zip(("cosine_weight", "in_batch_weight", "angle_weight"), weights, strict=True))
     module = AnglE(
         torch.nn.Identity(), positive_above=threshold, temperature=0.1, angle_temperature=0.7, **named_weights

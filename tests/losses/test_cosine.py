@@ -9,14 +9,16 @@ from tests.references.cosine import cosine_matrix as reference
 
 def test_rows_equal_the_loop(vectors):
     for n in [1, 2, 31, 1024]:
-        u, v = vectors(n), vectors(n, seed=1)
+        u = vectors(n)
+        v = vectors(n, seed=1)
         expected = [cosine(a, b) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
         assert row_cosine(u, v).tolist() == pytest.approx(expected, abs=1e-14)
 
 
 def test_matrix_equals_the_loop(vectors):
     for n, m in [(1, 1), (2, 5), (31, 31), (64, 40)]:
-        u, v = vectors(n), vectors(m, seed=1)
+        u = vectors(n)
+        v = vectors(m, seed=1)
         expected = torch.tensor(reference(u.tolist(), v.tolist()), dtype=torch.float64)
         torch.testing.assert_close(cosine_matrix(u, v), expected, rtol=0, atol=1e-14)
 

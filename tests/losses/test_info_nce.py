@@ -19,7 +19,8 @@ def test_golden_values():
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_equals_the_loops(vectors, symmetric):
     for n, negatives, temperature in itertools.product([1, 2, 31], [None, 0, 1, "n"], [0.001, 0.05, 10.0]):
-        a, p = vectors(n), vectors(n, seed=1)
+        a = vectors(n)
+        p = vectors(n, seed=1)
         hard = None if negatives is None else vectors(n if negatives == "n" else negatives, seed=2)
         rows = [] if hard is None else hard.tolist()
         expected = reference(a.tolist(), p.tolist(), rows, temperature, symmetric=symmetric)
@@ -29,7 +30,9 @@ def test_equals_the_loops(vectors, symmetric):
 
 def test_weight_of_the_own_hard_negative(vectors):
     for weight in [-2.0, 0.0, 1.5]:
-        a, p, n = vectors(16), vectors(16, seed=1), vectors(16, seed=2)
+        a = vectors(16)
+        p = vectors(16, seed=1)
+        n = vectors(16, seed=2)
         expected = reference(a.tolist(), p.tolist(), n.tolist(), own_negative_weight=weight)
         assert info_nce(a, p, n, own_negative_weight=weight).item() == pytest.approx(expected, rel=1e-12)
 

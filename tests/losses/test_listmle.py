@@ -26,12 +26,13 @@ def test_golden_values():
 @pytest.mark.parametrize("rounded", [False, True])
 def test_equals_the_loops(matrix, rounded):
     for (n, m), temperature in itertools.product([(1, 1), (2, 2), (31, 31), (64, 64), (2, 500)], [0.001, 0.05, 10.0]):
-        student, teacher = matrix(n, m), matrix(n, m, seed=1, rounded=rounded)
+        student = matrix(n, m)
+        teacher = matrix(n, m, seed=1, rounded=rounded)
         for diagonal in (True, False) if n == m else (True,):
             expected = reference(student.tolist(), teacher.tolist(), temperature, diagonal, "sum")
             value = listmle(
                 student, teacher, student_temperature=temperature, include_diagonal=diagonal, reduction="sum"
-            )  # fmt: skip
+            )
             assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 

@@ -25,7 +25,8 @@ def test_equals_the_loops(matrix):
     for (n, m), temperatures in itertools.product(
         [(1, 1), (2, 2), (31, 31), (128, 128), (5, 40)], [(0.05, 0.025), (0.001, 0.001), (10.0, 0.5)]
     ):
-        student, teacher = matrix(n, m), matrix(n, m, seed=1, rounded=True)
+        student = matrix(n, m)
+        teacher = matrix(n, m, seed=1, rounded=True)
         for diagonal in (True, False) if n == m else (True,):
             for reduction in ("mean", "sum"):
                 expected = reference(student.tolist(), teacher.tolist(), *temperatures, diagonal, reduction)

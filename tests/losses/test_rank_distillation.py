@@ -43,7 +43,8 @@ def test_golden_values(rank, ranking):
 @pytest.mark.parametrize("rank", ["listnet", "listmle", "cosent"])
 def test_equals_the_loops(matrix, rank):
     for n, reduction in itertools.product([1, 2, 31], ["mean", "sum"]):
-        student, teacher = matrix(n), matrix(n, seed=1, rounded=True)
+        student = matrix(n)
+        teacher = matrix(n, seed=1, rounded=True)
         settings = {"contrast": 0.4, "beta": 0.7, "gamma": 0.3, "tau1": 0.07, "tau2": 0.1, "tau3": 0.02}
         expected = reference(student.tolist(), teacher.tolist(), rank, **settings, reduction=reduction)
         loss = rank_cse(student, teacher, rank=rank, **settings, reduction=reduction)
@@ -52,7 +53,8 @@ def test_equals_the_loops(matrix, rank):
 
 @pytest.mark.parametrize("n", [2, 31])
 def test_the_community_term_in_its_place(matrix, n):
-    student, teacher = matrix(n), matrix(n, seed=1)
+    student = matrix(n)
+    teacher = matrix(n, seed=1)
     settings = {"beta": 0.7, "gamma": 0.3, "tau1": 0.07, "tau2": 0.1, "tau3": 0.02, "consistency": "community"}
     expected = reference(student.tolist(), teacher.tolist(), "listnet", **settings)
     assert rank_cse(student, teacher, rank="listnet", **settings).total.item() == pytest.approx(expected, rel=1e-11)
@@ -65,7 +67,8 @@ FORMULAS = {"contrast": "info_nce_scores", "beta": "js_consistency", "gamma": "l
 @pytest.mark.parametrize("off", [("contrast",), ("beta",), ("gamma",), ("contrast", "beta"), ("contrast", "gamma")])
 def test_a_term_of_weight_0_is_not_computed(matrix, monkeypatch, off):
     """All ablations of Table 4."""
-    student, teacher = matrix(9), matrix(9, seed=1)
+    student = matrix(9)
+    teacher = matrix(9, seed=1)
     full = rank_cse(student, teacher, rank="listmle")
     for name in off:
         monkeypatch.setattr(rank_distillation, FORMULAS[name], lambda *_, **__: pytest.fail("computed"))
@@ -78,7 +81,8 @@ def test_a_term_of_weight_0_is_not_computed(matrix, monkeypatch, off):
 @pytest.mark.parametrize("rank", ["listnet", "listmle", "cosent"])
 def test_each_setting_reaches_its_term(matrix, rank):
     """A weight or a temperature that is stored and never read is what public code gets wrong here."""
-    student, teacher = matrix(9), matrix(9, seed=1)
+    student = matrix(9)
+    teacher = matrix(9, seed=1)
     first = rank_cse(student, teacher, rank=rank)
     changed = {
         "contrast": ("total",),
@@ -98,10 +102,12 @@ def test_each_setting_reaches_its_term(matrix, rank):
 
 
 def test_the_diagonal_is_in_or_out_by_formula(matrix):
-    student, teacher = matrix(9), matrix(9, seed=1)
+    student = matrix(9)
+    teacher = matrix(9, seed=1)
     net = {"student_temperature": 0.05, "teacher_temperature": 0.025}
     for diagonal in (None, True, False):
-        out, full = bool(diagonal), diagonal is None or diagonal
+        out = bool(diagonal)
+        full = diagonal is None or diagonal
         loss = rank_cse(student, teacher, rank="listnet", include_diagonal=diagonal)
         assert loss.rank == listnet(student, teacher, **net, include_diagonal=out)
         loss = rank_cse(student, teacher, rank="cosent", include_diagonal=diagonal)

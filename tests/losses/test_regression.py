@@ -7,7 +7,8 @@ from tests.references.regression import mse as reference
 
 def test_equals_the_loop(matrix):
     for n in [1, 2, 31, 1024]:
-        scores, labels = matrix(n, 1).view(-1), matrix(n, 1, seed=1, rounded=True).view(-1)
+        scores = matrix(n, 1).view(-1)
+        labels = matrix(n, 1, seed=1, rounded=True).view(-1)
         assert mse(scores, labels).item() == pytest.approx(reference(scores.tolist(), labels.tolist()), abs=1e-14)
 
 

@@ -16,7 +16,8 @@ def test_equals_the_double_sum(matrix):
     for (n, m), temperature, rounded in itertools.product(
         [(1, 1), (2, 2), (31, 31), (64, 64), (2, 500)], [0.001, 0.05, 10.0], [False, True]
     ):
-        student, teacher = matrix(n, m, rounded=rounded), matrix(n, m, seed=1, rounded=rounded)
+        student = matrix(n, m, rounded=rounded)
+        teacher = matrix(n, m, seed=1, rounded=rounded)
         for diagonal in (n != m,) if n == 64 else (True, False) if n == m else (True,):
             expected = reference(student.tolist(), teacher.tolist(), temperature, diagonal, "mean")
             value = row_cosent(student, teacher, temperature=temperature, include_diagonal=diagonal)

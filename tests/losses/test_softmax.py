@@ -11,7 +11,8 @@ from tests.references.softmax import softmax_features as reference_features
 @pytest.mark.parametrize("product", [False, True])
 def test_features_equal_the_loop(vectors, product):
     for n in [1, 2, 31]:
-        u, v = vectors(n), vectors(n, seed=1)
+        u = vectors(n)
+        v = vectors(n, seed=1)
         features = softmax_features(u, v, product=product)
         assert features.shape == (n, 24 if product else 18)
         assert features.tolist() == reference_features(u.tolist(), v.tolist(), product)

@@ -11,7 +11,9 @@ from tests.references.triplet import triplet as reference
 @pytest.mark.parametrize(("distance", "default"), [("cosine", 0.5), ("euclidean", 1.0)])
 def test_equals_the_loop(vectors, distance, default):
     for n, margin in itertools.product([1, 2, 31, 1024], [None, 0.0, 5.0]):
-        a, p, q = vectors(n), vectors(n, seed=1), vectors(n, seed=2)
+        a = vectors(n)
+        p = vectors(n, seed=1)
+        q = vectors(n, seed=2)
         expected = reference(a.tolist(), p.tolist(), q.tolist(), distance, default if margin is None else margin)
         loss = triplet(a, p, q, distance=distance, margin=margin)
         assert loss.item() == pytest.approx(expected, rel=1e-12, abs=1e-12)

@@ -85,7 +85,8 @@ def test_no_other_threshold_has_more_at_a_precision_or_recall(items, bound, leas
 
 
 def test_of_equal_recall_at_a_precision_the_highest_threshold():
-    scores, labels = [0.9, 0.8, 0.7, 0.6], [1, 1, 0, 0]
+    scores = [0.9, 0.8, 0.7, 0.6]
+    labels = [1, 1, 0, 0]
     assert threshold_at(scores, labels, precision=0.5) == pytest.approx(0.75)
     assert threshold_at(scores, labels, recall=0.5) == pytest.approx(0.85)
     assert threshold_at([0.1, 0.2], [1, 0], recall=1) == -np.inf
@@ -108,7 +109,8 @@ def test_everything_or_nothing_positive():
 
 
 def test_neighbouring_floats_stay_apart():
-    low, high = 1.0, np.nextafter(1.0, 2)
+    low = 1.0
+    high = np.nextafter(1.0, 2)
     for pair in ([low, high], [-high, -low], [0.0, 5e-324]):
         assert accuracy_at(pair, [0, 1], best_threshold(pair, [0, 1])) == 1.0
 

@@ -12,14 +12,16 @@ def cloud(n=60, dim=7, seed=0, offset=0.5):
 
 
 def test_golden_values():
-    x, y = np.array([[1, 0], [0, 1.0]]), np.array([[0.6, 0.8], [0.8, 0.6]])
+    x = np.array([[1, 0], [0, 1.0]])
+    y = np.array([[0.6, 0.8], [0.8, 0.6]])
     assert alignment(x, y) == pytest.approx(0.8, abs=1e-12)
     assert uniformity(np.vstack([x, y])) == pytest.approx(-1.0156920058, abs=1e-10)
 
 
 def test_equal_plain_loops():
     for t in [0.5, 2.0, 5.0]:
-        x, y = cloud(), cloud(seed=1)
+        x = cloud()
+        y = cloud(seed=1)
         x[3] = x[9]  # a tie: two texts with one embedding
         assert alignment(x, y) == pytest.approx(reference.alignment(x, y), abs=1e-12)
         assert uniformity(x, t) == pytest.approx(reference.uniformity(x, t), abs=1e-12)
@@ -67,7 +69,8 @@ def test_known_shapes():
 
 def test_length_does_not_matter_however_extreme():
     for factor in [1e-300, 1e-20, 1e20, 1e300]:
-        x, y = cloud(20), cloud(20, seed=1)
+        x = cloud(20)
+        y = cloud(20, seed=1)
         assert alignment(factor * x, y) == pytest.approx(alignment(x, y), rel=1e-12)
         assert uniformity(factor * x) == pytest.approx(uniformity(x), rel=1e-12)
         assert anisotropy(factor * x) == pytest.approx(anisotropy(x), rel=1e-12)

@@ -21,7 +21,8 @@ def finder_of(random, scores, right, quantity, sentences=None):
 
 @pytest.mark.parametrize("level", [0.05, 0.01, 0.3])
 def test_the_bound_is_that_of_clopper_and_pearson(level):
-    hits, trials = np.array([0, 1, 7, 59, 60, 999]), np.array([10, 1, 9, 60, 60, 1000])
+    hits = np.array([0, 1, 7, 59, 60, 999])
+    trials = np.array([10, 1, 9, 60, 60, 1000])
     expected = [
         binomtest(h, n, alternative="greater").proportion_ci(1 - level, "exact").low
         for h, n in zip(hits.tolist(), trials.tolist(), strict=True)
@@ -47,7 +48,8 @@ def test_as_many_pairs_as_theory_says_show_a_precision():
 
 def test_a_pair_that_is_repeated_or_turned_counts_once():
     random = np.random.default_rng(0)
-    scores, right = random.uniform(size=50), (random.uniform(size=50) < 0.5).astype(float)
+    scores = random.uniform(size=50)
+    right = (random.uniform(size=50) < 0.5).astype(float)
     sentences = apart(50)
     turned = np.concatenate([sentences, sentences[:, ::-1], sentences])
     folds = np.arange(50) % 5

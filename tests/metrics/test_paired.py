@@ -33,7 +33,8 @@ def scored(n, first_noise=1.0, second_noise=1.0, seed=0):
 
 
 def test_the_means_are_those_of_the_drawn_examples():
-    first, second = outcomes(50, 0.8), np.random.default_rng(1).random(50)
+    first = outcomes(50, 0.8)
+    second = np.random.default_rng(1).random(50)
     means = []
     for drawn in resamples(50, 200, seed=3):
         for rows in drawn:
@@ -69,8 +70,10 @@ def test_a_few_pairs_in_order_are_no_proof(n, least):
 
 
 def test_a_clear_difference_of_means_and_its_mirror():
-    good, bad = outcomes(500, 0.9), outcomes(500, 0.6, seed=1)
-    comparison, turned = paired_mean(good, bad), paired_mean(bad, good)
+    good = outcomes(500, 0.9)
+    bad = outcomes(500, 0.6, seed=1)
+    comparison = paired_mean(good, bad)
+    turned = paired_mean(bad, good)
     assert 0 < comparison.low < comparison.difference < comparison.high
     assert comparison.p_value == turned.p_value == 2 / 1001
     assert (turned.low, turned.high) == pytest.approx((-comparison.high, -comparison.low))
@@ -98,7 +101,8 @@ def test_swaps_equal_every_possible_swap_of_a_few_pairs(statistic):
     observed = correlate(first_scores, labels).statistic - correlate(second_scores, labels).statistic
     larger = []
     for signs in itertools.product([False, True], repeat=9):
-        left, right = np.where(signs, first_scores, second_scores), np.where(signs, second_scores, first_scores)
+        left = np.where(signs, first_scores, second_scores)
+        right = np.where(signs, second_scores, first_scores)
         larger.append(
             abs(correlate(left, labels).statistic - correlate(right, labels).statistic) >= abs(observed) - 1e-12
         )
@@ -127,7 +131,8 @@ def test_swaps_find_nothing_as_often_as_promised():
 def test_means_find_nothing_as_often_as_promised():
     small = 0
     for trial in range(300):
-        first, second = outcomes(200, 0.7, seed=trial), outcomes(200, 0.7, seed=1000 + trial)
+        first = outcomes(200, 0.7, seed=trial)
+        second = outcomes(200, 0.7, seed=1000 + trial)
         small += paired_mean(first, second, samples=200, seed=trial).p_value <= 0.05
     assert 0.01 <= small / 300 <= 0.1
 

@@ -37,7 +37,8 @@ def made(seed, pairs=300):
 
 
 def test_the_band_holds_what_twice_the_rows_give():
-    inside, widths = 0, []
+    inside = 0
+    widths = []
     for seed in range(20):
         scores, labels = made(seed)
         twice = fit_learning_curve(ROWS, scores, labels, samples=200).at(2000, less=1000)

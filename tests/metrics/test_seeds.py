@@ -95,7 +95,8 @@ def test_outcomes_are_compared_by_their_means():
 
 
 def test_a_few_outcomes_are_no_proof():
-    won, lost = [[1.0] * 5] * 3, [[0.0] * 5] * 3
+    won = [[1.0] * 5] * 3
+    lost = [[0.0] * 5] * 3
     assert paired_seeds(won, lost, same_seeds=True).p_value == 2**-4
     assert paired_mean(won[0], lost[0]).p_value == 2**-4
     assert paired_mean([1.0, 1.0], [0.0, 0.0]).p_value == 0.5
@@ -162,7 +163,8 @@ def test_equal_seeds_need_equal_numbers():
 
 
 def test_a_correlation_that_is_mostly_undefined_is_said():
-    labels, scores = np.zeros(30), np.zeros(30)
+    labels = np.zeros(30)
+    scores = np.zeros(30)
     labels[0] = scores[-1] = 1  # each side is constant on more than a third of the resamples
     with pytest.raises(DataError, match="More pairs are needed"):
         paired_seeds([scores] * 3, [scores], labels)

@@ -27,7 +27,8 @@ def test_a_resample_equals_scipy_on_the_drawn_rows(statistic):
 
 @pytest.mark.parametrize("ranked", [True, False])
 def test_a_constant_resample_is_undefined(ranked):
-    scores, labels = np.array([0.1, 0.2, 0.7]), np.array([1.0, 1.0, 2.0])
+    scores = np.array([0.1, 0.2, 0.7])
+    labels = np.array([1.0, 1.0, 2.0])
     drawn = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2], [2, 2, 2]])
     values = correlations(drawn, scores, labels, ranked=ranked)
     assert np.isnan(values).tolist() == [True, True, False, True]
@@ -57,7 +58,9 @@ def test_a_higher_level_is_wider_and_holds_the_value():
 
 @pytest.mark.parametrize("statistic", ORACLES)
 def test_covers_the_true_correlation_about_as_often_as_promised(statistic):
-    rng, rho, covered = np.random.default_rng(11), 0.6, 0
+    rng = np.random.default_rng(11)
+    rho = 0.6
+    covered = 0
     truth = rho if statistic == "pearson" else 6 / np.pi * np.arcsin(rho / 2)
     for trial in range(200):
         x, noise = rng.normal(size=(2, 100))
@@ -115,7 +118,8 @@ def test_paired_finds_none_between_a_model_and_itself():
 
 
 def test_paired_p_values_are_small_as_often_as_promised_without_a_difference():
-    rng, small = np.random.default_rng(2), 0
+    rng = np.random.default_rng(2)
+    small = 0
     for trial in range(200):
         truth = rng.normal(size=100)
         first, second = truth + rng.normal(size=(2, 100))

@@ -21,7 +21,8 @@ def some_pairs(rows, *, seed=1):
     rows_written = []
     for row in range(rows):
         topic, second_topic = source.sample(topics, 2)
-        topic, overlap = source.sample(topic, 8), source.randint(0, 4)
+        topic = source.sample(topic, 8)
+        overlap = source.randint(0, 4)
         second = topic[4 : 4 + overlap] + source.sample(second_topic, 4 - overlap)
         source.shuffle(second)
         score = (overlap - 2) / 2 + source.uniform(-0.02, 0.02)
@@ -31,7 +32,9 @@ def some_pairs(rows, *, seed=1):
 
 def cross_pairs(rows, *, seed=1):
     """Pairs scored from -1 to 1 by the words of the second text that are of the first half of the vocabulary."""
-    source, half, pairs = random.Random(seed), len(WORDS) // 2, []
+    source = random.Random(seed)
+    half = len(WORDS) // 2
+    pairs = []
     for row in range(rows):
         overlap = source.randint(0, 4)
         second = source.sample(WORDS[:half], overlap) + source.sample(WORDS[half:], 4 - overlap)
@@ -42,7 +45,8 @@ def cross_pairs(rows, *, seed=1):
 
 def some_sentences(count, *, seed=1):
     """Sentences with a vector each: the shares of the topics of their words, so that it can be learnt from these."""
-    source, vector_of = random.Random(seed), {}
+    source = random.Random(seed)
+    vector_of = {}
     while len(vector_of) < count:
         chosen = source.sample(WORDS[:48], 4)
         vector_of[" ".join(chosen)] = [sum(word in WORDS[i : i + 8] for word in chosen) for i in range(0, 48, 8)]

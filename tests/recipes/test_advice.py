@@ -15,9 +15,15 @@ WORSE = Finding(
 )
 FINE = replace(WORSE, end=0.85, low=0.04, high=0.06)
 PAIRS = PairData(
-    sentences1=["a", "b", "a"], sentences2=["c", "d", "c"], labels=[0.0, 5.0, 5.0], subsets=None, kind="scored",
-    scale=(0, 5), source="train.tsv", label_column="score",
-)  # fmt: skip
+    sentences1=["a", "b", "a"],
+    sentences2=["c", "d", "c"],
+    labels=[0.0, 5.0, 5.0],
+    subsets=None,
+    kind="scored",
+    scale=(0, 5),
+    source="train.tsv",
+    label_column="score",
+)
 
 
 def seen(*dev, steps=100, **fields):
@@ -29,13 +35,16 @@ def test_nothing_is_advised_where_nothing_got_worse():
     assert advice(Verdict(task=FINE), seen(0.8, 0.85)) == ()
 
 
-@pytest.mark.parametrize(("what", "expected"), [
-    (seen(0.8, 0.3, 0.2), "`learning_rate` 0.0002 in place of 0.002, as dev fell and never came back (80.0"),
-    (seen(0.8, 0.84, 0.8, 0.7, 0.6), "fewer `epochs` than 3: dev was best at step 25 of 100"),
-    (seen(0.8, 0.84, 0.86), "look at dev: it rose from 80.0 to 86.0"),
-    (seen(), "give `dev` FILE: nothing selected"),
-    (seen(0.8, 0.3, cones=(0.05, 0.9)), "random texts have moved together (mean cosine 0.05 before, 0.90 after)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        (seen(0.8, 0.3, 0.2), "`learning_rate` 0.0002 in place of 0.002, as dev fell and never came back (80.0"),
+        (seen(0.8, 0.84, 0.8, 0.7, 0.6), "fewer `epochs` than 3: dev was best at step 25 of 100"),
+        (seen(0.8, 0.84, 0.86), "look at dev: it rose from 80.0 to 86.0"),
+        (seen(), "give `dev` FILE: nothing selected"),
+        (seen(0.8, 0.3, cones=(0.05, 0.9)), "random texts have moved together (mean cosine 0.05 before, 0.90 after)"),
+    ],
+)
 def test_the_first_advice_is_that_of_the_curve(what, expected):
     advices = advice(Verdict(task=WORSE), what)
     assert expected in advices[0]

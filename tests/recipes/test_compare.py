@@ -57,13 +57,15 @@ def vectors(home, name="one", seed=None):
 
 
 def test_models_are_named_by_the_end_of_their_path_or_as_asked(tmp_path):
-    first, second = vectors(tmp_path, "one"), vectors(tmp_path, "two")
+    first = vectors(tmp_path, "one")
+    second = vectors(tmp_path, "two")
     (tmp_path / "sub").mkdir()
     again = vectors(tmp_path / "sub", "two")
     assert [model.name for _, model in open_models([first, second])] == ["vectors:one.jsonl", "vectors:two.jsonl"]
     assert [model.name for _, model in open_models([second, again])] == [
-        f"vectors:{tmp_path.name}/two.jsonl", "vectors:sub/two.jsonl",
-    ]  # fmt: skip
+        f"vectors:{tmp_path.name}/two.jsonl",
+        "vectors:sub/two.jsonl",
+    ]
     assert [model.name for _, model in open_models([f"mine={first}", second])] == ["mine", "vectors:two.jsonl"]
     assert [spec for spec, _ in open_models([f"mine={first}"])] == [first]
 

@@ -76,7 +76,8 @@ def test_the_share_of_texts_that_a_model_cuts(tiny, tmp_path):
 
 
 def test_a_set_that_a_model_was_trained_on_is_named_but_its_test_set_is_not(tmp_path):
-    seen_pairs, new = pairs([0, 1, 1]), pairs([1, 0, 0])
+    seen_pairs = pairs([0, 1, 1])
+    new = pairs([1, 0, 0])
     (tmp_path / "run" / "model").mkdir(parents=True)
     (tmp_path / "run" / "model" / "config.json").write_text("{}")
     record = {"data": {"train": {"sha256": seen_pairs.sha256}, "test": {"sha256": new.sha256}}}

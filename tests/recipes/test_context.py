@@ -27,10 +27,18 @@ from tests.context.worlds import some_documents
 from tests.messages import listen
 
 ORIGIN = {
-    "vocabulary": 300, "generator_max_steps": 4, "generator_batch_size": 8, "max_tokens": 16, "held_out_windows": 10,
-    "discriminator_epochs": 1, "windows": 4, "rescored": 10, "reference": 4, "precision": "float32",
+    "vocabulary": 300,
+    "generator_max_steps": 4,
+    "generator_batch_size": 8,
+    "max_tokens": 16,
+    "held_out_windows": 10,
+    "discriminator_epochs": 1,
+    "windows": 4,
+    "rescored": 10,
+    "reference": 4,
+    "precision": "float32",
     "held_out_documents": 0.6,
-}  # fmt: skip
+}
 HARVEST = {"pairs": 60, "unit": 6, "shard_size": 20, "spacings": [4]}
 
 
@@ -47,13 +55,21 @@ def documents(tmp_path_factory):
 @pytest.fixture(scope="module")
 def given(tiny_trunk):
     return {
-        "model": str(tiny_trunk), "max_steps": 4, "batch_size": 8, "precision": "float32", "held_out_share": 0.2,
-        "max_seq_length": 32, "origin_config": "scaled", "origin": ORIGIN, "harvest": HARVEST,
-    }  # fmt: skip
+        "model": str(tiny_trunk),
+        "max_steps": 4,
+        "batch_size": 8,
+        "precision": "float32",
+        "held_out_share": 0.2,
+        "max_seq_length": 32,
+        "origin_config": "scaled",
+        "origin": ORIGIN,
+        "harvest": HARVEST,
+    }
 
 
 def make(documents, output, given, **options):
-    settings, lines = ContextSettings(**given), listen()
+    settings = ContextSettings(**given)
+    lines = listen()
     trained = METHODS["context"].run(name_documents([documents], settings), settings, output, **options)
     return trained, lines
 
@@ -85,8 +101,14 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     trained, lines, output = whole
     test = read_pairs(toy_pairs / "test.tsv")
     assert begun(lines) == [
-        "corpus", "discriminator", "generator", "random pairs", "harvest", "surrogate", "evaluation",
-    ]  # fmt: skip
+        "corpus",
+        "discriminator",
+        "generator",
+        "random pairs",
+        "harvest",
+        "surrogate",
+        "evaluation",
+    ]
     assert trained.model == output / "model" and trained.output.steps == 4
     candidate = load(str(output), precision="float32")
     values = {(row.task, row.model, row.metric): row.value for row in trained.results if row.subset == "all"}
@@ -121,7 +143,8 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     assert begun(lines) == []
     assert (output / "report.md").read_text() == report
 
-    changed, record = {**given, "max_steps": 5}, (output / "manifest.json").read_text()
+    changed = {**given, "max_steps": 5}
+    record = (output / "manifest.json").read_text()
     with pytest.raises(OutputError, match=r"The stage surrogate .* `overwrite`"):
         make(documents, output, changed, test=test)
     assert (output / "manifest.json").read_text() == record
@@ -152,7 +175,8 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
 
 @pytest.mark.slow
 def test_a_cross_encoder_has_no_start_to_be_compared_with(documents, given, whole, toy_pairs, tmp_path):
-    output, test = harvested(whole, tmp_path / "made"), read_pairs(toy_pairs / "test.tsv")
+    output = harvested(whole, tmp_path / "made")
+    test = read_pairs(toy_pairs / "test.tsv")
     trained, _ = make(documents, output, {**given, "encoder": "cross"}, test=test)
     assert (trained.verdict.task, trained.verdict.reason) == (None, NO_START)
     assert "test.tsv" in (output / "report.md").read_text()
@@ -175,7 +199,8 @@ class Dies(TrainerCallback):
 
 @pytest.mark.slow
 def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, whole, toy_pairs, tmp_path, monkeypatch):
-    output, test = tmp_path / "made", read_pairs(toy_pairs / "test.tsv")
+    output = tmp_path / "made"
+    test = read_pairs(toy_pairs / "test.tsv")
 
     def killed(*args, **kwargs):
         raise RuntimeError("killed")
@@ -193,7 +218,8 @@ def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, whole, toy_pa
                 make(documents, output, given, test=test)
     trained, lines = make(documents, output, given, test=test)
     assert "surrogate: there already" in "\n".join(lines) and "evaluation: going on" in lines
-    stops, pair = (output, whole[2]), ("a dog eats", "a cat sleeps")
+    stops = (output, whole[2])
+    pair = ("a dog eats", "a cat sleeps")
     scores = [load(str(path), precision="float32").scores([pair])[0] for path in stops]
     assert scores[0] == pytest.approx(scores[1], abs=1e-5)
     assert [row.value for row in trained.results] == pytest.approx([row.value for row in whole[0].results], abs=1e-5)
@@ -201,7 +227,8 @@ def test_a_run_that_was_stopped_anywhere_goes_on(documents, given, whole, toy_pa
 
 @pytest.mark.slow
 def test_a_surrogate_that_was_interrupted_goes_on_from_its_checkpoint(documents, given, whole, tmp_path, monkeypatch):
-    output, prepared = harvested(whole, tmp_path / "made"), surrogate.TrainingInputs
+    output = harvested(whole, tmp_path / "made")
+    prepared = surrogate.TrainingInputs
     with monkeypatch.context() as patch:
         patch.setattr(surrogate, "TrainingInputs", lambda **options: prepared(callbacks=[PressesCtrlC()], **options))
         trained, lines = make(documents, output, given)
@@ -217,7 +244,8 @@ def test_a_surrogate_that_was_interrupted_goes_on_from_its_checkpoint(documents,
 def test_a_surrogate_killed_before_a_checkpoint_or_at_its_very_end_is_trained_anew(
     documents, given, whole, tmp_path, monkeypatch
 ):
-    output, prepared = harvested(whole, tmp_path / "made"), surrogate.TrainingInputs
+    output = harvested(whole, tmp_path / "made")
+    prepared = surrogate.TrainingInputs
 
     def killed(*args, **kwargs):
         raise RuntimeError("killed")

@@ -34,12 +34,16 @@ def test_raises_the_score_and_leaves_a_whole_run(parts, settings, tmp_path):
     messages = listen()
     trained = METHODS["cosent"].run(parts["train"], settings, tmp_path / "run", dev=parts["dev"], test=parts["test"])
     scores = {(r.model, r.metric): r.value for r in trained.results}
-    before, after = scores[f"{settings.model} (before)", "spearman"], scores[str(tmp_path / "run"), "spearman"]
+    before = scores[f"{settings.model} (before)", "spearman"]
+    after = scores[str(tmp_path / "run"), "spearman"]
     assert after > before + 0.4
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
         ".lock",
-        "history.jsonl", "manifest.json", "model", "results.jsonl",
-    ]  # fmt: skip
+        "history.jsonl",
+        "manifest.json",
+        "model",
+        "results.jsonl",
+    ]
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert record["status"] == "finished"
     assert record["settings"] == settings.for_start(bare=True).model_dump(mode="json")
@@ -85,8 +89,10 @@ def test_a_run_stopped_after_its_training_is_evaluated_by_resume(parts, settings
     sets = {"dev": parts["dev"], "test": parts["test"]}
     whole = METHODS["cosent"].run(parts["train"], quick, tmp_path / "whole", **sets)
     target = {
-        "save": (runner, "save"), "evaluate": (runner, "_evaluate"), "end": (runner.run_folder, "end"),
-    }[stopped_at]  # fmt: skip
+        "save": (runner, "save"),
+        "evaluate": (runner, "_evaluate"),
+        "end": (runner.run_folder, "end"),
+    }[stopped_at]
 
     def stop(*args, **options):
         raise KeyboardInterrupt
@@ -186,7 +192,8 @@ def test_too_few_pairs_for_the_processes_are_refused_before_the_folder_is_taken(
 
 
 def test_batches_without_a_comparison_are_those_of_all_processes(parts, settings, tiny_trunk, tmp_path, monkeypatch):
-    model, labels = build(str(tiny_trunk), device="cpu"), parts["train"].labels
+    model = build(str(tiny_trunk), device="cpu")
+    labels = parts["train"].labels
 
     def said(**overrides):
         chosen = settings.model_copy(update={"batch_size": 2, **overrides})

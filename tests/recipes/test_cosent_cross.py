@@ -23,7 +23,9 @@ from tests.messages import listen
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory):
     """Scored by how many words of the second text are among the first half of the vocabulary."""
-    source, half, splits = random.Random(1), len(WORDS) // 2, {}
+    source = random.Random(1)
+    half = len(WORDS) // 2
+    splits = {}
     for split, rows in (("train", 160), ("dev", 60), ("test", 60)):
         path = tmp_path_factory.mktemp("pairs") / f"{split}.tsv"
         lines = ["score\tsentence1\tsentence2"]
@@ -58,7 +60,9 @@ def test_the_shipped_settings_are_the_papers(settings):
 def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss, summary):
     overrides = {**settings.model_dump(exclude_defaults=True), "loss": loss}
     overrides = overrides if loss == "cosent" else {k: v for k, v in overrides.items() if k != "temperature"}
-    settings, run, messages = CosentSettings(**overrides), tmp_path / "run", listen()
+    settings = CosentSettings(**overrides)
+    run = tmp_path / "run"
+    messages = listen()
     trained = METHODS["cosent"].run(parts["train"], settings, run, dev=parts["dev"], test=parts["test"])
     assert {(r.model, r.metric) for r in trained.results} == {(str(run), "spearman"), (str(run), "pearson")}
     assert trained.results[0].value > 0.5
@@ -71,8 +75,10 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
     ]
     record = json.loads((run / "manifest.json").read_text())
     assert (record["method"], record["status"], record["settings"]) == (
-        "cosent", "finished", settings.for_start(bare=True).model_dump(mode="json")
-    )  # fmt: skip
+        "cosent",
+        "finished",
+        settings.for_start(bare=True).model_dump(mode="json"),
+    )
     assert record["outcome"]["best_dev_spearman"] == trained.output.best_dev_spearman
     assert read_results(run / "results.jsonl") == trained.results
     assert messages == [
@@ -82,7 +88,8 @@ def test_both_losses_learn_and_leave_a_whole_run(parts, settings, tmp_path, loss
         "arithmetic: float32 (as asked for)",
         summary,
     ]
-    pairs, labels = parts["dev"].pairs(), parts["dev"].labels
+    pairs = parts["dev"].pairs()
+    labels = parts["dev"].labels
     theirs = CrossEncoder(str(run / "model"), device="cpu").predict(pairs)
     np.testing.assert_allclose(load(str(run), precision="float32").scores(pairs), theirs, rtol=1e-5)
     assert spearman(theirs, labels) == pytest.approx(trained.output.best_dev_spearman, abs=1e-3)
@@ -133,9 +140,13 @@ def test_label_aware_batches(parts, tiny_trunk, tmp_path, monkeypatch):
     real = CrossCoSENT.loss
     monkeypatch.setattr(CrossCoSENT, "loss", lambda self, f, y: (batches.append(y.tolist()), real(self, f, y))[1])
     settings = CosentSettings(
-        encoder="cross", batches="label-aware", batch_size=2, max_steps=8, precision="float32",
+        encoder="cross",
+        batches="label-aware",
+        batch_size=2,
+        max_steps=8,
+        precision="float32",
         model=str(tiny_trunk),
-    )  # fmt: skip
+    )
     train = parts["train"].take(sorted(range(160), key=lambda i: parts["train"].labels[i])[:60])  # mostly two labels
     METHODS["cosent"].run(train, settings, tmp_path / "run")
     assert len(batches) == 8

@@ -19,9 +19,15 @@ from tests.messages import listen
 def pairs(labels, kind="scored", scale=(0, 5), texts=None, **fields):
     texts = texts or [f"text {i}" for i in range(len(labels))]
     return PairData(
-        sentences1=texts, sentences2=[f"{text} again" for text in texts], labels=labels, kind=kind,
-        scale=scale, source="train.tsv", label_column="score", **{"subsets": None, **fields},
-    )  # fmt: skip
+        sentences1=texts,
+        sentences2=[f"{text} again" for text in texts],
+        labels=labels,
+        kind=kind,
+        scale=scale,
+        source="train.tsv",
+        label_column="score",
+        **{"subsets": None, **fields},
+    )
 
 
 DATA = {
@@ -99,7 +105,8 @@ def test_a_run_keeps_what_it_held_out_and_is_calibrated_on_it(tiny_trunk, senten
     message = f"data: {len(retained)} pairs of train.jsonl with the scores that the run has kept of them ({strategy})"
     assert (code, err.splitlines()[0]) == (0, message), err
     assert run_command(capsys, "calibrate", trained.folder, "--seed", "-1")[::2] == (
-        2, f"{message}\nsamesense: error: A seed is 0 or more; received --seed -1.\n",
-    )  # fmt: skip
+        2,
+        f"{message}\nsamesense: error: A seed is 0 or more; received --seed -1.\n",
+    )
     begin(trained.folder, describe("cosent", {}, {}), {})  # another run in its place
     assert not (trained.folder / "dev.jsonl").exists() and not (trained.folder / "held-out-scores.json").exists()

@@ -68,7 +68,8 @@ def test_a_student_learns_what_its_teacher_knows(tiny_trunk, corpus, wise, tmp_p
     teachers = {"teacher": (str(tiny_trunk), wise), "teacher_weights": (0.0, 1.0)}
     rate = 2e-2 if "static" in model else 2e-3
     chosen = settings(tiny_trunk, model=model, epochs=10.0, learning_rate=rate, batch_size=32, **teachers)
-    train, held_out = corpus.take(range(240)), corpus.texts[240:]
+    train = corpus.take(range(240))
+    held_out = corpus.texts[240:]
     before = distil.build_student(job(train, chosen))
     done = distil.run(train, chosen, tmp_path / "run")
 
@@ -182,7 +183,8 @@ def test_layers_are_kept_at_the_distances_asked_for(tiny_trunk, corpus):
         student = distil.build_student(job(corpus, settings(tiny_trunk, **overrides)))
         return [layer.attention.self.query.weight for layer in student[0].model.encoder.layer]
 
-    whole, retained = queries(model="layers:3"), {}
+    whole = queries(model="layers:3")
+    retained = {}
     for spacing in ("even", "first"):
         layers = queries(model="layers:2", spacing=spacing)[1]
         retained[spacing] = [torch.equal(layers, layer) for layer in whole]

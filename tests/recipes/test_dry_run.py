@@ -40,7 +40,8 @@ def test_the_same_is_refused_with_and_without_dry_run(capsys, toy_pairs, tiny_tr
 
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry run"])
 def test_absent_documents_are_refused(capsys, tiny_trunk, tmp_path, dry):
-    absent, output = tmp_path / "absent.jsonl", tmp_path / "run"
+    absent = tmp_path / "absent.jsonl"
+    output = tmp_path / "run"
     options = ["--method", "context", "--model", tiny_trunk, "-o", output, *dry]
     code, out, err = run_command(capsys, "train", absent, *options)
     assert (code, out) == (2, "") and str(absent) in err.splitlines()[-1] and not output.exists()
@@ -54,7 +55,8 @@ def test_a_sweep_needs_a_job(capsys, tmp_path, dry):
 
 
 def test_a_dry_run_says_steps_and_an_estimate_and_leaves_nothing(capsys, toy_pairs, tiny_trunk, tmp_path):
-    output, files = tmp_path / "run", {split: toy_pairs / f"{split}.tsv" for split in ("train", "dev", "test")}
+    output = tmp_path / "run"
+    files = {split: toy_pairs / f"{split}.tsv" for split in ("train", "dev", "test")}
     options = ["--model", tiny_trunk, "--dev", files["dev"], "--test", files["test"], "--epochs", "3", "-o", output]
     code, out, err = run_command(capsys, "train", files["train"], *options, "--dry-run")
     assert code == 0 and json.loads(out)["epochs"] == 3
@@ -96,9 +98,15 @@ def test_documents_are_gone_through_with_little(capsys, tiny_trunk, tmp_path):
     path = tmp_path / "some.jsonl"
     path.write_text("\n".join(json.dumps({"sentences": stage[0]}) for stage in some_documents(12)) + "\n")
     settings = {
-        "model": str(tiny_trunk), "max_steps": 40, "batch_size": 8, "precision": "float32", "max_seq_length": 32,
-        "held_out_share": 0.2, "origin": ORIGIN, "harvest": HARVEST,
-    }  # fmt: skip
+        "model": str(tiny_trunk),
+        "max_steps": 40,
+        "batch_size": 8,
+        "precision": "float32",
+        "max_seq_length": 32,
+        "held_out_share": 0.2,
+        "origin": ORIGIN,
+        "harvest": HARVEST,
+    }
     steps, time = plan(path, method="context", settings={"origin_config": "scaled", **settings}).dry_run(
         tmp_path / "run"
     )

@@ -83,7 +83,8 @@ def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_p
 @pytest.mark.slow
 def test_a_killed_run_goes_on_with_what_it_has(data, settings, tmp_path, monkeypatch):
     whole = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "whole", "3")
-    keep, done = folds._write_scores, []
+    keep = folds._write_scores
+    done = []
 
     def killed(folder, held):
         if len(done) == 1:
@@ -115,7 +116,8 @@ class Dies(TrainerCallback):
 def test_a_fold_killed_before_a_checkpoint_is_trained_anew_and_nothing_old_is_left(
     data, settings, tmp_path, monkeypatch
 ):
-    output, prepared = tmp_path / "f", cosent.TrainingInputs
+    output = tmp_path / "f"
+    prepared = cosent.TrainingInputs
     output.mkdir()
     (output / "results.jsonl").write_text("of an earlier run")
     (output / "report.html").write_text("of a run that made a model")

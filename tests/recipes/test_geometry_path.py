@@ -16,9 +16,15 @@ from samesense.recipes.unsupervised.settings import SimcseSettings
 @pytest.fixture
 def settings(tiny_trunk):
     return SimcseSettings(
-        model=str(tiny_trunk), pooling="mean", max_steps=4, eval_steps=2, batch_size=8, precision="float32",
-        geometry=True, learning_rate=1e-3,
-    )  # fmt: skip
+        model=str(tiny_trunk),
+        pooling="mean",
+        max_steps=4,
+        eval_steps=2,
+        batch_size=8,
+        precision="float32",
+        geometry=True,
+        learning_rate=1e-3,
+    )
 
 
 def measured(folder, dev):

@@ -34,7 +34,8 @@ def made(tmp_path_factory):
 @pytest.mark.slow
 def test_pairs_of_its_corpus_are_harvested_by_any_workers_and_after_a_stop(made, tmp_path, monkeypatch):
     chosen = HarvestSettings(pairs=90, shard_size=40, sentences=60)
-    folder_one, second = tmp_path / "one", tmp_path / "two"
+    folder_one = tmp_path / "one"
+    second = tmp_path / "two"
     summary = harvest(made, folder_one, chosen)
     assert (summary.pairs, summary.wanted) == (90, {"random": 36, "neighbours": 36, "section": 18})
     monkeypatch.setattr(recipe_of_harvest, "parquet", lambda *_: 1 / 0)  # stopped once all sentences are read
@@ -80,7 +81,8 @@ harvest(Path(sys.argv[1]), Path(sys.argv[2]), HarvestSettings(pairs=90, shard_si
 @pytest.mark.parametrize("interruption", ["killed", pytest.param("ray", marks=pytest.mark.long)])
 def test_a_harvest_is_the_same_after_a_kill_and_on_a_cluster(made, tmp_path, interruption):
     chosen = HarvestSettings(pairs=90, shard_size=40, sentences=60)
-    whole, interrupted = tmp_path / "whole", tmp_path / "other"
+    whole = tmp_path / "whole"
+    interrupted = tmp_path / "other"
     harvest(made, whole, chosen)
     if interruption == "killed":
         ended = subprocess.run([sys.executable, "-c", DIES, made, interrupted], capture_output=True, check=False)
@@ -115,7 +117,8 @@ def test_a_harvest_of_next_words_has_no_units(made, tmp_path, idle):
 def test_a_harvest_of_next_words_says_what_it_cost_and_what_is_missing(made, tmp_path):
     messages = listen()
     summary = harvest(made, tmp_path / "h", HarvestSettings(pairs=1700, shard_size=1000, sentences=60))
-    message, missing = "\n".join(messages), summary.wanted["section"] - summary.planned["section"]
+    message = "\n".join(messages)
+    missing = summary.wanted["section"] - summary.planned["section"]
     assert missing > 0 and "missing since there are no more of the kind, and not replaced: " in message
     assert f"section {missing}" in message and "units" not in message
     assert "60 sentences, " in message and " s of a worker each" in message

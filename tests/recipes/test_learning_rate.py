@@ -50,7 +50,8 @@ def rate(data, model, *, config="auto", method="auto", **settings):
 
 
 def test_few_steps_of_a_small_transformer_take_larger_ones(data, tmp_path):
-    small, wide = made(tmp_path, "small", 384), made(tmp_path, "wide", 768)
+    small = made(tmp_path, "small", 384)
+    wide = made(tmp_path, "wide", 768)
     assert rate(data, small) == 1e-4
     assert rate(data, wide) == 2e-5
     assert rate(data, small, epochs=80) == 1e-4  # 480 steps of 16 pairs
@@ -78,7 +79,8 @@ def test_vectors_of_tokens_take_a_rate_of_their_own(data, tmp_path, static):
 
 def test_settings_of_a_model_of_the_hub_are_loaded_first(data, tmp_path, monkeypatch):
     """So that the first run, the next one and one that is resumed have the same rate."""
-    small, requests = Path(made(tmp_path, "small", 384)), []
+    small = Path(made(tmp_path, "small", 384))
+    requests = []
 
     def download(name, allow_patterns):
         requests.append((name, allow_patterns))

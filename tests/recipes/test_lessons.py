@@ -35,7 +35,9 @@ NOTHING = {
     "CoSENT with a margin above all labels": (PAIRS, {"margin": 1.5}, "have one label only"),
     "sentences of batches of one": (TEXTS, {"batch_size": 1}, "have one sentence only"),
     "rankings of batches of one": (
-        TEXTS, {"method": "rankcse", "teacher": ["a"], "batch_size": 1}, "have fewer than 2 different sentences",
+        TEXTS,
+        {"method": "rankcse", "teacher": ["a"], "batch_size": 1},
+        "have fewer than 2 different sentences",
     ),
     "rankings alone of batches of two": (
         TEXTS,
@@ -44,7 +46,7 @@ NOTHING = {
     ),
     "SupMPN of batches of one": (CANNED, {"method": "supmpn", "batch_size": 1, "tuples": "ragged"}, "have no negative"),
     "SupMPN with one canned positive": (CANNED, {"method": "supmpn", "tuples": "ragged"}, "have no negative"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", NOTHING)

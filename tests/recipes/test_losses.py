@@ -29,7 +29,8 @@ QUICK = {"learning_rate": 2e-3, "precision": "float32", "seed": 1}
 @pytest.fixture(scope="module")
 def topics(tmp_path_factory):
     """Binary pairs: positive if both sentences, without a word in common, are of one of six topics."""
-    source, folder = random.Random(2), tmp_path_factory.mktemp("topics")
+    source = random.Random(2)
+    folder = tmp_path_factory.mktemp("topics")
     themes = [WORDS[start : start + 8] for start in range(0, 48, 8)]
     for split, rows in (("train", 192), ("dev", 80)):
         first_halves, second_halves = (
@@ -70,16 +71,22 @@ def test_every_loss_learns(loss, topics, tiny_trunk, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "kind", "expected"),
     [
-        ({"loss": "cosent", "temperature": 0.1, "margin": 0.2, "similarity": "angle"}, CoSENT,
-         {"temperature": 0.1, "margin": 0.2, "similarity": "angle"}),
+        (
+            {"loss": "cosent", "temperature": 0.1, "margin": 0.2, "similarity": "angle"},
+            CoSENT,
+            {"temperature": 0.1, "margin": 0.2, "similarity": "angle"},
+        ),
         ({"loss": "contrastive", "threshold": 0.5, "literal": True}, Contrastive, {"threshold": 0.5, "literal": True}),
         ({"loss": "mse"}, MSE, {}),
         ({"loss": "softmax", "product": True}, Softmax, {"classes": 2, "product": True}),
-        ({"loss": "triplet", "distance": "euclidean", "triplet_margin": 0.7}, Triplet,
-         {"distance": "euclidean", "triplet_margin": 0.7}),
+        (
+            {"loss": "triplet", "distance": "euclidean", "triplet_margin": 0.7},
+            Triplet,
+            {"distance": "euclidean", "triplet_margin": 0.7},
+        ),
         ({"loss": "info-nce", "temperature": 0.1, "hard_negatives": False}, InfoNCE, {"temperature": 0.1}),
     ],
-)  # fmt: skip
+)
 def test_settings_reach_the_loss_module(settings, kind, expected, topics, tiny):
     chosen = CosentSettings(mini_batch_num_tokens=512, **settings)
     module = chosen.spec.build(tiny, chosen, chosen.targets(topics["train"]))
@@ -124,7 +131,8 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, 
     settings = CosentSettings(
         model=str(tiny_trunk), loss=loss, batches=batches, epochs=epochs, eval_steps=3, **overrides
     )
-    train, test = topics["train"].take(range(64)), topics["dev"]
+    train = topics["train"].take(range(64))
+    test = topics["dev"]
 
     def run(name, **options):
         return METHODS["cosent"].run(train, settings, tmp_path / name, test=test, **options)

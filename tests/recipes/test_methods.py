@@ -22,7 +22,8 @@ def lines(tmp_path, sentences):
     return path
 
 
-PAIRS, TEXTS = [("a b", "c d", 1), ("e", "f g", 0)], ["a text", "another"]
+PAIRS = [("a b", "c d", 1), ("e", "f g", 0)]
+TEXTS = ["a text", "another"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,8 @@ def test_a_setting_of_another_method_is_refused_with_its_owner():
 def test_columns_of_other_data_say_nothing_of_the_pairs_that_select(tmp_path, method, columns, rows):
     (tmp_path / "t.csv").write_text("title,body\none,a text\ntwo,another\n")
     (tmp_path / "dev.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t0\nc\td\t1\n")
-    source, dev = str(tmp_path / "t.csv"), str(tmp_path / "dev.tsv")
+    source = str(tmp_path / "t.csv")
+    dev = str(tmp_path / "dev.tsv")
     planned = plan(source, method=method, dev=dev, reading=Reading(columns=columns))
     assert (len(planned.train), planned.settings.columns, len(planned.dev)) == (rows, columns, 2)
     with pytest.raises(DataError, match=r"`columns`"):

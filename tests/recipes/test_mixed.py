@@ -51,9 +51,12 @@ def test_every_kind_becomes_a_part_with_its_method(files):
     assert planned.method.name == "mixed"
     by_name = {part_plan.name: (part_plan.method, len(part_plan.data)) for part_plan in planned.train.parts}
     assert by_name == {
-        "sentences": ("simcse", 32), "nli": ("cosent", 24), "anchors": ("supmpn", 20), "classes": ("supmpn", 30),
+        "sentences": ("simcse", 32),
+        "nli": ("cosent", 24),
+        "anchors": ("supmpn", 20),
+        "classes": ("supmpn", 30),
         "scored": ("cosent", 22),
-    }  # fmt: skip
+    }
     assert (len(planned.dev), planned.dev.kind) == (2, "scored")  # a tenth of the scored pairs
     assert {part_plan.settings.seed for part_plan in planned.train.parts} == {3}
     assert [part_plan.settings.batch_size for part_plan in planned.train.parts] == [64, 64, 64, 64, 16]
@@ -144,7 +147,8 @@ def test_what_concerns_the_encoder_of_all_parts_is_set_for_the_run_or_the_only_p
 
 
 def test_weights_for_other_parts_and_bad_rows_are_refused_before_the_folder_is_made(files, tiny_trunk, tmp_path):
-    output, sources = tmp_path / "run", named(files, "scored", "texts")
+    output = tmp_path / "run"
+    sources = named(files, "scored", "texts")
     options = {"mixing": "weighted", "weights": (1, 2, 3), "model": str(tiny_trunk), **QUICK}
     with pytest.raises(ConfigError, match="weights takes a number for each kind, scored, sentences; received 3 for 2"):
         samesense.train(sources, output=output, **options)
@@ -177,7 +181,8 @@ class Gradients(TrainerCallback):
 
 def watched(monkeypatch, *, callbacks=(), dropout=None):
     """Have runs keep their gradients."""
-    prepare, prepared = recipe.prepare, []
+    prepare = recipe.prepare
+    prepared = []
 
     def also(model, job):
         if dropout is not None:
@@ -220,9 +225,14 @@ def test_each_step_has_the_gradient_of_its_own_objective(files, tiny_trunk, tmp_
     watching = watched(monkeypatch, dropout=0.0)
     options = {**QUICK, "learning_rate": 1e-12, "weight_decay": 0.0, "max_grad_norm": 1e9, "max_steps": 6}
     samesense.train(
-        named(files, "scored", "nli", "anchors"), dev="none", output=tmp_path / "run", model=str(tiny_trunk),
-        mixing="round-robin", mini_batch_num_tokens=budget, **options,
-    )  # fmt: skip
+        named(files, "scored", "nli", "anchors"),
+        dev="none",
+        output=tmp_path / "run",
+        model=str(tiny_trunk),
+        mixing="round-robin",
+        mini_batch_num_tokens=budget,
+        **options,
+    )
     ((gradients, model),) = watching
     anchors = dict(zip(TEXTS[:20], TEXTS[24:44], strict=True))
     order = [rows[0]["dataset_name"] for rows in gradients.rows[:6]]
@@ -255,10 +265,17 @@ def weights(run):
 def test_a_resumed_run_equals_an_uninterrupted_one(files, tiny_trunk, tmp_path, monkeypatch, mixing):
     sources = named(files, "nli", "classes", "texts", "scored")
     options = {
-        **QUICK, "model": str(tiny_trunk), "mixing": mixing, "epochs": 3, "eval_steps": 7, "resample": "epoch",
-        "parts": {"nli": {"loss": "softmax"}}, **({"weights": (1, 2, 1, 2)} if mixing == "weighted" else {}),
-    }  # fmt: skip
-    plain, watching = recipe.prepare, watched(monkeypatch)
+        **QUICK,
+        "model": str(tiny_trunk),
+        "mixing": mixing,
+        "epochs": 3,
+        "eval_steps": 7,
+        "resample": "epoch",
+        "parts": {"nli": {"loss": "softmax"}},
+        **({"weights": (1, 2, 1, 2)} if mixing == "weighted" else {}),
+    }
+    plain = recipe.prepare
+    watching = watched(monkeypatch)
     whole = samesense.train(sources, output=tmp_path / "whole", **options)
     monkeypatch.setattr(recipe, "prepare", plain)
     watched(monkeypatch, callbacks=[At(17, killed)])
@@ -271,7 +288,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(files, tiny_trunk, tmp_path, 
     assert [json.loads(line).get("eval_dev_spearman") for line in histories[0].splitlines()] == [
         json.loads(line).get("eval_dev_spearman") for line in histories[1].splitlines()
     ]
-    first, second = weights(whole), weights(again)
+    first = weights(whole)
+    second = weights(again)
     assert all(torch.equal(first[name], second[name]) for name in first)
     order = [rows[0]["dataset_name"] for rows in watching[0][0].rows[: whole.output.steps]]
     if mixing == "in-turn":
@@ -289,9 +307,21 @@ def test_a_resumed_run_equals_an_uninterrupted_one(files, tiny_trunk, tmp_path, 
 def test_the_command_takes_files_of_any_kinds_together(files, tiny_trunk, toy_pairs, tmp_path, capsys):
     sources = named(files, "scored", "nli", "texts")
     flags = [
-        "--model", tiny_trunk, "--precision", "float32", "--batch-size", "8", "--max-steps", "3", "--mixing",
-        "round-robin", "--test", toy_pairs / "test.tsv", "--output", tmp_path / "run",
-    ]  # fmt: skip
+        "--model",
+        tiny_trunk,
+        "--precision",
+        "float32",
+        "--batch-size",
+        "8",
+        "--max-steps",
+        "3",
+        "--mixing",
+        "round-robin",
+        "--test",
+        toy_pairs / "test.tsv",
+        "--output",
+        tmp_path / "run",
+    ]
     code, out, err = run_command(capsys, "train", *sources, *flags)
     assert code == 0, err
     assert "texts.txt: read as unlabelled sentences, by one text a line; method simcse" in err
@@ -307,7 +337,8 @@ def test_the_command_takes_files_of_any_kinds_together(files, tiny_trunk, toy_pa
 def test_a_part_is_cut_to_its_own_longest_input_and_what_was_cut_is_said_once(
     files, tiny_trunk, tmp_path, caplog, monkeypatch
 ):
-    prepare, kinds = recipe.prepare, []
+    prepare = recipe.prepare
+    kinds = []
 
     def also(model, job):
         inputs = prepare(model, job)
@@ -317,11 +348,18 @@ def test_a_part_is_cut_to_its_own_longest_input_and_what_was_cut_is_said_once(
     monkeypatch.setattr(recipe, "prepare", also)
     caplog.set_level("INFO")
     samesense.train(
-        named(files, "scored", "anchors", "texts"), dev="none", output=tmp_path / "run", model=str(tiny_trunk),
-        max_seq_length=5, parts={"scored": {"max_seq_length": 4}}, **QUICK,
-    )  # fmt: skip
+        named(files, "scored", "anchors", "texts"),
+        dev="none",
+        output=tmp_path / "run",
+        model=str(tiny_trunk),
+        max_seq_length=5,
+        parts={"scored": {"max_seq_length": 4}},
+        **QUICK,
+    )
     messages = [record.getMessage() for record in caplog.records if record.name == "samesense.training.texts"]
     assert sorted(line.split("texts were ")[1].split(" in training")[0] for line in messages) == [
-        "cut to 4 tokens", "cut to 5 tokens", "cut to 5 tokens",
-    ]  # fmt: skip
+        "cut to 4 tokens",
+        "cut to 5 tokens",
+        "cut to 5 tokens",
+    ]
     assert len(kinds) == len(set(kinds))  # a trainer warns of two callbacks of one class

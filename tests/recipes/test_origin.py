@@ -23,10 +23,19 @@ from tests.context.worlds import small_causal, some_documents
 from tests.messages import listen
 
 SMALL = {
-    "vocabulary": 300, "generator_max_steps": 6, "generator_batch_size": 8, "max_tokens": 16, "held_out_windows": 10,
-    "discriminator_epochs": 1, "contexts": "retrieved", "windows": 4, "rescored": 10, "reference": 4,
-    "precision": "float32", "score_precision": "float32",
-}  # fmt: skip
+    "vocabulary": 300,
+    "generator_max_steps": 6,
+    "generator_batch_size": 8,
+    "max_tokens": 16,
+    "held_out_windows": 10,
+    "discriminator_epochs": 1,
+    "contexts": "retrieved",
+    "windows": 4,
+    "rescored": 10,
+    "reference": 4,
+    "precision": "float32",
+    "score_precision": "float32",
+}
 PAIR = ("a man eats a meal", "some child walks slow")
 
 
@@ -56,7 +65,8 @@ def make(documents, folder, **changes):
 
 @pytest.mark.slow
 def test_from_documents_to_a_score_through_a_stop(documents, tmp_path, monkeypatch):
-    whole, folder = tmp_path / "whole", tmp_path / "stopped"
+    whole = tmp_path / "whole"
+    folder = tmp_path / "stopped"
     assert make(documents, whole)[0]
     expected = Origin.open(whole)([PAIR])[0]
     callbacks = paper._callbacks
@@ -240,7 +250,8 @@ def test_a_generator_that_is_kept_is_whole(tmp_path, monkeypatch):
 
 
 def test_the_tokenizer_learns_from_what_is_not_held_out(tmp_path, monkeypatch):
-    texts_seen, tokenizer = [], SimpleNamespace(to_str=lambda: "{}")
+    texts_seen = []
+    tokenizer = SimpleNamespace(to_str=lambda: "{}")
     monkeypatch.setattr(paper, "train_tokenizer", lambda texts, size: texts_seen.extend(texts) or tokenizer)
     corpus = SimpleNamespace(sentence=lambda index: f"sentence {index}")
     paper._tokenizer(corpus, np.array([True, False, True]), 300, tmp_path / "tokenizer.json")

@@ -103,9 +103,13 @@ def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_t
     guard = replace(files["test"], labels=np.round(start, 6).tolist(), source="guard.tsv")
     output = tmp_path / "run"
     run = train(
-        files["train"], dev=files["dev"], test=files["test"], guard=[guard], output=output,
+        files["train"],
+        dev=files["dev"],
+        test=files["test"],
+        guard=[guard],
+        output=output,
         **{**GOOD, "model": str(tiny_trunk)},
-    )  # fmt: skip
+    )
     verdict = run.verdict
     after = load(run.model, precision="float32").scores(files["test"].pairs())
     assert (verdict.word, [item.word for item in verdict.guards]) == ("better", ["worse"])
@@ -137,9 +141,12 @@ def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_t
 def test_without_a_test_the_verdict_is_on_pairs_that_selected_nothing(many, tiny_trunk, tmp_path):
     messages = listen()
     run = train(
-        many, dev=many, output=tmp_path / "run", merge=True,
+        many,
+        dev=many,
+        output=tmp_path / "run",
+        merge=True,
         **{**GOOD, "max_steps": 2, "eval_steps": 1, "model": str(tiny_trunk), "report": False},
-    )  # fmt: skip
+    )
     sets = sets_of(many, None, cross_fit=False)
     assert (run.verdict.task.dataset, run.verdict.task.n) == ("many.tsv (apart)", len(sets.verdict.data))
     scores = load(run.model, precision="float32").scores(sets.selecting.pairs())

@@ -155,7 +155,9 @@ def test_blocks_are_the_text_and_masks_are_the_share(tiny_trunk):
         same = labels == IGNORED
         assert not bool(same.all())
         assert not bool((labels[attention == 0] != IGNORED).any()) and bool((ids[same] != make.mask).all())
-    many, pairs, specials = Masked(blocks, make, 4000, (0,)), [], {*tokenizer.all_special_ids}
+    many = Masked(blocks, make, 4000, (0,))
+    pairs = []
+    specials = {*tokenizer.all_special_ids}
     for row in range(2000):
         whole = [(a, b) for a, b in zip(*many[row], strict=True)]
         predicted = [(a, b) for a, b in whole if b != IGNORED]

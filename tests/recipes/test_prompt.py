@@ -24,9 +24,15 @@ def own(tiny, tmp_path):
 
 def trained(model, pairs, output, **settings):
     return samesense.train(
-        str(pairs / "train.tsv"), dev="none", test=str(pairs / "test.tsv"), model=str(model), max_steps=2,
-        precision="float32", output=output, **settings,
-    )  # fmt: skip
+        str(pairs / "train.tsv"),
+        dev="none",
+        test=str(pairs / "test.tsv"),
+        model=str(model),
+        max_steps=2,
+        precision="float32",
+        output=output,
+        **settings,
+    )
 
 
 def test_training_and_encoding_read_it(tiny, sentences):
@@ -63,9 +69,14 @@ def test_one_of_the_models_own_by_its_name(own, toy_pairs, tmp_path):
 
 def test_a_student_and_a_cross_encoder_too(tiny_trunk, toy_pairs, sentences, tmp_path):
     student = samesense.distil(
-        sentences, teacher=str(tiny_trunk), student="layers:1", max_steps=1, prompt="a red ", precision="float32",
+        sentences,
+        teacher=str(tiny_trunk),
+        student="layers:1",
+        max_steps=1,
+        prompt="a red ",
+        precision="float32",
         output=tmp_path / "student",
-    )  # fmt: skip
+    )
     assert build(str(student.model), device="cpu").prompts["default"] == "a red "
     cross = trained(tiny_trunk, toy_pairs, tmp_path / "cross", encoder="cross", prompt="a red ")
     plain = CrossEncoder(str(cross.model), device="cpu")
@@ -78,7 +89,8 @@ def test_a_student_and_a_cross_encoder_too(tiny_trunk, toy_pairs, sentences, tmp
 
 def test_it_is_chosen_where_texts_are_encoded(own, sentences, tmp_path, capsys):
     plain = SentenceTransformer(own, device="cpu")
-    named_prompt, text = plain.encode(sentences, prompt="the dog "), plain.encode(sentences, prompt="a red ")
+    named_prompt = plain.encode(sentences, prompt="the dog ")
+    text = plain.encode(sentences, prompt="a red ")
     np.testing.assert_allclose(
         samesense.load(own, prompt="query", precision="float32").encode(sentences), named_prompt, atol=1e-5
     )

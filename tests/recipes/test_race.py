@@ -81,7 +81,8 @@ def test_only_the_last_rung_selects_within_a_run(asked):
 
 @pytest.mark.slow
 def test_a_stop_loses_nothing_and_a_second_call_does_nothing(asked, monkeypatch, tmp_path):
-    calls, real = [], cells.run_cell
+    calls = []
+    real = cells.run_cell
 
     def stopped(job):
         calls.append(job.cell.name)
@@ -124,10 +125,16 @@ def test_another_scale_of_labels_is_another_race(tiny_trunk, toy_pairs, tmp_path
         planned = plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv", reading=Reading(**reading))
         return run._cells(
             Race(
-                planned=planned, models=[str(tiny_trunk)], at_hand=False, budget=60.0, output=tmp_path, cpu_drop=1.0,
-                seed=0, begun=0.0,
+                planned=planned,
+                models=[str(tiny_trunk)],
+                at_hand=False,
+                budget=60.0,
+                output=tmp_path,
+                cpu_drop=1.0,
+                seed=0,
+                begun=0.0,
             )
-        )  # fmt: skip
+        )
 
     begun().save()
     begun()
@@ -165,7 +172,7 @@ START = Start(name="m", model="m", static=False, speed=500.0, megabytes=90.0)
 def line(name, dev, speed, form="trained", place="there", rounds=()):
     return Line(
         name=name, form=form, dev=dev, low=0, high=1, speed=speed, megabytes=1, steps=1, place=place, rounds=rounds
-    )  # fmt: skip
+    )
 
 
 def timed(name, dev, *rounds, form="trained", place="there"):
@@ -177,11 +184,9 @@ def result_of(lines, cpu, folder="x", **fields):
 
 
 def test_speeds_have_ranges_and_those_that_were_not_measured_in_turns_are_marked():
-    best, small, third_line = (
-        timed("best", 0.9, 90, 100, 110),
-        timed("small", 0.89, 280, 310, 300),
-        line("other", 0.8, 700),
-    )
+    best = timed("best", 0.9, 90, 100, 110)
+    small = timed("small", 0.89, 280, 310, 300)
+    third_line = line("other", 0.8, 700)
     held = result_of([best, small, third_line], small)
     assert "about 3.0 times as fast (300 (280 to 310) against 100 (90 to 110)" in "\n".join(held.said())
     (*_, first, second, third) = held.table().splitlines()
@@ -195,10 +200,12 @@ def test_speeds_have_ranges_and_those_that_were_not_measured_in_turns_are_marked
 
 def test_no_model_is_called_faster_where_ranges_overlap():
     best = timed("best", 0.9, 90, 100, 110)
-    near, fast = timed("near", 0.895, 105, 150, 160), timed("fast", 0.89, 155, 200, 220)
+    near = timed("near", 0.895, 105, 150, 160)
+    fast = timed("fast", 0.89, 155, 200, 220)
     assert cpu_of([best, near], 2) == best
     assert cpu_of([best, near, fast], 2) == fast, "near may be as slow as the best"
-    sure, noisy = timed("sure", 0.895, 150, 160, 170), timed("noisy", 0.89, 165, 200, 300)
+    sure = timed("sure", 0.895, 150, 160, 170)
+    noisy = timed("noisy", 0.89, 165, 200, 300)
     assert cpu_of([best, sure, noisy], 2) == sure, "of those that may be equally fast the best on dev"
     assert cpu_of([best, line("quick", 0.89, 1e6)], 2) == best, "one that was not timed in turns is not taken"
     large = replace(timed("large", 0.9, 900, 910, 920), megabytes=2)
@@ -209,9 +216,16 @@ def test_names_in_the_leaderboard_are_no_markup():
     evil = "<img src=x onerror=alert(1)>|[a](b) `c`"
     best = timed(evil, 0.9, 90, 100, 110)
     result = Result(
-        task="sts", dataset=evil, split="", subset="all", metric="spearman", value=0.5, n=9, protocol="cosine",
+        task="sts",
+        dataset=evil,
+        split="",
+        subset="all",
+        metric="spearman",
+        value=0.5,
+        n=9,
+        protocol="cosine",
         model=evil,
-    )  # fmt: skip
+    )
     tested = Results([result])
     page = result_of([best], best, notes=[f"failed: {evil}"], test=tested, folder="<b>").markdown()
     assert not re.search(r"(?<!\\)<\w|(?<!\\)\]\(|(?<!\\)`", page), page
@@ -238,12 +252,10 @@ def test_models_are_timed_in_turns_once(monkeypatch):
 
 
 def test_what_is_recommended():
-    best, small, fast, gone = (
-        timed("a", 0.8, 9, 10, 11),
-        timed("b", 0.79, 80, 90, 95),
-        timed("c", 0.7, 800, 900, 950),
-        line("d", 0.9, 1, place=None),
-    )
+    best = timed("a", 0.8, 9, 10, 11)
+    small = timed("b", 0.79, 80, 90, 95)
+    fast = timed("c", 0.7, 800, 900, 950)
+    gone = line("d", 0.9, 1, place=None)
     eight = timed("a, int8", 0.81, 35, 40, 45, form="int8")
     board = [best, small, fast, gone, eight]
     assert quality_of(board) == best
@@ -263,7 +275,8 @@ def test_rungs_and_who_takes_part():
 
 
 def test_costs_are_guessed_and_then_known():
-    costs, entrant = Costs(texts_a_step=32, dev_texts=1000), Entrant(start=START, given={"loss": "mse"})
+    costs = Costs(texts_a_step=32, dev_texts=1000)
+    entrant = Entrant(start=START, given={"loss": "mse"})
     other_entrant = Entrant(start=START, given={"loss": "cosent"})
     guess = costs.step_of(entrant)
     costs.learn(entrant.name, "m", 10, 20.0, 25.0)
@@ -341,7 +354,8 @@ def test_time_is_kept_for_the_evaluation_on_test(toy_pairs, tmp_path):
 
 
 def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp_path, monkeypatch):
-    put, tested = {}, []
+    put = {}
+    tested = []
     monkeypatch.setattr(end, "_put", lambda line, target: put.update({target.name: line.name}))
     monkeypatch.setattr(end, "_test", lambda line, test: tested.append((line.name, test.name)) or [])
     monkeypatch.setattr(

@@ -43,9 +43,16 @@ def wise(corpus, tmp_path):
 @pytest.fixture
 def settings(tiny_trunk, wise):
     return RankcseSettings(
-        model=str(tiny_trunk), teacher=(wise,), learning_rate=2e-3, batch_size=32, epochs=6, eval_steps=20,
-        pooling="mean", precision="float32", seed=1,
-    )  # fmt: skip
+        model=str(tiny_trunk),
+        teacher=(wise,),
+        learning_rate=2e-3,
+        batch_size=32,
+        epochs=6,
+        eval_steps=20,
+        pooling="mean",
+        precision="float32",
+        seed=1,
+    )
 
 
 def test_a_student_learns_what_its_teacher_knows(corpus, settings, toy_pairs, tmp_path):
@@ -59,9 +66,16 @@ def test_a_student_learns_what_its_teacher_knows(corpus, settings, toy_pairs, tm
 
 def test_every_setting_reaches_the_loss(tiny):
     overrides = {
-        "rank": "listnet", "contrast": 0.5, "beta": 0.7, "gamma": 0.3, "tau1": 0.07, "tau2": 0.1, "tau3": 0.02,
-        "consistency": "community", "include_diagonal": True,
-    }  # fmt: skip
+        "rank": "listnet",
+        "contrast": 0.5,
+        "beta": 0.7,
+        "gamma": 0.3,
+        "tau1": 0.07,
+        "tau2": 0.1,
+        "tau3": 0.02,
+        "consistency": "community",
+        "include_diagonal": True,
+    }
     settings = RankcseSettings(
         teacher=("a", "b"), teacher_weights=(1, 3), mini_batch_num_tokens=99, head="train-only", **overrides
     )
@@ -80,7 +94,8 @@ def test_vectors_of_teachers_are_kept_as_asked(tiny, tiny_trunk, corpus, tmp_pat
 
 
 def test_the_geometry_of_dev_is_followed(tiny, corpus, toy_pairs, tmp_path):
-    settings, dev = RankcseSettings(gamma=0, geometry=True), read_pairs(toy_pairs / "dev.tsv")
+    settings = RankcseSettings(gamma=0, geometry=True)
+    dev = read_pairs(toy_pairs / "dev.tsv")
     job = Job(method="rankcse", data=corpus, settings=settings, output=tmp_path, dev=dev)
     assert [type(callback) for callback in rankcse.prepare(tiny, job).callbacks] == [GeometryPath]
 
@@ -94,17 +109,22 @@ def test_every_ranking_loss_is_said(corpus, settings, tmp_path):
 
 def test_teachers_are_shared_by_runs(corpus, settings, tiny_trunk, tmp_path):
     update = {
-        "teacher": (str(tiny_trunk), *settings.teacher), "teacher_weights": (1.0, 2.0), "max_steps": 2,
+        "teacher": (str(tiny_trunk), *settings.teacher),
+        "teacher_weights": (1.0, 2.0),
+        "max_steps": 2,
         "teacher_cache": str(tmp_path / "shared"),
-    }  # fmt: skip
+    }
     messages = listen()
     for seed in (1, 2):
         seeded = settings.model_copy(update={**update, "seed": seed})
         METHODS["rankcse"].run(corpus, seeded, tmp_path / str(seed))
         assert not (tmp_path / str(seed) / "teachers").exists()
     assert [line.split()[2] for line in messages if line.startswith("teacher ")] == [
-        "encoding", "encoding", "vectors", "vectors",
-    ]  # fmt: skip
+        "encoding",
+        "encoding",
+        "vectors",
+        "vectors",
+    ]
     record = json.loads((tmp_path / "1" / "manifest.json").read_text())
     assert f"listmle of 0.333333 x {tiny_trunk} + 0.666667 x {settings.teacher[0]}" in record["summary"][1]
 

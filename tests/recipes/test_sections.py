@@ -19,7 +19,8 @@ def documents(tmp_path_factory):
     """Twenty documents of two sections, each with words of its own third of the vocabulary."""
     import random
 
-    source, third = random.Random(3), len(WORDS) // 3
+    source = random.Random(3)
+    third = len(WORDS) // 3
     lines = []
     for number in range(20):
         topics = source.sample([WORDS[:third], WORDS[third : 2 * third], WORDS[2 * third :]], 2)

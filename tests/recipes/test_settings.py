@@ -141,11 +141,21 @@ def test_a_file_may_begin_with_a_byte_order_mark_and_flags_are_not_its_own(tmp_p
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("case", 5), ("case", [{"data": 5}]), ("case", [{"data": True}]), ("data", {}), ("grid", {"a": {"b": 1}}),
-        ("seeds", [10**30, "a"]), ("base", {"method": []}), ("base", {"loss": [[]]}), ("base", {"layers": [1]}),
-        ("against", {}), ("start", [1]), ("config", {}), ("data", [{"name": "d", "train": "x.tsv", "test": {"a": 5}}]),
+        ("case", 5),
+        ("case", [{"data": 5}]),
+        ("case", [{"data": True}]),
+        ("data", {}),
+        ("grid", {"a": {"b": 1}}),
+        ("seeds", [10**30, "a"]),
+        ("base", {"method": []}),
+        ("base", {"loss": [[]]}),
+        ("base", {"layers": [1]}),
+        ("against", {}),
+        ("start", [1]),
+        ("config", {}),
+        ("data", [{"name": "d", "train": "x.tsv", "test": {"a": 5}}]),
     ],
-)  # fmt: skip
+)
 def test_a_sweep_of_wrong_types_is_refused(tmp_path, field, value):
     (tmp_path / "x.tsv").write_text("text1\ttext2\tscore\n" + "".join(f"a {i}\tb\t{i}\n" for i in range(30)))
     content = {"seeds": [1], "data": [{"name": "d", "train": "x.tsv", "test": "x.tsv"}], field: value}

@@ -32,7 +32,8 @@ def history(folder):
 
 
 def test_bare_sentences_give_a_whole_run_without_the_head(corpus, settings, toy_pairs, sentences, tmp_path):
-    dev, messages = read_pairs(toy_pairs / "dev.tsv"), listen()
+    dev = read_pairs(toy_pairs / "dev.tsv")
+    messages = listen()
     settings = settings.model_copy(update={"epochs": 6.0, "eval_steps": 10, "pooling": "mean"})
     trained = METHODS["simcse"].run(corpus, settings, tmp_path / "run", dev=dev, test=dev)
     losses = [entry["loss"] for entry in history(tmp_path / "run") if "loss" in entry]
@@ -58,9 +59,16 @@ def nli(tmp_path, sentences):
 
 
 def test_supervised_keeps_its_head(nli, settings, sentences, tmp_path):
-    settings = SimcseSettings(**settings.model_dump() | {
-        "supervised": True, "head": "kept", "batch_size": 4, "own_negative_weight": 0.7, "eval_steps": 2,
-    })  # fmt: skip
+    settings = SimcseSettings(
+        **settings.model_dump()
+        | {
+            "supervised": True,
+            "head": "kept",
+            "batch_size": 4,
+            "own_negative_weight": 0.7,
+            "eval_steps": 2,
+        }
+    )
     messages = listen()
     trained = METHODS["simcse"].run(nli, settings, tmp_path / "run")
     assert "triplet: 12 triplets, 0 of 24 pairs not used" in messages

@@ -38,9 +38,16 @@ def test_what_is_bare(tiny_trunk, tuned):
 
 @pytest.mark.parametrize(
     ("method", "pooling", "tokens"),
-    [("simcse", "cls", 32), ("rankcse", "cls", 32), ("supmpn", "first-last", 32), ("cosent", "mean", 128),
-     ("surrogate", "mean", 128), ("context", "mean", 128), ("sections", "mean", 128)],
-)  # fmt: skip
+    [
+        ("simcse", "cls", 32),
+        ("rankcse", "cls", 32),
+        ("supmpn", "first-last", 32),
+        ("cosent", "mean", 128),
+        ("surrogate", "mean", 128),
+        ("context", "mean", 128),
+        ("sections", "mean", 128),
+    ],
+)
 def test_the_papers_pooling_and_length_are_for_bare_transformers(method, pooling, tokens):
     kind = METHODS[method].settings
     bare = kind().for_start(bare=True)
@@ -52,7 +59,8 @@ def test_the_papers_pooling_and_length_are_for_bare_transformers(method, pooling
 
 @pytest.mark.parametrize("method", ["simcse", "rankcse", "supmpn"])
 def test_a_tuned_model_comes_out_with_its_own_pooling_length_and_prompt(method, tuned, lines, toy_pairs, tmp_path):
-    source, options = lines, {}
+    source = lines
+    options = {}
     if method == "supmpn":
         source = tmp_path / "lists.jsonl"
         source.write_text(
@@ -62,8 +70,9 @@ def test_a_tuned_model_comes_out_with_its_own_pooling_length_and_prompt(method, 
     if method == "rankcse":
         options = {"teacher": (tuned,)}
     messages = listen()
-    run = train(source, method=method, dev=toy_pairs / "dev.tsv", output=tmp_path / "run",
-                model=tuned, **QUICK, **options)  # fmt: skip
+    run = train(
+        source, method=method, dev=toy_pairs / "dev.tsv", output=tmp_path / "run", model=tuned, **QUICK, **options
+    )
     model = build(str(run.folder), device="cpu")
     assert (describe_pooling(model), model.max_seq_length) == ("max", 40)
     assert model.prompts[model.default_prompt_name] == "the old man "
@@ -112,10 +121,12 @@ def test_a_cross_encoder_keeps_its_length_too(tiny_trunk, toy_pairs, tmp_path):
 
 
 def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
-    data, settings = toy_pairs / "train.tsv", {"model": tuned, **QUICK, "learning_rate": 2e-3, "max_steps": 20}
+    data = toy_pairs / "train.tsv"
+    settings = {"model": tuned, **QUICK, "learning_rate": 2e-3, "max_steps": 20}
     run = train(data, dev=toy_pairs / "dev.tsv", test=toy_pairs / "test.tsv", output=tmp_path / "run", **settings)
     before, after = (100 * result_row.value for result_row in run.results if result_row.metric == "spearman")
-    start, best = 100 * run.output.start_dev_spearman, 100 * run.output.best_dev_spearman
+    start = 100 * run.output.start_dev_spearman
+    best = 100 * run.output.best_dev_spearman
     assert after != before  # 20 steps of so small a model may go either way
     verdict, _, _, row, dev, following, page = str(run).splitlines()[-7:]
     assert verdict.startswith("verdict: ") and verdict.endswith(" the start on test.tsv, 60 examples")
@@ -131,10 +142,17 @@ def test_a_narrow_start_is_spread_before_training_and_evaluated_as_it_was(tiny_t
     data = {split: str(toy_pairs / f"{split}.tsv") for split in ("train", "test")}
     messages = listen()
     runs = {
-        standardize: train(data["train"], dev="none", test=data["test"], output=tmp_path / standardize,
-                   model=str(tiny_trunk), standardize=standardize, **QUICK)
+        standardize: train(
+            data["train"],
+            dev="none",
+            test=data["test"],
+            output=tmp_path / standardize,
+            model=str(tiny_trunk),
+            standardize=standardize,
+            **QUICK,
+        )
         for standardize in ("none", "whiten")
-    }  # fmt: skip
+    }
     before = [next(r.value for r in run.results if "(before)" in r.model) for run in runs.values()]
     assert before[0] == before[1]
     modules = [

@@ -158,8 +158,9 @@ def test_a_step_is_said_to_be_that_of_all_processes(nli, tiny, monkeypatch):
         settings = SupmpnSettings(loss=loss, batch_size=8)
         lines[loss] = prepare(tiny, job(read([str(nli)], settings), settings)).summary[-1]
     assert lines == {
-        "supmpn": "sentences: about 176 a step (16 anchors)", "softmax": "sentences: 32 a step (16 pairs)",
-    }  # fmt: skip
+        "supmpn": "sentences: about 176 a step (16 anchors)",
+        "softmax": "sentences: 32 a step (16 pairs)",
+    }
 
 
 def job(train, settings):
@@ -181,9 +182,16 @@ def collator_of(model, data, **overrides):
 
 def test_every_setting_of_tuples_reaches_the_collator(tiny, some):
     collator = collator_of(
-        tiny, some, positives=2, negatives=3, seed=5, resample="fixed", false_negative_filter="near", encode_once=False,
+        tiny,
+        some,
+        positives=2,
+        negatives=3,
+        seed=5,
+        resample="fixed",
+        false_negative_filter="near",
+        encode_once=False,
         max_seq_length=7,
-    )  # fmt: skip
+    )
     completion = collator.complete
     assert (completion.positives, completion.negatives, completion.padded) == (2, 3, True) and collator.places == (2, 3)
     assert (completion.fixed, completion.seed, completion.false_negative_filter) == (True, 5, "near")
@@ -198,15 +206,18 @@ def test_augmented_positives_are_positives_of_their_anchor(tiny, some):
     options = {"positives": 5, "augment": "deletion", "negatives": 1}
     collator = collator_of(tiny, some, **options)
     supmpn._augment(
-        collator, some, lambda variants: [f"made of {text} {number}" for text, number in variants],
+        collator,
+        some,
+        lambda variants: [f"made of {text} {number}" for text, number in variants],
         SupmpnSettings(**options),
-    )  # fmt: skip
+    )
     assert collator.positives[0] == ["near 0 0", "near 0 1", "near 0 2", "made of near 0 0 0", "made of near 0 1 0"]
     assert collator.complete(0)[0] == collator.positives[0]
 
 
 def test_texts_of_one_class_are_no_negatives_of_each_other(tiny):
-    texts, labels = [f"text {index}" for index in range(12)], [str(index % 3) for index in range(12)]
+    texts = [f"text {index}" for index in range(12)]
+    labels = [str(index % 3) for index in range(12)]
     key = collator_of(tiny, tuples_of_classes(texts, labels, source="x", name="x"), negatives=2).key
     assert key("text 0") == key("text 3") != key("text 1")
     assert key("unknown") == key(" UNKNOWN") not in {key(text) for text in texts}
@@ -273,9 +284,12 @@ def test_a_whole_run(nli, toy_pairs, tiny_trunk, tmp_path, options):
 def test_training_brings_positives_nearer(nli, toy_pairs, tiny_trunk, tmp_path):
     settings = settings_of(tiny_trunk, max_steps=60, batch_size=16, eval_steps=20)
     trained = METHODS["supmpn"].run(
-        read([str(nli)], settings), settings, tmp_path / "run", dev=read_pairs(toy_pairs / "dev.tsv"),
+        read([str(nli)], settings),
+        settings,
+        tmp_path / "run",
+        dev=read_pairs(toy_pairs / "dev.tsv"),
         test=read_pairs(toy_pairs / "test.tsv"),
-    )  # fmt: skip
+    )
     before, after = (
         next(r.value for r in trained.results if r.metric == "spearman" and ("before" in r.model) == first)
         for first in (True, False)

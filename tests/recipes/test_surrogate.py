@@ -173,7 +173,8 @@ def test_a_shard_with_texts_that_are_no_utf8_is_refused(tmp_path):
 
 def test_a_shard_that_was_exchanged_is_refused(tmp_path):
     harvest = Path(write_harvest(tmp_path / "h", some_pairs(90), shard=30))
-    manifest, shards = json.loads((harvest / "manifest.json").read_text()), sorted((harvest / "shards").iterdir())
+    manifest = json.loads((harvest / "manifest.json").read_text())
+    shards = sorted((harvest / "shards").iterdir())
     for entry, path in zip(manifest["shards"], shards, strict=True):
         entry["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
     (harvest / "manifest.json").write_text(json.dumps(manifest))
@@ -274,7 +275,8 @@ def test_epochs_left_to_the_data_are_more_of_sentences(of_words, folder):
 @pytest.mark.slow
 def test_a_run_learns_from_sentences(of_words, tiny_trunk, tmp_path):
     chosen = settings(model=str(tiny_trunk), held_out_share=0.05, learning_rate=3e-3, epochs=8, batch_size=32, seed=1)
-    harvest, output = read_harvest([of_words[0]], chosen), tmp_path / "run"
+    harvest = read_harvest([of_words[0]], chosen)
+    output = tmp_path / "run"
     trained = METHODS["surrogate"].run(harvest, chosen, output, dev=harvest.dev)
     values = {row.metric: row.value for row in trained.results}
     scores = load(str(output), precision="float32").scores(harvest.held.pairs())
@@ -295,7 +297,8 @@ def test_settings_of_vectors_are_none_of_a_cross_encoder(options):
 def test_a_run_learns_and_says_what_it_kept(tiny_trunk, tmp_path, encoder, make_rows, least):
     folder = write_harvest(tmp_path / "h", make_rows(400))
     chosen = settings(encoder=encoder, model=str(tiny_trunk), learning_rate=3e-3, epochs=6, batch_size=16, seed=1)
-    harvest, output = read_harvest([folder], chosen), tmp_path / "run"
+    harvest = read_harvest([folder], chosen)
+    output = tmp_path / "run"
     trained = METHODS["surrogate"].run(harvest, chosen, output, dev=harvest.dev)
     values = {row.metric: row.value for row in trained.results}
     scores = load(str(output), precision="float32").scores(harvest.held.pairs())
@@ -325,7 +328,9 @@ def test_a_run_stopped_while_it_is_evaluated_is_evaluated_when_resumed(
     folder, tiny_trunk, toy_pairs, tmp_path, monkeypatch
 ):
     chosen = settings(model=str(tiny_trunk), max_steps=2, batch_size=8)
-    harvest, output, test = read_harvest([folder], chosen), tmp_path / "run", read_pairs(toy_pairs / "test.tsv")
+    harvest = read_harvest([folder], chosen)
+    output = tmp_path / "run"
+    test = read_pairs(toy_pairs / "test.tsv")
 
     def killed(*args):
         raise RuntimeError("killed")
@@ -383,11 +388,13 @@ def test_surrogates_by_number_of_pairs_and_structure_in_one_sweep(tiny_trunk, to
         case=({"most_pairs": 20}, {"most_pairs": 60}, {"name": "both together", "encoder": "cross"}),
         data=(
             {
-                "name": "harvest", "train": write_harvest(tmp_path / "h", some_pairs(120)), "dev": "none",
+                "name": "harvest",
+                "train": write_harvest(tmp_path / "h", some_pairs(120)),
+                "dev": "none",
                 "test": str(toy_pairs / "test.tsv"),
             },
         ),
-    )  # fmt: skip
+    )
     plan = make_plan(file)
     assert [len(plan.splits_of(cell).train) for cell in plan.cells[1:3]] == [20, 60]
     ended = run(plan, tmp_path / "sweep")

@@ -36,7 +36,8 @@ def toy(tiny_trunk, toy_pairs):
 
 
 def test_the_start_is_whitened_by_the_training_texts(toy, toy_pairs, tmp_path):
-    data, test = read_pairs(toy_pairs / "train.tsv"), read_pairs(toy_pairs / "test.tsv")
+    data = read_pairs(toy_pairs / "train.tsv")
+    test = read_pairs(toy_pairs / "test.tsv")
     plan = quick(toy, start=["none", "whiten"], seeds=[1], grid={}, base={**toy["base"], "standardize": "mean"})
     assert [cell.name for cell in plan.cells] == ["toy, start", "toy, start whitened", "toy, base, seed 1"]
     assert [cell.settings.standardize for cell in plan.cells] == ["none", "whiten", "mean"]

@@ -76,7 +76,9 @@ def test_a_failed_cell_ends_with_code_1(written, tmp_path, monkeypatch, command)
 
 
 def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(written, toy_pairs, tmp_path, command):
-    out, latex, figures = tmp_path / "out", tmp_path / "my tables" / "t.tex", tmp_path / "figures"
+    out = tmp_path / "out"
+    latex = tmp_path / "my tables" / "t.tex"
+    figures = tmp_path / "figures"
     words = [*written, "-o", out, "--jobs", "1"]
     for flags, message in (
         (["--max-runs", "0"], "--max-runs is a number of runs from 1 on; received 0"),
@@ -100,7 +102,8 @@ def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(writ
 
 
 def test_ctrl_c_leaves_the_tables_of_what_is_finished(written, tmp_path, monkeypatch, command):
-    train, begun = cells._train, []
+    train = cells._train
+    begun = []
 
     def stopped(job):
         begun.append(job)

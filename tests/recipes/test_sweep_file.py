@@ -26,8 +26,11 @@ def test_cases_are_multiplied_with_the_grid_and_named(toy):
         "old, literal false, threshold 0",
     ]
     assert file.variants()[7].settings == {
-        "loss": "contrastive", "positive_above": 2.5, "literal": True, "threshold": 0.5,
-    }  # fmt: skip
+        "loss": "contrastive",
+        "positive_above": 2.5,
+        "literal": True,
+        "threshold": 0.5,
+    }
     assert [variant.name for variant in SweepFile(**{**toy, "grid": {}}).variants()] == ["base"]
 
 
@@ -72,8 +75,10 @@ def test_placeholders_need_values_and_values_need_placeholders(tmp_path):
     )
     file = read_sweep(path, {"START": "here", "DATA": "there"})
     assert (file.base["model"], file.data[0].train, file.data[0].tests()) == (
-        "here/x", "there/t", {"a/one": "there/u"},
-    )  # fmt: skip
+        "here/x",
+        "there/t",
+        {"a/one": "there/u"},
+    )
     with pytest.raises(ConfigError, match="needs a value for START"):
         read_sweep(path, {"DATA": "there"})
     with pytest.raises(ConfigError, match=r"has no \$\{MORE\}"):

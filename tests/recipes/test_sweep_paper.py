@@ -36,11 +36,16 @@ def test_a_whole_sweep_has_a_table_with_its_protocol(file, tmp_path):
     assert [row[0] for row in table[1:]] == ["cosent", r"softmax\_5 \%"]
     assert all(r"$\pm$" in row[1] for row in table[1:])
     for words in (
-        "seeds 1, 2, 3, 4, 5", "learning rate 2e-05", "batch size 16",
+        "seeds 1, 2, 3, 4, 5",
+        "learning rate 2e-05",
+        "batch size 16",
         r"softmax\_5 \% is trained on scores in 5 bins of",
-        "dev (of a source of their own; they choose the checkpoint)", "(they choose nothing)", "samesense 1.0.",
-        "Holm over the one comparison with cosent in this table", r"level 0.05",
-    ):  # fmt: skip
+        "dev (of a source of their own; they choose the checkpoint)",
+        "(they choose nothing)",
+        "samesense 1.0.",
+        "Holm over the one comparison with cosent in this table",
+        r"level 0.05",
+    ):
         assert words in latex, words
     assert "Partial" not in latex + text
     names = sorted(path.name for path in (tmp_path / "figs").iterdir())
@@ -100,8 +105,9 @@ def test_what_cannot_be_trained_is_refused_at_once_or_left_out_where_the_file_sa
     plan = plan_of(file, case=cases, untrainable="skip")
     assert {cell.variant for cell in plan.cells} == {"cosent"}
     assert [line.partition(": ")[2][:17] for line in describe(plan) if line.startswith("left out")] == [
-        "Wörter_a, softmax", "Wörter_a, triplet",
-    ]  # fmt: skip
+        "Wörter_a, softmax",
+        "Wörter_a, triplet",
+    ]
     leave(plan, tmp_path)
     text, _ = write_report(tmp_path, latex=tmp_path / "t.tex")
     assert "## Left out" in text and "- Wörter_a, softmax: softmax takes classes" in text

@@ -36,16 +36,21 @@ def test_each_model_that_variants_start_from_has_a_start_of_its_own(toy, tiny_tr
     plan = quick(toy, start=["none", "mean"], seeds=[1], grid={"model": [str(tiny_trunk)]}, case=cases, base=base)
     starts = [cell for cell in plan.cells if cell.seed is None]
     assert [cell.variant for cell in starts] == [
-        "start, layers 1", "start, layers 2", "start less its mean, layers 1", "start less its mean, layers 2",
-    ]  # fmt: skip
+        "start, layers 1",
+        "start, layers 2",
+        "start less its mean, layers 1",
+        "start less its mean, layers 2",
+    ]
     assert [cell.layers for cell in starts] == [1, 2, 1, 2]
     assert {cell.settings.model for cell in starts} == {str(tiny_trunk)}
     only = [{"name": "here", "pooling": "cls"}, {"name": "there", "pooling": "max", "data": ["again"]}]
     data = [toy["data"][0], {**toy["data"][0], "name": "again", "train_rows": 50}]
     plan = quick(toy, start=True, seeds=[1], grid={}, case=only, data=data, against="start, pooling cls")
     assert [cell.name for cell in plan.cells if cell.seed is None] == [
-        "toy, start, pooling cls", "again, start, pooling cls", "again, start, pooling max",
-    ]  # fmt: skip
+        "toy, start, pooling cls",
+        "again, start, pooling cls",
+        "again, start, pooling max",
+    ]
     tuned = quick(toy, start=True, grid={}, tune={"pooling": ["mean", "cls"]})
     assert [cell.variant for cell in tuned.cells] == ["start, pooling mean", "start, pooling cls"]
 
@@ -84,9 +89,12 @@ def test_the_identity_knows_settings_data_start_and_layers_but_no_paths(toy, toy
 def test_what_is_written_of_a_run_does_not_decide_its_figures(toy):
     key = quick(toy).cells[0].key
     for overrides in (
-        {"report": False}, {"license": "mit"}, {"language": "en,de"}, {"report_to": ["tensorboard"]},
+        {"report": False},
+        {"license": "mit"},
+        {"language": "en,de"},
+        {"report_to": ["tensorboard"]},
         {"trainer": {"logging_steps": 7}},
-    ):  # fmt: skip
+    ):
         assert quick(toy, base={**toy["base"], **overrides}).cells[0].key == key, overrides
     betas = {"trainer": {"adam_beta1": 0.8, "logging_steps": 7}}
     assert quick(toy, base={**toy["base"], **betas}).cells[0].key != key

@@ -38,10 +38,12 @@ def leave(plan, output, which=None, versions=None, precision="float32"):
     """Write what finished cells leave, with scores of chance."""
     begin(plan, output)
     for cell in plan.cells if which is None else [plan.cells[index] for index in which]:
-        splits, folder = plan.splits_of(cell), cell.folder(output)
+        splits = plan.splits_of(cell)
+        folder = cell.folder(output)
         work = cells.CellJob(cell, splits, folder, "float32")
         cells.record(work, "running")
-        random, scores_of_task = np.random.default_rng(len(list(folder.parent.iterdir()))), {}
+        random = np.random.default_rng(len(list(folder.parent.iterdir())))
+        scores_of_task = {}
         for name, test in splits.tests.items():
             scores_of_task[f"sts:{name}:spearman"] = scores = np.asarray(test.labels) + random.normal(size=len(test))
             value = float(spearmanr(scores, test.labels).statistic)
@@ -166,7 +168,9 @@ def test_means_over_the_test_sets_are_compared_too_and_the_best_is_named(file, t
     assert "of 2 models: Spearman" in text.splitlines()[0]
     assert "≈: not significantly different from temperature 0.05" in text
     assert "of 2 models: Spearman" in (tmp_path / "report.html").read_text()
-    first, second, some = tmp_path / "one", tmp_path / "other", tmp_path / "some"
+    first = tmp_path / "one"
+    second = tmp_path / "other"
+    some = tmp_path / "some"
     leave(plan_of(file), first)
     assert "mean of 1" not in write_report(first)[0]
     leave(plan_of(file, data=[{**file["data"][0], "name": name} for name in ("toy", "again")]), second)
@@ -248,8 +252,10 @@ def test_cut_starts_of_long_names_are_kept_apart(file, tmp_path, monkeypatch):
     for start in ("distilbert-base-cased", "distilbert-base-uncased", "0" * 64):
         cells.with_cut_start(replace(cell, identity={**cell.identity, "start": start}), tmp_path)
     assert [folder.name for folder in folders] == [
-        "distilbert-base-cased-first-1", "distilbert-base-uncased-first-1", f"{'0' * 16}-first-1",
-    ]  # fmt: skip
+        "distilbert-base-cased-first-1",
+        "distilbert-base-uncased-first-1",
+        f"{'0' * 16}-first-1",
+    ]
 
 
 def test_a_long_name_has_a_folder(file, tmp_path):
@@ -261,7 +267,8 @@ def test_files_that_decide_count_by_their_content(file, tmp_path):
     from samesense.recipes.context.settings import ContextSettings
     from samesense.recipes.sweep.identity import deciding
 
-    config, vectors = tmp_path / "origin.toml", tmp_path / "words.vec"
+    config = tmp_path / "origin.toml"
+    vectors = tmp_path / "words.vec"
     vectors.write_text("a 1 2\n", encoding="utf-8")
 
     def key(text):

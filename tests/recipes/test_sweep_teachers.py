@@ -15,9 +15,15 @@ def keys(tiny_trunk, toy_pairs):
         file = SweepFile(
             seeds=(1,),
             base={"method": "rankcse", "model": str(tiny_trunk), "pooling": "mean", **settings},
-            data=({"name": "toy", "train": str(toy_pairs / "train.tsv"), "dev": "none",
-                   "test": str(toy_pairs / "test.tsv")},),
-        )  # fmt: skip
+            data=(
+                {
+                    "name": "toy",
+                    "train": str(toy_pairs / "train.tsv"),
+                    "dev": "none",
+                    "test": str(toy_pairs / "test.tsv"),
+                },
+            ),
+        )
         return make_plan(file).cells[0].key
 
     return found

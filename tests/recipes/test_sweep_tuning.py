@@ -24,15 +24,20 @@ def toy(tiny_trunk, toy_pairs):
 
 def test_what_is_best_on_dev_is_run_with_all_seeds(toy, tmp_path):
     plan = quick(
-        toy, grid={}, tune={"learning_rate": [1e-7, 2e-3]}, start=True,
+        toy,
+        grid={},
+        tune={"learning_rate": [1e-7, 2e-3]},
+        start=True,
         case=[{"loss": "cosent"}, {"loss": "mse", "tune": {"learning_rate": [2e-3], "weight_decay": [0.0, 0.1]}}],
         against="mse",
-    )  # fmt: skip
+    )
     assert [cell.name for cell in plan.cells] == ["toy, start"]
     assert [cell.variant for cell in plan.tuning] == [
-        "cosent: learning_rate 1e-07", "cosent: learning_rate 0.002", "mse: learning_rate 0.002, weight_decay 0.0",
+        "cosent: learning_rate 1e-07",
+        "cosent: learning_rate 0.002",
+        "mse: learning_rate 0.002, weight_decay 0.0",
         "mse: learning_rate 0.002, weight_decay 0.1",
-    ]  # fmt: skip
+    ]
     assert {cell.seed for cell in plan.tuning} == {1}
     messages = listen()
     ended = run(plan, tmp_path / "s")
@@ -41,8 +46,12 @@ def test_what_is_best_on_dev_is_run_with_all_seeds(toy, tmp_path):
     assert len(list((tmp_path / "s" / "runs").iterdir())) == 7
     left = gather(tmp_path / "s")
     assert [(gathered.entry["variant"], gathered.entry["seed"]) for gathered in left] == [
-        ("start", None), ("cosent", 1), ("mse", 1), ("cosent", 2), ("mse", 2),
-    ]  # fmt: skip
+        ("start", None),
+        ("cosent", 1),
+        ("mse", 1),
+        ("cosent", 2),
+        ("mse", 2),
+    ]
     assert {
         gathered.record["settings"]["learning_rate"] for gathered in left if gathered.entry["variant"] == "cosent"
     } == {2e-3}
@@ -65,9 +74,12 @@ def planned(folder):
 
 def test_some_data_sets_are_run_now_and_the_others_later(toy, toy_pairs, tmp_path):
     plan = quick(
-        toy, grid={}, seeds=[1], tune={"learning_rate": [1e-3, 2e-3]},
+        toy,
+        grid={},
+        seeds=[1],
+        tune={"learning_rate": [1e-3, 2e-3]},
         data=[entry(toy_pairs), entry(toy_pairs, name="other", train_rows=40)],
-    )  # fmt: skip
+    )
     messages = listen()
     with pytest.raises(ConfigError, match="datasets names data sets of the sweep, toy, other; received 'toys'"):
         run(plan, tmp_path / "s", datasets=["toys"])

@@ -67,7 +67,8 @@ def test_ctrl_c_ends_a_process_that_is_just_starting_without_a_word(toy, tmp_pat
 
 @pytest.mark.posix
 def test_ctrl_c_while_a_process_is_started_reaches_it(toy, tmp_path, monkeypatch):
-    kind, processes = get_context("spawn").Process, []
+    kind = get_context("spawn").Process
+    processes = []
     start = kind.start
 
     def interrupted(process):
@@ -85,7 +86,9 @@ def test_ctrl_c_while_a_process_is_started_reaches_it(toy, tmp_path, monkeypatch
 @pytest.mark.parametrize("when", ["the next is made ready", "the last one ends"])
 def test_ctrl_c_ends_a_sweep_though_no_cell_was_stopped_by_it(monkeypatch, when):
     class Ended:
-        sentinel, exitcode, pid = None, 0, None
+        sentinel = None
+        exitcode = 0
+        pid = None
 
         def start(self):
             pass
@@ -116,7 +119,8 @@ def test_ctrl_c_ends_a_sweep_though_no_cell_was_stopped_by_it(monkeypatch, when)
 
 @pytest.mark.long
 def test_cells_in_processes_give_the_same_figures_and_all_models_are_kept_on_request(toy, tmp_path, monkeypatch):
-    messages, running_counts = listen(), []
+    messages = listen()
+    running_counts = []
     monkeypatch.setattr(workers, "cores", lambda: 2)
     monkeypatch.setattr(workers, "LOOK", 0.05)
     progress = "samesense.recipes.sweep.run.describe_progress"

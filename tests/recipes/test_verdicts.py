@@ -53,10 +53,13 @@ def test_no_pair_has_a_say_in_the_step_of_its_own_score():
 
 def test_labels_that_say_nothing_give_no_gain_out_of_fold():
     """Twenty evaluations of random scores: the best of them looks good, and the scores chosen out of fold do not."""
-    best, honest = [], []
+    best = []
+    honest = []
     for seed in range(60):
         drawn = np.random.default_rng(seed)
-        labels, scores, shares = drawn.normal(size=60), drawn.normal(size=(20, 60)), np.arange(1, 21) / 20
+        labels = drawn.normal(size=60)
+        scores = drawn.normal(size=(20, 60))
+        shares = np.arange(1, 21) / 20
         rows = [np.arange(offset, 60, 5) for offset in range(5)]
         folds = [ScoredFold(held, labels[held], shares, scores[:, held]) for held in rows]
         best.append(max(spearman(fold_scores, labels) for fold_scores in scores))
@@ -221,7 +224,8 @@ def test_a_share_is_held_out_as_in_a_sweep(tmp_path):
 
 def test_what_was_held_out_is_kept_and_removed_with_the_run(tiny_trunk, tmp_path, monkeypatch):
     monkeypatch.setattr(cross_validation, "FOLDS", 2)
-    rows, output = some_rows(100, [0, 1]), tmp_path / "run"
+    rows = some_rows(100, [0, 1])
+    output = tmp_path / "run"
     run = samesense.train(rows, test="hold 0.3", dev="hold 0.3", model=str(tiny_trunk), output=output, **QUICK)
     assert (len(samesense.read(output / "test.tsv")), len(samesense.read(output / "dev.tsv"))) == (30, 21)
     assert run.verdict.task.role == "test"
@@ -234,7 +238,8 @@ def test_what_was_held_out_is_kept_and_removed_with_the_run(tiny_trunk, tmp_path
 @pytest.mark.slow
 def test_a_run_that_was_stopped_in_its_folds_goes_on(tiny_trunk, tmp_path, monkeypatch):
     monkeypatch.setattr(cross_validation, "FOLDS", 3)
-    rows, trained = some_rows(60, [0, 1, 2]), []
+    rows = some_rows(60, [0, 1, 2])
+    trained = []
     options = {"model": str(tiny_trunk), **QUICK}
     whole = samesense.train(rows, output=tmp_path / "whole", **options)
     write = cross_validation.write_json

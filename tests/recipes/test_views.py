@@ -80,7 +80,8 @@ def test_without_a_head_a_model_need_not_say_its_width(tiny, monkeypatch):
 
 
 def test_shipped_settings_are_the_defaults_and_the_papers():
-    simcse, rankcse = read_settings("simcse"), read_settings("rankcse")
+    simcse = read_settings("simcse")
+    rankcse = read_settings("rankcse")
     assert bind(SimcseSettings, simcse) == SimcseSettings()
     assert bind(RankcseSettings, rankcse) == RankcseSettings()
     sup = bind(SimcseSettings, simcse, read_settings("simcse-sup"))
@@ -161,8 +162,12 @@ def test_settings_decide_what_is_read(tmp_path):
     sources = [str(tmp_path / "a.txt"), str(tmp_path / "b.jsonl")]
     assert read_bare(sources, RankcseSettings(max_chars=6)).texts == ["one", "two", "three"]
     assert read_for_simcse(sources, SimcseSettings(keep_repeated=True)).texts == [
-        "one", "two", "one", "seventeen", "three",
-    ]  # fmt: skip
+        "one",
+        "two",
+        "one",
+        "seventeen",
+        "three",
+    ]
     (tmp_path / "nli.tsv").write_text("premise\thypothesis\tlabel\na\tb\tentailment\na\tc\tcontradiction\n")
     assert read_for_simcse([str(tmp_path / "nli.tsv")], SimcseSettings(supervised=True)).kind == "nli"
 

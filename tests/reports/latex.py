@@ -3,9 +3,24 @@
 import re
 
 COMMANDS = {
-    "begin", "end", "centering", "caption", "toprule", "midrule", "bottomrule", "textbf", "emph", "par", "smallskip",
-    "textbackslash", "textasciicircum", "textasciitilde", "textless", "textgreater", "textbar",
-}  # fmt: skip
+    "begin",
+    "end",
+    "centering",
+    "caption",
+    "toprule",
+    "midrule",
+    "bottomrule",
+    "textbf",
+    "emph",
+    "par",
+    "smallskip",
+    "textbackslash",
+    "textasciicircum",
+    "textasciitilde",
+    "textless",
+    "textgreater",
+    "textbar",
+}
 """Commands of text that a table may hold."""
 
 IN_MATH = {"pm", "approx"}

@@ -31,7 +31,8 @@ def scored(n=60, seed=0, noise=(0.5, 0.6, 3.0), dataset="one.test"):
 
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 11, n) / 2
-    results, behind = [], []
+    results = []
+    behind = []
     for model, spread in zip("abc", noise, strict=True):
         values = np.tanh((labels - 2.5 + spread * rng.normal(size=n)) / 4)
         results.append(result(model, float(spearmanr(values, labels).statistic), dataset=dataset, n=n))

@@ -15,10 +15,15 @@ def fitted(**changes):
     scores = random.uniform(0, 1, 400)
     labels = (random.uniform(size=400) < scores).astype(float)
     defaults = {
-        "scores": scores, "labels": labels, "predicted": {"calibrated": scores, "as it is": scores**2},
-        "scale": (0, 1), "map": (np.sort(scores), np.sort(scores)), "thresholds": {"accuracy": 0.4871, "f1": 0.3},
-        "yes": 1.0, "data": "made.tsv",
-    }  # fmt: skip
+        "scores": scores,
+        "labels": labels,
+        "predicted": {"calibrated": scores, "as it is": scores**2},
+        "scale": (0, 1),
+        "map": (np.sort(scores), np.sort(scores)),
+        "thresholds": {"accuracy": 0.4871, "f1": 0.3},
+        "yes": 1.0,
+        "data": "made.tsv",
+    }
     return Fitted(**(defaults | changes))
 
 
@@ -31,9 +36,18 @@ def test_yes_and_no_are_drawn_with_both_thresholds():
     plot = calibration(calibrated)
     yes = int(calibrated.labels.sum())
     assert {
-        "predicted", "share of yes", "probability", "calibrated", "as it is", f"yes ({yes})", f"no ({400 - yes})",
-        "best accuracy from 0.487", "best f1 from 0.3", "pairs", "score of the model",
-    } <= words(plot)  # fmt: skip
+        "predicted",
+        "share of yes",
+        "probability",
+        "calibrated",
+        "as it is",
+        f"yes ({yes})",
+        f"no ({400 - yes})",
+        "best accuracy from 0.487",
+        "best f1 from 0.3",
+        "pairs",
+        "score of the model",
+    } <= words(plot)
     assert "made.tsv: reliability of calibrated and as it is" in plot.caption
     assert svg_text(plot) == svg_text(calibration(fitted()))
     ElementTree.fromstring(inline_svg(plot, "f"))

@@ -32,11 +32,13 @@ def test_two_models_are_set_against_each_other_whatever_the_gold_says():
 
 
 def test_a_pair_is_shown_once_in_either_order():
-    labels, values = np.array([5.0, 5, 0, 1]), np.array([0.1, 0.1, 0.9, 0.5])
+    labels = np.array([5.0, 5, 0, 1])
+    values = np.array([0.1, 0.1, 0.9, 0.5])
     pairs = [("x", "y"), ("y", "x"), ("p", "q"), ("r", "s")]
     assert [case.texts for case in against_gold(evidence("a", values, labels, pairs=pairs))][:2] == [
-        ("p", "q"), ("x", "y"),
-    ]  # fmt: skip
+        ("p", "q"),
+        ("x", "y"),
+    ]
 
 
 def test_a_model_that_agrees_has_no_cases():

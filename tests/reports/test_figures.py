@@ -179,8 +179,12 @@ def test_groups_by_value_where_there_are_few():
 def test_groups_by_fifths_of_the_scale():
     labels = np.array([0, 0.2, 0.99, 1, 1.5, 2.2, 3.7, 4, 5, 4.99, 1])
     assert [(name, rows.tolist()) for name, rows in rating_groups(labels)] == [
-        ("0-1", [0, 1, 2]), ("1-2", [3, 4, 10]), ("2-3", [5]), ("3-4", [6]), ("4-5", [7, 8, 9]),
-    ]  # fmt: skip
+        ("0-1", [0, 1, 2]),
+        ("1-2", [3, 4, 10]),
+        ("2-3", [5]),
+        ("3-4", [6]),
+        ("4-5", [7, 8, 9]),
+    ]
 
 
 @pytest.mark.parametrize(("low", "high"), [(1, 5), (-1, 1), (7.3, 11.9), (0, 100)])

@@ -109,9 +109,12 @@ def test_geometry_is_one_table_in_its_own_units_without_a_best():
 
 def test_the_whole_of_a_data_set_is_all_else_mean():
     rows = [
-        result("a", 0.5, subset="mean"), result("a", 0.6), result("a", 0.4, subset="x"),
-        result("a", 0.3, dataset="two.test", subset="mean"), result("a", 0.2, dataset="two.test", subset="wmean"),
-    ]  # fmt: skip
+        result("a", 0.5, subset="mean"),
+        result("a", 0.6),
+        result("a", 0.4, subset="x"),
+        result("a", 0.3, dataset="two.test", subset="mean"),
+        result("a", 0.2, dataset="two.test", subset="wmean"),
+    ]
     assert [runs["a", None].value for runs in headlines(rows).values()] == [0.6, 0.3]
 
 
@@ -141,8 +144,12 @@ def test_markdown():
     assert results[0].value > results[1].value
     assert lines[0] == "## sts: Spearman"
     assert lines[2:] == [
-        "| model | one.test |", "| --- | ---: |", f"| a | **{a}** |", f"| b_1 | {b} ≈ |", f"| c | {c} |",
-    ]  # fmt: skip
+        "| model | one.test |",
+        "| --- | ---: |",
+        f"| a | **{a}** |",
+        f"| b_1 | {b} ≈ |",
+        f"| c | {c} |",
+    ]
 
 
 def test_latex():
@@ -186,8 +193,11 @@ def test_runs_that_wait_are_named_in_their_cells():
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("a_b&c%d#e$f", r"a\_b\&c\%d\#e\$f"), ("{~^\\}", r"\{\textasciitilde{}\textasciicircum{}\textbackslash{}\}"),
-     ("a\nb<c>|", r"a b\textless{}c\textgreater{}\textbar{}")],
-)  # fmt: skip
+    [
+        ("a_b&c%d#e$f", r"a\_b\&c\%d\#e\$f"),
+        ("{~^\\}", r"\{\textasciitilde{}\textasciicircum{}\textbackslash{}\}"),
+        ("a\nb<c>|", r"a b\textless{}c\textgreater{}\textbar{}"),
+    ],
+)
 def test_latex_sees_no_command_in_a_name(text, expected):
     assert escape(text) == expected

@@ -83,10 +83,17 @@ def content(name="<b>bold</b> & $x$"):
 
 
 def test_averages_of_two_languages_stand_side_by_side_behind_a_name():
-    rows = [result(model_name, 0.2, task="geometry", metric=metric, dataset="stsb.dev")
-            for model_name in "ab" for metric in ("alignment", "uniformity")]  # fmt: skip
-    means = [result("a", 0.8, dataset="sts-avg"), result("a", 0.4, dataset="sts-zh-avg"),
-             result("b", 0.5, dataset="sts-avg", seed=1), result("b", 0.7, dataset="sts-avg", seed=2)]  # fmt: skip
+    rows = [
+        result(model_name, 0.2, task="geometry", metric=metric, dataset="stsb.dev")
+        for model_name in "ab"
+        for metric in ("alignment", "uniformity")
+    ]
+    means = [
+        result("a", 0.8, dataset="sts-avg"),
+        result("a", 0.4, dataset="sts-zh-avg"),
+        result("b", 0.5, dataset="sts-avg", seed=1),
+        result("b", 0.7, dataset="sts-avg", seed=2),
+    ]
     [drawn] = planes(rows, means, model_styles("ab"))
     written = " ".join(text.get_text() for text in drawn.figure.axes[0].texts)
     assert "80.0 / 40.0" in written

@@ -47,7 +47,8 @@ def test_an_interruption_leaves_the_old_file(tmp_path, monkeypatch):
 
 @pytest.mark.posix
 def test_a_link_stays_a_link(tmp_path):
-    path, link = tmp_path / "results.jsonl", tmp_path / "link.jsonl"
+    path = tmp_path / "results.jsonl"
+    link = tmp_path / "link.jsonl"
     append_results(path, [result()])
     link.symlink_to(path)
     append_results(link, [FULL])

@@ -20,18 +20,35 @@ pytestmark = pytest.mark.usefixtures("drawn")
 LABELS = np.tile([0.0, 1.0, 2.0], 20)
 PAIRS = [(f"<b>text</b> {row}", f"other & {row}") for row in range(60)]
 FINDING = Finding(
-    role="test", dataset="test.tsv", n=60, metric="spearman", start=0.5, end=0.4, low=-0.2, high=-0.05, p_value=0.001,
-    start_low=0.45, start_high=0.55, end_low=0.3, end_high=0.5,
-)  # fmt: skip
+    role="test",
+    dataset="test.tsv",
+    n=60,
+    metric="spearman",
+    start=0.5,
+    end=0.4,
+    low=-0.2,
+    high=-0.05,
+    p_value=0.001,
+    start_low=0.45,
+    start_high=0.55,
+    end_low=0.3,
+    end_high=0.5,
+)
 RECORD = {"data": {"train": {"source": "train.tsv", "rows": 9}}, "settings": {"seed": 1, "dev": None}, "versions": {}}
 
 
 def evidence(model, seed):
     values = LABELS / 3 + 0.3 * np.random.default_rng(seed).normal(size=60)
     return Evidence(
-        task="sts", dataset="test.tsv", metric="spearman", model=model, statistic="spearman", values=values,
-        labels=LABELS, examples=PAIRS,
-    )  # fmt: skip
+        task="sts",
+        dataset="test.tsv",
+        metric="spearman",
+        model=model,
+        statistic="spearman",
+        values=values,
+        labels=LABELS,
+        examples=PAIRS,
+    )
 
 
 @pytest.fixture
@@ -44,9 +61,14 @@ def page():
     history = Run("run", {}, Curve("run", (0, 5, 10), (0.5, 0.6, 0.4)), [], Curve("run", (5, 10), (2.0, 1.0)))
     cosines = np.random.default_rng(0).uniform(-1, 1, size=(2, 300))
     return RunPage(
-        name="a <run>", verdict=Verdict(task=FINDING, advice=("take <less>",), curve=learning_curve), history=history,
-        before=[evidence("start", 0)], after=[evidence("trained", 1)], cones=(cosines[0], cosines[1]), record=RECORD,
-    )  # fmt: skip
+        name="a <run>",
+        verdict=Verdict(task=FINDING, advice=("take <less>",), curve=learning_curve),
+        history=history,
+        before=[evidence("start", 0)],
+        after=[evidence("trained", 1)],
+        cones=(cosines[0], cosines[1]),
+        record=RECORD,
+    )
 
 
 def words(html):
@@ -57,10 +79,16 @@ def test_the_verdict_comes_first_and_every_part_is_there(page):
     html = run_page(page)
     page_words = words(html)
     order = [
-        "Worse than the start on test.tsv: -10.00", "take &lt;less&gt;", "Paired bootstrap", "Spearman on dev",
-        "Scores by label", "Worst errors", "Cones before and after", "Learning curve: twice the data (480)",
+        "Worse than the start on test.tsv: -10.00",
+        "take &lt;less&gt;",
+        "Paired bootstrap",
+        "Spearman on dev",
+        "Scores by label",
+        "Worst errors",
+        "Cones before and after",
+        "Learning curve: twice the data (480)",
         "train.tsv",
-    ]  # fmt: skip
+    ]
     assert sorted(order, key=page_words.rindex) == order
     assert html.count("<svg") == 7 and "<b>" not in html and "&lt;b&gt;text&lt;/b&gt;" in html
     assert html == run_page(page)

@@ -12,9 +12,16 @@ from samesense.reports.run_verdict import Finding, Merged, Verdict, compare, ver
 from samesense.types import Evidence, Result, TaskResult
 
 FINDING = Finding(
-    role="test", dataset="test.tsv", n=1379, metric="spearman", start=0.8214, end=0.8297, low=0.0036, high=0.0133,
+    role="test",
+    dataset="test.tsv",
+    n=1379,
+    metric="spearman",
+    start=0.8214,
+    end=0.8297,
+    low=0.0036,
+    high=0.0133,
     p_value=0.001,
-)  # fmt: skip
+)
 
 
 def made(model, values, labels, value):
@@ -27,9 +34,15 @@ def made(model, values, labels, value):
     )
 
 
-@pytest.mark.parametrize(("low", "high", "word"), [
-    (0.001, 0.01, "better"), (-0.01, -0.001, "worse"), (-0.01, 0.01, "no difference"), (0.0, 0.01, "no difference"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [
+        (0.001, 0.01, "better"),
+        (-0.01, -0.001, "worse"),
+        (-0.01, 0.01, "no difference"),
+        (0.0, 0.01, "no difference"),
+    ],
+)
 def test_the_word_is_that_of_the_interval(low, high, word):
     assert replace(FINDING, low=low, high=high).word == word
 
@@ -74,11 +87,14 @@ def test_lines_begin_with_the_verdict_and_are_loud_about_harm():
     assert "the end itself" in Merged(share=1.0, dev={"1.0": 0.5}).line()
 
 
-@pytest.mark.parametrize(("shared", "low", "word", "remark"), [
-    (1200, 0.0036, "better than", "but 1,200 of them were trained on: this shows no gain"),
-    (3, 0.0036, "better than", "but 3 of them were trained on: this raises it"),
-    (3, -0.1, "no difference from", "3 of them were trained on"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shared", "low", "word", "remark"),
+    [
+        (1200, 0.0036, "better than", "but 1,200 of them were trained on: this shows no gain"),
+        (3, 0.0036, "better than", "but 3 of them were trained on: this raises it"),
+        (3, -0.1, "no difference from", "3 of them were trained on"),
+    ],
+)
 def test_a_test_that_was_trained_on_is_said_in_the_verdict(shared, low, word, remark):
     verdict = Verdict(task=replace(FINDING, trained_on=shared, low=low))
     assert verdict.lines()[0] == f"verdict: {word} the start on test.tsv, 1,379 examples, {remark}"

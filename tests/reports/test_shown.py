@@ -16,7 +16,8 @@ def runs(noise, seeds, dataset="one.test", n=300):
     """Results and evidence of models by the noise in their scores, with so many seeds each."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 11, n) / 2
-    results, behind = [], []
+    results = []
+    behind = []
     for model, spread in noise.items():
         for seed in range(seeds):
             values = labels + spread * rng.normal(size=n)
@@ -62,7 +63,8 @@ def test_a_rival_without_evidence_is_not_beaten():
 def test_the_mean_of_sets_has_a_best_too():
     results, behind = runs({"a": 0.5, "b": 3.0, "c": 3.0}, 5)
     further_results, further_evidence = runs({"a": 0.5, "b": 3.0, "c": 3.0}, 5, dataset="two.test")
-    results, behind = [*results, *further_results], [*behind, *further_evidence]
+    results = [*results, *further_results]
+    behind = [*behind, *further_evidence]
     ranking = rank(behind, results)
     winners = shown_best(behind, results, paired_comparisons(behind, results)[0], ranking)
     assert winners == dict.fromkeys([KEY, ("sts", "two.test", "spearman"), ("sts", "mean of 2", "spearman")], "a")

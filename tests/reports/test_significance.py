@@ -12,7 +12,9 @@ from tests.reports.made import evidence, result, scored
 
 
 def holm_by_hand(values):
-    order, adjusted, highest = sorted(range(len(values)), key=values.__getitem__), [0.0] * len(values), 0.0
+    order = sorted(range(len(values)), key=values.__getitem__)
+    adjusted = [0.0] * len(values)
+    highest = 0.0
     for step, index in enumerate(order):
         highest = max(highest, min(1.0, values[index] * (len(values) - step)))
         adjusted[index] = highest
@@ -30,8 +32,11 @@ def test_every_other_model_is_compared_with_the_first():
             by_model[item.model].values, by_model["a"].values, behind[0].labels, "spearman", samples=SAMPLES, seed=0
         )
         assert (item.difference, item.low, item.high, item.p_value) == (
-            expected.difference, expected.low, expected.high, expected.p_value,
-        )  # fmt: skip
+            expected.difference,
+            expected.low,
+            expected.high,
+            expected.p_value,
+        )
         assert (item.n, item.seeds, item.scope) == (200, None, "models")
     assert {item.model: item.finding for item in comparisons} == {"b": "no", "c": "yes"}
 
@@ -40,7 +45,8 @@ def test_p_values_are_adjusted_over_the_data_sets_and_models_of_a_table():
     results, behind = scored(80)
     for seed in range(1, 4):
         scored_set = scored(80, seed=seed, noise=(0.5, 0.62, 0.75), dataset=f"{seed}.test")
-        results, behind = results + scored_set[0], behind + scored_set[1]
+        results = results + scored_set[0]
+        behind = behind + scored_set[1]
     comparisons, _ = paired_comparisons(behind, results)
     assert len(comparisons) == 8
     assert [comparison.adjusted for comparison in comparisons] == pytest.approx(
@@ -50,10 +56,12 @@ def test_p_values_are_adjusted_over_the_data_sets_and_models_of_a_table():
 
 
 def test_significance_stays_within_reach_of_large_tables():
-    results, behind = [], []
+    results = []
+    behind = []
     for seed in range(45):
         rows, evidence_of_set = scored(40, seed=seed, noise=(0.1, 4.0, 4.0), dataset=f"{seed}.test")
-        results, behind = results + rows[:2], behind + evidence_of_set[:2]
+        results = results + rows[:2]
+        behind = behind + evidence_of_set[:2]
     comparisons, _ = paired_comparisons(behind, results)
     assert len(comparisons) == 45
     assert sum(comparison.significant for comparison in comparisons) >= 40
@@ -67,7 +75,8 @@ def test_a_named_reference_and_lower_is_not_confused_with_better():
 
 
 def test_it_is_said_where_the_reference_has_no_figure():
-    first, second = scored(), scored(seed=1, dataset="two.test")
+    first = scored()
+    second = scored(seed=1, dataset="two.test")
     results = [row for row in first[0] + second[0] if (row.model, row.dataset) != ("c", "two.test")]
     behind = [item for item in first[1] + second[1] if (item.model, item.dataset) != ("c", "two.test")]
     comparisons, problems = paired_comparisons(behind, results, against="c")
@@ -76,7 +85,8 @@ def test_it_is_said_where_the_reference_has_no_figure():
 
 
 def test_outcomes_are_compared_by_their_mean():
-    first, second = np.array([1, 1, 1, 0] * 30), np.array([1, 0, 0, 0] * 30)
+    first = np.array([1, 1, 1, 0] * 30)
+    second = np.array([1, 0, 0, 0] * 30)
     rows = [result(name, 0.75 if name == "a" else 0.25, task="transfer", metric="accuracy") for name in "ab"]
     behind = [
         evidence(name, values, task="transfer", metric="accuracy") for name, values in (("a", first), ("b", second))
@@ -91,7 +101,8 @@ def test_all_runs_of_a_method_count_and_few_of_them_say_little(count, scope, fin
     _, behind = scored()
     labels = behind[0].labels
     rng = np.random.default_rng(5)
-    rows, evidence_of_runs = [], []
+    rows = []
+    evidence_of_runs = []
     for name, noise in (("a", 3.0), ("b", 0.1)):
         for seed in range(count):
             values = labels + noise * rng.normal(size=60)
@@ -112,7 +123,8 @@ def test_all_runs_of_a_method_count_and_few_of_them_say_little(count, scope, fin
 
 def test_a_method_is_compared_with_a_model_as_it_is():
     results, behind = scored(noise=(3.0, 0.6, 3.0))
-    labels, rng = behind[0].labels, np.random.default_rng(5)
+    labels = behind[0].labels
+    rng = np.random.default_rng(5)
     values = [labels + 0.1 * rng.normal(size=60) for _ in range(5)]
     rows = [result("s", spearman(run, labels), seed=seed) for seed, run in enumerate(values)]
     runs = [evidence("s", run, labels, seed=seed) for seed, run in enumerate(values)]
@@ -136,7 +148,8 @@ def test_examples_are_matched_where_a_model_lacks_some():
 @pytest.mark.parametrize("case", ["other examples", "twice", "other labels", "constant"])
 def test_what_cannot_be_compared_is_said(case):
     results, behind = scored()
-    labels, values = behind[0].labels, behind[0].values
+    labels = behind[0].labels
+    values = behind[0].values
     odd = {
         "other examples": evidence("b", values, labels, pairs=[("x", str(index)) for index in range(60)]),
         "twice": evidence("b", values, labels, pairs=[("x", "y")] * 60),
@@ -168,7 +181,8 @@ def experiment(seed, *, seeds, seed_effect, gain=0.0, pairs=120):
     """What ``compare`` says of two methods trained ``seeds`` times, the second better by ``gain``; and the evidence."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 6, pairs).astype(float)
-    behind, rows = [], []
+    behind = []
+    rows = []
     for name, skill in (("a", 1.0), ("b", 1.0 + gain)):
         for run_seed, values in enumerate(runs(rng, labels, seeds, skill=skill, seed_effect=seed_effect)):
             behind.append(evidence(name, values, labels, seed=run_seed))

@@ -123,7 +123,8 @@ def test_the_mean_of_several_sets_is_resampled_set_by_set():
 def test_sets_of_the_same_examples_are_resampled_together():
     results, behind = scored(80)
     again = [[replace(item, dataset="again") for item in items] for items in (results, behind)]
-    alone, twice = rank(behind, results), rank([*behind, *again[1]], [*results, *again[0]])
+    alone = rank(behind, results)
+    twice = rank([*behind, *again[1]], [*results, *again[0]])
     assert (twice.n, len(twice.datasets)) == (80, 2)
     for name, item in alone.against_reference.items():
         doubled = twice.against_reference[name]
@@ -172,7 +173,8 @@ def test_what_has_no_better_has_no_ranking():
 
 def test_the_sentences():
     results, behind = scored(1000)
-    fast, slow = Speed((1043.7, 1012.0, 1060.0)), Speed((9.94, 9.3, 11.2))
+    fast = Speed((1043.7, 1012.0, 1060.0))
+    slow = Speed((9.94, 9.3, 11.2))
     models = [model("a", speed=fast, parameters=22_700_000, megabytes=90.9), model("c", speed=slow)]
     first, lead, cost = verdict(rank(behind, results, models, against="c"))
     assert first.startswith("a is the best of 3 models: Spearman ")
@@ -190,8 +192,10 @@ def test_speeds_whose_ranges_overlap_are_not_ranked_and_a_machine_that_was_not_q
     """Two measurements of the same models said 366 and 220, then 294 and 534, each time as a ranking."""
     results, behind = scored(1000)
     reason = "5.1 processes wanted 2 processors when it began"
-    models = [model(name, speed=Speed(rounds), disturbed=reason) for name, rounds in
-              (("a", (366.0, 294.0, 330.0)), ("c", (220.0, 534.0, 301.0)))]  # fmt: skip
+    models = [
+        model(name, speed=Speed(rounds), disturbed=reason)
+        for name, rounds in (("a", (366.0, 294.0, 330.0)), ("c", (220.0, 534.0, 301.0)))
+    ]
     ranking = rank(behind, results, models, against="c")
     assert verdict(ranking)[-1].endswith("; the ranges overlap, so neither is known to be faster.")
     assert f"The machine was not quiet while speeds were measured ({reason})" in verdict_notes(ranking)[-1]
@@ -211,10 +215,14 @@ def test_the_headline_reads_all_suites():
     results, behind = scored(1000)
     first = np.arange(1000) < 700
     accuracies = {"a": first, "b": first | (np.arange(1000) >= 980), "c": first & (np.arange(1000) % 3 > 0)}
-    section_evidence = [evidence(name, right, metric="accuracy", task="sections", dataset="s.test")
-              for name, right in accuracies.items()]  # fmt: skip
-    rows = [result(item.model, item.values.mean(), metric="accuracy", task="sections", dataset="s.test")
-            for item in section_evidence]  # fmt: skip
+    section_evidence = [
+        evidence(name, right, metric="accuracy", task="sections", dataset="s.test")
+        for name, right in accuracies.items()
+    ]
+    rows = [
+        result(item.model, item.values.mean(), metric="accuracy", task="sections", dataset="s.test")
+        for item in section_evidence
+    ]
     assert verdict(rank(behind, results))[0].startswith("a is the best of 3 models")
     ranking = rank([*behind, *section_evidence], [*results, *rows])
     assert (ranking.counted, ranking.on) == (("sts", "sections"), "the mean of 2 suites (sts, sections)")
@@ -233,8 +241,10 @@ def test_the_headline_reads_all_suites():
 
 def test_a_suite_that_a_model_cannot_do_counts_for_none_but_a_failure_does_not_take_it_from_the_others():
     results, behind = scored(300)
-    transfer_evidence = [evidence(name, rights(0.7, 300, seed=seed), metric="accuracy", task="transfer", dataset="mr")
-              for seed, name in enumerate("ab")]  # fmt: skip
+    transfer_evidence = [
+        evidence(name, rights(0.7, 300, seed=seed), metric="accuracy", task="transfer", dataset="mr")
+        for seed, name in enumerate("ab")
+    ]
     rows = [
         result(item.model, item.values.mean(), metric="accuracy", task="transfer", dataset="mr")
         for item in transfer_evidence
@@ -248,15 +258,18 @@ def test_a_suite_that_a_model_cannot_do_counts_for_none_but_a_failure_does_not_t
 
 def test_the_recommendation_of_a_clear_winner():
     results, behind = scored(1000)
-    models = [model("a", speed=Speed((1043.7, 1012.0, 1060.0)), megabytes=90.9, memory=612.0),
-              model("b", speed=Speed((99.4, 93.0, 112.0)))]  # fmt: skip
+    models = [
+        model("a", speed=Speed((1043.7, 1012.0, 1060.0)), megabytes=90.9, memory=612.0),
+        model("b", speed=Speed((99.4, 93.0, 112.0))),
+    ]
     recommendation = recommend(rank(behind, results, models))
     assert (recommendation.model, recommendation.equals) == ("a", ("a",))
     choice, cost = recommendation.lines()
     assert re.fullmatch(
         r"Take a: Spearman \d+\.\d \(95 % interval [\d.]+ to [\d.]+\) on one\.test, 1,000 examples, \d\.\d above "
-        r"b, the next \(95 % interval \d\.\d to \d\.\d, p [<=] [\d.]+\) and further above the other\.", choice,
-    ), choice  # fmt: skip
+        r"b, the next \(95 % interval \d\.\d to \d\.\d, p [<=] [\d.]+\) and further above the other\.",
+        choice,
+    ), choice
     assert cost == (
         "a takes 0.96 (0.94 to 0.99) ms a text, 612 MB of memory and 90.9 MB on disk (measured here in float32 on 2 "
         "threads); b takes 10 (8.9 to 11) ms a text."
@@ -300,8 +313,11 @@ def test_few_pairs_do_not_recommend_a_weak_model_because_it_is_cheap(measured):
 
 def test_the_margin_is_the_border_between_the_cheaper_and_the_highest():
     results, behind = scored(60)
-    ranking = rank(behind, results, [model("a", speed=Speed((200.0, 190.0, 210.0))),
-                                     model("b", speed=Speed((900.0, 890.0, 910.0)))])  # fmt: skip
+    ranking = rank(
+        behind,
+        results,
+        [model("a", speed=Speed((200.0, 190.0, 210.0))), model("b", speed=Speed((900.0, 890.0, 910.0)))],
+    )
     best, second, third = ranking.standings
     chosen = [
         recommend(replace(ranking, standings=(best, replace(second, score=best.score - below), third))).model
@@ -343,8 +359,11 @@ def test_the_needed_examples_reach_the_power_that_they_promise():
     error = 1.96 * differences[:200].std() / np.sqrt(200)
     of_sample = replace(
         rank(*of_outcomes(a=rights(0.7, 200), b=rights(0.6, 200, seed=1))).best_others[0],
-        difference=0.1, low=0.1 - error, high=0.1 + error, n=200,
-    )  # fmt: skip
+        difference=0.1,
+        low=0.1 - error,
+        high=0.1 + error,
+        n=200,
+    )
     needed = needed_examples(of_sample, 1)
     samples = rng.choice(differences, size=(2000, needed))
     significant = samples.mean(axis=1) / (samples.std(axis=1) / np.sqrt(needed)) > 1.96

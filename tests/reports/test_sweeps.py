@@ -58,7 +58,8 @@ def test_arrivals_are_counted_seed_by_seed():
 
 
 def test_the_untouched_start_is_drawn_and_is_nobodys_best():
-    falling, rising = Curve("a", (0, 10, 20), (0.6, 0.4, 0.5)), Curve("b", (0, 10, 20), (0.6, 0.3, 0.7))
+    falling = Curve("a", (0, 10, 20), (0.6, 0.4, 0.5))
+    rising = Curve("b", (0, 10, 20), (0.6, 0.3, 0.7))
     assert (falling.best, rising.best) == ((20, 0.5), (20, 0.7))
     by_baseline = {
         comparison.baseline: comparison for comparison in steps_to_scores({"a": {1: falling}, "b": {1: rising}})
@@ -74,9 +75,19 @@ def test_tables():
         "| cosent | 50.00 | 10 | not reached | - |",
     ]
     comparison = Comparison(
-        task="sts", dataset="stsb", metric="spearman", model="mse", reference="cosent", difference=-0.05, low=-0.07,
-        high=-0.03, p_value=0.001, adjusted=0.004, n=100, seeds=3,
-    )  # fmt: skip
+        task="sts",
+        dataset="stsb",
+        metric="spearman",
+        model="mse",
+        reference="cosent",
+        difference=-0.05,
+        low=-0.07,
+        high=-0.03,
+        p_value=0.001,
+        adjusted=0.004,
+        n=100,
+        seeds=3,
+    )
     assert difference_table([comparison]).splitlines()[2] == (
         "| stsb | Spearman | mse - cosent | -5.00 | [-7.00, -3.00] | 0.004 | of these runs |"
     )
@@ -98,9 +109,17 @@ def test_the_caption_of_a_learning_curve_says_who_arrives_when():
 
 def run(name, seed, value, **settings):
     result = Result(
-        task="sts", dataset="toy", split="", subset="all", metric="spearman", value=value, n=9, protocol="", model=name,
+        task="sts",
+        dataset="toy",
+        split="",
+        subset="all",
+        metric="spearman",
+        value=value,
+        n=9,
+        protocol="",
+        model=name,
         seed=seed,
-    )  # fmt: skip
+    )
     return Run(name, {"seed": seed, **settings}, None, [result])
 
 

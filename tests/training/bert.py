@@ -13,9 +13,15 @@ class Encoder(torch.nn.Module):
         super().__init__()
         torch.manual_seed(0)
         config = BertConfig(
-            vocab_size=80, hidden_size=DIM, num_hidden_layers=1, num_attention_heads=2, intermediate_size=12,
-            max_position_embeddings=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-        )  # fmt: skip
+            vocab_size=80,
+            hidden_size=DIM,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=12,
+            max_position_embeddings=16,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )
         self.bert = BertModel(config).double()
 
     def forward(self, features):

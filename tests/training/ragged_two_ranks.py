@@ -10,8 +10,12 @@ from tests.training.bert import Encoder, gradient
 
 PLACES = (2, 1)
 TUPLES = [
-    (["p0", "a0"], ["n0"]), (["p1"], ["p0"]), (["p2", "p3"], []), (["a0"], ["n4"]), (["p5"], ["n0"]),
-]  # fmt: skip
+    (["p0", "a0"], ["n0"]),
+    (["p1"], ["p0"]),
+    (["p2", "p3"], []),
+    (["a0"], ["n4"]),
+    (["p5"], ["n0"]),
+]
 POSITIVES = [["p0", "a0"], ["p1"], ["p2", "p3", "p5"], ["a0", "p1", "n0"], ["p5"]]  # some are not drawn
 ANCHORS = ["a0", "a1", "a2", "a3", "a4"]
 NAMES = ["a0", "a1", "a2", "a3", "a4", "p0", "p1", "p2", "p3", "p5", "n0", "n4"]
@@ -29,9 +33,14 @@ def preprocess(texts):
 
 def batch(rows):
     batches = TupleBatches(
-        ANCHORS, lambda row, epoch: TUPLES[row], preprocess, places=PLACES, key=NAMES.index, positives=POSITIVES,
+        ANCHORS,
+        lambda row, epoch: TUPLES[row],
+        preprocess,
+        places=PLACES,
+        key=NAMES.index,
+        positives=POSITIVES,
         apart=False,
-    )  # fmt: skip
+    )
     columns = batches([{"label": row} for row in rows])
     return [{name.removeprefix("texts_"): value for name, value in columns.items() if name != "label"}], columns[
         "label"

@@ -30,7 +30,8 @@ class Steps(TrainerCallback):
 
 def trained(trunk, folder, *, stop=None, resume=False):
     """The steps that were taken, and the weights at the end."""
-    model, steps = build(trunk, device="cpu"), Steps(stop)
+    model = build(trunk, device="cpu")
+    steps = Steps(stop)
     texts = [" ".join(WORDS[index : index + 2 + index % 5]) for index in range(40)]
     data = as_dataset({"a": texts, "b": texts[::-1], "label": [float(index % 3) for index in range(40)]})
     fit(model, data, CoSENT(model, mini_batch_num_tokens=16), SETTINGS, folder, resume=resume, callbacks=[steps])

@@ -41,7 +41,8 @@ def test_every_batch_is_full_and_has_two_labels_and_no_example_comes_twice(label
     assert all(len({labels[index] for index in batch}) > 1 for batch in batches)
     taken = list(itertools.chain(*batches))
     assert len(set(taken)) == len(taken)
-    left, commonest = len(labels) - len(taken), max(Counter(labels).values())
+    left = len(labels) - len(taken)
+    commonest = max(Counter(labels).values())
     short = len(labels) - commonest < len(labels) // size  # too few of other labels: an epoch has fewer batches
     assert short or left < size
 

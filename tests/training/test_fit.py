@@ -49,7 +49,8 @@ def killed():
 
 def run_of(trunk, pairs, folder, settings=SETTINGS, selecting=True, model=None, **kwargs):
     """Run or resume one training; gives the model, the outcome, and the dev curve that was written."""
-    train, dev = read_pairs(pairs / "train.tsv"), read_pairs(pairs / "dev.tsv")
+    train = read_pairs(pairs / "train.tsv")
+    dev = read_pairs(pairs / "dev.tsv")
     model = model or build(str(trunk), device="cpu")
     outcome = fit(
         model,
@@ -342,7 +343,8 @@ def test_objective_is_a_plain_loss_of_sentence_transformers(tiny, sentences, tmp
     data = Dataset.from_dict({"sentence1": sentences[:10], "sentence2": sentences[10:20], "label": labels})
     tiny.eval()
     columns = [tiny.preprocess(sentences[:10]), tiny.preprocess(sentences[10:20])]
-    ours, theirs = CoSENT(tiny)(columns, torch.tensor(labels)), CoSENTLoss(tiny)(columns, torch.tensor(labels))
+    ours = CoSENT(tiny)(columns, torch.tensor(labels))
+    theirs = CoSENTLoss(tiny)(columns, torch.tensor(labels))
     torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-5)
     before = encode(tiny, sentences)
     arguments = SentenceTransformerTrainingArguments(str(tmp_path), max_steps=2, report_to="none", use_cpu=True)

@@ -39,9 +39,12 @@ def loss_of(spec, draw):
 
 @pytest.mark.parametrize("spec", PAIR_LOSSES.specs, ids=lambda spec: f"{spec.encoder} {spec.name}")
 def test_a_batch_teaches_if_and_only_if_the_loss_has_a_gradient(spec):
-    draw, met, cancelled = np.random.default_rng(0), set(), 0
+    draw = np.random.default_rng(0)
+    met = set()
+    cancelled = 0
     for _ in range(150):
-        rows, texts = int(draw.integers(1, 5)), int(draw.integers(1, 6))
+        rows = int(draw.integers(1, 5))
+        texts = int(draw.integers(1, 6))
         columns = draw.integers(
             texts, size=(COLUMNS.get(spec.name, 2 + int(draw.integers(2)) * (spec.name == "info-nce")), rows)
         )

@@ -108,9 +108,16 @@ def test_gradient_checkpointing_goes_with_it(start, tiny_trunk):
 @pytest.mark.parametrize("encoder", ["bi", "cross"])
 def test_the_folder_opens_everywhere(tiny_trunk, toy_pairs, sentences, tmp_path, encoder):
     run = samesense.train(
-        str(toy_pairs / "train.tsv"), dev="none", model=str(tiny_trunk), encoder=encoder, lora=2, max_steps=2,
-        learning_rate=1e-2, precision="float32", output=tmp_path / "run",
-    )  # fmt: skip
+        str(toy_pairs / "train.tsv"),
+        dev="none",
+        model=str(tiny_trunk),
+        encoder=encoder,
+        lora=2,
+        max_steps=2,
+        learning_rate=1e-2,
+        precision="float32",
+        output=tmp_path / "run",
+    )
     assert sorted(path.name for path in run.model.rglob("*adapter*")) == []
     plain = (SentenceTransformer if encoder == "bi" else CrossEncoder)(str(run.model), device="cpu")
     ours = samesense.load(str(run.model), precision="float32")

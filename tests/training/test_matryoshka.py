@@ -91,10 +91,18 @@ def test_a_run_says_what_each_width_is_worth(tiny_trunk, toy_pairs, tmp_path):
 
     def trained(name, **options):
         return samesense.train(
-            files["train"], dev=files["dev"], test=files["test"], model=str(tiny_trunk), max_steps=40, eval_steps=40,
+            files["train"],
+            dev=files["dev"],
+            test=files["test"],
+            model=str(tiny_trunk),
+            max_steps=40,
+            eval_steps=40,
             learning_rate=3e-3,
-            precision="float32", seed=1, output=tmp_path / name, **options,
-        )  # fmt: skip
+            precision="float32",
+            seed=1,
+            output=tmp_path / name,
+            **options,
+        )
 
     def narrow(run):
         model = samesense.load(run.model, dim=4, precision="float32")
@@ -103,7 +111,8 @@ def test_a_run_says_what_each_width_is_worth(tiny_trunk, toy_pairs, tmp_path):
         ]
         return result.value
 
-    plain, run = trained("plain"), trained("nested", matryoshka="8,4")
+    plain = trained("plain")
+    run = trained("nested", matryoshka="8,4")
     assert narrow(run) > narrow(plain) + 0.05
     rows = {row.model: row for row in run.results if (row.task, row.metric) == ("matryoshka", "spearman")}
     home = str(tmp_path / "nested")
@@ -138,7 +147,8 @@ def test_encode_keeps_the_first_numbers_at_unit_length(tiny, tiny_trunk, sentenc
 
 
 def test_the_command_has_it_too(tiny_trunk, sentences, tmp_path, capsys):
-    lines, output = tmp_path / "texts.txt", tmp_path / "vectors.npy"
+    lines = tmp_path / "texts.txt"
+    output = tmp_path / "vectors.npy"
     lines.write_text("\n".join(sentences) + "\n")
     assert run_command(capsys, "encode", tiny_trunk, lines, "--dim", 5, "--output", output)[0] == 0
     assert np.load(output).shape == (40, 5)
@@ -148,9 +158,15 @@ def test_a_student_too(tiny_trunk, sentences, toy_pairs, tmp_path):
     student = make_student("static:16", str(tiny_trunk), sentences)
     assert student.get_embedding_dimension() == 16
     run = samesense.distil(
-        sentences, teacher=str(tiny_trunk), student="static:16", dev=str(toy_pairs / "dev.tsv"), max_steps=2,
-        matryoshka="8", precision="float32", output=tmp_path / "run",
-    )  # fmt: skip
+        sentences,
+        teacher=str(tiny_trunk),
+        student="static:16",
+        dev=str(toy_pairs / "dev.tsv"),
+        max_steps=2,
+        matryoshka="8",
+        precision="float32",
+        output=tmp_path / "run",
+    )
     text = (run.model / "README.md").read_text()
     assert "## Distilled" in text
     assert "| 8 | dev.tsv |" in text

@@ -8,7 +8,8 @@ from torch import nn
 from samesense.training import optimizer
 from samesense.training.optimizer import RowAdamW, clip_all, clip_gradients, sparse_embeddings
 
-ROWS, DIM = 3000, 8
+ROWS = 3000
+DIM = 8
 
 
 class Model(nn.Module):
@@ -65,11 +66,10 @@ def test_weight_decay_begins_with_the_first_gradient():
     batches = some_batches()
     met = torch.cat([chunk for ids in batches for chunk in ids]).unique()
     first = torch.cat(batches[0]).unique()
-    first, met = first[first != 0], met[met != 0]
-    trained_model, reference = (
-        trained(batches, decay=0.1),
-        trained(batches, decay=0.1, rows=False, kind=torch.optim.AdamW),
-    )
+    first = first[first != 0]
+    met = met[met != 0]
+    trained_model = trained(batches, decay=0.1)
+    reference = trained(batches, decay=0.1, rows=False, kind=torch.optim.AdamW)
     torch.testing.assert_close(trained_model.words.weight[first], reference.words.weight[first], atol=1e-4, rtol=1e-3)
     torch.testing.assert_close(trained_model.last.weight, reference.last.weight, atol=1e-4, rtol=1e-3)
     unmet = torch.ones(ROWS, dtype=torch.bool).index_fill_(0, met, False)
@@ -78,7 +78,8 @@ def test_weight_decay_begins_with_the_first_gradient():
 
 def test_clipping_is_that_of_torch():
     ids = some_batches(1)[0][0]
-    model_sparse, model_dense = Model(), Model()
+    model_sparse = Model()
+    model_dense = Model()
     model_sparse.words.sparse = True
     for model in (model_sparse, model_dense):
         model(ids).backward()
@@ -131,7 +132,8 @@ def test_gradients_without_a_norm_are_shown_and_not_hidden():
 
 
 def test_a_clip_is_of_one_step_and_is_done_by_the_wrapped_optimiser():
-    model, ids = Model(), some_batches(1)[0][0]
+    model = Model()
+    ids = some_batches(1)[0][0]
     adamw = RowAdamW(model.parameters(), lr=1e-2, fused=True)
     trainer = SimpleNamespace(
         accelerator=SimpleNamespace(unscale_gradients=lambda: None, scaler=None),

@@ -40,7 +40,8 @@ def data(sentences):
     for anchor in sentences[:ANCHORS]:
         texts = source.sample(sentences[6:20], 8)
         texts = [text for text in texts if text != anchor]
-        near, far = source.randint(1, 4), source.randint(0, 3)
+        near = source.randint(1, 4)
+        far = source.randint(0, 3)
         groups.append(Group(anchor, texts[:near], texts[near : near + far], []))
     return tuple_data(groups, source="made", name="made")
 
@@ -117,8 +118,11 @@ def test_encoding_once_changes_neither_loss_nor_gradient_without_dropout(tiny, d
 
 
 def test_copies_of_an_anchor_have_dropout_of_their_own(tiny):
-    data = tuple_data([Group("the dog runs", [], ["a cat"], []), Group("a bird sings", ["a cat"], ["a fish"], [])],
-                      source="x", name="x")  # fmt: skip
+    data = tuple_data(
+        [Group("the dog runs", [], ["a cat"], []), Group("a bird sings", ["a cat"], ["a fish"], [])],
+        source="x",
+        name="x",
+    )
     use_cheap_dropout(tiny)
     tiny.train()
     (features,), labels = columns_of(batches_of(tiny, data, sizes=(2, 1))(examples(range(2))))
@@ -148,10 +152,14 @@ def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, false_n
     batches = batches_of(tiny, data, padded=False, false_negative_filter=false_negative_filter)
     value = TupleMultiPositive(tiny, positives=3)(*columns_of(batches(examples())))
     key = key_of(false_negative_filter)
-    near, far, owner = [], [], []
+    near = []
+    far = []
+    owner = []
     for row in range(ANCHORS):
         positives, negatives = batches.complete(row, 0)
-        near, far, owner = near + positives, far + negatives, owner + [row] * len(positives)
+        near = near + positives
+        far = far + negatives
+        owner = owner + [row] * len(positives)
     keys_of_anchor = [{key(data.anchors[row]), *map(key, data.positives[row])} for row in range(ANCHORS)]
     assert any(len(some) > 3 for some in data.positives)  # one is not drawn
     exclude = torch.tensor([[key(text) in class_keys for text in near + far] for class_keys in keys_of_anchor])
@@ -201,7 +209,9 @@ def test_other_losses_see_the_same_tuples(tiny, data):
         joined = [*apart, group.union(*(cluster for cluster in joined if cluster & group))]
     assert 1 < len(joined) < ANCHORS
     class_of = {text: number for number, group in enumerate(joined) for text in group}
-    texts, classes, equal = [], [], 0
+    texts = []
+    classes = []
+    equal = 0
     for row in range(ANCHORS):
         positives, negatives = batches.complete(row, 0)
         texts += [data.anchors[row], *positives, *negatives]
@@ -228,9 +238,14 @@ def test_training_draws_anew_each_epoch_and_goes_on_where_it_was(tiny, data, tmp
     settings = TrainingSettings(batch_size=4, epochs=3, precision="float32", learning_rate=1e-3)
     before = tiny[0].auto_model.embeddings.word_embeddings.weight.detach().clone()
     outcome = fit(
-        tiny, dataset, TupleMultiPositive(tiny, positives=3), settings, tmp_path, collator=batches,
+        tiny,
+        dataset,
+        TupleMultiPositive(tiny, positives=3),
+        settings,
+        tmp_path,
+        collator=batches,
         callbacks=[SetEpoch(batches), LogSavings(batches)],
-    )  # fmt: skip
+    )
     assert outcome.steps == 9
     assert sorted(calls) == [(epoch, row) for epoch in range(3) for row in range(ANCHORS)]
     assert not torch.equal(tiny[0].auto_model.embeddings.word_embeddings.weight, before)

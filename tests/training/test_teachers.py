@@ -92,7 +92,8 @@ def test_large_vectors_fit_into_float16(texts, tmp_path):
 
 
 def test_a_corpus_is_encoded_once_longest_first(texts, tmp_path, small_blocks):
-    teacher, messages = Counting(), listen()
+    teacher = Counting()
+    messages = listen()
     teacher_store(teacher.teacher, corpus(texts), tmp_path)
     assert [len(call) for call in teacher.calls] == [16, 16, 16, 16, 6]
     flat = [text for call in teacher.calls for text in call]
@@ -127,7 +128,8 @@ def test_what_was_interrupted_goes_on_and_ends_the_same(texts, tmp_path, small_b
     whole = teacher_store(Counting().teacher, corpus(texts), tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         teacher_store(Counting(fail_at=4).teacher, corpus(texts), tmp_path / "cut")
-    remaining, messages = Counting(), listen()
+    remaining = Counting()
+    messages = listen()
     resumed = teacher_store(remaining.teacher, corpus(texts), tmp_path / "cut")
     assert [len(call) for call in remaining.calls] == [16, 6]
     assert messages[0].startswith("teacher counting: encoding 22 of 70 sentences")
@@ -166,8 +168,12 @@ def test_a_kill_loses_one_block_and_no_lock_stays(texts, tmp_path, small_blocks)
 
 
 def test_a_second_one_waits_and_says_so_and_encodes_nothing(texts, tmp_path):
-    begun, go_on, waits = threading.Event(), threading.Event(), threading.Event()
-    first, second, stores = Counting(), Counting(), {}
+    begun = threading.Event()
+    go_on = threading.Event()
+    waits = threading.Event()
+    first = Counting()
+    second = Counting()
+    stores = {}
 
     def slowly(rows):
         begun.set()

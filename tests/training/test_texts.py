@@ -49,7 +49,8 @@ def test_a_longest_input_cuts_training_and_not_the_model(asking):
 
 
 def test_dev_is_scored_at_the_models_own_length(tiny_trunk, sentences, tmp_path):
-    model, lengths = build(str(tiny_trunk), device="cpu"), []
+    model = build(str(tiny_trunk), device="cpu")
+    lengths = []
     data = Dataset.from_dict({"a": sentences[:8], "b": sentences[8:16], "label": [float(i) for i in range(8)]})
     settings = TrainingSettings(max_steps=2, eval_steps=1, precision="float32")
 

@@ -33,30 +33,45 @@ def fields(**options):
 
 def test_texts_become_what_the_field_is():
     parsed = fields(
-        adam_beta2="0.95", ddp_timeout="2", gradient_checkpointing="true", optim="adamw_torch",
-        lr_scheduler_kwargs='{"power": 2}', gradient_checkpointing_kwargs={"use_reentrant": False}, run_name="none",
+        adam_beta2="0.95",
+        ddp_timeout="2",
+        gradient_checkpointing="true",
+        optim="adamw_torch",
+        lr_scheduler_kwargs='{"power": 2}',
+        gradient_checkpointing_kwargs={"use_reentrant": False},
+        run_name="none",
         neftune_noise_alpha="5",
-    )  # fmt: skip
+    )
     assert parsed == {
-        "adam_beta2": 0.95, "ddp_timeout": 2, "gradient_checkpointing": True, "optim": "adamw_torch",
-        "lr_scheduler_kwargs": '{"power": 2}', "gradient_checkpointing_kwargs": {"use_reentrant": False},
-        "run_name": None, "neftune_noise_alpha": 5.0,
-    }  # fmt: skip
+        "adam_beta2": 0.95,
+        "ddp_timeout": 2,
+        "gradient_checkpointing": True,
+        "optim": "adamw_torch",
+        "lr_scheduler_kwargs": '{"power": 2}',
+        "gradient_checkpointing_kwargs": {"use_reentrant": False},
+        "run_name": None,
+        "neftune_noise_alpha": 5.0,
+    }
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"adam_beta3": 1}, "`trainer` takes fields of SentenceTransformerTrainingArguments, and 'adam_beta3' is none. "
-         "Did you mean 'adam_beta"),
+        (
+            {"adam_beta3": 1},
+            "`trainer` takes fields of SentenceTransformerTrainingArguments, and 'adam_beta3' is none. "
+            "Did you mean 'adam_beta",
+        ),
         ({"seed": 1}, "`trainer` seed is set by samesense. In its place: `seed`."),
-        ({"multi_dataset_batch_sampler": "x"}, "`trainer` multi_dataset_batch_sampler is set by samesense. In its "
-         "place: `mixing`"),
+        (
+            {"multi_dataset_batch_sampler": "x"},
+            "`trainer` multi_dataset_batch_sampler is set by samesense. In its place: `mixing`",
+        ),
         ({"output_dir": "x"}, "`trainer` output_dir is set by samesense. In its place: `output`."),
         ({"ddp_timeout": "many"}, "`trainer` ddp_timeout is of type int; received 'many'."),
         ({"dataloader_num_workers": 2}, "`trainer` dataloader_num_workers is set by samesense. In its place: batches "),
     ],
-)  # fmt: skip
+)
 def test_what_is_unknown_ours_or_of_another_type_is_refused_by_name(options, message):
     with pytest.raises(ConfigError) as error:
         fields(**options)
@@ -86,9 +101,10 @@ class Arguments(TrainerCallback):
 
 
 def test_the_trainer_has_them(tiny_trunk, toy_pairs, tmp_path):
-    arguments, settings = Arguments(), TrainingSettings(
+    arguments = Arguments()
+    settings = TrainingSettings(
         max_steps=1, precision="float32", trainer={"adam_beta2": 0.5, "logging_steps": "1"}, lr_scheduler_type="cosine"
-    )  # fmt: skip
+    )
     run_of(tiny_trunk, toy_pairs, tmp_path / "run", settings, selecting=False, callbacks=[arguments])
     assert (arguments.seen.adam_beta2, arguments.seen.logging_steps, arguments.seen.report_to) == (0.5, 1.0, [])
     assert arguments.seen.run_name == "run"
@@ -109,7 +125,8 @@ def test_gradient_checkpointing_changes_no_weight(tiny_trunk, toy_pairs, tmp_pat
         model, _, _ = run_of(tiny_trunk, toy_pairs, tmp_path / f"run{len(trainer)}", settings, selecting=False)
         return model
 
-    plain, checkpointed = trained(), trained(gradient_checkpointing="true")
+    plain = trained()
+    checkpointed = trained(gradient_checkpointing="true")
     assert checkpointed[0].model.is_gradient_checkpointing
     for parameter, expected in zip(plain.parameters(), checkpointed.parameters(), strict=True):
         torch.testing.assert_close(parameter, expected, atol=1e-6, rtol=1e-5)
@@ -151,9 +168,14 @@ def test_every_method_takes_them_all(tiny_trunk, toy_pairs, sentences, tmp_path,
     monkeypatch.setattr("samesense.execution.trainer_fields._check_reporters", lambda names: None)
     monkeypatch.setattr(Follower, "records", [])
     settings = {
-        "max_steps": 2, "precision": "float32", "batch_size": 8, "prompt": "a red ", "report_to": "wandb",
-        "trainer": {"logging_steps": 1}, "output": tmp_path / "run",
-    }  # fmt: skip
+        "max_steps": 2,
+        "precision": "float32",
+        "batch_size": 8,
+        "prompt": "a red ",
+        "report_to": "wandb",
+        "trainer": {"logging_steps": 1},
+        "output": tmp_path / "run",
+    }
     settings |= {"encoder": "cross"} if method == "cross" else {"matryoshka": "8"}
     settings |= {"lora": 2} if importlib.util.find_spec("peft") else {}
     settings |= {"teacher": (str(tiny_trunk),)} if method in ("rankcse", "distil") else {}
@@ -184,9 +206,12 @@ def test_tensorboard_has_loss_and_dev_score(tiny_trunk, toy_pairs, tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     run = samesense.train(
-        str(toy_pairs / "train.tsv"), model=str(tiny_trunk), report_to=["tensorboard"], output=tmp_path / "run",
+        str(toy_pairs / "train.tsv"),
+        model=str(tiny_trunk),
+        report_to=["tensorboard"],
+        output=tmp_path / "run",
         **QUICK | {"dev": str(toy_pairs / "dev.tsv"), "max_steps": 5},
-    )  # fmt: skip
+    )
     events = EventAccumulator(str(run.folder / "tensorboard")).Reload()
     scores = events.Scalars("eval/dev_spearman")
     assert [event.step for event in scores] == [0, 1, 2, 3, 4, 5]

@@ -139,7 +139,8 @@ def test_many_steps_without_a_gradient_are_said(toy_pairs, tiny_trunk, tmp_path)
 
 
 def test_a_whole_run_with_a_rate_that_ruins_the_model(toy_pairs, tiny_trunk, tmp_path):
-    train, dev = toy_pairs / "train.tsv", toy_pairs / "dev.tsv"
+    train = toy_pairs / "train.tsv"
+    dev = toy_pairs / "dev.tsv"
     wild = {
         "model": str(tiny_trunk),
         "precision": "float32",
