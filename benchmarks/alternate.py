@@ -35,9 +35,11 @@ def alternate(candidates: dict[str, Callable[[], float | None]], rounds: int) ->
     for attempt in range(rounds + 1):
         for name, candidate in candidates.items():
             started = time.perf_counter()
-            own = candidate()
+            candidate_settings = candidate()
             if attempt:
-                seconds[name].append(time.perf_counter() - started if own is None else own)
+                seconds[name].append(
+                    time.perf_counter() - started if candidate_settings is None else candidate_settings
+                )
     return seconds
 
 
@@ -58,7 +60,7 @@ def fastest_flags() -> tuple[str, dict[str, object]]:
 
 def _name(model: object) -> object:
     """Return a model's name without the folder that it lies in, which is of this machine."""
-    return [_name(one) for one in model] if isinstance(model, list) else Path(str(model)).name
+    return [_name(entry) for entry in model] if isinstance(model, list) else Path(str(model)).name
 
 
 def report(name: str, seconds: dict[str, list[float]], units: int, unit: str, baseline: str, **facts: object) -> None:

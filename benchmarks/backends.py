@@ -27,16 +27,16 @@ def main() -> None:
 
     data = read_pairs(args.data or sample_path("train"))
     texts = [*data.sentences1, *data.sentences2]
-    kept: dict[str, np.ndarray] = {}
+    embeddings: dict[str, np.ndarray] = {}
 
     def keep(name: str, vectors: np.ndarray) -> None:
-        kept[name] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        embeddings[name] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "exported"
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "exported"
         description = export(args.model, folder, int8=True, pairs=data)
         plain = build(args.model, device="cpu")
-        opened = {
+        encoders = {
             "torch, float32": samesense.load(str(folder), backend="torch", precision="float32", device="cpu"),
             "torch, bfloat16": samesense.load(str(folder), backend="torch", precision="bfloat16", device="cpu"),
             "onnx": samesense.load(str(folder), backend="onnx"),
@@ -58,17 +58,23 @@ def main() -> None:
             for name, peer in peers.items()
             if peer is not None
         }
-        ways |= {name: lambda name=name, model=model: keep(name, model.encode(texts)) for name, model in opened.items()}
+        ways |= {
+            name: lambda name=name, model=model: keep(name, model.encode(texts)) for name, model in encoders.items()
+        }
         seconds = alternate(ways, args.rounds)
         weights = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
     n = len(data)
-    quality = {key: 100 * spearman((v[:n] * v[n:]).sum(axis=1), data.labels) for key, v in kept.items()}
+    quality = {key: 100 * spearman((v[:n] * v[n:]).sum(axis=1), data.labels) for key, v in embeddings.items()}
     megabytes = {name: round(graph.bytes / 1e6, 1) for name, graph in description.graphs.items()}
     megabytes["torch"] = round(weights / 1e6, 1)
     facts = {
-        "model": args.model, "data": data.name, "texts": len(texts), "distinct": len(set(texts)),
-        "spearman": quality, "megabytes": megabytes,
-    }  # fmt: skip
+        "model": args.model,
+        "data": data.name,
+        "texts": len(texts),
+        "distinct": len(set(texts)),
+        "spearman": quality,
+        "megabytes": megabytes,
+    }
     report("backends", seconds, len(texts), "sentences", baseline, **facts)
     print("MB:", megabytes)
     print("Spearman x100, drift:", {key: f"{v:.2f} ({v - quality[baseline]:+.2f})" for key, v in quality.items()})

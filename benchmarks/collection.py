@@ -56,10 +56,13 @@ def measured(folder: Path, vectors: np.ndarray, queries: np.ndarray) -> Iterable
     yield "query, 1 of 7 meet ms", median_ms(lambda i: collection.search(queries[i : i + 1], where={"topic": "rain"}))
     yield "query, 1 of 1000 meet ms", median_ms(lambda i: collection.search(queries[i : i + 1], where={"n": 5}))
     if hasattr(collection, "text_search"):
-        asked = [f"{777 * i} rain stone" for i in range(20)]
-        yield "words ms", median_ms(lambda i: collection.text_search([asked[i]]))
-        asked = [f"text {i} rain" for i in range(20)]
-        yield "hybrid, a word of all texts ms", median_ms(lambda i: collection.query([asked[i]], model, hybrid=True))
+        found_texts = [f"{777 * i} rain stone" for i in range(20)]
+        yield "words ms", median_ms(lambda i: collection.text_search([found_texts[i]]))
+        found_texts = [f"text {i} rain" for i in range(20)]
+        yield (
+            "hybrid, a word of all texts ms",
+            median_ms(lambda i: collection.query([found_texts[i]], model, hybrid=True)),
+        )
     yield "delete 1 of 100 s", seconds(lambda: collection.delete(range(0, len(vectors), 100)))
     collection.search(queries[:1])
     yield "query among deleted ms", median_ms(lambda i: collection.search(queries[i : i + 1]))
@@ -78,8 +81,8 @@ def main() -> None:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     queries = random.standard_normal((20, chosen.dim), dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder:
-        found = dict(measured(Path(folder) / "made", vectors, queries))
-    print(json.dumps({name: round(value, 2) for name, value in found.items()}))
+        figures = dict(measured(Path(folder) / "made", vectors, queries))
+    print(json.dumps({name: round(value, 2) for name, value in figures.items()}))
 
 
 if __name__ == "__main__":

@@ -33,17 +33,17 @@ WAYS = ("sentence-transformers", "samesense")
 def longer(texts: list[str], model: Any, length: int) -> list[str]:
     """Return as many texts, each of sentences from its own on, of ``length`` tokens or more."""
     counts = [len(ids) for ids in model.tokenizer(texts, add_special_tokens=False)["input_ids"]]
-    made = []
+    lengthened = []
     for first in range(len(texts)):
-        parts, tokens, place = [], 0, first
+        sentences, tokens, position = [], 0, first
         while tokens < length:
-            parts.append(texts[place % len(texts)])
-            tokens, place = tokens + counts[place % len(texts)], place + 1
-        made.append(" ".join(parts))
-    return made
+            sentences.append(texts[position % len(texts)])
+            tokens, position = tokens + counts[position % len(texts)], position + 1
+        lengthened.append(" ".join(sentences))
+    return lengthened
 
 
-def one(args: argparse.Namespace) -> dict[str, float]:
+def measure_point(args: argparse.Namespace) -> dict[str, float]:
     """Train a few steps in this process."""
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
     from sentence_transformers.sentence_transformer.losses import CoSENTLoss
@@ -71,8 +71,8 @@ def one(args: argparse.Namespace) -> dict[str, float]:
     model = build(args.model, max_seq_length=args.length)
     if args.length:
         for side in dataset.column_names[:2]:
-            made = longer(dataset[side][:500], model, args.length)
-            dataset = dataset.select(range(len(made))).remove_columns(side).add_column(side, made)
+            texts = longer(dataset[side][:500], model, args.length)
+            dataset = dataset.select(range(len(texts))).remove_columns(side).add_column(side, texts)
         dataset = dataset.select_columns(["sentence1", "sentence2", "label"])
     clock, peak, done = Clock(), [0], threading.Event()
     before = resident()
@@ -86,19 +86,26 @@ def one(args: argparse.Namespace) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         if args.way == "samesense":
             keep_freed_memory()
-            own = {"max_steps": args.steps, "eval_steps": args.steps, "batch_size": args.batch_size}
-            fit(model, dataset, CoSENT(model), method.model_copy(update=own), Path(folder), callbacks=[clock])
+            changes = {"max_steps": args.steps, "eval_steps": args.steps, "batch_size": args.batch_size}
+            fit(model, dataset, CoSENT(model), method.model_copy(update=changes), Path(folder), callbacks=[clock])
         else:
             settings = SentenceTransformerTrainingArguments(
-                folder, max_steps=args.steps, per_device_train_batch_size=args.batch_size, report_to="none",
-                disable_tqdm=True, save_strategy="no", **fastest_flags()[1],
-            )  # fmt: skip
+                folder,
+                max_steps=args.steps,
+                per_device_train_batch_size=args.batch_size,
+                report_to="none",
+                disable_tqdm=True,
+                save_strategy="no",
+                **fastest_flags()[1],
+            )
             SentenceTransformerTrainer(
                 model=model, args=settings, train_dataset=dataset, loss=CoSENTLoss(model), callbacks=[clock]
             ).train()
     done.set()
     watcher.join()
-    seconds = statistics.median(after - at for at, after in zip(clock.ends, clock.ends[1:], strict=False))
+    seconds = statistics.median(
+        after - before_step for before_step, after in zip(clock.ends, clock.ends[1:], strict=False)
+    )
     return {"pairs_a_second": args.batch_size / seconds, "mib": peak[0] - before}
 
 
@@ -113,31 +120,33 @@ def main() -> None:
     parser.add_argument("--steps", type=int)
     args = parser.parse_args()
     if args.way:
-        print(json.dumps(one(args)))
+        print(json.dumps(measure_point(args)))
         return
-    models = dict(one.partition("=")[::2] for one in args.models)
+    models = dict(entry.partition("=")[::2] for entry in args.models)
     points: list[dict[str, Any]] = [{"of": "batch size", "at": size, "batch_size": size} for size in BATCH_SIZES]
     points += [{"of": "tokens a text", "at": length, "length": length} for length in LENGTHS]
     points += [{"of": "layers", "at": name, "model": model} for name, model in models.items()]
-    kept = RESULTS / "curves.jsonl"
-    lines = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()] if kept.exists() else []
+    log = RESULTS / "curves.jsonl"
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
     there = {(line["of"], line["at"], line["way"]) for line in lines}
     for point in points:
         usual = {"model": models["6"], "batch_size": USUAL, "length": None}
-        how = {**usual, **{name: value for name, value in point.items() if name in usual}}
-        how["steps"] = 3 if how["batch_size"] > 256 else 4 if how["batch_size"] > 16 else 12
-        given = [word for name, value in how.items() if value for word in (f"--{name.replace('_', '-')}", str(value))]
+        options = {**usual, **{name: value for name, value in point.items() if name in usual}}
+        options["steps"] = 3 if options["batch_size"] > 256 else 4 if options["batch_size"] > 16 else 12
+        flags = [
+            word for name, value in options.items() if value for word in (f"--{name.replace('_', '-')}", str(value))
+        ]
         for way in WAYS:
             if (point["of"], point["at"], way) in there:
                 continue
-            words = [sys.executable, __file__, "--data", args.data, "--way", way, *given]
+            words = [sys.executable, __file__, "--data", args.data, "--way", way, *flags]
             done = subprocess.run(words, capture_output=True, text=True)
             if done.returncode not in (0, -signal.SIGKILL):
                 raise SystemExit(done.stderr)
-            found = json.loads(done.stdout.splitlines()[-1]) if not done.returncode else {}  # killed: no memory left
-            line = json.dumps({"of": point["of"], "at": point["at"], "way": way, **found})
+            figures = json.loads(done.stdout.splitlines()[-1]) if not done.returncode else {}  # killed: no memory left
+            line = json.dumps({"of": point["of"], "at": point["at"], "way": way, **figures})
             print(line, flush=True)
-            with kept.open("a", encoding="utf-8") as file:
+            with log.open("a", encoding="utf-8") as file:
                 file.write(f"{line}\n")
 
 

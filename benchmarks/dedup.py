@@ -25,22 +25,24 @@ def sentences(path: Path) -> list[str]:
     """Return texts of more than a word out of a table, or out of documents with sections."""
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         if ".jsonl" in path.name:
-            return [text for line in stream for part in json.loads(line)["sections"] for text in part["sentences"]]
+            return [
+                text for line in stream for section in json.loads(line)["sections"] for text in section["sentences"]
+            ]
         return [cell for line in stream for cell in line.rstrip("\n").split("\t")]
 
 
 def edited(text: str, draw: random.Random) -> str:
     """Return a text with one edit, as copies in the world have them."""
-    words, at = text.split(), draw.randrange(len(text.split()) - 1)
+    words, position = text.split(), draw.randrange(len(text.split()) - 1)
     kind = draw.randrange(4)
     if kind == 0:
         return text.lower().rstrip(".!?")
     if kind == 1:
-        words[at], words[at + 1] = words[at + 1], words[at]
+        words[position], words[position + 1] = words[position + 1], words[position]
     elif kind == 2:
-        del words[at]
+        del words[position]
     else:
-        words[at] = words[at][:-1] + draw.choice("aeinrst")
+        words[position] = words[position][:-1] + draw.choice("aeinrst")
     return " ".join(words)
 
 
@@ -61,12 +63,12 @@ def make(files: list[Path], rows: int, output: Path) -> None:
 def by_samesense(texts: list[str], vectors: np.ndarray, threshold: float, search: str) -> int:
     import samesense
 
-    place = {text: row for row, text in enumerate(texts)}
-    found = samesense.dedup(
-        texts, model=lambda some: vectors[[place[text] for text in some]], threshold=threshold, search=search
+    row_of = {text: row for row, text in enumerate(texts)}
+    result = samesense.dedup(
+        texts, model=lambda some: vectors[[row_of[text] for text in some]], threshold=threshold, search=search
     )
-    print(found)
-    return len(found.kept)
+    print(result)
+    return len(result.kept)
 
 
 def by_semhash(texts: list[str], vectors: np.ndarray, threshold: float) -> int:
@@ -76,15 +78,15 @@ def by_semhash(texts: list[str], vectors: np.ndarray, threshold: float) -> int:
         def encode(self, some: list[str], **_: object) -> np.ndarray:
             raise NotImplementedError
 
-    made = SemHash.from_embeddings(vectors, texts, Given())
-    return len(made.self_deduplicate(threshold=threshold).selected)
+    index = SemHash.from_embeddings(vectors, texts, Given())
+    return len(index.self_deduplicate(threshold=threshold).selected)
 
 
 def by_communities(texts: list[str], vectors: np.ndarray, threshold: float) -> int:
     from sentence_transformers.util import community_detection
 
-    found = community_detection(vectors, threshold=threshold, min_community_size=2)
-    return len(texts) - sum(len(one) - 1 for one in found)
+    communities = community_detection(vectors, threshold=threshold, min_community_size=2)
+    return len(texts) - sum(len(community) - 1 for community in communities)
 
 
 def main() -> None:
@@ -109,10 +111,10 @@ def main() -> None:
         "community_detection": lambda: by_communities(texts, np.array(vectors), chosen.threshold),
     }
     started = time.perf_counter()
-    kept = ways[chosen.way]()
+    retained = ways[chosen.way]()
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{chosen.way}: {len(texts)} texts, {kept} kept, {seconds:.1f} s, peak {peak:.0f} MiB")
+    print(f"{chosen.way}: {len(texts)} texts, {retained} kept, {seconds:.1f} s, peak {peak:.0f} MiB")
 
 
 if __name__ == "__main__":

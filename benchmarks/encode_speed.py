@@ -27,17 +27,19 @@ def main() -> None:
     data = read_pairs(args.data or sample_path("train"))
     texts = list(dict.fromkeys([*data.sentences1, *data.sentences2]))
     model = build(args.model)
-    kept: dict[str, np.ndarray] = {}
+    embeddings: dict[str, np.ndarray] = {}
 
-    def theirs(part: list[str]) -> Any:
-        return model.encode(part, batch_size=BATCH)
+    def theirs(batch: list[str]) -> Any:
+        return model.encode(batch, batch_size=BATCH)
 
-    def ours(part: list[str]) -> Any:
-        return encode(model, part, precision="float32")
+    def ours(batch: list[str]) -> Any:
+        return encode(model, batch, precision="float32")
 
     def way(name: str, run: Callable[[list[str]], Any], at_once: int) -> Callable[[], None]:
         def do() -> None:
-            kept[name] = np.vstack([run(texts[at : at + at_once]) for at in range(0, len(texts), at_once)])
+            embeddings[name] = np.vstack(
+                [run(texts[start : start + at_once]) for start in range(0, len(texts), at_once)]
+            )
 
         return do
 
@@ -51,8 +53,8 @@ def main() -> None:
         )
     }
     seconds = alternate(ways, args.rounds)
-    first = kept["sentence-transformers"]
-    differs = {name: float(np.abs(vectors - first).max()) for name, vectors in kept.items()}
+    first = embeddings["sentence-transformers"]
+    differs = {name: float(np.abs(vectors - first).max()) for name, vectors in embeddings.items()}
     words = [len(text.split()) for text in texts]
     facts = {"model": args.model, "data": data.name, "texts": len(texts), "words": float(np.median(words))}
     report(

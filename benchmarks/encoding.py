@@ -19,10 +19,10 @@ def main() -> None:
     data = read_pairs(args.data or sample_path("train"))
     texts = [*data.sentences1, *data.sentences2]
     model = build(args.model)
-    kept: dict[str, np.ndarray] = {}
+    embeddings: dict[str, np.ndarray] = {}
 
     def keep(name: str, vectors: np.ndarray) -> None:
-        kept[name] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        embeddings[name] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
     ways = {
         "sentence-transformers encode()": lambda: keep("st", model.encode(texts)),
@@ -31,7 +31,7 @@ def main() -> None:
     }
     seconds = alternate(ways, args.rounds)
     n = len(data)
-    quality = {key: spearman((v[:n] * v[n:]).sum(axis=1), data.labels) for key, v in kept.items()}
+    quality = {key: spearman((v[:n] * v[n:]).sum(axis=1), data.labels) for key, v in embeddings.items()}
     facts = {
         "model": args.model,
         "data": data.name,

@@ -65,10 +65,10 @@ def main() -> None:
     from samesense.inference.models.load import load
 
     evaluation = args.steps // 5
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        parts, test = [read_pairs(path) for path in (args.data, args.dev)], read_pairs(args.test)
-        rows = [{"sentence1": p.sentences1, "sentence2": p.sentences2, "score": p.labels} for p in parts]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        splits, test = [read_pairs(path) for path in (args.data, args.dev)], read_pairs(args.test)
+        rows = [{"sentence1": p.sentences1, "sentence2": p.sentences2, "score": p.labels} for p in splits]
         (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
         (folder / "peer.py").write_text(PEER, encoding="utf-8")
 
@@ -78,11 +78,17 @@ def main() -> None:
             return time.perf_counter() - started
 
         def peer(output: Path, seed: int, **faster: object) -> float:
-            told = {
-                "model": resolve(args.model), "rows": str(folder / "rows.json"), "steps": args.steps, "seed": seed,
-                "learning_rate": args.learning_rate, "evaluation": evaluation, "faster": faster, "output": str(output),
-            }  # fmt: skip
-            return timed([sys.executable, str(folder / "peer.py"), json.dumps(told)])
+            job = {
+                "model": resolve(args.model),
+                "rows": str(folder / "rows.json"),
+                "steps": args.steps,
+                "seed": seed,
+                "learning_rate": args.learning_rate,
+                "evaluation": evaluation,
+                "faster": faster,
+                "output": str(output),
+            }
+            return timed([sys.executable, str(folder / "peer.py"), json.dumps(job)])
 
         def ours(output: Path, seed: int) -> float:
             words = ["train", args.data, "--dev", args.dev, "--model", args.model, "--output", str(output)]
@@ -99,16 +105,20 @@ def main() -> None:
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         scores: dict[str, list[float]] = {name: [] for name in ways}
         for attempt in range(args.rounds):
-            for at, (name, way) in enumerate(ways.items()):
-                output = folder / f"{at}-{attempt}"
+            for number, (name, way) in enumerate(ways.items()):
+                output = folder / f"{number}-{attempt}"
                 seconds[name].append(way(output, attempt + 1))
-                found = evaluate_pairs(load(output / "model", precision="float32"), test)
-                scores[name].append(next(100 * one.value for one in found if one.metric == "spearman"))
+                results = evaluate_pairs(load(output / "model", precision="float32"), test)
+                scores[name].append(next(100 * result.value for result in results if result.metric == "spearman"))
                 print(f"{name}: {seconds[name][-1]:.0f} s, Spearman on test {scores[name][-1]:.2f}", flush=True)
     facts = {
-        "model": args.model, "data": parts[0].name, "steps": args.steps, "evaluations": 5, "scores": scores,
+        "model": args.model,
+        "data": splits[0].name,
+        "steps": args.steps,
+        "evaluations": 5,
+        "scores": scores,
         "learning_rate": args.learning_rate,
-    }  # fmt: skip
+    }
     name = "end to end" if "bf16" in flags else "end to end, no bfloat16"
     report(name, seconds, args.steps, "steps", "sentence-transformers", **facts)
 

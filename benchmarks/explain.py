@@ -17,9 +17,9 @@ import samesense
 from samesense.inference.explain import explain, word_spans
 
 
-def without(text: str, places: list[int]) -> str:
+def without(text: str, positions: list[int]) -> str:
     spans = word_spans(text)
-    return " ".join(text[a:b] for place, (a, b) in enumerate(spans) if place not in places)
+    return " ".join(text[a:b] for position, (a, b) in enumerate(spans) if position not in positions)
 
 
 def main() -> None:
@@ -32,23 +32,23 @@ def main() -> None:
     data = samesense.read(chosen.data)
     scores = model.scores(data.pairs())
     draw = random.Random(0)
-    kept = [p for p, s in zip(data.pairs(), scores, strict=True) if s >= 0.5 and len(word_spans(p[0])) >= 6]
-    pairs = draw.sample(kept, min(chosen.pairs, len(kept)))
+    long_pairs = [p for p, s in zip(data.pairs(), scores, strict=True) if s >= 0.5 and len(word_spans(p[0])) >= 6]
+    pairs = draw.sample(long_pairs, min(chosen.pairs, len(long_pairs)))
     drops: dict[str, list[list[float]]] = {"tokens": [], "occlusion": [], "random": []}
     gaps: dict[str, list[float]] = {"tokens": [], "occlusion": []}
     for pair in pairs:
         joined = (without(pair[0], []), pair[1])  # so that spacing alone changes nothing
         orders = {}
         for by in ("tokens", "occlusion"):
-            found = explain(model, *joined, by=by)
-            shares = [word.share for word in found.words1 if word.text != "[marks]"]
+            explanation = explain(model, *joined, by=by)
+            shares = [word.share for word in explanation.words1 if word.text != "[marks]"]
             orders[by] = np.argsort(shares)[::-1].tolist()
-            gaps[by].append(abs(found.gap))
+            gaps[by].append(abs(explanation.gap))
         orders["random"] = draw.sample(range(len(shares)), len(shares))
-        asked = [(without(joined[0], order[:count]), joined[1]) for order in orders.values() for count in (1, 2, 3)]
-        base, *less = model.scores([joined, *asked])
-        for place, by in enumerate(orders):
-            drops[by].append([base - one for one in less[3 * place : 3 * place + 3]])
+        shortened = [(without(joined[0], order[:count]), joined[1]) for order in orders.values() for count in (1, 2, 3)]
+        base, *less = model.scores([joined, *shortened])
+        for number, by in enumerate(orders):
+            drops[by].append([base - score for score in less[3 * number : 3 * number + 3]])
     print(f"{chosen.model}: {len(pairs)} pairs\n| words left out by | 1 | 2 | 3 | gap |\n|---|---:|---:|---:|---:|")
     for by, values in drops.items():
         gap = f"{np.mean(gaps[by]):.1e}" if by in gaps else ""

@@ -35,13 +35,18 @@ def measure(scorer, kind: str, pairs: int, unit: int) -> dict[str, object]:
     scored = scorer.score(texts)
     cpu, wall = time.process_time() - computing, time.perf_counter() - started
     return {
-        "kind": kind, "unit": unit, "pairs": len(texts), "sentences": len({text for pair in texts for text in pair}),
-        "plan_ms_a_pair": 1000 * planning / len(texts), "terms_a_pair": scored.cells / len(texts),
-        "cpu_ms_a_term": 1000 * cpu / scored.cells if scored.cells else None, "cpu_s_a_pair": cpu / len(texts),
+        "kind": kind,
+        "unit": unit,
+        "pairs": len(texts),
+        "sentences": len({text for pair in texts for text in pair}),
+        "plan_ms_a_pair": 1000 * planning / len(texts),
+        "terms_a_pair": scored.cells / len(texts),
+        "cpu_ms_a_term": 1000 * cpu / scored.cells if scored.cells else None,
+        "cpu_s_a_pair": cpu / len(texts),
         "wall_s_a_pair": wall / len(texts),
         "score_deciles": [round(float(value), 3) for value in np.quantile(scored.scores, np.arange(0, 1.01, 0.1))],
         "worker_days_for_100M": AIM * (planning + cpu) / len(texts) / DAY,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -40,8 +40,8 @@ def nested(depth: int) -> str:
     return '{"a":' * depth + "1" + "}" * depth
 
 
-def search(where: Any, **more: Any) -> tuple[str, bytes]:
-    return "/search", json.dumps({"query": "a dog", "where": where, **more}).encode()
+def search(where: Any, **fields: Any) -> tuple[str, bytes]:
+    return "/search", json.dumps({"query": "a dog", "where": where, **fields}).encode()
 
 
 def embed(texts: Any) -> tuple[str, bytes]:
@@ -235,10 +235,10 @@ def build_collection(model: str, folder: Path, count: int) -> Path:
         for number, text in enumerate(sentences(count, 6))
     ]
     (folder / "texts.jsonl").write_text("\n".join(rows))
-    place = folder / "collection"
-    words = ["index", "build", place, folder / "texts.jsonl", "--columns", "text", "--model", model]
+    collection = folder / "collection"
+    words = ["index", "build", collection, folder / "texts.jsonl", "--columns", "text", "--model", model]
     subprocess.run([sys.executable, "-m", "samesense", *map(str, words)], check=True, stdout=subprocess.DEVNULL)
-    return place
+    return collection
 
 
 def free_port() -> int:
@@ -279,19 +279,19 @@ async def measure(arguments: argparse.Namespace, collection: Path) -> list[dict[
     quiet = spells["quiet"]
     table = []
     for name, rounds in spells.items():
-        middle = {key: statistics.median(one[key] for one in rounds) for key in ("p50", "p99")}
+        middle = {key: statistics.median(figures[key] for figures in rounds) for key in ("p50", "p99")}
         pairs = zip(rounds, quiet, strict=True)
         table.append(
             {
                 "body": name,
                 "p50_ms": round(1000 * middle["p50"], 1),
                 "p99_ms": round(1000 * middle["p99"], 1),
-                "factor": round(statistics.median(one["p99"] / still["p99"] for one, still in pairs), 2),
-                "memory_mb": round(max(one["memory"] for one in rounds)),
+                "factor": round(statistics.median(figures["p99"] / still["p99"] for figures, still in pairs), 2),
+                "memory_mb": round(max(figures["memory"] for figures in rounds)),
                 "resident_mb": round(rounds[-1]["resident"]),
-                "answers": sum(one["answers"] for one in rounds),
-                "wrong": dict(sum((Counter(one["wrong"]) for one in rounds), Counter())),
-                "hostile": dict(sum((Counter(one["hostile"]) for one in rounds), Counter())),
+                "answers": sum(figures["answers"] for figures in rounds),
+                "wrong": dict(sum((Counter(figures["wrong"]) for figures in rounds), Counter())),
+                "hostile": dict(sum((Counter(figures["hostile"]) for figures in rounds), Counter())),
             }
         )
     table[0]["tracebacks"] = tracebacks

@@ -30,9 +30,9 @@ def pool_of(args: argparse.Namespace) -> dict[frozenset[str], float]:
     """Return the label of every pair that may be chosen."""
     data = samesense.read(args.pool)
     texts = list(dict.fromkeys([*data.sentences1, *data.sentences2]))
-    known = {frozenset(pair): 0.0 for pair in random_pairs(texts, args.unrelated, np.random.default_rng(0))}
+    unrelated = {frozenset(pair): 0.0 for pair in random_pairs(texts, args.unrelated, np.random.default_rng(0))}
     rows = zip(data.sentences1, data.sentences2, data.labels, strict=True)
-    return known | {frozenset((one, other)): label for one, other, label in rows if one != other}
+    return unrelated | {frozenset((first, second)): label for first, second, label in rows if first != second}
 
 
 def run(
@@ -43,22 +43,43 @@ def run(
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     samesense.label(
-        [tuple(pair) for pair in map(sorted, pool)], output=folder / "labels.tsv", pairs=args.labels, pairs_by=way,
+        [tuple(pair) for pair in map(sorted, pool)],
+        output=folder / "labels.tsv",
+        pairs=args.labels,
+        pairs_by=way,
         scorer=lambda pairs: np.array([pool[frozenset(pair)] for pair in pairs]),
-        model=models[0], other=models[1] if way == "disagreement" else None, seed=seed,
-    )  # fmt: skip
+        model=models[0],
+        other=models[1] if way == "disagreement" else None,
+        seed=seed,
+    )
     labelled = samesense.read(folder / "labels.tsv", label_range=(0, args.highest))
     trained = samesense.train(
-        labelled, dev="none", output=folder / "run", model=args.model, seed=seed, max_steps=args.steps,
-        batch_size=16, learning_rate=args.learning_rate,
-    )  # fmt: skip
+        labelled,
+        dev="none",
+        output=folder / "run",
+        model=args.model,
+        seed=seed,
+        max_steps=args.steps,
+        batch_size=16,
+        learning_rate=args.learning_rate,
+    )
     rows = samesense.evaluate(trained.model, args.test, intervals=False)
-    found = {row.dataset: row.value for row in rows if row.metric == "spearman" and row.subset == "all"}
+    spearman = {row.dataset: row.value for row in rows if row.metric == "spearman" and row.subset == "all"}
     shutil.rmtree(folder / "run")
     labels = np.array(labelled.labels)
-    return {"way": way, "seed": seed, "model": args.model, "unrelated": args.unrelated, "labels": args.labels,
-            "pool": Path(args.pool).name, "steps": args.steps, "learning_rate": args.learning_rate,
-            "zeros": float((labels == 0).mean()), "mean": float(labels.mean()), "spearman": found}  # fmt: skip
+    return {
+        "way": way,
+        "seed": seed,
+        "model": args.model,
+        "unrelated": args.unrelated,
+        "labels": args.labels,
+        "pool": Path(args.pool).name,
+        "steps": args.steps,
+        "learning_rate": args.learning_rate,
+        "zeros": float((labels == 0).mean()),
+        "mean": float(labels.mean()),
+        "spearman": spearman,
+    }
 
 
 def report(rows: list[dict[str, Any]], start: dict[str, float]) -> None:
@@ -70,8 +91,10 @@ def report(rows: list[dict[str, Any]], start: dict[str, float]) -> None:
             of = {row["seed"]: 100 * row["spearman"][dataset] for row in rows if row["way"] == way}
             apart = [value - 100 * random[seed][dataset] for seed, value in of.items() if seed in random]
             if len(apart) > 1:
-                print(f"  {way}: {statistics.mean(of.values()):.2f}, {len(of)} seeds; against random "
-                      f"{statistics.mean(apart):+.2f}, sd {statistics.stdev(apart):.2f}")  # fmt: skip
+                print(
+                    f"  {way}: {statistics.mean(of.values()):.2f}, {len(of)} seeds; against random "
+                    f"{statistics.mean(apart):+.2f}, sd {statistics.stdev(apart):.2f}"
+                )
 
 
 def main() -> None:

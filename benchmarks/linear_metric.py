@@ -20,8 +20,8 @@ def unit(rows):
 def spearman_of(rows, texts, pairs, labels):
     from samesense.metrics import spearman
 
-    place = {text: at for at, text in enumerate(texts)}
-    first, second = (unit(rows[[place[pair[side]] for pair in pairs]]) for side in (0, 1))
+    row_of = {text: row for row, text in enumerate(texts)}
+    first, second = (unit(rows[[row_of[pair[side]] for pair in pairs]]) for side in (0, 1))
     return 100 * spearman((first * second).sum(axis=1), labels)
 
 
@@ -33,9 +33,9 @@ def columns(encode, corpus, texts, pairs, labels):
     windows = corpus.windows_at(corpus.random_windows(SEED, CONTEXTS))
     usual = reference_sentences(corpus, REFERENCE, SEED)
     rows, reference = encode(texts).astype(float), encode(usual).astype(float)
-    beside = [(at, text) for at, window in enumerate(windows) for text in (*window.left, *window.right)]
+    beside = [(number, text) for number, window in enumerate(windows) for text in (*window.left, *window.right)]
     around = np.zeros((len(windows), rows.shape[1]))
-    np.add.at(around, [at for at, _ in beside], encode([text for _, text in beside]))
+    np.add.at(around, [number for number, _ in beside], encode([text for _, text in beside]))
     whitening = Whitening.shrunk(reference)
 
     def fits(vectors, contexts, by):
@@ -44,13 +44,13 @@ def columns(encode, corpus, texts, pairs, labels):
         return (scores - usual.mean(axis=0)) / usual.std(axis=0)
 
     white, white_reference, white_around = (whitening.apply(x).astype(float) for x in (rows, reference, around))
-    found = {
+    variants = {
         "own cosine": rows,
         "own, whitened": white,
         "fits, standardised": fits(rows, around, reference),
         "whitened fits": fits(white, white_around, white_reference),
     }
-    return {name: spearman_of(vectors, texts, pairs, labels) for name, vectors in found.items()}
+    return {name: spearman_of(vectors, texts, pairs, labels) for name, vectors in variants.items()}
 
 
 def main():
@@ -62,14 +62,14 @@ def main():
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--data", required=True)
     parser.add_argument("--models", nargs="+", required=True)
-    given = parser.parse_args()
-    corpus, read = Corpus(given.corpus), read_pairs(given.data)
+    args = parser.parse_args()
+    corpus, read = Corpus(args.corpus), read_pairs(args.data)
     pairs, labels = list(read.pairs()), np.asarray(read.labels)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-    for name in given.models:
-        found = columns(load(name, precision="auto").encode, corpus, texts, pairs, labels)
-        shown = " | ".join(f"{value:.1f}" for value in found.values())
-        print(f"| {Path(name).name} | {shown} |  ({', '.join(found)})", flush=True)
+    for name in args.models:
+        figures = columns(load(name, precision="auto").encode, corpus, texts, pairs, labels)
+        cells = " | ".join(f"{value:.1f}" for value in figures.values())
+        print(f"| {Path(name).name} | {cells} |  ({', '.join(figures)})", flush=True)
 
 
 if __name__ == "__main__":

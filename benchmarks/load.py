@@ -52,8 +52,8 @@ def plain_server(model: str, port: int) -> None:
 
     encoder, app = SentenceTransformer(model), FastAPI()
 
-    def embeddings(wanted: Wanted) -> dict[str, Any]:
-        rows = encoder.encode(wanted.input, normalize_embeddings=True, show_progress_bar=False)
+    def embeddings(body: Wanted) -> dict[str, Any]:
+        rows = encoder.encode(body.input, normalize_embeddings=True, show_progress_bar=False)
         data = [{"embedding": base64.b64encode(row.astype("<f4").tobytes()).decode()} for row in rows]
         return {"data": data}
 
@@ -156,8 +156,8 @@ async def client(number: int, port: int, texts: Sequence[str], rows: np.ndarray,
             tally.outcomes["nonsense refused" if status in (400, 404, 422) else f"nonsense got {status}: WRONG"] += 1
             continue
         chosen = [source.randrange(len(texts)) for _ in range(source.choice([1, 1, 1, 4, 16]))]
-        wanted = {"model": "served", "input": [texts[i] for i in chosen], "encoding_format": "base64"}
-        body = json.dumps(wanted).encode()
+        form = {"model": "served", "input": [texts[i] for i in chosen], "encoding_format": "base64"}
+        body = json.dumps(form).encode()
         if kind < 0.05:
             try:
                 await request(port, "POST", "/v1/embeddings", body, hang_up=True)
@@ -172,7 +172,7 @@ async def client(number: int, port: int, texts: Sequence[str], rows: np.ndarray,
             tally.outcomes[f"lost, status {status}: WRONG"] += 1
             continue
         data = json.loads(content)["data"]
-        got = np.array([np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in data])
+        got = np.array([np.frombuffer(base64.b64decode(item["embedding"]), "<f4") for item in data])
         cosines = np.einsum("ij,ij->i", got, rows[chosen]) if got.shape == rows[chosen].shape else np.array([-1.0])
         tally.lowest = min(tally.lowest, float(cosines.min()))
         tally.outcomes["answered" if cosines.min() > FLOOR else "mixed up: WRONG"] += 1
@@ -259,25 +259,23 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--plain", nargs=2, metavar=("SOURCE", "PORT"), help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.plain:
-        plain_server(given.plain[0], int(given.plain[1]))
+    args = parser.parse_args()
+    if args.plain:
+        plain_server(args.plain[0], int(args.plain[1]))
         return 0
     from samesense.encoder.names import resolve
 
-    texts = read(given.data)
-    rows = offline(given.model, texts, given.precision)
+    texts = read(args.data)
+    rows = offline(args.model, texts, args.precision)
     ports = [free_port(), free_port()]
     servers = {
-        "samesense serve": Server(our_server(given.model, ports[0], given.precision), ports[0]),
-        "plain FastAPI": Server(
-            [sys.executable, __file__, "--plain", resolve(given.model), str(ports[1])], ports[1]
-        ),
-    }  # fmt: skip
-    tallies, seconds = {name: Tally() for name in servers}, 60 * given.minutes / given.rounds
-    for _ in range(given.rounds):
+        "samesense serve": Server(our_server(args.model, ports[0], args.precision), ports[0]),
+        "plain FastAPI": Server([sys.executable, __file__, "--plain", resolve(args.model), str(ports[1])], ports[1]),
+    }
+    tallies, seconds = {name: Tally() for name in servers}, 60 * args.minutes / args.rounds
+    for _ in range(args.rounds):
         for name, server in servers.items():
-            asyncio.run(spell(server, texts, rows, given.clients, seconds, tallies[name]))
+            asyncio.run(spell(server, texts, rows, args.clients, seconds, tallies[name]))
     figures = [row_of(name, tally) for name, tally in tallies.items()]
     print("| server | requests/s | texts/s | p50 ms | p99 ms | lowest cosine |\n|---|---:|---:|---:|---:|---:|")
     for row in figures:
@@ -286,8 +284,8 @@ def main() -> int:
     for row in figures:
         print(f"{row['way']}: {', '.join(f'{count} {what}' for what, count in sorted(row['outcomes'].items()))}")
     machine = {"cores": os.cpu_count(), "machine": platform.machine()}
-    facts = {key: getattr(given, key) for key in ("clients", "minutes", "rounds", "precision")}
-    facts["model"] = Path(given.model).name
+    facts = {key: getattr(args, key) for key in ("clients", "minutes", "rounds", "precision")}
+    facts["model"] = Path(args.model).name
     with RESULTS.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"benchmark": "load", "machine": machine, **facts, "rows": figures}) + "\n")
     return int(any("WRONG" in what for what in figures[0]["outcomes"]))

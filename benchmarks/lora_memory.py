@@ -23,7 +23,7 @@ RUNS = ((0, {}), (0, {"optim": "adamw_torch"}), (8, {}), (64, {}))
 MIB = 2**20
 
 
-def one(name: str, rank: int, trainer: dict[str, str]) -> dict[str, float]:
+def measure_run(name: str, rank: int, trainer: dict[str, str]) -> dict[str, float]:
     import torch
     from transformers import TrainerCallback
 
@@ -33,17 +33,17 @@ def one(name: str, rank: int, trainer: dict[str, str]) -> dict[str, float]:
     from samesense.training.losses.pairs import CoSENT
     from samesense.training.settings import TrainingSettings
 
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
 
     class Measure(TrainerCallback):
         def on_pre_optimizer_step(self, args, state, control, **kwargs):
             gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
-            found["gradients"] = sum(bytes_of(one) for one in gradients) / MIB
+            figures["gradients"] = sum(bytes_of(gradient) for gradient in gradients) / MIB
 
         def on_step_end(self, args, state, control, optimizer=None, **kwargs):  # before anything is saved
-            states = [value for own in optimizer.state.values() for value in own.values()]
-            found["state"] = sum(bytes_of(one) for one in states if torch.is_tensor(one)) / MIB
-            found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            states = [value for state_of_weight in optimizer.state.values() for value in state_of_weight.values()]
+            figures["state"] = sum(bytes_of(tensor) for tensor in states if torch.is_tensor(tensor)) / MIB
+            figures["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
     def bytes_of(tensor):
         dense = tensor.coalesce().values() if tensor.is_sparse else tensor
@@ -53,11 +53,11 @@ def one(name: str, rank: int, trainer: dict[str, str]) -> dict[str, float]:
     texts = [f"The {animal} {verb} in the garden." for verb in ("sleeps", "runs") for animal in ("cat", "dog", "hen")]
     pairs = [(first, second) for first in texts for second in texts if first < second][:12]
     columns = {"a": [first for first, _ in pairs], "b": [second for _, second in pairs]}
-    data = as_dataset({**columns, "label": [float(at % 3) for at in range(12)]})
+    data = as_dataset({**columns, "label": [float(row % 3) for row in range(12)]})
     settings = TrainingSettings(max_steps=3, batch_size=4, precision="float32", lora=rank or None, trainer=trainer)
     with tempfile.TemporaryDirectory() as folder:
         fit(model, data, CoSENT(model), settings, Path(folder), callbacks=[Measure()])
-    return found
+    return figures
 
 
 def main() -> None:
@@ -66,14 +66,16 @@ def main() -> None:
     parser.add_argument("--row", type=int, default=None)
     args = parser.parse_args()
     if args.row is not None:
-        print(json.dumps(one(args.model, *RUNS[args.row])))
+        print(json.dumps(measure_run(args.model, *RUNS[args.row])))
         return
     print("| trained | state of the optimiser, MiB | gradients, MiB | peak of the process, MiB |\n|---|---:|---:|---:|")
     for row, (rank, trainer) in enumerate(RUNS):
         command = [sys.executable, __file__, "--model", args.model, "--row", str(row)]
-        found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+        figures = json.loads(
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+        )
         what = ", ".join([f"adapters of rank {rank}" if rank else "whole weights", *trainer.values()])
-        print(f"| {what} | {found['state']:.1f} | {found['gradients']:.1f} | {found['peak']:.0f} |", flush=True)
+        print(f"| {what} | {figures['state']:.1f} | {figures['gradients']:.1f} | {figures['peak']:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -38,13 +38,13 @@ def looped_listmle(student: Tensor, teacher: Tensor) -> Tensor:
 
 
 def saved_mib(function: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> float:
-    seen: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     keep = []
     with torch.autograd.graph.saved_tensors_hooks(
-        lambda t: (keep.append(t), seen.__setitem__(t.data_ptr(), t.numel() * t.element_size()), t)[-1], lambda t: t
+        lambda t: (keep.append(t), sizes.__setitem__(t.data_ptr(), t.numel() * t.element_size()), t)[-1], lambda t: t
     ):
         function(*inputs)
-    return sum(seen.values()) / 2**20
+    return sum(sizes.values()) / 2**20
 
 
 def backward(function: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> None:

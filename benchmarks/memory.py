@@ -106,19 +106,19 @@ def main() -> None:
         return
     print("| examples in a step | token budget | MiB added at the peak | times the first row | ms an example |")
     print("|---:|---:|---:|---:|---:|")
-    kept = []
+    ratios = []
     for i, (examples, budget, _) in enumerate(ROWS):
         command = [sys.executable, __file__, "--model", args.model, "--objective", args.objective, "--row", str(i)]
         command += ["--data", args.data] if args.data else []
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         row = json.loads(done.stdout.splitlines()[-1]) | {"examples": examples, "mini_batch_num_tokens": budget}
-        kept.append(row)
+        ratios.append(row)
         each = 1000 * row["seconds"] / examples
         print(
-            f"| {examples} | {budget or '-'} | {row['mib']} | {row['mib'] / kept[0]['mib']:.2f} | {each:.1f} |",
+            f"| {examples} | {budget or '-'} | {row['mib']} | {row['mib'] / ratios[0]['mib']:.2f} | {each:.1f} |",
             flush=True,
         )
-    line = {"benchmark": "memory", "objective": args.objective, "model": Path(args.model).name, "rows": kept}
+    line = {"benchmark": "memory", "objective": args.objective, "model": Path(args.model).name, "rows": ratios}
     with (Path(__file__).parent / "results" / "memory.jsonl").open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
 

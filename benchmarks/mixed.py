@@ -34,18 +34,25 @@ def train(args: argparse.Namespace, way: str, seed: int) -> list[dict[str, Any]]
     scored = samesense.read(args.scored)
     data = {"nli": _some(nli, args.nli_rows, args.rows_seed), "scored": _some(scored, args.rows, args.rows_seed)}
     settings = dict(WAYS[way])
-    parts = [data[name] for name in settings.pop("from")]
+    datasets = [data[name] for name in settings.pop("from")]
     folder = args.output / f"{way.replace(', ', '-').replace(' ', '-')}-{seed}"
     run = samesense.train(
-        parts if len(parts) > 1 else parts[0],
+        datasets if len(datasets) > 1 else datasets[0],
         dev=_some(samesense.read(args.dev), args.dev_rows, args.rows_seed),
-        output=folder, overwrite=True, model=args.model, seed=seed, max_steps=args.steps, batch_size=args.batch,
-        learning_rate=args.learning_rate, eval_steps=max(1, args.steps // 5), **settings,
-    )  # fmt: skip
-    found = samesense.evaluate(run.model, args.test, intervals=False)
+        output=folder,
+        overwrite=True,
+        model=args.model,
+        seed=seed,
+        max_steps=args.steps,
+        batch_size=args.batch,
+        learning_rate=args.learning_rate,
+        eval_steps=max(1, args.steps // 5),
+        **settings,
+    )
+    results = samesense.evaluate(run.model, args.test, intervals=False)
     return [
         {"way": way, "seed": seed, "test": row.dataset, "spearman": row.value, "steps": args.steps, "rows": args.rows}
-        for row in found
+        for row in results
         if row.metric == "spearman" and row.subset == "all"
     ]
 
@@ -79,10 +86,10 @@ def main() -> None:
     for seed in args.seeds:
         for way in args.only:
             if not any((row["way"], row["seed"]) == (way, seed) for row in done):
-                made = train(args, way, seed)
-                for row in made:
+                figures = train(args, way, seed)
+                for row in figures:
                     append_json(log, row)
-                done += made
+                done += figures
     for test in dict.fromkeys(row["test"] for row in done):
         for way in WAYS:
             values = [100 * row["spearman"] for row in done if (row["test"], row["way"]) == (test, way)]

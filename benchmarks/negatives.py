@@ -46,45 +46,53 @@ def anchors_of(args: argparse.Namespace, way: str, pairs: Any) -> TupleData:
         source=every.source,
         name=way,
     )
-    how = WAYS[way]
-    if how is None:
+    options = WAYS[way]
+    if options is None:
         return bare
-    known = set(every.anchors)
+    anchors = set(every.anchors)
     texts = list(
-        dict.fromkeys(two for one, two in zip(pairs.sentences1, pairs.sentences2, strict=True) if one in known)
+        dict.fromkeys(
+            hypothesis
+            for premise, hypothesis in zip(pairs.sentences1, pairs.sentences2, strict=True)
+            if premise in anchors
+        )
     )
-    kept = args.output / f"negatives-{list(WAYS).index(way)}.jsonl"
-    if not kept.is_file():
-        mined = samesense.mine_negatives(bare, model=args.model, corpus=texts, **how)
+    path = args.output / f"negatives-{list(WAYS).index(way)}.jsonl"
+    if not path.is_file():
+        mined = samesense.mine_negatives(bare, model=args.model, corpus=texts, **options)
         rows = zip(mined.anchors, mined.positives, mined.negatives, strict=True)
-        write_json_lines(kept, (dict(zip(("anchor", "positives", "negatives"), row, strict=True)) for row in rows))
-    found = read_tuples(str(kept))
-    own = [set(negatives) for negatives in every.negatives]
-    count = sum(map(len, found.negatives))
-    true = sum(text in others for mined, others in zip(found.negatives, own, strict=True) for text in mined)
+        write_json_lines(path, (dict(zip(("anchor", "positives", "negatives"), row, strict=True)) for row in rows))
+    tuples = read_tuples(str(path))
+    contradictions = [set(negatives) for negatives in every.negatives]
+    count = sum(map(len, tuples.negatives))
+    true = sum(
+        text in contradicting
+        for mined, contradicting in zip(tuples.negatives, contradictions, strict=True)
+        for text in mined
+    )
     print(f"{way}: {count} negatives mined, {true / count:.0%} of them contradictions of their premise")
-    return found
+    return tuples
 
 
 def measure(args: argparse.Namespace, model: Any) -> dict[str, float]:
     """Return the figures of a model, x100."""
-    opened, dev = samesense.load(model, cache=True), samesense.read(args.dev)
+    encoder, dev = samesense.load(model, cache=True), samesense.read(args.dev)
     data = tuples_of_pairs(dev)
-    kept = set(data.anchors[: args.dev_anchors])
-    dev = dev.take(row for row, one in enumerate(dev.sentences1) if one in kept)
+    anchors = set(data.anchors[: args.dev_anchors])
+    dev = dev.take(row for row, premise in enumerate(dev.sentences1) if premise in anchors)
     data, texts = tuples_of_pairs(dev), list(dict.fromkeys(dev.sentences2))
-    place = {text: row for row, text in enumerate(texts)}
-    scores = opened.encode(data.anchors, normalize=True) @ opened.encode(texts, normalize=True).T
+    column_of = {text: row for row, text in enumerate(texts)}
+    scores = encoder.encode(data.anchors, normalize=True) @ encoder.encode(texts, normalize=True).T
     ranks = [
-        1 + int((row > max(row[place[text]] for text in own)).sum())
-        for row, own in zip(scores, data.positives, strict=True)
-        if own
+        1 + int((row > max(row[column_of[text]] for text in positives)).sum())
+        for row, positives in zip(scores, data.positives, strict=True)
+        if positives
     ]
-    found = {"mrr": 100 * float(np.mean(1 / np.array(ranks)))}
+    figures = {"mrr": 100 * float(np.mean(1 / np.array(ranks)))}
     for name, source in (("nli", dev), ("sts", samesense.read(args.sts).take(range(args.sts_rows)))):
-        rows = samesense.evaluate(opened, source, intervals=False)
-        found[name] = 100 * next(row.value for row in rows if (row.metric, row.subset) == ("spearman", "all"))
-    return found
+        rows = samesense.evaluate(encoder, source, intervals=False)
+        figures[name] = 100 * next(row.value for row in rows if (row.metric, row.subset) == ("spearman", "all"))
+    return figures
 
 
 def main() -> None:
@@ -112,28 +120,39 @@ def main() -> None:
         done.append({"way": "start", "seed": 0, "seconds": 0.0, **measure(args, args.model)})
         append_json(log, done[-1])
     train = samesense.read(args.train)
-    made: dict[str, TupleData] = {}
+    tuples: dict[str, TupleData] = {}
     for seed, way in itertools.product(args.seeds, args.only):
         if any((row["way"], row["seed"]) == (way, seed) for row in done):
             continue
-        data = made[way] = made.get(way) or anchors_of(args, way, train)
+        data = tuples[way] = tuples.get(way) or anchors_of(args, way, train)
         started = time.perf_counter()
         folder = args.output / f"{list(WAYS).index(way)}-{seed}"
         run = samesense.train(
-            data, method="supmpn", config="supmpn-ragged", loss=args.loss, model=args.model, seed=seed,
-            max_steps=args.steps, eval_steps=args.steps, batch_size=args.batch, dev="none", output=folder,
-            overwrite=True, max_seq_length=args.length, learning_rate=args.learning_rate,
-        )  # fmt: skip
+            data,
+            method="supmpn",
+            config="supmpn-ragged",
+            loss=args.loss,
+            model=args.model,
+            seed=seed,
+            max_steps=args.steps,
+            eval_steps=args.steps,
+            batch_size=args.batch,
+            dev="none",
+            output=folder,
+            overwrite=True,
+            max_seq_length=args.length,
+            learning_rate=args.learning_rate,
+        )
         seconds = round(time.perf_counter() - started, 1)
         done.append({"way": way, "seed": seed, "seconds": seconds, **measure(args, run.model)})
         append_json(log, done[-1])
     for way in ("start", *WAYS):
-        own = [row for row in done if row["way"] == way]
+        runs = [row for row in done if row["way"] == way]
         figures = (
-            f"{name} {statistics.fmean(row[name] for row in own):6.2f}" for name in (*MEASURES, "seconds") if own
+            f"{name} {statistics.fmean(row[name] for row in runs):6.2f}" for name in (*MEASURES, "seconds") if runs
         )
-        spread = ", ".join(f"{row['mrr']:.2f}" for row in own)
-        print(f"{way:30} {'  '.join(figures)}  (mrr of each seed: {spread})" if own else f"{way:30} not run")
+        spread = ", ".join(f"{row['mrr']:.2f}" for row in runs)
+        print(f"{way:30} {'  '.join(figures)}  (mrr of each seed: {spread})" if runs else f"{way:30} not run")
 
 
 if __name__ == "__main__":

@@ -20,18 +20,18 @@ def plain_onnxruntime(folder: Path, graph: str, max_tokens: int, batch_size: int
     tokenizer.enable_truncation(max_tokens)
     tokenizer.enable_padding()
     session = onnxruntime.InferenceSession(folder / graph)
-    inputs = [one.name for one in session.get_inputs()]
+    inputs = [entry.name for entry in session.get_inputs()]
 
     def encode(texts: list[str]) -> np.ndarray:
         rows = []
         for start in range(0, len(texts), batch_size):
             encodings = tokenizer.encode_batch(texts[start : start + batch_size])
-            known = {
-                "input_ids": [one.ids for one in encodings],
-                "attention_mask": [one.attention_mask for one in encodings],
-                "token_type_ids": [one.type_ids for one in encodings],
+            arrays = {
+                "input_ids": [entry.ids for entry in encodings],
+                "attention_mask": [entry.attention_mask for entry in encodings],
+                "token_type_ids": [entry.type_ids for entry in encodings],
             }
-            rows.append(session.run(None, {name: np.array(known[name], dtype=np.int64) for name in inputs})[0])
+            rows.append(session.run(None, {name: np.array(arrays[name], dtype=np.int64) for name in inputs})[0])
         return np.concatenate(rows)
 
     return encode
@@ -46,8 +46,12 @@ def fastembed(folder: Path, graph: str, dim: int) -> Encode | None:
 
     name = f"local/{folder.name}-{graph}"
     TextEmbedding.add_custom_model(
-        model=name, pooling=PoolingType.DISABLED, normalization=False, sources=ModelSource(hf=name), dim=dim,
+        model=name,
+        pooling=PoolingType.DISABLED,
+        normalization=False,
+        sources=ModelSource(hf=name),
+        dim=dim,
         model_file=graph,
-    )  # fmt: skip
+    )
     model = TextEmbedding(name, specific_model_path=str(folder))
     return lambda texts: np.array(list(model.embed(texts)))

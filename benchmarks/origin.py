@@ -62,14 +62,18 @@ def measure(corpus: Corpus, folder: Path, size: str, contexts: int, pairs: int, 
     origin(list(zip(drawn[::2], drawn[1::2], strict=True)))
     scored = time.perf_counter()
     return {
-        "sentences": len(corpus), "size": size, "contexts": contexts, "pairs": pairs, "precision": precision,
+        "sentences": len(corpus),
+        "size": size,
+        "contexts": contexts,
+        "pairs": pairs,
+        "precision": precision,
         "screening_ms_a_sentence": 1000 * (screened - started) / len(drawn),
         "ranking_ms_a_sentence": 1000 * (ranked - screened) / len(drawn),
         "seconds_a_pair": (scored - ranked) / pairs,
         "cpu_seconds_a_pair": (time.process_time() - computing) / pairs,
         "cells_a_pair": origin.terms.computed / pairs,
         "ms_a_cell": 1000 * (scored - ranked) / origin.terms.computed,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
@@ -80,19 +84,19 @@ def main() -> None:
     parser.add_argument("--contexts", nargs="+", type=int, default=[10, 40])
     parser.add_argument("--pairs", type=int, default=4)
     parser.add_argument("--precision", default="float32", choices=["float32", "bfloat16"])
-    given = parser.parse_args()
+    args = parser.parse_args()
     rows = []
-    for words in given.words:
+    for words in args.words:
         with tempfile.TemporaryDirectory() as name:
             source = made_up(10**6)
-            if given.documents:
+            if args.documents:
                 from samesense.data.documents import running_documents
 
-                source = running_documents(given.documents)
+                source = running_documents(args.documents)
             corpus = Corpus.build(Path(name) / "corpus", first_words(source, words))
-            for size in given.sizes:
-                for contexts in given.contexts:
-                    rows.append(measure(corpus, Path(name), size, contexts, given.pairs, given.precision))
+            for size in args.sizes:
+                for contexts in args.contexts:
+                    rows.append(measure(corpus, Path(name), size, contexts, args.pairs, args.precision))
                     print(json.dumps(rows[-1]), flush=True)
     names = list(rows[0])
     print("| " + " | ".join(names) + " |\n|" + "---|" * len(names))

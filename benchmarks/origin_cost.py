@@ -62,17 +62,17 @@ def main() -> None:
     with threadpool_limits(1), torch.inference_mode():
         for precision in arguments.precisions:
             reader = Reader(open_language_model(str(arguments.model), precision=precision))
-            parts = fit_parts(reader, reader.read(texts[SENTENCES:]), OriginSettings())
+            fitted = fit_parts(reader, reader.read(texts[SENTENCES:]), OriginSettings())
             lengths = reader.lengths(sentences)
             prefix = len(reader._prefix)
             tokens = sum(len(reader.prompt_ids(text)) - prefix for text in sentences)
             rows = {
-                "a sentence": lambda reader=reader, parts=parts: WordOrigin(None, reader, parts).encode(sentences),
+                "a sentence": lambda reader=reader, fitted=fitted: WordOrigin(None, reader, fitted).encode(sentences),
                 "reading": lambda reader=reader: reader.read(sentences),
                 "products": products(reader.generator.model, tokens),
             }
-            found = {name: [milliseconds(work) for _ in range(ROUNDS)] for name, work in rows.items()}
-            cells = [f"{statistics.median(each):.1f} ({min(each):.1f} to {max(each):.1f})" for each in found.values()]
+            timings = {name: [milliseconds(work) for _ in range(ROUNDS)] for name, work in rows.items()}
+            cells = [f"{statistics.median(each):.1f} ({min(each):.1f} to {max(each):.1f})" for each in timings.values()]
             print(f"| {precision} | {' | '.join(cells)} | {np.mean(lengths):.1f} |", flush=True)
 
 

@@ -91,18 +91,18 @@ def cosines(rows: npt.NDArray[np.floating], sides: Sequence[Sequence[int]]) -> S
     return np.einsum("nd,nd->n", unit[list(sides[0])], unit[list(sides[1])])
 
 
-def origin_rows(parts: Parts, readings: Readings, sides: Sequence[Sequence[int]]) -> dict[str, Scores]:
+def origin_rows(fitted: Parts, readings: Readings, sides: Sequence[Sequence[int]]) -> dict[str, Scores]:
     """Return the scores of an Origin, of its parts, and of its words without projection."""
-    sparse_rows = parts.words.rows(readings.log_probs)
+    sparse_rows = fitted.words.rows(readings.log_probs)
     lengths = np.sqrt(np.asarray(sparse_rows.multiply(sparse_rows).sum(axis=1)).ravel())
     first, second = (list(side) for side in sides)
     products = np.asarray(sparse_rows[first].multiply(sparse_rows[second]).sum(axis=1)).ravel()
     words = products / np.maximum(lengths[first] * lengths[second], 1e-12)
-    numbers = parts.numbers(readings)
+    numbers = fitted.numbers(readings)
     alone = {name: cosines(rows, sides) for name, rows in numbers.items()}
-    weights = parts.weights
+    weights = fitted.weights
     return {
-        "next words, joined": cosines(parts.vectors(readings), sides),
+        "next words, joined": cosines(fitted.vectors(readings), sides),
         "joined, words without projection": sum(weights[name] * alone[name] for name in (OWN, STATE))
         + weights[WORDS] * words,
         "words alone, all of them": words,
@@ -157,7 +157,7 @@ def rows_of(pairs: PairSet, library: Library, arguments: argparse.Namespace, tfi
     settings = OriginSettings(reference=arguments.reference)
     evaluated = set(pairs.texts)
     reference = [text for text in reference_sentences(arguments.data, 1500) if text not in evaluated]
-    parts = fit_parts(library.reader, library.read(reference[: settings.reference]), settings)
+    fitted = fit_parts(library.reader, library.read(reference[: settings.reference]), settings)
     glove = read_words(arguments.glove, sif=True)
     overlap = [set(text.lower().split()) for text in pairs.texts]
     shared = [
@@ -165,7 +165,7 @@ def rows_of(pairs: PairSet, library: Library, arguments: argparse.Namespace, tfi
         for first, second in zip(*pairs.sides, strict=True)
     ]
     return {
-        **origin_rows(parts, library.read(pairs.texts), pairs.sides),
+        **origin_rows(fitted, library.read(pairs.texts), pairs.sides),
         "TF-IDF": tfidf(reference, pairs.texts, pairs.sides, tfidf_choice),
         "GloVe with SIF weights": cosines(np.asarray(glove(pairs.texts)), pairs.sides),
         "word overlap": np.array(shared),
@@ -190,9 +190,9 @@ def check_product(library: Library, arguments: argparse.Namespace) -> None:
     """Raise if the scores here are not those of an Origin on a few pairs."""
     dev = PairSet(arguments.data, "stsb.dev")
     reference = reference_sentences(arguments.data, 1500)[: arguments.reference]
-    parts = fit_parts(library.reader, library.read(reference), OriginSettings())
-    origin = WordOrigin(None, library.reader, parts)  # type: ignore[arg-type]
-    expected = origin_rows(parts, library.read(dev.texts), dev.sides)["next words, joined"][:20]
+    fitted = fit_parts(library.reader, library.read(reference), OriginSettings())
+    origin = WordOrigin(None, library.reader, fitted)  # type: ignore[arg-type]
+    expected = origin_rows(fitted, library.read(dev.texts), dev.sides)["next words, joined"][:20]
     np.testing.assert_allclose(origin(dev.pairs[:20]), expected, atol=0.02)
 
 

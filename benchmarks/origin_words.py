@@ -85,15 +85,15 @@ def prompt_ids(tokenizer, name: str, text: str) -> list[int]:
     """Return the tokens of a text in a prompt; the text alone, with a full stop, for ``own``."""
     from samesense.context.origin.reader import closed
 
-    cut = tokenizer.decode(tokenizer(text)["input_ids"][:LONGEST])
+    shortened = tokenizer.decode(tokenizer(text)["input_ids"][:LONGEST])
     start = [tokenizer.bos_token_id]
     if name == "own":
-        return start + tokenizer(closed(cut))["input_ids"]
+        return start + tokenizer(closed(shortened))["input_ids"]
     if name == "chat":
-        message = [{"role": "user", "content": CHAT.format(text=cut)}]
+        message = [{"role": "user", "content": CHAT.format(text=shortened)}]
         chat = tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
         return tokenizer(chat + '"')["input_ids"]
-    return start + tokenizer(PROMPTS[name].format(text=cut))["input_ids"]
+    return start + tokenizer(PROMPTS[name].format(text=shortened))["input_ids"]
 
 
 def word_ids(tokenizer) -> list[int]:
@@ -154,7 +154,7 @@ def read_own(model, rows: list[list[int]]) -> dict[str, npt.NDArray[np.float16]]
         ids = torch.tensor([rows[member] for member in members])
         with torch.inference_mode():
             hidden = model.model(input_ids=ids, output_hidden_states=True).hidden_states
-            states[members] = torch.stack([hidden[at][:, 1:].float().mean(1) for at in OWN_LAYERS], dim=1).numpy()
+            states[members] = torch.stack([hidden[index][:, 1:].float().mean(1) for index in OWN_LAYERS], dim=1).numpy()
     return {"states": states, "logs": np.empty((len(rows), 0), dtype=np.float16)}
 
 
@@ -229,23 +229,23 @@ def compare_prompts(arguments: argparse.Namespace) -> None:
     """Print each prompt's parts alone and joined with equal weights, and those of the mean of three prompts."""
     dev = Dev(arguments)
     own_texts, own_reference = dev.readings("own")
-    own = dev.whitened(own_texts.states[:, OWN_LAYERS.index(1)], own_reference.states[:, OWN_LAYERS.index(1)])
-    print(f"own, layer 1, whitened: {dev.figure(own):.2f}")
-    parts: dict[str, tuple[Array, Array]] = {}
+    own_layer_1 = dev.whitened(own_texts.states[:, OWN_LAYERS.index(1)], own_reference.states[:, OWN_LAYERS.index(1)])
+    print(f"own, layer 1, whitened: {dev.figure(own_layer_1):.2f}")
+    arrays: dict[str, tuple[Array, Array]] = {}
     for name in arguments.prompts:
         texts, reference = dev.readings(name)
         states = dev.whitened(texts.states[:, -1], reference.states[:, -1])
-        parts[name] = states, dev.ppmi(texts.logs, reference.logs)
+        arrays[name] = states, dev.ppmi(texts.logs, reference.logs)
     means = {
         "mean of meaning, topic, event": ("meaning", "topic", "event"),
         "meaning and before": ("meaning", "before"),
     }
     for name, members in means.items():
-        if parts.keys() >= set(members):
-            each = [np.mean([parts[member][side] for member in members], axis=0) for side in (0, 1)]
-            parts[name] = each[0], each[1]
-    for name, (states, ppmi) in parts.items():
-        rows = {"state": states, "ppmi": ppmi, "own + ppmi": own + ppmi, "all": own + states + ppmi}
+        if arrays.keys() >= set(members):
+            each = [np.mean([arrays[member][side] for member in members], axis=0) for side in (0, 1)]
+            arrays[name] = each[0], each[1]
+    for name, (states, ppmi) in arrays.items():
+        rows = {"state": states, "ppmi": ppmi, "own + ppmi": own_layer_1 + ppmi, "all": own_layer_1 + states + ppmi}
         print(f"{name}: " + ", ".join(f"{key} {dev.figure(scores):.2f}" for key, scores in rows.items()))
 
 
@@ -255,10 +255,12 @@ def compare_settings(arguments: argparse.Namespace) -> None:
     texts, reference = dev.readings(arguments.prompts[0])
     own_texts, own_reference = dev.readings("own")
     owns = {
-        layer: dev.whitened(own_texts.states[:, at], own_reference.states[:, at]) for at, layer in enumerate(OWN_LAYERS)
+        layer: dev.whitened(own_texts.states[:, index], own_reference.states[:, index])
+        for index, layer in enumerate(OWN_LAYERS)
     }
     states = {
-        layer: dev.whitened(texts.states[:, at], reference.states[:, at]) for at, layer in enumerate(STATE_LAYERS)
+        layer: dev.whitened(texts.states[:, index], reference.states[:, index])
+        for index, layer in enumerate(STATE_LAYERS)
     }
     for name, scores in (("own", owns), ("state", states)):
         print(f"{name}: " + ", ".join(f"layer {layer} {dev.figure(row):.2f}" for layer, row in scores.items()))
@@ -273,9 +275,9 @@ def compare_settings(arguments: argparse.Namespace) -> None:
         print(f"{count} reference sentences: own, state, ppmi {np.round(figures, 2)}, all {joined:.2f}")
     ppmi = dev.ppmi(texts.logs, reference.logs)
     grid = []
-    for (own_layer, own), (layer, state) in product(owns.items(), states.items()):
+    for (own_layer, own_state), (layer, state) in product(owns.items(), states.items()):
         for state_weight, word_weight in product((0, 0.5, 1, 2), repeat=2):
-            joined = own + state_weight * state + word_weight * ppmi
+            joined = own_state + state_weight * state + word_weight * ppmi
             grid.append((dev.figure(joined), own_layer, layer, state_weight, word_weight))
     for combination in sorted(grid, reverse=True)[:20]:
         print("all: {:.2f}, own layer {}, state layer {} x {}, ppmi x {}".format(*combination))

@@ -23,17 +23,17 @@ from pathlib import Path
 MIB = 2**20
 
 
-def write(path: Path, rows: int, share: bool) -> None:
+def write(path: Path, rows: int, shared: bool) -> None:
     drawn = random.Random(0)
     words = "the one two man woman child dog cat bird eats sleeps runs walks sings reads red blue big small old".split()
 
-    def sentence(at: int) -> str:
-        return " ".join(random.Random(at).choices(words, k=13)) + f" {at}"
+    def sentence(number: int) -> str:
+        return " ".join(random.Random(number).choices(words, k=13)) + f" {number}"
 
     with path.open("w", encoding="utf-8") as stream:
         stream.write("sentence1\tsentence2\tscore\n")
-        for at in range(rows):
-            first, second = (drawn.randrange(rows) for _ in range(2)) if share else (2 * at, 2 * at + 1)
+        for row in range(rows):
+            first, second = (drawn.randrange(rows) for _ in range(2)) if shared else (2 * row, 2 * row + 1)
             stream.write(f"{sentence(first)}\t{sentence(second)}\t{drawn.randrange(26) / 5:g}\n")
 
 
@@ -47,12 +47,12 @@ class Private(threading.Thread):
     def run(self) -> None:
         while True:
             status = Path("/proc/self/status").read_text().splitlines()
-            own = next(int(line.split()[1]) for line in status if line.startswith("RssAnon"))
-            self.most = max(self.most, own / 1024)
+            private_kib = next(int(line.split()[1]) for line in status if line.startswith("RssAnon"))
+            self.most = max(self.most, private_kib / 1024)
             time.sleep(0.02)
 
 
-def one(data: Path, model: str, loss: str) -> dict[str, float]:
+def measure_run(data: Path, model: str, loss: str) -> dict[str, float]:
     from sentence_transformers import SentenceTransformer
 
     from samesense.recipes import runner, train  # noqa: F401 - torch is loaded before
@@ -85,17 +85,17 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=None, help="a file of pairs, measured in this process")
     args = parser.parse_args()
     if args.data is not None:
-        print(json.dumps(one(args.data, args.model, args.loss)))
+        print(json.dumps(measure_run(args.data, args.model, args.loss)))
         return
     for rows in args.rows:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "pairs.tsv"
             write(path, rows, args.share)
             command = [sys.executable, __file__, "--model", args.model, "--loss", args.loss, "--data", str(path)]
-            found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.splitlines()[-1])
+            figures = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.splitlines()[-1])
             texts = path.stat().st_size / MIB
-            shown = ", ".join(f"{name} {value:,.1f}" for name, value in found.items())
-            print(f"{rows:,} pairs of {texts:,.0f} MiB: {shown}", flush=True)
+            cells = ", ".join(f"{name} {value:,.1f}" for name, value in figures.items())
+            print(f"{rows:,} pairs of {texts:,.0f} MiB: {cells}", flush=True)
 
 
 if __name__ == "__main__":

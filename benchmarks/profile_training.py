@@ -34,7 +34,10 @@ KINDS = {
 def kind_of(name: str) -> str:
     if "layer_norm" in name:
         return "layer norm"
-    return next((kind for kind, parts in KINDS.items() if any(part in name for part in parts)), "elementwise and other")
+    return next(
+        (kind for kind, fragments in KINDS.items() if any(fragment in name for fragment in fragments)),
+        "elementwise and other",
+    )
 
 
 def peak(dtype: torch.dtype) -> float:

@@ -26,21 +26,21 @@ def some(source: str, rows: int) -> Any:
 
 def spearman(results: Any) -> dict[str, float]:
     """Return Spearman and its interval, x100, of the last model among results."""
-    row = [one for one in results if (one.metric, one.subset) == ("spearman", "all")][-1]
+    row = [result for result in results if (result.metric, result.subset) == ("spearman", "all")][-1]
     return {"value": 100 * row.value, "low": 100 * row.low, "high": 100 * row.high}
 
 
 def by_default(args: argparse.Namespace, train: Any, dev: Any, test: Any) -> dict[str, Any]:
     """Train by default settings within the budget, and return the figures on test, before and after."""
-    given: dict[str, Any] = {"dev": dev, "overwrite": True, "model": args.default, "config": "cosent"}
+    options: dict[str, Any] = {"dev": dev, "overwrite": True, "model": args.default, "config": "cosent"}
     begun = time.perf_counter()
-    probe = samesense.train(train, max_steps=10, output=args.output / args.name / "probe", **given)
+    probe = samesense.train(train, max_steps=10, output=args.output / args.name / "probe", **options)
     step = probe.spent["training"] / 10
-    rest = time.perf_counter() - begun - probe.spent["training"]
+    remaining = time.perf_counter() - begun - probe.spent["training"]
     most = most_steps(train)
-    steps = max(10, min(most, int(0.9 * (args.budget - rest) / step)))
+    steps = max(10, min(most, int(0.9 * (args.budget - remaining) / step)))
     begun = time.perf_counter()
-    run = samesense.train(train, max_steps=steps, output=args.output / args.name / "default", **given)
+    run = samesense.train(train, max_steps=steps, output=args.output / args.name / "default", **options)
     seconds = time.perf_counter() - begun
     return {
         "start": spearman(samesense.evaluate(args.default, test)),
@@ -82,18 +82,30 @@ def main() -> None:
     else:
         dev = some(args.dev, 1000)
     held = samesense.race(
-        train, dev=dev, test=test, budget=args.budget, models=args.models, at_hand=not args.no_at_hand,
+        train,
+        dev=dev,
+        test=test,
+        budget=args.budget,
+        models=args.models,
+        at_hand=not args.no_at_hand,
         output=args.output / args.name / "race",
-    )  # fmt: skip
+    )
     print(held)
-    named = {"quality": held.quality.name, "cpu": held.cpu.name}
-    figures = {what: [row for row in held.test if row.model == name] for what, name in named.items()}
+    winners = {"quality": held.quality.name, "cpu": held.cpu.name}
+    figures = {what: [row for row in held.test if row.model == name] for what, name in winners.items()}
     row = {
-        "name": args.name, "train": len(train), "dev": len(dev), "test": len(test), "budget": args.budget,
-        "race_seconds": round(held.spent, 1), "quality_model": held.quality.name, "cpu_model": held.cpu.name,
-        "cpu_form": held.cpu.form, "times_as_fast": round(held.cpu.speed / held.quality.speed, 1),
+        "name": args.name,
+        "train": len(train),
+        "dev": len(dev),
+        "test": len(test),
+        "budget": args.budget,
+        "race_seconds": round(held.spent, 1),
+        "quality_model": held.quality.name,
+        "cpu_model": held.cpu.name,
+        "cpu_form": held.cpu.form,
+        "times_as_fast": round(held.cpu.speed / held.quality.speed, 1),
         **{name: spearman(rows) for name, rows in figures.items()},
-    }  # fmt: skip
+    }
     row |= by_default(args, train, dev, test)
     append_json(log, row)
     print(row)

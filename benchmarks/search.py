@@ -42,8 +42,8 @@ def main() -> None:
     queries = vectors[:: chosen.rows // chosen.queries][: chosen.queries]
     with tempfile.TemporaryDirectory() as folder:
         started = time.process_time()
-        made = (Entry(str(i)) for i in range(chosen.rows))
-        collection = Collection.build(Path(folder) / "made", made, model, approximate=chosen.approximate)
+        entries = (Entry(str(i)) for i in range(chosen.rows))
+        collection = Collection.build(Path(folder) / "made", entries, model, approximate=chosen.approximate)
         built = time.process_time() - started
 
         def full() -> None:

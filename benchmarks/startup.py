@@ -72,8 +72,8 @@ def similarity_of(name: str, folder: str, peer: str | None) -> dict[str, Callabl
     ways = {f"samesense similarity, {name}": lambda: processor_seconds(COMMAND, "similarity", folder, *TEXTS)}
     if peer is not None:
         inner = Path(folder) / "model"  # of a run
-        place = str(inner) if inner.is_dir() else folder
-        ways[f"sentence-transformers, {name}"] = lambda: processor_seconds(peer, place, *TEXTS)
+        model_folder = str(inner) if inner.is_dir() else folder
+        ways[f"sentence-transformers, {name}"] = lambda: processor_seconds(peer, model_folder, *TEXTS)
     return ways
 
 

@@ -63,12 +63,12 @@ class Ours:
         return Collection.build(folder, entries, self.model, approximate=approximate)
 
     def query(self, vector: np.ndarray, where: tuple[str, int] | None = None) -> list[int]:
-        given = dict([where]) if where else None
-        return [one.id for one in self.collection.search(vector[None], top=TOP, where=given)[0]]
+        conditions = dict([where]) if where else None
+        return [hit.id for hit in self.collection.search(vector[None], top=TOP, where=conditions)[0]]
 
     def approximate(self) -> Callable[[np.ndarray], list[int]]:
-        made = self._built(self.folder / "graph", "always")
-        return lambda vector: [one.id for one in made.search(vector[None], top=TOP)[0]]
+        collection = self._built(self.folder / "graph", "always")
+        return lambda vector: [hit.id for hit in collection.search(vector[None], top=TOP)[0]]
 
     def add(self, vector: np.ndarray) -> None:
         from samesense.inference.collection.entries import Entry
@@ -96,14 +96,14 @@ class SqliteVec:
     def build(self) -> None:
         columns = f"vector float[{self.vectors.shape[1]}] distance_metric=cosine, topic integer, n integer, +text text"
         self.db.execute(f"create virtual table made using vec0({columns})")
-        rows = ((row, one.tobytes(), *metadata(row).values(), str(row)) for row, one in enumerate(self.vectors))
+        rows = ((row, vector.tobytes(), *metadata(row).values(), str(row)) for row, vector in enumerate(self.vectors))
         with self.db:
             self.db.executemany("insert into made(rowid, vector, topic, n, text) values (?, ?, ?, ?, ?)", rows)
 
     def query(self, vector: np.ndarray, where: tuple[str, int] | None = None) -> list[int]:
-        more, values = (f" and {where[0]} = ?", [where[1]]) if where else ("", [])
-        asked = f"select rowid, text, distance from made where vector match ? and k = {TOP}{more}"
-        return [row for row, _, _ in self.db.execute(asked, [vector.tobytes(), *values])]
+        condition, values = (f" and {where[0]} = ?", [where[1]]) if where else ("", [])
+        statement = f"select rowid, text, distance from made where vector match ? and k = {TOP}{condition}"
+        return [row for row, _, _ in self.db.execute(statement, [vector.tobytes(), *values])]
 
     def approximate(self) -> None:
         return None  # it has none
@@ -127,9 +127,9 @@ class Lance:
     def _rows(self) -> Any:
         import pyarrow as pa
 
-        known = [metadata(row) for row in range(len(self.vectors))]
+        fields = [metadata(row) for row in range(len(self.vectors))]
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(self.vectors.ravel()), self.vectors.shape[1])
-        columns = {name: [one[name] for one in known] for name in known[0]}
+        columns = {name: [row_fields[name] for row_fields in fields] for name in fields[0]}
         numbers = range(len(self.vectors))
         return pa.table({"id": numbers, "vector": vectors, "text": list(map(str, numbers)), **columns})
 
@@ -137,10 +137,10 @@ class Lance:
         self.table = self.db.create_table("made", self._rows())
 
     def query(self, vector: np.ndarray, where: tuple[str, int] | None = None) -> list[int]:
-        asked = self.table.search(vector).distance_type("cosine").limit(TOP)
+        search = self.table.search(vector).distance_type("cosine").limit(TOP)
         if where:
-            asked = asked.where(f"{where[0]} = {where[1]}", prefilter=True)
-        return [row["id"] for row in asked.select(["id", "text", "_distance"]).to_list()]
+            search = search.where(f"{where[0]} = {where[1]}", prefilter=True)
+        return [row["id"] for row in search.select(["id", "text", "_distance"]).to_list()]
 
     def approximate(self) -> Callable[[np.ndarray], list[int]]:
         self.build()
@@ -159,17 +159,17 @@ STORES: dict[str, type[Store]] = {"samesense": Ours, "sqlite-vec": SqliteVec, "L
 
 def median_ms(act: Callable[[np.ndarray], Any], queries: np.ndarray) -> float:
     act(queries[0])
-    return 1000 * statistics.median(seconds(lambda one=one: act(one)) for one in queries)
+    return 1000 * statistics.median(seconds(lambda query=query: act(query)) for query in queries)
 
 
 def recall(act: Callable[[np.ndarray], list[int]], queries: np.ndarray, right: list[set[int]]) -> float:
     """Return the share of the true nearest rows that are found."""
-    return float(np.mean([len(own & set(act(one))) / TOP for own, one in zip(right, queries, strict=True)]))
+    return float(np.mean([len(nearest & set(act(query))) / TOP for nearest, query in zip(right, queries, strict=True)]))
 
 
 def measured(name: str, folder: Path, rows: int, dim: int, *, exact: bool) -> Iterator[tuple[str, float]]:
     vectors, queries = made(rows, dim)
-    right = [set(np.argpartition(-(vectors @ one), TOP)[:TOP].tolist()) for one in queries]
+    right = [set(np.argpartition(-(vectors @ query), TOP)[:TOP].tolist()) for query in queries]
     store = STORES[name](folder, vectors)
     yield "build s", seconds(store.build)
     yield "MB", sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
@@ -177,8 +177,8 @@ def measured(name: str, folder: Path, rows: int, dim: int, *, exact: bool) -> It
     yield "recall", recall(store.query, queries, right)
     topics = [seconds(lambda topic=topic: store.query(queries[topic], ("topic", topic))) for topic in range(TOPICS - 1)]
     yield "1 of 7 meet, first time ms", 1000 * statistics.median(topics)
-    yield "1 of 7 meet ms", median_ms(lambda one: store.query(one, ("topic", TOPICS - 1)), queries)
-    yield "1 of 1000 meet ms", median_ms(lambda one: store.query(one, ("n", 5)), queries)
+    yield "1 of 7 meet ms", median_ms(lambda query: store.query(query, ("topic", TOPICS - 1)), queries)
+    yield "1 of 1000 meet ms", median_ms(lambda query: store.query(query, ("n", 5)), queries)
     yield "add one ms", 1000 * statistics.median(seconds(lambda: store.add(queries[0])) for _ in range(3))
     yield "delete 1 of 100 s", seconds(lambda: store.delete(list(range(0, rows, 100))))
     yield "query after ms", median_ms(store.query, queries)
@@ -218,10 +218,12 @@ def main() -> None:
     chosen = parser.parse_args()
     for name in chosen.stores:
         with tempfile.TemporaryDirectory() as folder:
-            place = Path(folder) / "made"
+            store_folder = Path(folder) / "made"
             with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-                found = process.submit(figures, name, place, chosen.rows, chosen.dim, exact=chosen.exact).result()
-        print(json.dumps({"store": name} | {what: round(value, 3) for what, value in found.items()}), flush=True)
+                measures = process.submit(
+                    figures, name, store_folder, chosen.rows, chosen.dim, exact=chosen.exact
+                ).result()
+        print(json.dumps({"store": name} | {what: round(value, 3) for what, value in measures.items()}), flush=True)
 
 
 if __name__ == "__main__":

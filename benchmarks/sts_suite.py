@@ -27,24 +27,24 @@ def main() -> None:
     if args.data is None:
         raise SystemExit("Name the folder of the benchmark with --data.")
     paths = {name: sorted(Path(args.data).glob(f"{name}.test.tsv*")) for name in SETS}
-    sets = {name: read_pairs(found[0]) for name, found in paths.items() if found}
+    sets = {name: read_pairs(results[0]) for name, results in paths.items() if results}
     texts = [text for data in sets.values() for text in (*data.sentences1, *data.sentences2)]
-    found: dict[str, dict[str, float]] = {}
+    results: dict[str, dict[str, float]] = {}
 
     def theirs() -> None:
         model = SentenceTransformer(resolve(args.model))
         figures = {}
         for name, data in sets.items():
             figures[name] = EmbeddingSimilarityEvaluator(data.sentences1, data.sentences2, data.labels)(model)
-        found["theirs"] = {name: float(figure["spearman_cosine"]) for name, figure in figures.items()}
+        results["theirs"] = {name: float(figure["spearman_cosine"]) for name, figure in figures.items()}
 
     def ours(intervals: bool) -> None:
         candidate = load(args.model, precision="float32", cache=True)
         candidate.fill(texts)
-        found["ours"] = {}
+        results["ours"] = {}
         for name, data in sets.items():
             rows = evaluate_pairs(candidate, data, intervals=intervals)
-            found["ours"][name] = next(row.value for row in rows if (row.metric, row.subset) == ("spearman", "all"))
+            results["ours"][name] = next(row.value for row in rows if (row.metric, row.subset) == ("spearman", "all"))
 
     ways = {
         "EmbeddingSimilarityEvaluator": theirs,
@@ -52,11 +52,11 @@ def main() -> None:
         "samesense, with intervals": lambda: ours(True),
     }
     seconds = alternate(ways, args.rounds)
-    apart = max(abs(found["ours"][name] - found["theirs"][name]) for name in sets)
+    apart = max(abs(results["ours"][name] - results["theirs"][name]) for name in sets)
     facts = {"model": args.model, "sets": list(sets), "pairs": len(texts) // 2, "largest_difference": apart}
-    facts |= {"texts": len(texts), "distinct": len(set(texts)), "spearman": found["ours"]}
+    facts |= {"texts": len(texts), "distinct": len(set(texts)), "spearman": results["ours"]}
     report("sts_suite", seconds, len(texts), "sentences", "EmbeddingSimilarityEvaluator", **facts)
-    print("Spearman x100:", {name: round(100 * value, 2) for name, value in found["ours"].items()})
+    print("Spearman x100:", {name: round(100 * value, 2) for name, value in results["ours"].items()})
     print(f"largest difference between the two ways: {100 * apart:.4f}")
 
 

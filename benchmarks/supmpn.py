@@ -39,7 +39,7 @@ def steps_of(args: argparse.Namespace, ways: list[str]) -> tuple[dict[str, Calla
     from samesense.training.tuple_batches import TupleBatches, has_dropout
 
     data = read_tuples(args.data)
-    data = data.take(row for row, own in enumerate(data.positives) if own)
+    data = data.take(row for row, positives in enumerate(data.positives) if positives)
     model = build(args.model, max_seq_length=32, device="cpu")
     use_cheap_dropout(model)
     model.train()
@@ -63,7 +63,7 @@ def steps_of(args: argparse.Namespace, ways: list[str]) -> tuple[dict[str, Calla
 
         def run() -> None:
             for step in range(args.steps):
-                rows = [(step * args.batch + at) % len(data) for at in range(args.batch)]
+                rows = [(step * args.batch + offset) % len(data) for offset in range(args.batch)]
                 batch = batches([{"label": row} for row in rows])
                 labels = batch.pop("label")
                 with autocast(model.device, precision):
@@ -72,8 +72,8 @@ def steps_of(args: argparse.Namespace, ways: list[str]) -> tuple[dict[str, Calla
 
         return run, batches
 
-    found = {name: made(*WAYS[name]) for name in ways}
-    return {name: run for name, (run, _) in found.items()}, {name: batches for name, (_, batches) in found.items()}
+    steps = {name: made(*WAYS[name]) for name in ways}
+    return {name: run for name, (run, _) in steps.items()}, {name: batches for name, (_, batches) in steps.items()}
 
 
 def peak(args: argparse.Namespace) -> None:
@@ -118,8 +118,8 @@ def main() -> None:
     facts = {"model": args.model, "data": Path(args.data).name, "batch": args.batch, "steps": args.steps}
     facts |= {"mini_batch_num_tokens": args.mini_batch_num_tokens, "peak_mib": memory, "sentences": sentences}
     report("supmpn", seconds, args.batch * args.steps, "anchors", "padded", **facts)
-    for way, (encoded, given) in sentences.items():
-        print(f"{way}: {encoded} of {given} sentences encoded; {memory[way]} MiB added at the peak")
+    for way, (encoded, tokens) in sentences.items():
+        print(f"{way}: {encoded} of {tokens} sentences encoded; {memory[way]} MiB added at the peak")
     print(f"in {time.perf_counter() - started:.0f} s")
 
 

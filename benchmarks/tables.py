@@ -42,8 +42,8 @@ def seeds_table(rows: dict[str, list[float]]) -> str:
     """Return mean and standard deviation over seeds (of a sample: absent for one seed), multiplied by 100."""
     cells = []
     for name, values in rows.items():
-        shown = f"{100 * mean(values):.2f}" + (f" ± {100 * stdev(values):.2f}" if len(values) > 1 else "")
-        cells.append([name, shown, str(len(values))])
+        figure = f"{100 * mean(values):.2f}" + (f" ± {100 * stdev(values):.2f}" if len(values) > 1 else "")
+        cells.append([name, figure, str(len(values))])
     header = ["name", "mean ± sd (x100)", "seeds"]
     return markdown(header, cells, numeric=header[1:])
 
@@ -84,7 +84,7 @@ def swept(paper: str, sweep: str, first: str, text: str) -> str:
     together = len({row["dataset"] for row in rows}) == 1 and len(sizes) > 1  # a mean says something
     columns = {test: f"{test.rpartition('/')[2]} ({pairs})" for test, pairs in sizes.items()}
     columns |= {"mean": "mean"} if together else {}
-    shown = [f"| {first} | {' | '.join(columns.values())} |", "|---|" + "---:|" * len(columns)]
+    lines = [f"| {first} | {' | '.join(columns.values())} |", "|---|" + "---:|" * len(columns)]
     for variant in dict.fromkeys(row["variant"] for row in rows):
         by_seed: dict[int | None, dict[str, float]] = {}
         for row in rows:
@@ -93,9 +93,9 @@ def swept(paper: str, sweep: str, first: str, text: str) -> str:
         for values in by_seed.values():
             values["mean"] = mean(values.values())
         cells = [_spread([values[name] for values in by_seed.values() if name in values]) for name in columns]
-        shown.append(f"| {NAMES.get(variant, variant)} | {' | '.join(cells)} |")
+        lines.append(f"| {NAMES.get(variant, variant)} | {' | '.join(cells)} |")
     head = text.format(steps=steps, seeds=", ".join(map(str, seeds)))
-    return f"{head}\n\n" + "\n".join(shown)
+    return f"{head}\n\n" + "\n".join(lines)
 
 
 def _spread(values: list[float]) -> str:
@@ -142,22 +142,22 @@ def judged(name: str, task: str, metric: str, title: str) -> str:
         return ""
     models, sets = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
     columns = " | ".join(COLUMNS.get(each, each.removesuffix(".test")) for each in sets)
-    shown = [f"| {title} | {columns} |", "|---|" + "---:|" * len(sets)]
+    lines = [f"| {title} | {columns} |", "|---|" + "---:|" * len(sets)]
     for model in models:
         values = [cells.get((model, each)) for each in sets]
-        shown.append(f"| {model} | {' | '.join('-' if v is None else f'{100 * v:.2f}' for v in values)} |")
-    return "\n".join(shown)
+        lines.append(f"| {model} | {' | '.join('-' if v is None else f'{100 * v:.2f}' for v in values)} |")
+    return "\n".join(lines)
 
 
 def judge() -> str:
     """What four kinds of models are, by the suites."""
-    parts = [
+    tables = [
         judged("judge_en", "sts", "spearman", "STS, Spearman x100"),
         judged("judge_zh", "sts", "spearman", "Chinese STS, Spearman x100"),
         judged("judge_en", "ranking", "ndcg", "ranking, NDCG x100"),
         judged("judge_transfer", "transfer", "accuracy", "transfer, accuracy"),
     ]
-    return "\n\n".join(part for part in parts if part) or "Not run yet."
+    return "\n\n".join(table for table in tables if table) or "Not run yet."
 
 
 def newest() -> dict[tuple[str, str], dict]:
@@ -166,19 +166,19 @@ def newest() -> dict[tuple[str, str], dict]:
 
 
 def speed() -> str:
-    parts = []
+    tables = []
     for (name, model), line in newest().items():
         if name in ("backends", "encoding"):  # backends() shows both
             continue
         unit = next(key for key in line["rows"][0] if key.endswith("_a_second"))
         title = f"{name}{f' of {model}' if model else ''}"
-        shown = [
+        table = [
             f"| {title} | {unit.replace('_', ' ')} | ratio (median of {line['rounds']} rounds) |",
             "|---|---:|---:|",
         ]
-        shown += [f"| {row['way']} | {row[unit]:.1f} | {row['ratio']:.2f} |" for row in line["rows"]]
-        parts.append("\n".join(shown))
-    return "\n\n".join(parts)
+        table += [f"| {row['way']} | {row[unit]:.1f} | {row['ratio']:.2f} |" for row in line["rows"]]
+        tables.append("\n".join(table))
+    return "\n\n".join(tables)
 
 
 DRIFT = "Drift is the change of Spearman x100 on STS-B test."
@@ -186,14 +186,14 @@ DRIFT = "Drift is the change of Spearman x100 on STS-B test."
 
 def backends() -> str:
     """Speed, size and drift of each backend of each model."""
-    parts = []
+    tables = []
     for (name, model), line in newest().items():
         if name != "backends":
             continue
         quality, sizes = line["spearman"], line["megabytes"]
         base = quality[line["rows"][0]["way"]]
-        shown = [f"| backends of {model} | sentences a second | ratio | lowest to highest | MB | drift |"]
-        shown.append("|---|---:|---:|---:|---:|---:|")
+        table = [f"| backends of {model} | sentences a second | ratio | lowest to highest | MB | drift |"]
+        table.append("|---|---:|---:|---:|---:|---:|")
         for row in line["rows"]:
             way = row["way"]
             kind = "torch" if "torch" in way or "encode" in way else "onnx-int8" if "int8" in way else "onnx"
@@ -203,31 +203,31 @@ def backends() -> str:
                 f"{row['ratio']:.2f}",
                 f"{row['low']:.2f} to {row['high']:.2f}",
             ]
-            shown.append(f"| {' | '.join(cells)} | {sizes[kind]:.0f} | {quality[way] - base:+.2f} |")
-        parts.append("\n".join(shown))
-    if not parts:
+            table.append(f"| {' | '.join(cells)} | {sizes[kind]:.0f} | {quality[way] - base:+.2f} |")
+        tables.append("\n".join(table))
+    if not tables:
         return ""
     note = (
         "Every backend, beside sentence-transformers' `encode()` and beside plain onnxruntime and fastembed on the "
         "same graph. The ratio is to `encode()`, in turns: median, lowest and highest. "
         f"{DRIFT} `benchmarks/backends.py`"
     )
-    return "\n\n".join([note, *parts])
+    return "\n\n".join([note, *tables])
 
 
 def training() -> str:
     """How many times as fast as the peer's training ours is: as the peer comes, and at its fastest."""
-    shown = ["| training | times its defaults | times its fastest | rounds |", "|---|---:|---:|---:|"]
+    table = ["| training | times its defaults | times its fastest | rounds |", "|---|---:|---:|---:|"]
     for (name, model), line in newest().items():
         if model == "default" and name.startswith(("training", "end to end")):
             _, fastest, *_, ours = (row["ratio"] for row in line["rows"])
-            shown.append(f"| {name} | {ours:.1f} | {ours / fastest:.1f} | {line['rounds']} |")
+            table.append(f"| {name} | {ours:.1f} | {ours / fastest:.1f} | {line['rounds']} |")
     note = (
         "Speed of training all-MiniLM-L6-v2, as a multiple of sentence-transformers' with its defaults and with its "
         "fastest settings (fused AdamW; `bf16` where the processor supports it): median ratio over the rounds. End to "
         "end is from command to verdict, with as many evaluations."
     )
-    return "\n\n".join([note, "\n".join(shown)])
+    return "\n\n".join([note, "\n".join(table)])
 
 
 def load() -> str:
@@ -236,10 +236,10 @@ def load() -> str:
     if not lines:
         return ""
     last = lines[-1]
-    shown = ["| server | requests a second | texts a second | p50 ms | p99 ms |", "|---|---:|---:|---:|---:|"]
+    table = ["| server | requests a second | texts a second | p50 ms | p99 ms |", "|---|---:|---:|---:|---:|"]
     for row in last["rows"]:
         figures = (row["requests_a_second"], row["texts_a_second"], row["p50_ms"], row["p99_ms"])
-        shown.append(f"| {row['way']} | {' | '.join(f'{figure:.1f}' for figure in figures)} |")
+        table.append(f"| {row['way']} | {' | '.join(f'{figure:.1f}' for figure in figures)} |")
     ours = last["rows"][0]
     wrong = sum(count for what, count in ours["outcomes"].items() if "WRONG" in what)
     note = (
@@ -248,7 +248,7 @@ def load() -> str:
         f"was compared with offline encoding: {wrong or 'no'} samesense answers were wrong or missing, lowest cosine "
         f"{ours['lowest_cosine']:.6f}. `benchmarks/load.py`"
     )
-    return "\n\n".join([note, "\n".join(shown)])
+    return "\n\n".join([note, "\n".join(table)])
 
 
 SPEED = (
@@ -277,7 +277,7 @@ CLAIMS = (
 def claims() -> str:
     """The table of the papers' claims for which there are enough seeds, with links as they are from the root."""
     page = (ROOT / "reproduce/README.md").read_text(encoding="utf-8")
-    table = next(part for part in page.split("\n\n") if "| claim |" in part)
+    table = next(block for block in page.split("\n\n") if "| claim |" in block)
     header, rule, *rows = (line for line in table.splitlines() if line.startswith("|"))
     enough = [row for row in rows if int(row.split("|")[4]) >= MIN_SEEDS]
     return "\n".join([header, rule, *enough]).replace("](", "](reproduce/")
@@ -298,35 +298,35 @@ def short() -> str:
 
 def whole() -> str:
     """What the page of results has: all there is."""
-    quality_parts = (quality(), *(swept(*one) for one in SWEPT))
+    quality_tables = (quality(), *(swept(*arguments) for arguments in SWEPT))
     sections = {
-        "Quality": "\n\n".join(part for part in quality_parts if part)
+        "Quality": "\n\n".join(block for block in quality_tables if block)
         .replace("](reproduce/", "](../reproduce/")
         .replace("](benchmarks/", "](../benchmarks/"),
         "Models": f"{MODELS}\n\n{judge()}",
-        "Speed": "\n\n".join(part for part in (SPEED, backends(), load(), speed()) if part),
+        "Speed": "\n\n".join(block for block in (SPEED, backends(), load(), speed()) if block),
     }
     return page(sections)
 
 
 def page(sections: dict[str, str]) -> str:
-    shown = (f"### {title}\n\n{_wrapped(body)}\n" for title, body in sections.items())
-    return "\n".join([START, *shown]).rstrip() + f"\n{END}"
+    blocks = (f"### {title}\n\n{_wrapped(body)}\n" for title, body in sections.items())
+    return "\n".join([START, *blocks]).rstrip() + f"\n{END}"
 
 
 def _wrapped(body: str) -> str:
-    parts = body.split("\n\n")
-    return "\n\n".join(one if one.startswith("|") else fill(one, 120, break_on_hyphens=False) for one in parts)
+    blocks = body.split("\n\n")
+    return "\n\n".join(block if block.startswith("|") else fill(block, 120, break_on_hyphens=False) for block in blocks)
 
 
 def main() -> None:
-    for place, tables in (("README.md", short()), ("docs/results.md", whole())):
-        text = (ROOT / place).read_text(encoding="utf-8")
-        before, rest = text.split(START)
-        wanted = before + tables + rest.split(END)[1]
-        if "--check" in sys.argv and wanted != text:
-            sys.exit(f"{place} is not what benchmarks/tables.py writes; run it without --check.")
-        (ROOT / place).write_text(wanted, encoding="utf-8")
+    for name, tables in (("README.md", short()), ("docs/results.md", whole())):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        before, remainder = text.split(START)
+        updated = before + tables + remainder.split(END)[1]
+        if "--check" in sys.argv and updated != text:
+            sys.exit(f"{name} is not what benchmarks/tables.py writes; run it without --check.")
+        (ROOT / name).write_text(updated, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,9 @@ def main() -> None:
     facts |= {"batch": args.batch_size, "precision": args.precision}
     report("teacher_cache", seconds, args.batch_size * args.steps, "sentences", WAYS[0], **facts)
     for way in WAYS[1:]:
-        ratios = sorted(own / plain for own, plain in zip(seconds[way], seconds[WAYS[0]], strict=True))
+        ratios = sorted(
+            milliseconds / plain for milliseconds, plain in zip(seconds[way], seconds[WAYS[0]], strict=True)
+        )
         print(
             f"{way}: {statistics.median(ratios):.3f} times the seconds of SimCSE ({ratios[0]:.3f} to {ratios[-1]:.3f})"
         )
@@ -67,9 +69,9 @@ def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path)
     common |= {"precision": args.precision, "pooling": None, "learning_rate": 3e-5, "warmup_ratio": 0.0}
     plain, ranked = SimcseSettings(**common), RankcseSettings(**common, teacher=teachers, rank=args.rank)
     start = build(args.model, max_seq_length=plain.max_seq_length)
-    opened = [open_teacher(name, precision=args.precision) for name in teachers]
+    teachers_opened = [open_teacher(name, precision=args.precision) for name in teachers]
     began = time.perf_counter()
-    stores = [teacher_store(teacher, sentences, folder) for teacher in opened]
+    stores = [teacher_store(teacher, sentences, folder) for teacher in teachers_opened]
     print(f"{len(teachers)} teachers encoded {len(sentences)} sentences once in {time.perf_counter() - began:.1f} s")
 
     class Asked:
@@ -92,11 +94,11 @@ def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path)
         with tempfile.TemporaryDirectory() as run:
             return fit(model, dataset, loss_of(model), settings, Path(run)).seconds
 
-    asked = [Asked(teacher) for teacher in opened]
+    wrapped = [Asked(teacher) for teacher in teachers_opened]
     return {
         WAYS[0]: lambda: trained(plain, bare, lambda model: simcse.loss_of(model, plain, {})),
         WAYS[1]: lambda: trained(ranked, numbered, ranking(stores)),
-        WAYS[2]: lambda: trained(ranked, numbered, ranking(asked)),
+        WAYS[2]: lambda: trained(ranked, numbered, ranking(wrapped)),
     }
 
 

@@ -82,10 +82,10 @@ def compared(args: argparse.Namespace, batch_size: int, steps: int) -> None:
     def ours(precision: str) -> float:
         model = copy.deepcopy(start)
         with tempfile.TemporaryDirectory() as folder:
-            own = {"max_steps": steps, "eval_steps": steps, "batch_size": batch_size, "precision": precision}
+            changes = {"max_steps": steps, "eval_steps": steps, "batch_size": batch_size, "precision": precision}
             loss = CrossEntropy(model) if cross else CoSENT(model)
             built = Built()
-            outcome = fit(model, dataset, loss, method.model_copy(update=own), Path(folder), callbacks=[built])
+            outcome = fit(model, dataset, loss, method.model_copy(update=changes), Path(folder), callbacks=[built])
             chosen[precision] = outcome.precision
             return time.perf_counter() - built.at
 

@@ -25,8 +25,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 RESULTS = Path(__file__).parent / "results" / "transfer.jsonl"
-PARTS = {"mr": ("",), "cr": ("",), "subj": ("",), "mpqa": ("",), "sst2": ("train", "dev", "test"),
-         "trec": ("train", "test"), "mrpc": ("train", "test")}  # fmt: skip
+PARTS = {
+    "mr": ("",),
+    "cr": ("",),
+    "subj": ("",),
+    "mpqa": ("",),
+    "sst2": ("train", "dev", "test"),
+    "trec": ("train", "test"),
+    "mrpc": ("train", "test"),
+}
 FOLDS = 10
 
 
@@ -35,26 +42,26 @@ def load(folder: Path, task: str, encode: Callable) -> list[tuple[np.ndarray, np
     from samesense.data import read_pairs
     from samesense.data.benchmarks.sentences import read_sentences
 
-    parts = []
-    for part in PARTS[task]:
-        path = folder / f"{task}{part and '.' + part}.tsv.gz"
+    splits = []
+    for split in PARTS[task]:
+        path = folder / f"{task}{split and '.' + split}.tsv.gz"
         if task == "mrpc":
             data = read_pairs(path)
             u, v = encode(data.sentences1), encode(data.sentences2)
-            parts.append((np.concatenate([abs(u - v), u * v], axis=1), np.array(data.labels, dtype=np.intp)))
+            splits.append((np.concatenate([abs(u - v), u * v], axis=1), np.array(data.labels, dtype=np.intp)))
         else:
             rows = read_sentences(path, keep_empty=True)
-            parts.append((encode(rows.texts), np.array(rows.labels, dtype=np.intp)))
-    return parts
+            splits.append((encode(rows.texts), np.array(rows.labels, dtype=np.intp)))
+    return splits
 
 
-def ours(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[float]:
+def ours(splits: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[float]:
     """Return the accuracy of each outer fold, or of the test part."""
     from samesense.evaluation.classifier import cross_predict, nested_folds, split_folds
 
-    x, y = (np.concatenate(side) for side in zip(*parts, strict=True))
-    sizes = [len(labels) for _, labels in parts]
-    if len(parts) == 1:
+    x, y = (np.concatenate(side) for side in zip(*splits, strict=True))
+    sizes = [len(labels) for _, labels in splits]
+    if len(splits) == 1:
         folds = nested_folds(y, FOLDS)
     else:
         folds = split_folds(y, (sizes[0], sizes[1] if len(sizes) == 3 else 0, sizes[-1]), FOLDS)
@@ -86,14 +93,14 @@ def by_folds(x: np.ndarray, y: np.ndarray) -> Any:
     return final
 
 
-def theirs(parts: Sequence[tuple[np.ndarray, np.ndarray]], outer: int) -> list[float]:
+def theirs(splits: Sequence[tuple[np.ndarray, np.ndarray]], outer: int) -> list[float]:
     """Return the same by SentEval's protocol; of nested folds the first ``outer``."""
     from tests.references.senteval_probe import by_dev
 
-    (x, y), test = parts[0], parts[-1]
-    if len(parts) == 1:
+    (x, y), test = splits[0], splits[-1]
+    if len(splits) == 1:
         return [100 * by_folds(x[learnt], y[learnt]).score(x[held], y[held]) for learnt, held in stratified(y)[:outer]]
-    final = by_dev(x, y, parts[1])[0] if len(parts) == 3 else by_folds(x, y)
+    final = by_dev(x, y, splits[1])[0] if len(splits) == 3 else by_folds(x, y)
     return [100 * final.score(*test)]
 
 
@@ -102,12 +109,12 @@ def timed(function: Callable[..., list[float]], *args: object) -> tuple[list[flo
     return function(*args), time.process_time() - started
 
 
-def compare(task: str, parts: Sequence[tuple[np.ndarray, np.ndarray]], outer: int) -> dict:
-    small = [(x[:: max(1, len(x) // 200)], y[:: max(1, len(x) // 200)]) for x, y in parts]
+def compare(task: str, splits: Sequence[tuple[np.ndarray, np.ndarray]], outer: int) -> dict:
+    small = [(x[:: max(1, len(x) // 200)], y[:: max(1, len(x) // 200)]) for x, y in splits]
     ours(small)  # what is imported on first use is not timed
-    reference, slow = timed(theirs, parts, outer)
-    row: dict = {"task": task, "rows": [len(labels) for _, labels in parts], "features": parts[0][0].shape[1]}
-    accuracies, seconds = timed(ours, parts)
+    reference, slow = timed(theirs, splits, outer)
+    row: dict = {"task": task, "rows": [len(labels) for _, labels in splits], "features": splits[0][0].shape[1]}
+    accuracies, seconds = timed(ours, splits)
     scaled = slow * len(accuracies) / len(reference)
     row["senteval"] = {"accuracy": statistics.mean(reference), "folds": len(reference), "seconds": scaled}
     row["together"] = {

@@ -35,9 +35,15 @@ def run_of(way: str, pairs: Any, seed: int, args: argparse.Namespace) -> dict[st
     planning.FEW_PAIRS = len(pairs) + 1 if way == "folds" else 0  # the border is what is measured
     begun = time.perf_counter()
     run = samesense.train(
-        pairs, model=args.model, seed=seed, max_steps=args.steps, precision=args.precision, report=False,
-        output=args.output / "run", overwrite=True,
-    )  # fmt: skip
+        pairs,
+        model=args.model,
+        seed=seed,
+        max_steps=args.steps,
+        precision=args.precision,
+        report=False,
+        output=args.output / "run",
+        overwrite=True,
+    )
     seconds = time.perf_counter() - begun
     task = run.verdict.task
     return {
@@ -53,12 +59,12 @@ def show(lines: list[dict[str, Any]]) -> None:
     print("| pairs | way | tested | width of the interval | seconds | runs |\n|---:|---|---:|---:|---:|---:|")
     for rows in SIZES:
         for way in WAYS:
-            own = [line for line in lines if (line["rows"], line["way"]) == (rows, way)]
-            if own:
+            runs = [line for line in lines if (line["rows"], line["way"]) == (rows, way)]
+            if runs:
                 tested, width, seconds = (
-                    statistics.median(line[name] for line in own) for name in ("tested", "width", "seconds")
+                    statistics.median(line[name] for line in runs) for name in ("tested", "width", "seconds")
                 )
-                print(f"| {rows:,} | {way} | {tested:.0f} | {width:.1f} | {seconds:.0f} | {len(own)} |")
+                print(f"| {rows:,} | {way} | {tested:.0f} | {width:.1f} | {seconds:.0f} | {len(runs)} |")
 
 
 def main() -> None:

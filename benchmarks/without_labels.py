@@ -61,9 +61,13 @@ def peer_of(start: Any, args: argparse.Namespace, columns: dict[str, Any], loss:
         model = copy.deepcopy(start)
         with tempfile.TemporaryDirectory() as folder:
             settings = SentenceTransformerTrainingArguments(
-                folder, max_steps=args.steps, per_device_train_batch_size=64, report_to="none", disable_tqdm=True,
+                folder,
+                max_steps=args.steps,
+                per_device_train_batch_size=64,
+                report_to="none",
+                disable_tqdm=True,
                 **faster,
-            )  # fmt: skip
+            )
             return timed(
                 SentenceTransformerTrainer(model=model, args=settings, train_dataset=dataset, loss=loss(model))
             )
@@ -81,12 +85,12 @@ def fitted(start: Any, args: argparse.Namespace, settings: Any, dataset: Any, lo
     """Return what trains as the commands do, and how long that takes."""
     from samesense.training.fit import fit
 
-    own = settings.model_copy(update={"max_steps": args.steps, "eval_steps": args.steps, "batch_size": 64})
+    limited = settings.model_copy(update={"max_steps": args.steps, "eval_steps": args.steps, "batch_size": 64})
 
     def ours() -> float:
         model = copy.deepcopy(start)
         with tempfile.TemporaryDirectory() as folder:
-            return fit(model, dataset, loss(model), own, Path(folder)).seconds
+            return fit(model, dataset, loss(model), limited, Path(folder)).seconds
 
     return ours
 
@@ -167,17 +171,21 @@ def pretrain(args: argparse.Namespace, folder: Path) -> tuple[Timed, Timed, int,
     def peer(**faster: object) -> float:
         model = AutoModelForMaskedLM.from_pretrained(args.model, dtype=torch.float32)
         arguments = TrainingArguments(
-            str(folder / "peer"), max_steps=args.steps, per_device_train_batch_size=settings.batch_size,
-            report_to="none", disable_tqdm=True, **faster,
-        )  # fmt: skip
+            str(folder / "peer"),
+            max_steps=args.steps,
+            per_device_train_batch_size=settings.batch_size,
+            report_to="none",
+            disable_tqdm=True,
+            **faster,
+        )
         collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=settings.masked)
         examples = [{"input_ids": block} for block in blocks]
         return timed(Trainer(model=model, args=arguments, train_dataset=examples, data_collator=collator))
 
     def ours() -> float:
         model, _ = open_masked_lm(args.model)
-        with tempfile.TemporaryDirectory() as own:
-            return timed(recipe._trainer(model, make, blocks, blocks[:1], settings, Path(own), ()))
+        with tempfile.TemporaryDirectory() as folder:
+            return timed(recipe._trainer(model, make, blocks, blocks[:1], settings, Path(folder), ()))
 
     return peer, ours, args.steps * settings.batch_size, "blocks"
 

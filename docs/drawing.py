@@ -40,7 +40,7 @@ class Picture:
     """Shapes and words on a ground of its own, so that it is legible on any page."""
 
     def __init__(self, title: str, height: int) -> None:
-        self.title, self.height, self.parts = title, height, list[str]()
+        self.title, self.height, self.shapes = title, height, list[str]()
 
     def text(self, x: float, y: float, words: str, look: str = "", anchor: str = "start", room: float = 0) -> None:
         """Write a line, ``s_a`` as s with a subscript; ValueError if it is wider than ``room``, or the picture."""
@@ -48,18 +48,18 @@ class Picture:
         size = (13 if "small" in look or "muted" in look else 14) * (0.64 if "bold" in look else 0.57)
         if len(words.replace("_", "")) * size > (room or sides[anchor]):
             raise ValueError(f"{self.title}: no room for {words!r}.")
-        first, *rest = re.split(r"_(\w)", escape(words, quote=False))
-        for low, after in zip(rest[::2], rest[1::2], strict=True):
+        first, *marked = re.split(r"_(\w)", escape(words, quote=False))
+        for low, after in zip(marked[::2], marked[1::2], strict=True):
             first += f'<tspan class="sub" dy="4">{low}</tspan><tspan dy="-4">{after}</tspan>'
         style = f' class="{look}"' if look else ""
-        self.parts.append(f'<text x="{x:g}" y="{y:g}"{style} text-anchor="{anchor}">{first}</text>')
+        self.shapes.append(f'<text x="{x:g}" y="{y:g}"{style} text-anchor="{anchor}">{first}</text>')
 
     def box(self, x: float, y: float, width: float, height: float, *lines: str, look: str = "plain") -> None:
         """Draw a box with lines in its middle; those after the first are small."""
-        self.parts.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="4" class="{look}"/>')
-        for at, words in enumerate(lines):
-            middle = y + height / 2 + 5 + 18 * (at - (len(lines) - 1) / 2)
-            self.text(x + width / 2, middle, words, "small" if at else "", "middle", room=width - 6)
+        self.shapes.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="4" class="{look}"/>')
+        for number, words in enumerate(lines):
+            middle = y + height / 2 + 5 + 18 * (number - (len(lines) - 1) / 2)
+            self.text(x + width / 2, middle, words, "small" if number else "", "middle", room=width - 6)
 
     def line(self, start: Point, end: Point, *, look: str = "plain", tip: bool = True, bend: float = 0) -> None:
         """Draw a line with a tip at its end, or an arc ``bend`` high; below the line where that is negative."""
@@ -68,15 +68,15 @@ class Picture:
             f"Q{(x + to_x) / 2:g} {(y + to_y) / 2 - 2 * bend:g} {to_x:g} {to_y:g}" if bend else f"L{to_x:g} {to_y:g}"
         )
         marker = f' marker-end="url(#{look})"' if tip else ""
-        self.parts.append(f'<path d="M{x:g} {y:g}{course}" class="{look}"{marker}/>')
+        self.shapes.append(f'<path d="M{x:g} {y:g}{course}" class="{look}"{marker}/>')
 
     def rule(self, y: float) -> None:
         """Part what is above from what is below."""
-        self.parts.append(f'<path d="M{EDGE} {y:g}H{WIDTH - EDGE}" class="rule"/>')
+        self.shapes.append(f'<path d="M{EDGE} {y:g}H{WIDTH - EDGE}" class="rule"/>')
 
     def dot(self, x: float, y: float, words: str = "", radius: float = 11, look: str = "") -> None:
         """Draw a circle with a word in it."""
-        self.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" class="{f"dot {look}".strip()}"/>')
+        self.shapes.append(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" class="{f"dot {look}".strip()}"/>')
         if words:
             self.text(x, y + 5, words, "bold", "middle", room=2 * radius)
 
@@ -84,8 +84,8 @@ class Picture:
         """Draw a matrix of square cells, of which ``look(row, column)`` says how they look."""
         for row, values in enumerate(rows):
             for column, value in enumerate(values):
-                place = (x + cell * column, y + cell * row, cell - 4, cell - 4)
-                self.box(*place, *([value] if value else []), look=look(row, column))
+                corner = (x + cell * column, y + cell * row, cell - 4, cell - 4)
+                self.box(*corner, *([value] if value else []), look=look(row, column))
 
     def legend(self, y: float, pull: str, push: str, *, tip: bool = False) -> None:
         """Say what the two kinds of lines stand for."""
@@ -108,4 +108,4 @@ class Picture:
         head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height}" width="{SHOWN}"'
         ground = f'<rect x="1" y="1" width="{WIDTH - 2}" height="{self.height - 2}" rx="6" class="page"/>'
         start = f'{head} height="{height:g}" role="img">\n<title>{self.title}</title>\n<style>{STYLE}</style>'
-        return "\n".join([start, f"<defs>{tips}</defs>", ground, *self.parts, "</svg>"]) + "\n"
+        return "\n".join([start, f"<defs>{tips}</defs>", ground, *self.shapes, "</svg>"]) + "\n"

@@ -55,36 +55,36 @@ def printed(write: Callable[[Console], None]) -> str:
 
 def spelled() -> list[str]:
     """Return every command, and after a group of commands each of its own."""
-    found = []
+    names = []
     for name in COMMANDS:
-        found.append(name)
+        names.append(name)
         inner = app[name]
-        found += (
-            [f"{name} {own}" for own in sorted(inner) if not own.startswith("-")]
+        names += (
+            [f"{name} {subcommand}" for subcommand in sorted(inner) if not subcommand.startswith("-")]
             if inner.default_command is None
             else []
         )
-    return found
+    return names
 
 
 def page() -> str:
     """Return the whole page."""
     helps = {name: help_text(name) for name in spelled()}  # first: it loads the commands, and the overview shows them
-    parts = [INTRODUCTION, f"## samesense\n\n```text\n{help_text('')}\n```\n"]
+    blocks = [INTRODUCTION, f"## samesense\n\n```text\n{help_text('')}\n```\n"]
     for name, text in helps.items():
-        parts.append(f"## samesense {name}\n\n```text\n{text}\n```\n")
+        blocks.append(f"## samesense {name}\n\n```text\n{text}\n```\n")
         if name == "train":
             for method in METHODS:
-                own = printed(partial(help_of_method, method))
-                parts.append(f"### samesense train --method {method}\n\n```text\n{own}\n```\n")
-    return "\n".join(parts)
+                method_help = printed(partial(help_of_method, method))
+                blocks.append(f"### samesense train --method {method}\n\n```text\n{method_help}\n```\n")
+    return "\n".join(blocks)
 
 
-def with_part(path: Path, name: str, part: str) -> str:
+def with_part(path: Path, name: str, content: str) -> str:
     """Return a page with what is between its two marks of that name made anew."""
     begin, end = f"<!-- {name}: written by docs/generate.py -->", f"<!-- end of {name} -->"
-    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
-    return f"{before}{begin}\n{part}{end}{rest.partition(end)[2]}"
+    before, _, remainder = path.read_text(encoding="utf-8").partition(begin)
+    return f"{before}{begin}\n{content}{end}{remainder.partition(end)[2]}"
 
 
 def main(arguments: list[str]) -> int:

@@ -126,12 +126,12 @@ def simcse() -> Picture:
     picture.line((180, 64), (241, 64))
     picture.line((95, 118), (95, 251))
     picture.text(107, 160, "the same encoder", "muted")
-    for at in range(3):
-        across, down = 280 + 75 * at, 208 + 75 * at
+    for view in range(3):
+        across, down = 280 + 75 * view, 208 + 75 * view
         picture.line((across, 96), (across, 140))
-        picture.text(across, 160, f"v_{at + 1}", "bold", "middle")
-        picture.line((179, 283 + 12 * (at - 1)), (205, down))
-        picture.text(212, down + 4, f"u_{at + 1}", "bold")
+        picture.text(across, 160, f"v_{view + 1}", "bold", "middle")
+        picture.line((179, 283 + 12 * (view - 1)), (205, down))
+        picture.text(212, down + 4, f"u_{view + 1}", "bold")
     picture.grid(245, 172, 75, cosines, lambda row, column: "pull" if row == column else "push")
     picture.rule(408)
     picture.legend(430, "pulled together: the same sentence, twice", "pushed apart: other sentences of the batch")
@@ -153,8 +153,10 @@ def rankcse() -> Picture:
         for rank, (sentence, score) in enumerate(ranking.items()):
             picture.box(x, 66 + 38 * rank, 185, 30, f"{score:.2f}  {sentence}")
     for rank, sentence in enumerate(teacher):
-        place = list(student).index(sentence)
-        picture.line((206, 81 + 38 * rank), (274, 81 + 38 * place), look="pull" if rank == place else "push")
+        student_rank = list(student).index(sentence)
+        picture.line(
+            (206, 81 + 38 * rank), (274, 81 + 38 * student_rank), look="pull" if rank == student_rank else "push"
+        )
     picture.text(MIDDLE, 238, "crossed: an order that the student has still to learn", "small", "middle")
     picture.rule(254)
     picture.text(EDGE, 280, "The terms of the loss", "bold")
@@ -247,7 +249,7 @@ def distil() -> Picture:
 
 def mixed() -> Picture:
     """Each kind of data has its own loss, all train one encoder, and four orders of the batches."""
-    parts = (("1  scored pairs", "CoSENT"), ("2  anchors", "SupMPN"), ("3  sentences", "SimCSE"))
+    kinds = (("1  scored pairs", "CoSENT"), ("2  anchors", "SupMPN"), ("3  sentences", "SimCSE"))
     orders = (
         ("proportional", "121131211232", "at random, all data once"),
         ("round-robin", "123123", "one of each, until one part is through"),
@@ -258,7 +260,7 @@ def mixed() -> Picture:
     picture.text(EDGE, 28, "Each kind of data keeps its own loss", "bold")
     picture.box(365, 42, 100, 126, "one", "encoder")
     looks = {"1": "plain dark", "2": "plain mid", "3": "plain"}
-    for row, (data, loss) in enumerate(parts):
+    for row, (data, loss) in enumerate(kinds):
         level = 42 + 45 * row
         picture.box(EDGE, level, 150, 36, data, look=looks[data[0]])
         picture.line((169, level + 18), (211, level + 18))
@@ -269,8 +271,8 @@ def mixed() -> Picture:
     for row, (name, order, meaning) in enumerate(orders):
         level = 226 + 56 * row
         picture.text(EDGE, level + 18, name)
-        for at, part in enumerate(order):
-            picture.box(142 + 27 * at, level, 24, 24, part, look=looks[part])
+        for step, digit in enumerate(order):
+            picture.box(142 + 27 * step, level, 24, 24, digit, look=looks[digit])
         picture.text(142, level + 41, meaning, "small")
     return picture
 
@@ -301,25 +303,25 @@ def _panel(picture: Picture, corner: Point, title: str, ways: dict[str, list[tup
     width, height = WIDTH / 2 - 2 * EDGE, 110
     values = [max(1, value) for way in ways.values() for _, value in way if value is not None]
     low, high = math.log(min(values)), math.log(max(values))
-    names = [at for at, _ in next(iter(ways.values()))]
+    names = [index for index, _ in next(iter(ways.values()))]
 
-    def place(at: int, value: float) -> Point:
+    def place(index: int, value: float) -> Point:
         up = (math.log(max(1, value)) - low) / max(high - low, 1e-9)
-        return corner[0] + 22 + at * (width - 44) / (len(names) - 1), corner[1] + 40 + height * (1 - up)
+        return corner[0] + 22 + index * (width - 44) / (len(names) - 1), corner[1] + 40 + height * (1 - up)
 
     picture.text(corner[0], corner[1] + 5, title, "small", room=width)
     for way, points in ways.items():
-        others = next(points for name, points in ways.items() if name != way)
-        drawn = [(at, value, others[at][1]) for at, (_, value) in enumerate(points) if value is not None]
-        for (at, value, _), (after, following, _) in itertools.pairwise(drawn):
-            picture.line(place(at, value), place(after, following), look=CURVE_LOOKS[way], tip=False)
-        for at, value, other in drawn:
-            x, y = place(at, value)
+        other_points = next(points for name, points in ways.items() if name != way)
+        drawn = [(index, value, other_points[index][1]) for index, (_, value) in enumerate(points) if value is not None]
+        for (index, value, _), (after, following, _) in itertools.pairwise(drawn):
+            picture.line(place(index, value), place(after, following), look=CURVE_LOOKS[way], tip=False)
+        for index, value, other_value in drawn:
+            x, y = place(index, value)
             picture.dot(x, y, radius=2.5, look="full")
-            level = y - 8 if other is None or value > other else y + 18
+            level = y - 8 if other_value is None or value > other_value else y + 18
             picture.text(x, level, f"{value:,.{0 if value >= 10 else 1}f}", "small", "middle", room=60)
-    for at, name in enumerate(names):
-        picture.text(place(at, 1)[0], corner[1] + height + 74, str(name), "muted", "middle", room=70)
+    for index, name in enumerate(names):
+        picture.text(place(index, 1)[0], corner[1] + height + 74, str(name), "muted", "middle", room=70)
 
 
 def convergence() -> Picture:
@@ -331,13 +333,13 @@ def convergence() -> Picture:
         ("tuned-bq", "bq", "mse", "BQ"),
         ("tuned-softmax", "mrpc", "softmax", "MRPC, softmax"),
     ]
-    for at, (sweep, dataset, other, name) in enumerate(panels):
+    for panel, (sweep, dataset, rival, name) in enumerate(panels):
         lines = [json.loads(line) for line in (REPRODUCED / f"{sweep}.jsonl").read_text(encoding="utf-8").splitlines()]
         ways = {
             look: _mean_curve([row["curve"] for row in lines if (row["variant"], row["dataset"]) == (variant, dataset)])
-            for variant, look in (("cosent", "pull"), (other, "push"))
+            for variant, look in (("cosent", "pull"), (rival, "push"))
         }
-        _learning(picture, (EDGE + at % 2 * WIDTH / 2, 78 + 160 * (at // 2)), name, ways)
+        _learning(picture, (EDGE + panel % 2 * WIDTH / 2, 78 + 160 * (panel // 2)), name, ways)
     return picture
 
 

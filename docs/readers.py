@@ -16,33 +16,33 @@ WHOLE = "sentence-transformers 6.2"
 
 def section() -> str:
     """Return in Markdown what was tried, and the tables of readers and of clients."""
-    known: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
-    readers = [[name, *_row(found)] for name, found in known.items() if not name.startswith(CLIENT)]
-    clients = [_client(name, found) for name, found in known.items() if name.startswith(CLIENT)]
-    groups = known[WHOLE]["groups"]
+    results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    readers = [[name, *_row(result)] for name, result in results.items() if not name.startswith(CLIENT)]
+    clients = [_client(name, result) for name, result in results.items() if name.startswith(CLIENT)]
+    groups = results[WHOLE]["groups"]
     tried = "; ".join(f"{group} ({', '.join(sorted(kinds))})" for group, kinds in sorted(groups.items()))
-    parts = [
+    blocks = [
         f"The {sum(map(len, groups.values()))} models: {tried}.",
         _table(["reader", "tried with", "opens", "with", "does not open"], readers),
         "Clients of `samesense serve`, unmodified:",
         _table(["client", "tried with", "gets", "with"], clients),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(blocks) + "\n"
 
 
-def _row(found: dict[str, Any]) -> list[str]:
-    kinds = {kind: why for group in found["groups"].values() for kind, why in group.items()}
+def _row(result: dict[str, Any]) -> list[str]:
+    kinds = {kind: why for group in result["groups"].values() for kind, why in group.items()}
     refused = "; ".join(f"{kind}: {why}" for kind, why in sorted(kinds.items()) if why != "same")
     same = sum(why == "same" for why in kinds.values())
-    return [_versions(found), f"{same} of {len(kinds)}", found["setting"], refused]
+    return [_versions(result), f"{same} of {len(kinds)}", result["setting"], refused]
 
 
-def _client(name: str, found: dict[str, Any]) -> list[str]:
-    return [name.removeprefix(CLIENT), _versions(found), ", ".join(sorted(found["groups"])), found["setting"]]
+def _client(name: str, result: dict[str, Any]) -> list[str]:
+    return [name.removeprefix(CLIENT), _versions(result), ", ".join(sorted(result["groups"])), result["setting"]]
 
 
-def _versions(found: dict[str, Any]) -> str:
-    return ", ".join(f"{package} {version}" for package, version in found["versions"].items())
+def _versions(result: dict[str, Any]) -> str:
+    return ", ".join(f"{package} {version}" for package, version in result["versions"].items())
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:

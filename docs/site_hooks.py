@@ -37,8 +37,11 @@ def on_files(files: Files, config: Any) -> Files:
             files.append(File.generated(config, _uri(path), abs_src_path=str(path)))
     for path in sorted(DOCS.rglob("*.ipynb")):
         files.append(File.generated(config, _uri(path), content=_notebook(path)))
-    reference = {"api.md": ("Python", "samesense"), "api-losses.md": ("Losses", "samesense.losses"),
-                 "api-metrics.md": ("Metrics", "samesense.metrics")}  # fmt: skip
+    reference = {
+        "api.md": ("Python", "samesense"),
+        "api-losses.md": ("Losses", "samesense.losses"),
+        "api-metrics.md": ("Metrics", "samesense.metrics"),
+    }
     for uri, (title, package) in reference.items():
         content = f"# {title}\n\n" + "\n\n".join(f"::: {package}.{name}" for name in _public(package))
         files.append(File.generated(config, uri, content=content))
@@ -49,16 +52,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Lead links to files outside docs/ to where they are on the site."""
     home = Path(page.file.abs_src_path or DOCS / page.file.src_uri).parent
     text = markdown.replace("```python no-run", "```python")
-    parts, last = [], 0
+    blocks, last = [], 0
     for fence in FENCE.finditer(text):
-        parts += [_relinked(text[last : fence.start()], home, page.file.src_uri), fence[0]]
+        blocks += [_relinked(text[last : fence.start()], home, page.file.src_uri), fence[0]]
         last = fence.end()
-    return "".join([*parts, _relinked(text[last:], home, page.file.src_uri)])
+    return "".join([*blocks, _relinked(text[last:], home, page.file.src_uri)])
 
 
 def on_page_content(html: str, **_: Any) -> str:
     """Show what docstrings name by a role, such as ``:func:``, as the name alone."""
-    return ROLE.sub(lambda found: f"<code>{found[1].rpartition('.')[2]}</code>", html)
+    return ROLE.sub(lambda match: f"<code>{match[1].rpartition('.')[2]}</code>", html)
 
 
 def on_post_build(config: Any, **_: Any) -> None:
@@ -71,14 +74,14 @@ def llms(description: str, nav: list[dict[str, Any]]) -> str:
     uses = defaultdict(list)
     for what, links in ROW.findall((DOCS / "index.md").read_text(encoding="utf-8")):
         for _, target, _ in LINK.findall(what + links):
-            uses[_uri((DOCS / target).resolve())].append(LINK.sub(lambda found: found[1][1:-1], what))
+            uses[_uri((DOCS / target).resolve())].append(LINK.sub(lambda match: match[1][1:-1], what))
     lines = ["# samesense", "", f"> {description}."]
     for section in nav:
         for name, entries in section.items():
             lines += ["", f"## {name}", ""]
             for title, uri in _pages(entries):
-                place = uri.removesuffix(".md").removesuffix("README").removesuffix("index") or "./"
-                lines.append(f"- [{title}]({place})" + (f": {'; '.join(uses[uri])}" if uses[uri] else ""))
+                address = uri.removesuffix(".md").removesuffix("README").removesuffix("index") or "./"
+                lines.append(f"- [{title}]({address})" + (f": {'; '.join(uses[uri])}" if uses[uri] else ""))
     return "\n".join(lines) + "\n"
 
 
@@ -99,12 +102,12 @@ def _heading(page: Path) -> str:
 
 def _notebook(path: Path) -> str:
     """Return the cells of a notebook as a page, with a link to the file."""
-    parts = []
+    cells = []
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         text = "".join(cell["source"])
-        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
-    title, _, rest = parts[0].partition("\n")
-    return "\n\n".join([title, f'<a href="../{path.name}" download>Download the notebook</a>', rest, *parts[1:]])
+        cells.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+    title, _, remainder = cells[0].partition("\n")
+    return "\n\n".join([title, f'<a href="../{path.name}" download>Download the notebook</a>', remainder, *cells[1:]])
 
 
 def _public(package: str) -> list[str]:
@@ -122,10 +125,10 @@ def _targets(page: Path) -> set[Path]:
 
 
 def _relinked(prose: str, home: Path, uri: str) -> str:
-    def changed(found: re.Match[str]) -> str:
-        label, target, anchor = found[1], found[2], found[3] or ""
+    def changed(match: re.Match[str]) -> str:
+        label, target, anchor = match[1], match[2], match[3] or ""
         if not _is_path(target):
-            return found[0]
+            return match[0]
         path = (home / target).resolve()
         if path.is_dir():
             if not (path / "README.md").is_file():

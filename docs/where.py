@@ -20,15 +20,15 @@ SOURCE = ROOT / "src" / "samesense"
 def tree() -> str:
     """Return the packages, and the packages in them, each with the first line of its docstring."""
     lines = []
-    for place in sorted([*SOURCE.iterdir()], key=lambda path: (path.is_dir(), path.name)):
-        if place.suffix == ".py" and place.stem not in ("__main__",):
-            name = "__init__.py" if place.stem == "__init__" else place.name
-            lines.append(f"{name:<27} {_first_line(place)}")
-        elif (place / "__init__.py").is_file():
-            lines.append(f"{place.name + '/':<27} {_first_line(place / '__init__.py')}")
+    for entry in sorted([*SOURCE.iterdir()], key=lambda path: (path.is_dir(), path.name)):
+        if entry.suffix == ".py" and entry.stem not in ("__main__",):
+            name = "__init__.py" if entry.stem == "__init__" else entry.name
+            lines.append(f"{name:<27} {_first_line(entry)}")
+        elif (entry / "__init__.py").is_file():
+            lines.append(f"{entry.name + '/':<27} {_first_line(entry / '__init__.py')}")
             lines += [
                 f"  {inner.name + '/':<25} {_first_line(inner / '__init__.py')}"
-                for inner in sorted(place.iterdir())
+                for inner in sorted(entry.iterdir())
                 if (inner / "__init__.py").is_file()
             ]
     return "\n".join(line.rstrip() for line in lines)
@@ -45,7 +45,7 @@ def files_to_touch() -> list[tuple[str, str, list[str]]]:
     loss_module = PAIR_LOSSES.spec(loss).module.rpartition(".")[0].replace(".", "/")
     prepare = _file(METHODS[method].prepare.partition(":")[0])
     settings = _file(METHODS[method].settings.__module__)
-    found = [
+    examples = [
         (
             "loss",
             loss,
@@ -103,10 +103,10 @@ def files_to_touch() -> list[tuple[str, str, list[str]]]:
             ],
         ),
     ]
-    absent = [path for _, _, paths in found for path in paths if not (ROOT / path).is_file()]
+    absent = [path for _, _, paths in examples for path in paths if not (ROOT / path).is_file()]
     if absent:
         raise FileNotFoundError(f"docs/where.py names files that are not there: {', '.join(absent)}")
-    return found
+    return examples
 
 
 def _file(module: str) -> str:

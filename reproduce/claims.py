@@ -28,46 +28,46 @@ def claims() -> list[dict[str, str]]:
 def compared(claim: dict[str, str]) -> Comparison:
     """Return the comparison that speaks of a claim, after its difference and seeds are computed anew from the runs."""
     paper = claim["page"].partition("/")[0]
-    wanted, metric = (claim["data"], claim["model"], claim["reference"]), claim.get("metric", "spearman")
-    known = comparisons_of(paper, claim["sweep"], metric=metric)
-    found = {(one.dataset, one.model, one.reference): one for one in known}
-    if wanted not in found:
-        raise DataError(f"claims.toml: {paper}/results/{claim['sweep']}.comparisons.jsonl has no comparison {wanted}.")
-    one, rows = found[wanted], rows_of(paper, claim["sweep"])
-    tests = {one.dataset} & {row["test"] for row in rows} or {row["test"] for row in rows}  # of a mean all
+    key, metric = (claim["data"], claim["model"], claim["reference"]), claim.get("metric", "spearman")
+    comparisons = comparisons_of(paper, claim["sweep"], metric=metric)
+    by_key = {(comparison.dataset, comparison.model, comparison.reference): comparison for comparison in comparisons}
+    if key not in by_key:
+        raise DataError(f"claims.toml: {paper}/results/{claim['sweep']}.comparisons.jsonl has no comparison {key}.")
+    comparison, rows = by_key[key], rows_of(paper, claim["sweep"])
+    tests = {comparison.dataset} & {row["test"] for row in rows} or {row["test"] for row in rows}  # of a mean all
     runs = {
         name: [row[metric] for row in rows if row["variant"] == name and row["test"] in tests]
-        for name in (one.model, one.reference)
+        for name in (comparison.model, comparison.reference)
     }
-    difference = np.mean(runs[one.model]) - np.mean(runs[one.reference])
+    difference = np.mean(runs[comparison.model]) - np.mean(runs[comparison.reference])
     trained = [len({row["seed"] for row in rows if row["variant"] == name} - {None}) for name in runs]
-    if abs(difference - one.difference) > NEAR[metric] or one.seeds != min(filter(None, trained)):
-        raise DataError(f"claims.toml: the comparison {wanted} does not agree with the runs.")
-    return one
+    if abs(difference - comparison.difference) > NEAR[metric] or comparison.seeds != min(filter(None, trained)):
+        raise DataError(f"claims.toml: the comparison {key} does not agree with the runs.")
+    return comparison
 
 
-def outcome(claim: dict[str, str], one: Comparison) -> str:
+def outcome(claim: dict[str, str], comparison: Comparison) -> str:
     """Return ``shown``, ``not shown`` or ``opposite``, and that it holds of these runs only where seeds are few."""
-    if not one.significant:
+    if not comparison.significant:
         return "not shown"
-    agrees = (one.difference > 0) == (claim["says"] == "above")
-    return ("shown" if agrees else "opposite") + (" in these runs" if one.scope == "runs" else "")
+    agrees = (comparison.difference > 0) == (claim["says"] == "above")
+    return ("shown" if agrees else "opposite") + (" in these runs" if comparison.scope == "runs" else "")
 
 
 def table() -> str:
     """Lay the claims out, a line each."""
     rows = []
     for claim in claims():
-        one = compared(claim)
-        difference = one.difference if claim["says"] == "above" else -one.difference
+        comparison = compared(claim)
+        difference = comparison.difference if claim["says"] == "above" else -comparison.difference
         rows.append(
             [
                 f"[{claim['text']}]({claim['page']})",
                 claim["paper"],
                 f"{100 * difference:+.2f}",
-                str(one.seeds),
-                f"{one.adjusted:.2g}",
-                outcome(claim, one),
+                str(comparison.seeds),
+                f"{comparison.adjusted:.2g}",
+                outcome(claim, comparison),
             ]
         )
     header = ["claim", "the paper", "here, difference", "seeds", "p (Holm)", ""]
@@ -78,10 +78,10 @@ def main() -> None:
     """Write the page, or check it."""
     page = HOME / "README.md"
     text = page.read_text(encoding="utf-8")
-    wanted = filled(text, table())
+    updated = filled(text, table())
     if "--check" not in sys.argv[1:]:
-        page.write_text(wanted, encoding="utf-8")
-    elif wanted != text:
+        page.write_text(updated, encoding="utf-8")
+    elif updated != text:
         sys.exit(1)
 
 

@@ -69,9 +69,9 @@ def figures(rows: Rows, *, metric: str = "spearman") -> str:
     seeds = len({row["seed"] for row in rows if row["seed"] is not None})
     table = []
     for variant in dict.fromkeys(row["variant"] for row in rows):
-        own = [row for row in rows if row["variant"] == variant]
-        whole = 1 if all(row["seed"] is None for row in own) else seeds
-        cells = [[row[metric] for row in own if row["test"] == test] for test in tests]
+        variant_rows = [row for row in rows if row["variant"] == variant]
+        whole = 1 if all(row["seed"] is None for row in variant_rows) else seeds
+        cells = [[row[metric] for row in variant_rows if row["test"] == test] for test in tests]
         table.append([variant, *(_of_seeds(values, whole) for values in cells)])
     return markdown(["variant", *tests.values()], table, numeric=list(tests.values()))
 
@@ -84,29 +84,29 @@ def _of_seeds(values: list[float], seeds: int) -> str:
 
 def check_same_data(rows: Rows) -> None:
     """Raise if a test set's name stands for different pairs in different rows, which no column may hold."""
-    known: dict[str, str] = {}
+    fingerprints: dict[str, str] = {}
     for row in rows:
-        if known.setdefault(row["test"], row["data"]["test"]) != row["data"]["test"]:
+        if fingerprints.setdefault(row["test"], row["data"]["test"]) != row["data"]["test"]:
             raise DataError(f"{row['test']}: {row['variant']} was judged on other pairs. Run the sweep as a whole.")
 
 
 def comparisons_of(paper: str, sweep: str, *, metric: str = "spearman") -> list[Comparison]:
     """Return the comparisons of a sweep by one figure; none if it was not run."""
     path = HOME / paper / "results" / f"{sweep}.comparisons.jsonl"
-    found = []
+    comparisons = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         content = json.loads(line)
         content.pop("significant")
         if content["metric"] == metric:
-            found.append(Comparison(**content))
-    return found
+            comparisons.append(Comparison(**content))
+    return comparisons
 
 
-def differences(found: list[Comparison], *, examples: str = "test pairs") -> str:
+def differences(comparisons: list[Comparison], *, examples: str = "test pairs") -> str:
     """Lay comparisons out, with what they mean; nothing if there are none."""
-    if not found:
+    if not comparisons:
         return ""
-    return f"\n\nTested over seeds and {examples} together; p adjusted by Holm.\n\n{difference_table(found)}"
+    return f"\n\nTested over seeds and {examples} together; p adjusted by Holm.\n\n{difference_table(comparisons)}"
 
 
 def convergence(rows: Rows) -> str:
@@ -115,7 +115,7 @@ def convergence(rows: Rows) -> str:
     A variant that ends no better on test than the untouched start point sets no level: all have it at step 0, which the
     curves do not show.
     """
-    parts = []
+    blocks = []
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         curves: dict[str, dict[int, Curve]] = {}
         for row in rows:
@@ -123,21 +123,21 @@ def convergence(rows: Rows) -> str:
                 steps, values = zip(*row["curve"], strict=True)
                 curves.setdefault(row["variant"], {})[row["seed"]] = Curve(row["variant"], steps, values)
         idle = [variant for variant in curves if not _gained(rows, dataset, variant)]
-        found = [one for one in steps_to_scores(curves) if one.baseline not in idle]
-        said = f"No better on test than the start point, so no level: {', '.join(idle)}." if idle else ""
+        levels = [level for level in steps_to_scores(curves) if level.baseline not in idle]
+        note = f"No better on test than the start point, so no level: {', '.join(idle)}." if idle else ""
         if curves:
-            table = steps_table(found, dataset).markdown() if found else ""
-            parts.append("\n\n".join(filter(None, [f"**{dataset}**", table, said])))
-    return "\n\n".join(parts)
+            table = steps_table(levels, dataset).markdown() if levels else ""
+            blocks.append("\n\n".join(filter(None, [f"**{dataset}**", table, note])))
+    return "\n\n".join(blocks)
 
 
 def _gained(rows: Rows, dataset: str, variant: str) -> bool:
     """Return whether a variant is better on test than the start point; also if this was not evaluated."""
-    own, start = (
+    tuned, start = (
         [row["spearman"] for row in rows if row["dataset"] == dataset and row["variant"] == name]
         for name in (variant, "start")
     )
-    return not start or float(np.mean(own)) > float(np.mean(start))
+    return not start or float(np.mean(tuned)) > float(np.mean(start))
 
 
 def cosines(rows: Rows) -> str:
@@ -145,36 +145,35 @@ def cosines(rows: Rows) -> str:
 
     The distance is that of the two means, in deviations: the root of the mean of both squared deviations.
     """
-    shown = [row for row in rows if len(row.get("cosines", ())) == 2]
-    labels = sorted({label for row in shown for label in row["cosines"]}, key=float)
+    with_cosines = [row for row in rows if len(row.get("cosines", ())) == 2]
+    labels = sorted({label for row in with_cosines for label in row["cosines"]}, key=float)
     table = []
-    for test in dict.fromkeys(row["test"] for row in shown):
-        for variant in dict.fromkeys(row["variant"] for row in shown if row["test"] == test):
-            own = [row["cosines"] for row in shown if (row["test"], row["variant"]) == (test, variant)]
-            ends = np.asarray([[one[label][:2] for label in labels] for one in own])  # seed, label, mean/deviation
+    for test in dict.fromkeys(row["test"] for row in with_cosines):
+        for variant in dict.fromkeys(row["variant"] for row in with_cosines if row["test"] == test):
+            runs = [row["cosines"] for row in with_cosines if (row["test"], row["variant"]) == (test, variant)]
+            ends = np.asarray([[run[label][:2] for label in labels] for run in runs])  # seed, label, mean/deviation
             means, deviations = ends[..., 0], ends[..., 1]
             apart = (means[:, 1] - means[:, 0]) / np.sqrt((deviations**2).mean(axis=1))
             cells = [f"{m:z.3f} ± {d:.3f}" for m, d in zip(means.mean(axis=0), deviations.mean(axis=0), strict=True)]
             over = f" ± {apart.std(ddof=1):.2f}" if len(apart) > 1 else ""
             table.append([test, variant, *cells, f"{apart.mean():.2f}{over}"])
     header = [*(f"label {label}" for label in labels), "distance / deviation"]
-    said = "Mean and deviation of the cosines over the pairs of each label, means over seeds:"
-    return f"{said}\n\n{markdown(['data', 'variant', *header], table, numeric=header)}"
+    caption = "Mean and deviation of the cosines over the pairs of each label, means over seeds:"
+    return f"{caption}\n\n{markdown(['data', 'variant', *header], table, numeric=header)}"
 
 
 def ratings(rows: Rows) -> str:
     """Mean and deviation of the cosines of the pairs of five groups of ratings, means over seeds."""
-    shown = [row for row in rows if "ratings" in row]
+    with_ratings = [row for row in rows if "ratings" in row]
     table = []
-    for variant in dict.fromkeys(row["variant"] for row in shown):
-        means = np.mean([row["ratings"] for row in shown if row["variant"] == variant], axis=0)
+    for variant in dict.fromkeys(row["variant"] for row in with_ratings):
+        means = np.mean([row["ratings"] for row in with_ratings if row["variant"] == variant], axis=0)
         table.append([variant, *(f"{m:z.3f} ± {d:.3f}" for _, m, d in means)])
-    counts = [int(n) for n, *_ in shown[0]["ratings"]]
-    header = [f"rated {at} to {at + 1} ({n})" for at, n in enumerate(counts)]
-    said = (
-        f"Cosines of {shown[0]['test']}: mean and deviation over the pairs of each group of ratings, means over seeds:"
-    )
-    return f"{said}\n\n{markdown(['variant', *header], table, numeric=header)}"
+    counts = [int(n) for n, *_ in with_ratings[0]["ratings"]]
+    header = [f"rated {lowest} to {lowest + 1} ({n})" for lowest, n in enumerate(counts)]
+    test = with_ratings[0]["test"]
+    caption = f"Cosines of {test}: mean and deviation over the pairs of each group of ratings, means over seeds:"
+    return f"{caption}\n\n{markdown(['variant', *header], table, numeric=header)}"
 
 
 def verdicts(rows: Rows) -> str:
@@ -182,10 +181,10 @@ def verdicts(rows: Rows) -> str:
     table = []
     for row in rows:
         equal = [score >= row["threshold"] for score in row["scores"]]
-        for at, (label, said) in enumerate(zip(row["labels"], equal, strict=True), 1):
-            right = "right" if said == (label == 1) else "wrong"
+        for number, (label, predicted) in enumerate(zip(row["labels"], equal, strict=True), 1):
+            right = "right" if predicted == (label == 1) else "wrong"
             words = {True: "equivalent", False: "unequivalent"}
-            table.append([str(at), words[label == 1], row["variant"], words[said], right])
+            table.append([str(number), words[label == 1], row["variant"], words[predicted], right])
     table.sort(key=lambda cells: int(cells[0]))
     return markdown(["pair", "truth", "loss", "prediction", ""], table, numeric=())
 
@@ -195,8 +194,11 @@ def average(rows: Rows) -> str:
     tests = {row["test"] for row in rows}
     table = []
     for variant in dict.fromkeys(row["variant"] for row in rows):
-        own = [row for row in rows if row["variant"] == variant]
-        seeds = {seed: [row["spearman"] for row in own if row["seed"] == seed] for seed in {row["seed"] for row in own}}
+        variant_rows = [row for row in rows if row["variant"] == variant]
+        seeds = {
+            seed: [row["spearman"] for row in variant_rows if row["seed"] == seed]
+            for seed in {row["seed"] for row in variant_rows}
+        }
         means = [float(np.mean(values)) for values in seeds.values() if len(values) == len(tests)]
         table.append([variant, spread(means) if means else "not run", str(len(means))])
     numeric = [mean_name(len(tests)), "runs"]
@@ -207,7 +209,9 @@ def path(rows: Rows) -> str:
     """Alignment and uniformity on dev along the steps, of the first seed of each variant."""
     table = []
     for row in rows:
-        if row.get("geometry") and row["seed"] == min(other["seed"] for other in rows if other["seed"] is not None):
+        if row.get("geometry") and row["seed"] == min(
+            any_row["seed"] for any_row in rows if any_row["seed"] is not None
+        ):
             for step, alignment, uniformity in row["geometry"]:
                 table.append([row["variant"], str(step), f"{alignment:.4f}", f"{uniformity:.4f}"])
     table = list(dict.fromkeys(map(tuple, table)))
@@ -219,15 +223,15 @@ def kept(rows: Rows) -> str:
     """How near each variant comes to Origin's scores of pairs it did not learn, mean ± deviation over seeds."""
     table, pairs = [], 0
     for variant in dict.fromkeys(row["variant"] for row in rows if "kept" in row):
-        found = {row["seed"]: row["kept"] for row in rows if row["variant"] == variant}.values()
-        pairs = max(one["pairs"] for one in found)
-        cells = [spread([one[figure] for one in found]) for figure in ("spearman", "pearson")]
-        table.append([variant, *cells, f"{np.mean([one['mse'] for one in found]):.3f}"])
+        agreements = {row["seed"]: row["kept"] for row in rows if row["variant"] == variant}.values()
+        pairs = max(agreement["pairs"] for agreement in agreements)
+        cells = [spread([agreement[figure] for agreement in agreements]) for figure in ("spearman", "pearson")]
+        table.append([variant, *cells, f"{np.mean([agreement['mse'] for agreement in agreements]):.3f}"])
     header = ["variant", "Spearman x100", "Pearson x100", "mean squared distance"]
     return f"Against Origin, on {pairs:,} harvested pairs held out:\n\n{markdown(header, table, numeric=header[1:])}"
 
 
-Part = Callable[[Rows], str]
+Block = Callable[[Rows], str]
 
 
 @dataclass(frozen=True)
@@ -235,7 +239,7 @@ class Whole:
     """A page's part about a sweep: where its figures come from, then each of the parts."""
 
     sweep: str
-    parts: tuple[Part, ...]
+    blocks: tuple[Block, ...]
     only: tuple[str, ...] = ()
     variants: str = ""
 
@@ -250,16 +254,16 @@ class Whole:
         if not any(row["seed"] is not None for row in rows):
             return f"Not run yet: no results of `scaled/{self.sweep}.toml`."
         check_same_data(rows)
-        shown = "\n\n".join(part(rows) for part in self.parts)
+        blocks = "\n\n".join(block(rows) for block in self.blocks)
         tested = ""
-        if self.parts[0] is figures and not self.variants:
+        if self.blocks[0] is figures and not self.variants:
             tested = differences(comparisons_of(paper, self.sweep))
-        return f"{origin(rows)}\n\n{shown}{tested}"
+        return f"{origin(rows)}\n\n{blocks}{tested}"
 
 
-def whole(sweep: str, *parts: Part, only: tuple[str, ...] = (), variants: str = "") -> Whole:
+def whole(sweep: str, *blocks: Block, only: tuple[str, ...] = (), variants: str = "") -> Whole:
     """Return a page's part; of the test sets ``only``, and of the variants whose name ``variants`` matches."""
-    return Whole(sweep, parts, only, variants)
+    return Whole(sweep, blocks, only, variants)
 
 
 @dataclass(frozen=True)
@@ -270,7 +274,7 @@ class Several:
 
     def write(self, paper: str) -> str:
         """Return the text between the marks of the page."""
-        return "\n\n".join(f"### {one.sweep}\n\n{one.write(paper)}" for one in self.wholes)
+        return "\n\n".join(f"### {section.sweep}\n\n{section.write(paper)}" for section in self.wholes)
 
 
 @dataclass(frozen=True)
@@ -285,9 +289,9 @@ class Transfer:
         if not rows:
             return "Not run yet: no results of `transfer.py`."
         seeds = ", ".join(map(str, sorted({row["seed"] for row in rows if row["seed"] is not None})))
-        said = f"Accuracy x100. Start point: {rows[0]['start']}; seeds {seeds}; commit {rows[0]['commit']}."
+        caption = f"Accuracy x100. Start point: {rows[0]['start']}; seeds {seeds}; commit {rows[0]['commit']}."
         tested = differences(comparisons_of(paper, self.sweep, metric="accuracy"), examples="test sentences")
-        return f"{said}\n\n{figures(rows, metric='accuracy')}{tested}"
+        return f"{caption}\n\n{figures(rows, metric='accuracy')}{tested}"
 
 
 TUNED = ("tuned", "tuned-softmax", "tuned-bq")
@@ -356,10 +360,10 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
 """For each paper the page that each entry writes. CoSENT's Table VI shares the sweep of Table IV."""
 
 
-def filled(text: str, part: str) -> str:
-    """Return a page with ``part`` between its marks."""
-    before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n{part}\n{END}{rest.split(END)[1]}"
+def filled(text: str, content: str) -> str:
+    """Return a page with ``content`` between its marks."""
+    before, remainder = text.split(BEGIN)
+    return f"{before}{BEGIN}\n{content}\n{END}{remainder.split(END)[1]}"
 
 
 def main() -> None:
@@ -368,18 +372,18 @@ def main() -> None:
     parser.add_argument("paper", choices=PAGES)
     parser.add_argument("--take", nargs=2, metavar=("SWEEP", "FOLDER"))
     parser.add_argument("--check", action="store_true")
-    given = parser.parse_args()
-    if given.take:
-        take(HOME / given.paper / "results", given.take[0], Path(given.take[1]))
+    args = parser.parse_args()
+    if args.take:
+        take(HOME / args.paper / "results", args.take[0], Path(args.take[1]))
     changed = False
-    for name, part in PAGES[given.paper].items():
-        page = HOME / given.paper / f"{name}.md"
+    for name, section in PAGES[args.paper].items():
+        page = HOME / args.paper / f"{name}.md"
         text = page.read_text(encoding="utf-8")
-        wanted = filled(text, part.write(given.paper))
-        changed |= wanted != text
-        if not given.check:
-            page.write_text(wanted, encoding="utf-8")
-    sys.exit(int(given.check and changed))
+        updated = filled(text, section.write(args.paper))
+        changed |= updated != text
+        if not args.check:
+            page.write_text(updated, encoding="utf-8")
+    sys.exit(int(args.check and changed))
 
 
 if __name__ == "__main__":

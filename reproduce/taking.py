@@ -44,9 +44,9 @@ def commit() -> str:
 
 def _merged(path: Path, key: str, taken: list[dict], tests: set[str], order: list[str]) -> list[dict]:
     """Return rows with those that were taken before of the sweep's other data sets, in the order of the sweep."""
-    kept = [row for row in (_rows(path) if path.is_file() else []) if row[key] not in tests]
-    placed = [(order.index(name), row) for row in [*kept, *taken] if (name := row[key].partition("/")[0]) in order]
-    return [row for _, row in sorted(placed, key=lambda one: one[0])]
+    existing = [row for row in (_rows(path) if path.is_file() else []) if row[key] not in tests]
+    placed = [(order.index(name), row) for row in [*existing, *taken] if (name := row[key].partition("/")[0]) in order]
+    return [row for _, row in sorted(placed, key=lambda entry: entry[0])]
 
 
 def write_rows(path: Path, rows: list[dict]) -> None:
@@ -56,14 +56,14 @@ def write_rows(path: Path, rows: list[dict]) -> None:
 
 def adjusted(rows: list[dict]) -> list[dict]:
     """Return comparisons, each adjusted over all of its task and metric."""
-    found = []
+    corrected = []
     for family in dict.fromkeys((row["task"], row["metric"]) for row in rows):
-        own = [row for row in rows if (row["task"], row["metric"]) == family]
-        for row, p in zip(own, holm([row["p_value"] for row in own]), strict=True):
+        family_rows = [row for row in rows if (row["task"], row["metric"]) == family]
+        for row, p in zip(family_rows, holm([row["p_value"] for row in family_rows]), strict=True):
             content = {name: value for name, value in row.items() if name != "significant"}
-            one = Comparison(**{**content, "adjusted": p})
-            found.append({**asdict(one), "significant": one.finding})
-    return found
+            comparison = Comparison(**{**content, "adjusted": p})
+            corrected.append({**asdict(comparison), "significant": comparison.finding})
+    return corrected
 
 
 def _more(paper: str, sweep: str, row: dict, folder: Path) -> dict:
@@ -96,11 +96,11 @@ def _home(row: dict, folder: Path) -> Path:
 
 def _ratings(row: dict, folder: Path) -> list[list[float]]:
     """Return number, mean and deviation of the cosines of the pairs rated 0 to 1, ... 4 to 5."""
-    with np.load(_home(row, folder) / "scores.npz") as kept:
-        cosines = kept[f"sts:{row['test']}:spearman"]
+    with np.load(_home(row, folder) / "scores.npz") as arrays:
+        cosines = arrays[f"sts:{row['test']}:spearman"]
     group = np.minimum(np.asarray(_labels(folder, row["data"]["test"])).astype(int), 4)
-    groups = [cosines[group == at] for at in range(5)]
-    return [[len(own), float(own.mean()), float(own.std(ddof=1))] for own in groups]
+    groups = [cosines[group == number] for number in range(5)]
+    return [[len(members), float(members.mean()), float(members.std(ddof=1))] for members in groups]
 
 
 def _labels(folder: Path, sha: str) -> list[float]:
@@ -111,8 +111,8 @@ def _cases(row: dict, folder: Path) -> dict:
     """Return scores, labels and threshold of a cell whose test pairs are few."""
     home = _home(row, folder)
     identity = json.loads((home / "cell.json").read_text(encoding="utf-8"))["identity"]
-    with np.load(home / "scores.npz") as kept:
-        scores, dev = kept[f"sts:{row['test']}:spearman"], kept["dev"]
+    with np.load(home / "scores.npz") as arrays:
+        scores, dev = arrays[f"sts:{row['test']}:spearman"], arrays["dev"]
     labels = {"test": _labels(folder, row["data"]["test"]), "dev": _labels(folder, identity["dev"])}
     threshold = float(best_threshold(dev, labels["dev"], "accuracy"))
     return {"scores": scores.tolist(), "labels": labels["test"], "threshold": threshold}

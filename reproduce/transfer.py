@@ -24,10 +24,10 @@ from samesense.results import mean_name
 def models_of(folder: Path, variants: list[str], start: str) -> list[str]:
     """Return the start point and the runs of these variants, those of one variant under one name: its seeds."""
     plan = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
-    found = [(cell["variant"], folder / "runs" / cell["folder"]) for cell in plan["cells"]]
-    if missing := set(variants) - {name for name, _ in found}:
+    runs = [(cell["variant"], folder / "runs" / cell["folder"]) for cell in plan["cells"]]
+    if missing := set(variants) - {name for name, _ in runs}:
         raise SystemExit(f"{folder} has no variant {', '.join(sorted(missing))}.")
-    return [f"start={start}", *(f"{name}={place}" for name in variants for own, place in found if own == name)]
+    return [f"start={start}", *(f"{name}={path}" for name in variants for variant, path in runs if variant == name)]
 
 
 def rows_of(report: Report, start: str) -> list[dict]:
@@ -41,9 +41,9 @@ def rows_of(report: Report, start: str) -> list[dict]:
     runs = dict.fromkeys((row["variant"], row["seed"]) for row in rows)
     means = []
     for run in runs:
-        own = [row for row in rows if (row["variant"], row["seed"]) == run]
-        figure, n = float(np.mean([row["accuracy"] for row in own])), sum(row["n"] for row in own)
-        means.append({**own[0], "test": mean_name(len(own)), "n": n, "accuracy": figure})
+        run_rows = [row for row in rows if (row["variant"], row["seed"]) == run]
+        figure, n = float(np.mean([row["accuracy"] for row in run_rows])), sum(row["n"] for row in run_rows)
+        means.append({**run_rows[0], "test": mean_name(len(run_rows)), "n": n, "accuracy": figure})
     return [*rows, *means]
 
 
@@ -57,23 +57,23 @@ def main() -> None:
     parser.add_argument("--fast", action="store_true", help="5 folds instead of 10")
     parser.add_argument("--cache", help="folder in which embeddings are kept, to go on after an interruption")
     parser.add_argument("--variants", nargs="+", required=True, help="of the sweep; the first is the reference")
-    given = parser.parse_args()
+    args = parser.parse_args()
     report = samesense.compare(
-        models_of(given.sweep, given.variants, given.start),
-        given.data,
+        models_of(args.sweep, args.variants, args.start),
+        args.data,
         suites=["transfer"],
-        against=given.variants[0],
-        fast=given.fast,
-        cache=given.cache,
+        against=args.variants[0],
+        fast=args.fast,
+        cache=args.cache,
         speed=False,
         precision="bfloat16",
     )
     if report.ranking is None:
         raise SystemExit(f"Some runs have no figure on some tasks: {'; '.join(report.notes)}")
-    results = Path(__file__).parent / given.paper / "results"
-    write_rows(results / "transfer.jsonl", rows_of(report, given.start))
+    results = Path(__file__).parent / args.paper / "results"
+    write_rows(results / "transfer.jsonl", rows_of(report, args.start))
     compared = [*report.comparisons, *report.ranking.of_means]
-    write_rows(results / "transfer.comparisons.jsonl", adjusted([asdict(one) for one in compared]))
+    write_rows(results / "transfer.comparisons.jsonl", adjusted([asdict(comparison) for comparison in compared]))
 
 
 if __name__ == "__main__":

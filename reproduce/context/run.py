@@ -46,8 +46,8 @@ def _sized(size: int) -> Change:
     """Return the change to another |C|; as many contexts are scored for each that is chosen."""
 
     def change(scheme: Scheme) -> Scheme:
-        share = scheme.selection.rescored / scheme.selection.size
-        return _selection(size=size, rescored=round(share * size))(scheme)
+        ratio = scheme.selection.rescored / scheme.selection.size
+        return _selection(size=size, rescored=round(ratio * size))(scheme)
 
     return change
 
@@ -87,7 +87,12 @@ TABLES: dict[str, dict[str, Change]] = {
 def overlap(pairs: Sequence[Pair]) -> Scores:
     """Return the share of words that two sentences have in common, of all that they have; 1 if neither has one."""
     sets = [(set(words(first)), set(words(second))) for first, second in pairs]
-    return np.array([len(one & other) / len(one | other) if one | other else 1.0 for one, other in sets])
+    return np.array(
+        [
+            len(first_words & second_words) / len(first_words | second_words) if first_words | second_words else 1.0
+            for first_words, second_words in sets
+        ]
+    )
 
 
 def tfidf(origin: Origin) -> Score:
@@ -97,8 +102,8 @@ def tfidf(origin: Origin) -> Score:
     weights = TfidfVectorizer(analyzer=words, sublinear_tf=True).fit(origin.corpus)
 
     def score(pairs: Sequence[Pair]) -> Scores:
-        one, other = (weights.transform([pair[side] for pair in pairs]) for side in (0, 1))
-        return np.asarray(one.multiply(other).sum(axis=1)).ravel()
+        first, second = (weights.transform([pair[side] for pair in pairs]) for side in (0, 1))
+        return np.asarray(first.multiply(second).sum(axis=1)).ravel()
 
     return score
 
@@ -130,14 +135,20 @@ def _judge(table: str, variant: str, score: Score, origin: Origin, data: PairDat
     results = evaluate_pairs(Model(score=score, name=variant, protocol=protocol), data)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE)
     row = results[0].to_dict() | {
-        "table": table, "variant": variant, "sha256": data.sha256, "commit": commit.stdout.strip(),
+        "table": table,
+        "variant": variant,
+        "sha256": data.sha256,
+        "commit": commit.stdout.strip(),
         "corpus": {
-            "sha256": origin.corpus.sha256, "sentences": len(origin.corpus),
+            "sha256": origin.corpus.sha256,
+            "sentences": len(origin.corpus),
             "words": sum(len(sentence.split()) for sentence in origin.corpus),
         },
-        "computed": origin.terms.computed, "undefined": origin.undefined, "short": origin.sets.short,
+        "computed": origin.terms.computed,
+        "undefined": origin.undefined,
+        "short": origin.sets.short,
         "widened": origin.sets.widened,
-    }  # fmt: skip
+    }
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / f"{table}.jsonl").open("a", encoding="utf-8") as out:
         out.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -147,11 +158,11 @@ def _judge(table: str, variant: str, score: Score, origin: Origin, data: PairDat
 def newest(table: str) -> list[dict]:
     """Return the last row of each variant, corpus, way of scoring (its generator among it) and data set."""
     path = RESULTS / f"{table}.jsonl"
-    found = {}
+    last = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         row = json.loads(line)
-        found[row["variant"], row["corpus"]["sha256"], row["protocol"], row["sha256"], row["n"]] = row
-    return list(found.values())
+        last[row["variant"], row["corpus"]["sha256"], row["protocol"], row["sha256"], row["n"]] = row
+    return list(last.values())
 
 
 def _interval(row: dict) -> str:
@@ -165,12 +176,17 @@ def part_of_page(table: str) -> str:
         return "Not run yet."
     cells = [
         [
-            row["variant"], f"{row['corpus']['words'] / 1e6:.2f}M", f"{row['dataset']} ({row['n']})",
-            f"{100 * row['value']:z.2f}", _interval(row),
-            f"{row['seconds']:.0f}", str(row["computed"]), row["commit"],
+            row["variant"],
+            f"{row['corpus']['words'] / 1e6:.2f}M",
+            f"{row['dataset']} ({row['n']})",
+            f"{100 * row['value']:z.2f}",
+            _interval(row),
+            f"{row['seconds']:.0f}",
+            str(row["computed"]),
+            row["commit"],
         ]
         for row in rows
-    ]  # fmt: skip
+    ]
     header = [
         "variant",
         "words of corpus",
@@ -191,11 +207,11 @@ def pages(*, check: bool) -> bool:
     for table in TABLES:
         path = HERE / f"{table}.md"
         text = path.read_text(encoding="utf-8")
-        before, rest = text.split(BEGIN)
-        wanted = f"{before}{BEGIN}\n{part_of_page(table)}\n{END}{rest.split(END)[1]}"
-        changed |= wanted != text
+        before, remainder = text.split(BEGIN)
+        updated = f"{before}{BEGIN}\n{part_of_page(table)}\n{END}{remainder.split(END)[1]}"
+        changed |= updated != text
         if not check:
-            path.write_text(wanted, encoding="utf-8")
+            path.write_text(updated, encoding="utf-8")
     return changed
 
 
@@ -205,24 +221,26 @@ def main() -> None:
     parser.add_argument("--data", help="labelled pairs")
     parser.add_argument("--origin", nargs="+", type=Path, default=[], help="folders of samesense origin")
     parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=[])
-    known = list(dict.fromkeys(variant for variants in TABLES.values() for variant in variants))
-    parser.add_argument("--variants", nargs="+", choices=known, metavar="VARIANT", help=f"of {', '.join(known)}; all")
+    variant_names = list(dict.fromkeys(variant for variants in TABLES.values() for variant in variants))
+    parser.add_argument(
+        "--variants", nargs="+", choices=variant_names, metavar="VARIANT", help=f"of {', '.join(variant_names)}; all"
+    )
     parser.add_argument("--pairs", type=int, help="only so many pairs, drawn at random with a fixed seed")
     parser.add_argument("--words", help="word vectors for the baselines")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--check", action="store_true")
-    given = parser.parse_args()
-    if (given.tables or given.data or given.origin) and not (given.tables and given.data and given.origin):
+    args = parser.parse_args()
+    if (args.tables or args.data or args.origin) and not (args.tables and args.data and args.origin):
         parser.error("to run a table takes --data, --origin and --tables")
-    if given.tables:
-        data = read_pairs(given.data)
-        if given.pairs and given.pairs < len(data):
-            data = data.take(np.sort(np.random.default_rng(0).permutation(len(data))[: given.pairs]))
-        for table in given.tables:
-            for folder in given.origin:
-                run(table, folder, data, given.words, given.device, given.variants)
-    changed = pages(check=given.check)
-    sys.exit(int(given.check and changed))
+    if args.tables:
+        data = read_pairs(args.data)
+        if args.pairs and args.pairs < len(data):
+            data = data.take(np.sort(np.random.default_rng(0).permutation(len(data))[: args.pairs]))
+        for table in args.tables:
+            for folder in args.origin:
+                run(table, folder, data, args.words, args.device, args.variants)
+    changed = pages(check=args.check)
+    sys.exit(int(args.check and changed))
 
 
 if __name__ == "__main__":
