@@ -26,11 +26,11 @@ def environments():
 @pytest.fixture(scope="session")
 def results():
     """What each reader that behaved as expected opened; at the end they take their places in the file."""
-    known = {}
-    yield known
-    if known:
-        kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-        text = json.dumps({**kept, **known}, indent=2, sort_keys=True, ensure_ascii=False)
+    new_results = {}
+    yield new_results
+    if new_results:
+        recorded = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+        text = json.dumps({**recorded, **new_results}, indent=2, sort_keys=True, ensure_ascii=False)
         RESULTS.write_text(text + "\n", encoding="utf-8")
 
 

@@ -96,7 +96,7 @@ TRUNKS = {
 LAST = {"llama", "mistral", "qwen2", "qwen3", "phi3", "olmo2", "smollm3", "stablelm", "gemma", "gpt_neox", "gpt2"}
 
 
-def trunk_of(kind, place, words):
+def trunk_of(kind, folder, words):
     """Save a random transformer of a model type with the tokenizer of words, and return its folder."""
     torch.manual_seed(0)
     config = {"vocab_size": 5 + len(words), "max_position_embeddings": 72, **TRUNKS[kind]}
@@ -104,11 +104,11 @@ def trunk_of(kind, place, words):
     for weight in model.parameters():
         if weight.dim() > 1:
             torch.nn.init.normal_(weight, std=0.3)
-    model.save_pretrained(place)
+    model.save_pretrained(folder)
     side = "left" if kind in LAST - {"gpt2"} else "right"  # gpt2 counts positions from the padding on
-    tokenizer = AutoTokenizer.from_pretrained(words_folder(place.parent), padding_side=side)
-    tokenizer.save_pretrained(place)
-    return place
+    tokenizer = AutoTokenizer.from_pretrained(words_folder(folder.parent), padding_side=side)
+    tokenizer.save_pretrained(folder)
+    return folder
 
 
 def words_folder(home):
@@ -153,11 +153,11 @@ def weighed(trunk):
     return SentenceTransformer(modules=[body, layers, Pooling(32, "cls")], device="cpu")
 
 
-def static(trunk, *more):
+def static(trunk, *modules):
     torch.manual_seed(3)
     tokenizer = AutoTokenizer.from_pretrained(trunk).backend_tokenizer
     words = StaticEmbedding(tokenizer, embedding_weights=torch.randn(tokenizer.get_vocab_size(), 32))
-    return SentenceTransformer(modules=[words, *more], device="cpu")
+    return SentenceTransformer(modules=[words, *modules], device="cpu")
 
 
 def whitened(trunk):
@@ -239,7 +239,7 @@ def kinds():
 
 def rows_of(model, batch):
     """The vectors of the texts, alone or together."""
-    blocks = [TEXTS[at : at + batch] for at in range(0, len(TEXTS), batch)]
+    blocks = [TEXTS[start : start + batch] for start in range(0, len(TEXTS), batch)]
     return np.concatenate([encode(model, block, precision="float32") for block in blocks]).tolist()
 
 
@@ -255,12 +255,12 @@ def write_folders(home: Path) -> dict[str, Path]:
         model = kind.make(trunk).eval()
         folders[kind.name] = save(model, home / kind.name)
         prompt = "" if kind.pairs else default_prompt(model)
-        known = {"name": kind.name, "group": kind.group, "pairs": kind.pairs, "batch": kind.batch, "prompt": prompt}
+        reference = {"name": kind.name, "group": kind.group, "pairs": kind.pairs, "batch": kind.batch, "prompt": prompt}
         if kind.pairs:
-            known |= {"inputs": PAIRS, "rows": as_scores(model)(PAIRS).tolist()}
+            reference |= {"inputs": PAIRS, "rows": as_scores(model)(PAIRS).tolist()}
         else:
-            known |= {"inputs": TEXTS, "rows": rows_of(model, kind.batch)}
-        (home / f"{kind.name}.json").write_text(json.dumps(known), encoding="utf-8")
+            reference |= {"inputs": TEXTS, "rows": rows_of(model, kind.batch)}
+        (home / f"{kind.name}.json").write_text(json.dumps(reference), encoding="utf-8")
     return folders
 
 

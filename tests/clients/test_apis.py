@@ -34,31 +34,31 @@ def served(folder):
 @pytest.fixture(scope="module")
 def answers(home, environments, tmp_path_factory):
     """What each client got, the unit vectors that are right, and the versions."""
-    known = json.loads((home / "mean.json").read_text(encoding="utf-8"))
-    rows = np.array(known["rows"])
+    reference = json.loads((home / "mean.json").read_text(encoding="utf-8"))
+    rows = np.array(reference["rows"])
     with served(home / "mean") as url:
-        asked = [
-            {"name": name, "url": url, "model": "mean", "inputs": known["inputs"]}
+        jobs = [
+            {"name": name, "url": url, "model": "mean", "inputs": reference["inputs"]}
             for name in (*CLIENTS, *RERANKERS, "langchain-openai")
         ]
-        given, versions = run("apis", asked, tmp_path_factory.mktemp("apis"), environments, "apis")
-    return given, rows / np.linalg.norm(rows, axis=1, keepdims=True), versions
+        replies, versions = run("apis", jobs, tmp_path_factory.mktemp("apis"), environments, "apis")
+    return replies, rows / np.linalg.norm(rows, axis=1, keepdims=True), versions
 
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_vectors(answers, results, name):
-    given, vectors, versions = answers
-    assert "error" not in given[name], given[name]
-    np.testing.assert_allclose(np.array(given[name]["rows"], dtype=np.float64), vectors, atol=1e-5)
+    replies, vectors, versions = answers
+    assert "error" not in replies[name], replies[name]
+    np.testing.assert_allclose(np.array(replies[name]["rows"], dtype=np.float64), vectors, atol=1e-5)
     package, _, setting = name.partition(", ")
     note(results, versions, package, "vectors", setting and f"`{setting}`")
 
 
 @pytest.mark.parametrize("name", RERANKERS)
 def test_reranking(answers, results, name):
-    given, vectors, versions = answers
-    assert "error" not in given[name], given[name]
-    scores = np.array(given[name]["rows"], dtype=np.float64)[:, 0]
+    replies, vectors, versions = answers
+    assert "error" not in replies[name], replies[name]
+    scores = np.array(replies[name]["rows"], dtype=np.float64)[:, 0]
     np.testing.assert_allclose(scores, vectors @ vectors[0], atol=1e-5)
     note(results, versions, name.removesuffix(" rerank"), "reranking", "")
 
@@ -68,6 +68,6 @@ def test_token_ids_of_another_vocabulary_are_refused_with_the_setting_that_mends
 
 
 def note(results, versions, name, what, setting):
-    known = results.setdefault(f"clients: {name}", {"versions": {}, "setting": setting, "groups": {}})
-    known["versions"] |= {package: one for package, one in versions.items() if package.startswith(name)}
-    known["groups"][what] = {what: "same"}
+    entry = results.setdefault(f"clients: {name}", {"versions": {}, "setting": setting, "groups": {}})
+    entry["versions"] |= {package: version for package, version in versions.items() if package.startswith(name)}
+    entry["groups"][what] = {what: "same"}

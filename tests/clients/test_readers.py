@@ -38,7 +38,7 @@ class Reader:
     setting: str = ""  # what has to be set or done
     backend: str = ""  # of exported folders
     unit: bool = False  # it scales vectors to unit length
-    cut: bool = True  # whether texts that are longer than the model reads are tried
+    long_texts: bool = True  # whether texts that are longer than the model reads are tried
     tolerance: float = 1e-5
 
 
@@ -108,7 +108,7 @@ READERS = [
         {"static": ("config.json", "it opens transformers only")},
         setting=f"output `sentence_embedding`, or `pooling` of the pipeline; {BY_HAND}; texts that are cut differ",
         backend="onnx",
-        cut=False,
+        long_texts=False,
     ),
     Reader(
         'transformers.js with `dtype: "q8"`',
@@ -117,23 +117,23 @@ READERS = [
         ("mean", "whitened"),
         setting="one text at a time",
         backend="onnx-int8",
-        cut=False,
+        long_texts=False,
         tolerance=1e-3,
     ),
 ]
 
 
-def asked_of(reader, home, exports):
+def jobs_of(reader, home, exports):
     """What a reader is asked: each kind with its folder, inputs, and the rows that are right."""
     for name in reader.names:
-        known = json.loads((home / f"{name}.json").read_text(encoding="utf-8"))
+        job = json.loads((home / f"{name}.json").read_text(encoding="utf-8"))
         folder = exports if reader.backend else home
-        known |= {"folder": str(folder / name), "backend": reader.backend, "pooling": name}
+        job |= {"folder": str(folder / name), "backend": reader.backend, "pooling": name}
         if reader.backend == "onnx-int8":
-            known |= {"rows": int8_rows(folder / name, known["inputs"]), "batch": 1}
-        if not reader.cut:
-            known |= {"inputs": known["inputs"][:-1], "rows": known["rows"][:-1]}
-        yield known
+            job |= {"rows": int8_rows(folder / name, job["inputs"]), "batch": 1}
+        if not reader.long_texts:
+            job |= {"inputs": job["inputs"][:-1], "rows": job["rows"][:-1]}
+        yield job
 
 
 def int8_rows(folder, texts):
@@ -142,10 +142,10 @@ def int8_rows(folder, texts):
     return OnnxEncoder(folder, "onnx-int8", deterministic=True).encode(texts).tolist()
 
 
-def run(script, asked, place, environments, environment):
+def run(script, jobs, folder, environments, environment):
     """Hand a script its questions, and return its answers and the versions of what answered."""
-    (place / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
-    arguments = [str(place / "asked.json"), str(place / "answers.json")]
+    (folder / "asked.json").write_text(json.dumps(jobs), encoding="utf-8")
+    arguments = [str(folder / "asked.json"), str(folder / "answers.json")]
     if environment == "node":
         command = ["node", str(SCRIPTS / f"{script}.mjs"), *arguments, str(environments / "node")]
     else:
@@ -154,32 +154,32 @@ def run(script, asked, place, environments, environment):
     apart = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, env={**apart, "HF_HUB_OFFLINE": "1"}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    given = json.loads((place / "answers.json").read_text(encoding="utf-8"))
-    return given["rows"], given["versions"]
+    output = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
+    return output["rows"], output["versions"]
 
 
-def difference(known, answer, unit):
+def difference(job, answer, unit):
     """The largest difference of a number; infinity where rows have another form."""
-    wanted, rows = (np.array(one, dtype=np.float64) for one in (known["rows"], answer["rows"]))
+    expected, rows = (np.array(array, dtype=np.float64) for array in (job["rows"], answer["rows"]))
     if unit:
-        wanted = wanted / np.linalg.norm(wanted, axis=1, keepdims=True)
-    return float(np.abs(wanted - rows).max()) if wanted.shape == rows.shape else float("inf")
+        expected = expected / np.linalg.norm(expected, axis=1, keepdims=True)
+    return float(np.abs(expected - rows).max()) if expected.shape == rows.shape else float("inf")
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_reader(reader, home, request, tmp_path, environments, results):
     exports = request.getfixturevalue("exports") if reader.backend else None
-    asked = list(asked_of(reader, home, exports))
-    answers, versions = run(reader.script, asked, tmp_path, environments, reader.environment)
+    jobs = list(jobs_of(reader, home, exports))
+    answers, versions = run(reader.script, jobs, tmp_path, environments, reader.environment)
     wrong, groups = {}, {}
-    for known in asked:
-        answer, name = answers[known["name"]], known["name"]
-        part, why = reader.cannot.get(name, (None, ""))
-        apart = None if "error" in answer else difference(known, answer, reader.unit)
+    for job in jobs:
+        answer, name = answers[job["name"]], job["name"]
+        message, why = reader.cannot.get(name, (None, ""))
+        apart = None if "error" in answer else difference(job, answer, reader.unit)
         opens = apart is not None and apart <= reader.tolerance
-        if opens != (part is None) or (part and part not in answer.get("error", "")):
+        if opens != (message is None) or (message and message not in answer.get("error", "")):
             wrong[name] = answer.get("error", apart)
         outcome = "same" if opens else f"{'fails' if 'error' in answer else 'other vectors'}, as {why}"
-        groups.setdefault(known["group"], {})[name] = outcome
+        groups.setdefault(job["group"], {})[name] = outcome
     assert not wrong
     results[reader.name] = {"versions": versions, "setting": reader.setting, "groups": groups}

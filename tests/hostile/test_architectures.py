@@ -39,8 +39,8 @@ READS_MORE = {"pixel_values", "input_features", "input_values"}
 def small_config(kind, pad):
     whole = AutoConfig.for_model(kind)
     sizes = {name: size for size, names in SMALL.items() for name in names}
-    known = {name: size for name, size in sizes.items() if getattr(whole, name, None) is not None}
-    return AutoConfig.for_model(kind, **known, pad_token_id=pad)
+    present = {name: size for name, size in sizes.items() if getattr(whole, name, None) is not None}
+    return AutoConfig.for_model(kind, **present, pad_token_id=pad)
 
 
 def small_folder(kind, folder, tiny_trunk, opener=AutoModel, pad=0):

@@ -144,18 +144,18 @@ class Bodies:
         body = json.dumps(self.value(self.forms[path]), ensure_ascii=self.source.random() < 0.5)
         data = bytearray(body.encode(errors="surrogatepass"))
         while data and self.source.random() < 0.15:
-            place = self.source.randrange(len(data))
+            offset = self.source.randrange(len(data))
             change = self.source.randrange(4)
             if change == 0:
-                data[place] = self.source.randrange(256)
+                data[offset] = self.source.randrange(256)
             elif change == 1:
-                del data[place : place + self.source.randint(1, 20)]
+                del data[offset : offset + self.source.randint(1, 20)]
             elif change == 2:
-                data[place:place] = self.source.choice(
+                data[offset:offset] = self.source.choice(
                     [b"[" * 200, b"1," * 200, b"\0", b'"', b"\\", b"{}", b"1e999", b"9" * 5000]
                 )
             else:
-                data = data[:place]
+                data = data[:offset]
         return bytes(data)
 
 

@@ -71,11 +71,11 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_small_file_takes_little_memory(tmp_path, name):
     make, options = BOMBS[name]
-    path, other = tmp_path / "bomb.parquet", tmp_path / "other.parquet"
+    path, harmless = tmp_path / "bomb.parquet", tmp_path / "other.parquet"
     pq.write_table(pa.table({"text": make()}), path, compression="zstd", store_schema=False, **options)
-    pq.write_table(pa.table({"text": ["a"]}), other)
+    pq.write_table(pa.table({"text": ["a"]}), harmless)
     assert path.stat().st_size < 100_000
-    ended = subprocess.run([sys.executable, "-c", FRESH, path, other], capture_output=True, text=True, check=True)
+    ended = subprocess.run([sys.executable, "-c", FRESH, path, harmless], capture_output=True, text=True, check=True)
     *message, grown = ended.stdout.splitlines()
     assert int(grown) < 600_000, grown
     assert len(message) == 1 and str(path) in message[0] and "'text'" in message[0], message
@@ -88,9 +88,9 @@ def test_only_columns_that_are_needed_are_decoded(tmp_path, monkeypatch):
     blocks = ParquetTable.blocks
     monkeypatch.setattr(ParquetTable, "blocks", lambda self, group, name: read.add(name) or blocks(self, group, name))
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(50 * 8, np.float32)), 8)
-    others = {f"c{number}": np.arange(50) for number in range(2000)}
+    unneeded = {f"c{number}": np.arange(50) for number in range(2000)}
     path = tmp_path / "wide.parquet"
-    pq.write_table(pairs(50, embedding=vectors, tags=lists_of(pa.array(["a"] * 100), 2), **others), path)
+    pq.write_table(pairs(50, embedding=vectors, tags=lists_of(pa.array(["a"] * 100), 2), **unneeded), path)
     assert len(read_pairs(path)) == 50
     assert read <= {"sentence1", "sentence2", "score"}
     ((_, cells), *_) = load_rows(path)

@@ -59,10 +59,10 @@ HUGE = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("conditions") / "store"
+    store = tmp_path_factory.mktemp("conditions") / "store"
     entries = [Entry(text, metadata={"a": number}) for number, text in enumerate(STORE)]
-    Collection.build(place, entries, Embedder(Toy(), identity="toy"))
-    return place
+    Collection.build(store, entries, Embedder(Toy(), identity="toy"))
+    return store
 
 
 @pytest.mark.parametrize("where", HUGE.values(), ids=HUGE.keys())

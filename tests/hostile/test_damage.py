@@ -33,8 +33,8 @@ def damage(folder, source):
     content = bytearray(path.read_bytes())
     start = source.randrange(len(content) + 1)
     end = min(len(content), start + source.choice([1, 1, 4, 64, 1000]))
-    how = source.choice(["noise", "noise", "zeros", "digits", "cut", "removed", "empty", "gone"])
-    if how == "gone":
+    kind = source.choice(["noise", "noise", "zeros", "digits", "cut", "removed", "empty", "gone"])
+    if kind == "gone":
         path.unlink()
         return f"{path.relative_to(folder)} gone"
     new = {
@@ -47,9 +47,9 @@ def damage(folder, source):
         "cut": content[:start],
         "removed": content[:start] + content[end:],
         "empty": b"",
-    }[how]
+    }[kind]
     path.write_bytes(new)
-    return f"{path.relative_to(folder)} {how} {start}-{end}"
+    return f"{path.relative_to(folder)} {kind} {start}-{end}"
 
 
 class Formats:
@@ -62,7 +62,7 @@ class Formats:
         from samesense.inference.collection.collection import Collection, Entry
         from samesense.inference.collection.embedder import embedder_of
 
-        entries = [Entry(text, metadata={"topic": text[:3], "n": at}) for at, text in enumerate(TEXTS * 9)]
+        entries = [Entry(text, metadata={"topic": text[:3], "n": number}) for number, text in enumerate(TEXTS * 9)]
         Collection.build(folder, entries, embedder_of(load(str(self.exported_static)), "m")).delete([3])
 
     def open_collection(self, folder):
@@ -74,7 +74,7 @@ class Formats:
             collection.query(TEXTS, model, top=40, hybrid=hybrid, where=where)
             for hybrid, where in ((False, None), (True, None), (False, "topic = 'two' AND n > 4"))
         ]
-        return [[(one.id, one.text, round(one.score, 5), one.metadata) for one in hits] for a in answers for hits in a]
+        return [[(hit.id, hit.text, round(hit.score, 5), hit.metadata) for hit in hits] for a in answers for hits in a]
 
     def make_exported(self, folder):
         shutil.copytree(self.exported_static, folder, ignore=shutil.ignore_patterns("*.safetensors", "*.md"))
@@ -117,8 +117,8 @@ class Formats:
         from samesense.recipes.surrogate.data import read_harvest
         from samesense.recipes.surrogate.settings import SurrogateSettings
 
-        found = read_harvest([str(folder)], SurrogateSettings(held_out_share=0.2))
-        return found.table.to_pydict()
+        harvest = read_harvest([str(folder)], SurrogateSettings(held_out_share=0.2))
+        return harvest.table.to_pydict()
 
     def make_corpus(self, folder):
         from samesense.context.corpus.corpus import Corpus
@@ -131,14 +131,14 @@ class Formats:
         from samesense.context.retrieval.tfidf import Tfidf
 
         corpus = Corpus(folder / "corpus")
-        return [list(corpus), [found.tolist() for found in Tfidf(corpus, folder / "index").chunks(TEXTS[0], 5)]]
+        return [list(corpus), [chunk.tolist() for chunk in Tfidf(corpus, folder / "index").chunks(TEXTS[0], 5)]]
 
     def make_origin(self, folder):
         from samesense.recipes.origin import recipe
         from samesense.recipes.origin.settings import choose_origin
 
         documents = folder.parent / "documents.jsonl"
-        documents.write_text("\n".join(json.dumps({"sentences": parts[0]}) for parts in some_documents(12)))
+        documents.write_text("\n".join(json.dumps({"sentences": sections[0]}) for sections in some_documents(12)))
         small = {"reference": 60, "kept_words": 20, "dimensions": 8, "score_precision": "float32"}
         model = small_worded_causal(folder.parent / "causal")
         recipe.run([str(documents)], choose_origin("words", {**small, "language_model": str(model)}), folder)
@@ -160,8 +160,10 @@ class Formats:
 
         shutil.copytree(self.exported_static, folder, ignore=shutil.ignore_patterns("*.safetensors", "*.md"))
         home = home_of(str(folder))
-        made = calibrate(load(str(folder)), read_pairs(sample_path("dev")), home.fingerprint(), CalibrationSettings())
-        store(made.calibration, home.file)
+        calibration = calibrate(
+            load(str(folder)), read_pairs(sample_path("dev")), home.fingerprint(), CalibrationSettings()
+        )
+        store(calibration.calibration, home.file)
 
     def open_calibration(self, folder):
         return load(str(folder)).scores(PAIRS, calibrated=True).round(5).tolist()
@@ -195,15 +197,15 @@ def formats(static_model, exported_static):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_damaged_folder_is_refused_in_words_or_usable(formats, tmp_path, name):
     make, reopen = getattr(formats, f"make_{name}"), getattr(formats, f"open_{name}")
-    made, folder = tmp_path / "made" / name, tmp_path / "opened" / name
-    made.parent.mkdir()
-    make(made)
-    shutil.copytree(made.parent, folder.parent)
+    intact, folder = tmp_path / "made" / name, tmp_path / "opened" / name
+    intact.parent.mkdir()
+    make(intact)
+    shutil.copytree(intact.parent, folder.parent)
     expected, outcomes = reopen(folder), Counter()
     source = random.Random(int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]))
     for _ in range(rounds(short=12, long=1000)):
         shutil.rmtree(folder)
-        shutil.copytree(made, folder)
+        shutil.copytree(intact, folder)
         done = damage(folder, source)
         try:
             with warnings.catch_warnings():
@@ -237,7 +239,7 @@ def test_links_out_of_a_folder_are_refused(formats, tmp_path, name):
     folder.parent.mkdir()
     getattr(formats, f"make_{name}")(folder)
     for path in sorted(folder.rglob("*")):
-        if path.is_dir() or not any(part in str(path.relative_to(folder)) for part in READ[name]):
+        if path.is_dir() or not any(fragment in str(path.relative_to(folder)) for fragment in READ[name]):
             continue
         content = path.rename(tmp_path / "outside")
         path.symlink_to(content)
@@ -280,17 +282,17 @@ JSON_FORMATS = ["exported", "shards", "harvest", "corpus", "origin", "calibratio
 @pytest.mark.parametrize("name", JSON_FORMATS)
 def test_a_changed_file_of_json_is_refused_in_words_or_usable(formats, tmp_path, name):
     make, reopen = getattr(formats, f"make_{name}"), getattr(formats, f"open_{name}")
-    made, folder = tmp_path / "made" / name, tmp_path / "opened" / name
-    made.parent.mkdir()
-    make(made)
-    shutil.copytree(made.parent, folder.parent)
+    intact, folder = tmp_path / "made" / name, tmp_path / "opened" / name
+    intact.parent.mkdir()
+    make(intact)
+    shutil.copytree(intact.parent, folder.parent)
     reopen(folder)
-    every, outcomes = list(changes(made)), Counter()
+    every, outcomes = list(changes(intact)), Counter()
     seed = JSON_FORMATS.index(name)
     for number in np.random.default_rng(seed).permutation(len(every))[: rounds(short=25, long=100_000)]:
         file, words, content = every[number]
         shutil.rmtree(folder)
-        shutil.copytree(made, folder)
+        shutil.copytree(intact, folder)
         (folder / file).write_bytes(content)
         try:
             with warnings.catch_warnings():

@@ -100,8 +100,8 @@ def test_files_outside_are_not_read(tmp_path, kind):
 
 
 def test_a_linked_image_and_template_are_not_opened(tmp_path, monkeypatch):
-    opened = []
-    monkeypatch.setattr("urllib.request.urlopen", lambda *arguments, **names: opened.append(arguments))
+    requests = []
+    monkeypatch.setattr("urllib.request.urlopen", lambda *arguments, **names: requests.append(arguments))
     relation = (
         '<Relationship Id="i1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/image" '
         'Target="http://127.0.0.1:9/x.png" TargetMode="External"/><Relationship Id="t1" '
@@ -115,7 +115,7 @@ def test_a_linked_image_and_template_are_not_opened(tmp_path, monkeypatch):
     )
     document = read(tmp_path / "linked.docx", docx(paragraph("Text.") + image, relations=relation))
     assert [block.text for block in document.blocks] == ["Text."]
-    assert opened == []
+    assert requests == []
 
 
 def test_pages_fetch_nothing(tmp_path):

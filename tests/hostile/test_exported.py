@@ -40,15 +40,15 @@ def test_an_exchanged_graph_is_refused(folder, other_graph):
 
 def test_whatever_decides_a_vector_is_in_the_identity(folder, other_graph):
     """Also where the description was changed along."""
-    seen = {OnnxEncoder(folder).identity}
-    how = json.loads((folder / DESCRIPTION).read_text())
+    identities = {OnnxEncoder(folder).identity}
+    description = json.loads((folder / DESCRIPTION).read_text())
     for name, value in (("prompt", "a "), ("max_tokens", 3), ("special_tokens", True), ("padding_side", "left")):
-        write_json(folder / DESCRIPTION, how | {name: value})
-        seen.add(OnnxEncoder(folder).identity)
+        write_json(folder / DESCRIPTION, description | {name: value})
+        identities.add(OnnxEncoder(folder).identity)
     shutil.copyfile(other_graph, folder / GRAPH)
-    write_json(folder / DESCRIPTION, how | {"graphs": {"onnx": graph_file(folder / GRAPH).model_dump()}})
-    seen.add(OnnxEncoder(folder).identity)
-    assert len(seen) == 6
+    write_json(folder / DESCRIPTION, description | {"graphs": {"onnx": graph_file(folder / GRAPH).model_dump()}})
+    identities.add(OnnxEncoder(folder).identity)
+    assert len(identities) == 6
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_whatever_decides_a_vector_is_in_the_identity(folder, other_graph):
     ],
 )  # fmt: skip
 def test_a_description_that_is_not_of_its_graph_is_refused(folder, name, value):
-    how = json.loads((folder / DESCRIPTION).read_text())
-    write_json(folder / DESCRIPTION, how | {name: value})
+    description = json.loads((folder / DESCRIPTION).read_text())
+    write_json(folder / DESCRIPTION, description | {name: value})
     with pytest.raises(ModelError, match=str(folder)):
         load(str(folder)).encode(["a man"])
 

@@ -68,19 +68,19 @@ def rows(draw):
 
 def spoilt(draw, content):
     """Bytes, sometimes in another encoding, cut, or with noise among them."""
-    how = draw.randrange(12)
-    if how == 0:
+    kind = draw.randrange(12)
+    if kind == 0:
         return content.decode("utf-8", "replace").encode(
             draw.choice(["utf-16", "utf-8-sig", "utf-32", "latin-1", "cp1252"]), "replace"
         )
-    if how == 1:
+    if kind == 1:
         return content[: draw.randrange(len(content) + 1)]
-    if how == 2:
-        at = draw.randrange(len(content) + 1)
-        return content[:at] + draw.randbytes(draw.randint(1, 20)) + content[at:]
-    if how == 3:
+    if kind == 2:
+        offset = draw.randrange(len(content) + 1)
+        return content[:offset] + draw.randbytes(draw.randint(1, 20)) + content[offset:]
+    if kind == 3:
         return content.replace(b"\n", draw.choice([b"\r", b"\r\n", b"\n\n", b"\0\n", b"\x0b"]))
-    if how == 4:
+    if kind == 4:
         return draw.choice(
             [b"", b"\n", b"\xff\xfe", b"\x1f\x8b", b"PAR1", b"\0" * 100, b"PK\x03\x04", b"[", b"{" * 3000]
         )
@@ -115,9 +115,11 @@ def parquet(draw):
         lambda: pa.array([draw.randint(0, 10**9) for _ in range(count)], pa.timestamp("ns")),
         lambda: pa.array([draw.random() < 0.5 for _ in range(count)]),
     )
-    named = ("sentence1", "sentence2", "score") if draw.random() < 0.7 else draw.sample(NAMES[:12], draw.randint(1, 4))
+    columns = (
+        ("sentence1", "sentence2", "score") if draw.random() < 0.7 else draw.sample(NAMES[:12], draw.randint(1, 4))
+    )
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table({name: draw.choice(kinds)() for name in named}), sink)
+    pq.write_table(pa.table({name: draw.choice(kinds)() for name in columns}), sink)
     return sink.getvalue().to_pybytes()
 
 
@@ -183,7 +185,7 @@ CONDITIONS = tuple("topic n = >= < 'a' 'a 4 1e999 AND OR NOT ( ) IN LIKE IS NULL
 
 def argument(word, file, draw):
     """One word of a command."""
-    made = {
+    makers = {
         "FILE": lambda: file,
         "MODEL": lambda: "words:good.vec",
         "TEXT": lambda: cell(draw),
@@ -194,7 +196,7 @@ def argument(word, file, draw):
             ["n > 3", "(" * 2000, " ".join(draw.choices(CONDITIONS, k=draw.randint(1, 8)))]
         ),
     }
-    return made[word]() if word in made else word.replace("FILE", file)
+    return makers[word]() if word in makers else word.replace("FILE", file)
 
 
 @pytest.fixture
@@ -202,7 +204,8 @@ def prepared(here, capsys):
     (here / "words.vec").rename(here / "good.vec")
     (here / "pairs.tsv").rename(here / "good.tsv")
     entries = "".join(
-        json.dumps({"text": text(random.Random(at)), "topic": "ab"[at % 2], "n": at}) + "\n" for at in range(20)
+        json.dumps({"text": text(random.Random(number)), "topic": "ab"[number % 2], "n": number}) + "\n"
+        for number in range(20)
     )
     (here / "entries.jsonl").write_text(entries)
     assert run_command(capsys, "index", "build", "good", "entries.jsonl", "--model", "words:good.vec")[0] == 0
@@ -224,8 +227,8 @@ def one_input(here, capsys, seed):
         code, _, err = run_command(capsys, *(argument(word, file.name, draw) for word in command.split(" ")))
     except BaseException as error:
         inner = [frame for frame in traceback.extract_tb(error.__traceback__) if "/src/samesense/" in frame.filename]
-        place = f"{inner[-1].filename.rpartition('/samesense/')[2]}:{inner[-1].lineno}" if inner else ""
-        return "traceback", f"{command}: {type(error).__name__} at {place}: {error}"[:300]
+        location = f"{inner[-1].filename.rpartition('/samesense/')[2]}:{inner[-1].lineno}" if inner else ""
+        return "traceback", f"{command}: {type(error).__name__} at {location}: {error}"[:300]
     finally:
         file.unlink(missing_ok=True)
     if time.monotonic() - started > LONGEST:

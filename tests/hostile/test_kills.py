@@ -62,8 +62,8 @@ def prepared(here, static_model, tiny_trunk):
         {"anchor": "rain", "positive": ["snow"], "negative": ["music", "a car"]},
     ]
     (here / "tuples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows * 12))
-    parts = (here / "texts.txt").read_text().splitlines()
-    (here / "documents.jsonl").write_text(json.dumps({"sentences": parts}) + "\n")
+    sentences = (here / "texts.txt").read_text().splitlines()
+    (here / "documents.jsonl").write_text(json.dumps({"sentences": sentences}) + "\n")
     (here / "sweep.toml").write_text(
         f'seeds = [1]\n[base]\nmodel = "{static_model}"\nmax_steps = 4\neval_steps = 2\n'
         '[[case]]\nloss = "cosent"\n[[case]]\nloss = "mse"\n'
@@ -104,7 +104,7 @@ def outcome(name, models, here):
         from samesense.inference.collection.collection import Collection
 
         collection = Collection.open(out)
-        return [(one.id, one.text) for one in collection] + [sorted(path.suffix for path in out.iterdir())[:2]]
+        return [(entry.id, entry.text) for entry in collection] + [sorted(path.suffix for path in out.iterdir())[:2]]
     if name == "compare":
         return (here / "page.md").read_text()
     if name == "dedup":
@@ -136,8 +136,8 @@ def test_a_killed_run_ends_as_one_that_was_not(prepared, here, name, request):
     draw, kills = random.Random(name), 0
     for _ in range(rounds(short=1, long=8)):
         shutil.rmtree(here / "out")
-        for made in ("page.md", "kept.txt"):
-            (here / made).unlink(missing_ok=True)
+        for output in ("page.md", "kept.txt"):
+            (here / output).unlink(missing_ok=True)
         for _ in range(draw.randint(1, 3)):
             child = began(command(name, prepared, here))
             time.sleep(draw.uniform(0, seconds))

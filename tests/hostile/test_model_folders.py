@@ -43,16 +43,16 @@ WHOLE = [
 ]
 
 
-def with_value(content, place, value):
+def with_value(content, keys, value):
     """A copy of content with another value at a place, or without it for ``...``."""
     changed = json.loads(json.dumps(content))
     inner = changed
-    for key in place[:-1]:
+    for key in keys[:-1]:
         inner = inner[key]
     if value is ...:
-        del inner[place[-1]]
+        del inner[keys[-1]]
     else:
-        inner[place[-1]] = value
+        inner[keys[-1]] = value
     return changed
 
 
@@ -74,11 +74,11 @@ def changes(folder):
         content = json.loads(path.read_text())
         for raw in WHOLE:
             yield name, f"whole {raw[:12]}", raw
-        for place in places(content):
+        for keys in places(content):
             for value in [..., *VALUES]:
-                yield name, f"{place} {value!r}", json.dumps(with_value(content, place, value)).encode()
-            deep = json.dumps(with_value(content, place, "DEEP")).replace('"DEEP"', "[" * 5000 + "]" * 5000)
-            yield name, f"{place} deep", deep.encode()
+                yield name, f"{keys} {value!r}", json.dumps(with_value(content, keys, value)).encode()
+            deep = json.dumps(with_value(content, keys, "DEEP")).replace('"DEEP"', "[" * 5000 + "]" * 5000)
+            yield name, f"{keys} deep", deep.encode()
 
 
 class Folders:
@@ -132,11 +132,11 @@ def use(folder):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_changed_file_of_json_is_refused_in_words_or_of_no_account(form, tiny_trunk, tmp_path):
     torch.manual_seed(0)
-    made, folder = tmp_path / "made", tmp_path / "m"
-    getattr(Folders(tiny_trunk), form)(made)
-    shutil.copytree(made, folder)
+    intact, folder = tmp_path / "made", tmp_path / "m"
+    getattr(Folders(tiny_trunk), form)(intact)
+    shutil.copytree(intact, folder)
     use(folder)
-    every = list(changes(made))
+    every = list(changes(intact))
     chosen = np.random.default_rng(FORMS.index(form)).permutation(len(every))[: rounds(short=40, long=100_000)]
     outcomes = {"refused": 0, "used": 0}
     logging.disable(logging.WARNING)
@@ -155,7 +155,7 @@ def test_a_changed_file_of_json_is_refused_in_words_or_of_no_account(form, tiny_
         except BaseException as error:
             raise AssertionError(f"{form}: {name}: {words}: {type(error).__name__}: {error}") from error
         finally:
-            shutil.copy(made / name, folder / name)
+            shutil.copy(intact / name, folder / name)
     logging.disable(logging.NOTSET)
     assert outcomes["refused"]
     figures(f"changed files of JSON, {form}", outcomes)
@@ -168,27 +168,27 @@ def reshaped(weight):
 def weight_changes(weights):
     """Each change of one weight: what it is in words, and all weights after it."""
     for name in weights:
-        rest = {other: weight for other, weight in weights.items() if other != name}
-        yield f"{name} gone", rest
-        yield f"{name} renamed", {**rest, f"{name}_x": weights[name]}
-        yield f"{name} reshaped", {**rest, name: reshaped(weights[name])}
+        remaining = {key: weight for key, weight in weights.items() if key != name}
+        yield f"{name} gone", remaining
+        yield f"{name} renamed", {**remaining, f"{name}_x": weights[name]}
+        yield f"{name} reshaped", {**remaining, name: reshaped(weights[name])}
         yield f"{name} twice", {**weights, name.replace("layer.0", "layer.7"): weights[name]}
-        yield f"{name} wrapped", {**rest, f"module.{name}": weights[name]}
+        yield f"{name} wrapped", {**remaining, f"module.{name}": weights[name]}
 
 
 @pytest.mark.parametrize("form", ["whole", "bare", "cross", "adapted", "static"])
 def test_a_changed_weight_is_refused_or_of_no_account(form, tiny_trunk, static_model, tmp_path):
     torch.manual_seed(0)
-    made, folder = tmp_path / "made", tmp_path / "m"
+    intact, folder = tmp_path / "made", tmp_path / "m"
     if form == "static":
-        shutil.copytree(static_model, made)
+        shutil.copytree(static_model, intact)
     else:
-        getattr(Folders(tiny_trunk), form)(made)
-    shutil.copytree(made, folder)
-    expected = answers(made)
+        getattr(Folders(tiny_trunk), form)(intact)
+    shutil.copytree(intact, folder)
+    expected = answers(intact)
     every = [
-        (path.relative_to(made), words, weights)
-        for path in sorted(made.rglob("*.safetensors"))
+        (path.relative_to(intact), words, weights)
+        for path in sorted(intact.rglob("*.safetensors"))
         for words, weights in weight_changes(load_file(path))
     ]
     outcomes = {"refused": 0, "same": 0}
@@ -202,7 +202,7 @@ def test_a_changed_weight_is_refused_or_of_no_account(form, tiny_trunk, static_m
         else:
             outcomes["same"] += 1
             assert np.abs(rows - expected).max() < 1e-6, f"{form}: {name}: {words}"
-        shutil.copy(made / name, folder / name)
+        shutil.copy(intact / name, folder / name)
     assert outcomes["refused"]
     figures(f"changed weights, {form}", outcomes)
 

@@ -80,8 +80,8 @@ def settings_of(function, n=N):
     return {**FIXED.get(function, {}), **owners}
 
 
-def value_of(made):
-    return made.total if hasattr(made, "total") else made
+def value_of(output):
+    return output.total if hasattr(output, "total") else output
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
@@ -89,13 +89,13 @@ def test_a_value_that_is_not_finite_is_refused_wherever_it_stands(function):
     make, numbers = FUNCTIONS[function]
     assert torch.isfinite(value_of(function(*make(N), **settings_of(function)))).all()
     draw = np.random.default_rng(0)
-    for bad, at in itertools.product(BAD, range(len(make(N)))):
-        given = [tensor.clone() for tensor in make(N)]
-        if not given[at].is_floating_point():
+    for bad, position in itertools.product(BAD, range(len(make(N)))):
+        tensors = [tensor.clone() for tensor in make(N)]
+        if not tensors[position].is_floating_point():
             continue
-        given[at].view(-1)[int(draw.integers(given[at].numel()))] = bad
+        tensors[position].view(-1)[int(draw.integers(tensors[position].numel()))] = bad
         for moves in (False, True):
-            inputs = [x.requires_grad_(moves) if x.is_floating_point() else x for x in given]
+            inputs = [x.requires_grad_(moves) if x.is_floating_point() else x for x in tensors]
             with pytest.raises(ValueError, match=r"takes .*(nan|inf)"):
                 function(*inputs, **settings_of(function))
     for bad, name in itertools.product(BAD, numbers):
@@ -119,13 +119,13 @@ def test_an_empty_batch_is_0_with_a_gradient_or_refused(function):
 
 
 def test_teachers_are_refused_too():
-    one, bad = rows(), rows()
+    finite, bad = rows(), rows()
     bad[2, 1] = math.nan
     with pytest.raises(NotFiniteError, match="cosine_matrix takes finite numbers"):
-        losses.teacher_scores([one, bad], [1, 1])
+        losses.teacher_scores([finite, bad], [1, 1])
     for weight in BAD:
         with pytest.raises(ValueError, match="weights"):
-            losses.teacher_scores([one, one], [1, weight])
+            losses.teacher_scores([finite, finite], [1, weight])
     log = torch.tensor([0.0, -math.inf])
     assert losses.js_divergence(log, log.flip(0)) > 0.69
     for value in (math.nan, math.inf):
@@ -160,13 +160,13 @@ MODULES = {
 def test_modules_refuse_what_their_functions_do(name):
     kind, settings, columns, labels = MODULES[name]
     module = kind(NOTHING, **settings)
-    embeddings = [rows(seed=at).requires_grad_() for at in range(columns)]
+    embeddings = [rows(seed=column).requires_grad_() for column in range(columns)]
     assert torch.isfinite(module.compute_loss_from_embeddings(embeddings, labels))
-    for bad, at in itertools.product(BAD, range(columns)):
-        given = [x.detach().clone() for x in embeddings]
-        given[at][3, 2] = bad
+    for bad, column in itertools.product(BAD, range(columns)):
+        copies = [x.detach().clone() for x in embeddings]
+        copies[column][3, 2] = bad
         with pytest.raises(NotFiniteError):
-            module.compute_loss_from_embeddings([x.requires_grad_() for x in given], labels)
+            module.compute_loss_from_embeddings([x.requires_grad_() for x in copies], labels)
     if labels is not None and labels.is_floating_point():
         for bad in BAD:
             spoilt = labels.clone()
@@ -197,11 +197,11 @@ def test_modules_refuse_settings_that_are_not_finite(name):
 @pytest.mark.parametrize("kind", [CrossCoSENT, CrossEntropy, CrossMSE])
 def test_losses_of_logits_refuse_them_and_take_empty_batches(kind):
     module = kind(NOTHING)
-    for bad, at in itertools.product(BAD, range(2)):
-        given = [scores(), scores(seed=1)]
-        given[at][1] = bad
+    for bad, side in itertools.product(BAD, range(2)):
+        tensors = [scores(), scores(seed=1)]
+        tensors[side][1] = bad
         with pytest.raises(ValueError, match=r"nan|inf"):
-            module.loss(given[0].requires_grad_(), given[1])
+            module.loss(tensors[0].requires_grad_(), tensors[1])
     assert module.loss(scores(0).requires_grad_(), scores(0)).item() == 0.0
     if kind is CrossCoSENT:
         for bad, name in itertools.product(BAD, ("temperature", "margin")):
@@ -221,15 +221,15 @@ METRICS = [
 def test_metrics_refuse_them_in_every_place(metric):
     draw = np.random.default_rng(0)
     for bad, side in itertools.product(BAD, ("scores", "labels")):
-        given = {"scores": draw.random(40), "labels": (draw.random(40) > 0.5).astype(float)}
-        given[side][int(draw.integers(40))] = bad
-        others = {
+        arrays = {"scores": draw.random(40), "labels": (draw.random(40) > 0.5).astype(float)}
+        arrays[side][int(draw.integers(40))] = bad
+        required = {
             name: {"metric": "spearman", "statistic": "spearman", "objective": "f1"}.get(name, 0.5)
             for name, parameter in inspect.signature(metric).parameters.items()
-            if (parameter.default is inspect.Parameter.empty or name == "precision") and name not in given
+            if (parameter.default is inspect.Parameter.empty or name == "precision") and name not in arrays
         }
         with pytest.raises((DataError, ValueError), match=r"nan|inf"):
-            metric(**given, **others)
+            metric(**arrays, **required)
 
 
 def number_fields(kind):

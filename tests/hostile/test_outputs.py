@@ -106,8 +106,8 @@ def test_a_model_is_not_replaced_by_what_is_made_of_it(here, contents, capsys, s
     for model, output in (("run/model", "run/model"), ("run", "run"), ("run", "run/model"), ("run", "run/./model")):
         assert "read here" in refused(capsys, "export", model, "--output", output, "--overwrite")
         assert "read here" in refused(capsys, "whiten", model, "texts.txt", "--output", output, "--overwrite")
-    given = ("--model", "run", "--dev", "none", "--max-steps", "1", "--output", "run", "--overwrite")
-    assert "read here" in refused(capsys, "train", "pairs.tsv", *given)
+    flags = ("--model", "run", "--dev", "none", "--max-steps", "1", "--output", "run", "--overwrite")
+    assert "read here" in refused(capsys, "train", "pairs.tsv", *flags)
     assert contents() == before
 
 
@@ -139,29 +139,29 @@ def test_held_out_pairs_and_teachers_are_not_removed_by_a_run_that_reads_them(he
     (here / "run" / "manifest.json").write_text('{"method": "cosent"}')
     shutil.copy(here / "pairs.tsv", here / "run" / "dev.tsv")
     before = contents()
-    given = ("--max-steps", "1", "--output", "run", "--overwrite")
+    flags = ("--max-steps", "1", "--output", "run", "--overwrite")
     dev = ("--dev", "run/dev.tsv", "--model", static_model)
-    assert "read here" in refused(capsys, "train", "pairs.tsv", *dev, *given)
-    assert "read here" in refused(capsys, "distil", "texts.txt", "--teacher", "run", *given)
+    assert "read here" in refused(capsys, "train", "pairs.tsv", *dev, *flags)
+    assert "read here" in refused(capsys, "distil", "texts.txt", "--teacher", "run", *flags)
     assert contents() == before
 
 
 @pytest.mark.posix
 @pytest.mark.parametrize("command", [*TO_FILES, *TO_FOLDERS])
-@pytest.mark.parametrize("place", ["full", "read-only", "long", "file"])
-def test_a_place_that_cannot_be_written_is_said_at_once(request, here, capsys, command, place, static_model):
+@pytest.mark.parametrize("kind", ["full", "read-only", "long", "file"])
+def test_a_place_that_cannot_be_written_is_said_at_once(request, here, capsys, command, kind, static_model):
     output = {
         "full": lambda: request.getfixturevalue("disk")(0) / "out",
         "read-only": lambda: request.getfixturevalue("read_only") / "out",
         "long": lambda: Path(LONG),
         "file": lambda: Path("texts.txt") / "out",
-    }[place]()
+    }[kind]()
     words = (*TO_FILES[command], output) if command in TO_FILES else to_folder(command, output, static_model)
-    said = refused(capsys, *words)
-    assert str(output)[:60] in said and any(
-        word in said for word in ("space", "Read-only", "ermission", "long", "file")
+    message = refused(capsys, *words)
+    assert str(output)[:60] in message and any(
+        word in message for word in ("space", "Read-only", "ermission", "long", "file")
     )
-    assert "vectors of" not in said  # the work had not begun
+    assert "vectors of" not in message  # the work had not begun
 
 
 @pytest.mark.parametrize("command", [*TO_FOLDERS, "encode"])
@@ -207,7 +207,7 @@ def test_two_encodings_into_one_file_do_not_disturb_each_other(here):
         "from samesense.cli.main import main; main(['encode', 'words:words.vec', 'texts.txt', '--output', 'out.npy'])"
     )
     both = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [(one.wait(), one.stderr.read().count("error")) for one in both] == [(0, 0), (0, 0)]
+    assert [(child.wait(), child.stderr.read().count("error")) for child in both] == [(0, 0), (0, 0)]
     assert not list(here.glob(".*"))
 
 

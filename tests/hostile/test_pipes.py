@@ -95,9 +95,9 @@ def test_devices_are_written_into_and_stay(tmp_path):
 
 def test_no_folder_replaces_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "p")
-    for place in (tmp_path / "p", "/dev/null"):
+    for path in (tmp_path / "p", "/dev/null"):
         with pytest.raises(OutputError, match="is not replaced by a folder"):
-            check_folder(place)
+            check_folder(path)
     with pytest.raises(OutputError, match="is not replaced by a folder"), replacing_folder(tmp_path / "p"):
         pass
     assert stat.S_ISFIFO((tmp_path / "p").stat().st_mode)

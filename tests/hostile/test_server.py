@@ -41,9 +41,9 @@ serve(Services([served(search=store_search)], limits=Limits(**given)), port=0, *
 
 
 @contextmanager
-def process(**given):
+def process(**settings):
     """A server in a process of its own; its port, and what it has said when it is over."""
-    command = [sys.executable, "-c", CODE, repr(given)]
+    command = [sys.executable, "-c", CODE, repr(settings)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=Path(__file__).parents[2], **pipes) as child:
         try:
@@ -69,17 +69,17 @@ def test_hits_of_one_request_are_bounded():
         assert (status, answer["error"]["param"]) == (413, "top")
         assert "20480 hits together; received 2048 queries with 'top' 1000" in answer["error"]["message"]
         status, answer, _ = server.post("/search", {"query": ["a man"] * 2048, "top": 10})
-        assert status == 200 and [one["index"] for one in answer["data"]] == list(range(2048))
+        assert status == 200 and [item["index"] for item in answer["data"]] == list(range(2048))
 
 
 def test_a_search_for_which_no_one_waits_ends_and_others_have_their_turn():
     searched = []
 
     class Slow(StoreSearch):
-        def search(self, vectors, **how):
+        def search(self, vectors, **options):
             searched.append(len(vectors))
             time.sleep(0.1)
-            return super().search(vectors, **how)
+            return super().search(vectors, **options)
 
     with running(served(search=Slow()), limits=Limits(max_seconds=1.0)) as server:
         late = threading.Thread(target=server.post, args=("/search", {"query": ["a man"] * 2048}))
@@ -96,7 +96,7 @@ def test_a_search_for_which_no_one_waits_ends_and_others_have_their_turn():
 
 
 @pytest.mark.parametrize(
-    ("given", "host", "status"),
+    ("options", "host", "status"),
     [
         ({}, "evil.example", 421), ({}, "127.0.0.1.evil.example:80", 421), ({}, "", 421), ({}, "[", 421),
         ({}, "localhost", 200), ({}, "LOCALHOST:1", 200), ({}, "127.0.0.1", 200), ({}, "[::1]:5", 200),
@@ -105,15 +105,15 @@ def test_a_search_for_which_no_one_waits_ends_and_others_have_their_turn():
         ({"keys": ["k"], "hosts": ["my.name"]}, "any.name", 421),
     ],
 )  # fmt: skip
-def test_names_by_which_the_server_may_be_asked(given, host, status, monkeypatch):
+def test_names_by_which_the_server_may_be_asked(options, host, status, monkeypatch):
     from samesense.inference.serve import run
 
-    seen = {}
-    monkeypatch.setattr(run, "GracefulServer", lambda config, *_: seen.update(app=config.app) or _Never())
-    run.serve(Services([served()]), **given)
+    captured = {}
+    monkeypatch.setattr(run, "GracefulServer", lambda config, *_: captured.update(app=config.app) or _Never())
+    run.serve(Services([served()]), **options)
     from starlette.testclient import TestClient
 
-    with TestClient(seen["app"], headers={"Authorization": "Bearer k"}) as client:
+    with TestClient(captured["app"], headers={"Authorization": "Bearer k"}) as client:
         assert client.get("/v1/models", headers={"Host": host}).status_code == status
         answer = client.get("/v1/models/", headers={"Host": host}, follow_redirects=False)
         assert answer.status_code == status and "location" not in answer.headers
@@ -143,10 +143,10 @@ def test_a_port_is_a_port(port):
 def test_slow_heads_and_slow_readers_are_given_up_and_half_bodies_do_not_delay_a_stop():
     with process(max_header_seconds=0.5, max_seconds=20.0) as (child, port):
         slow = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(3)]
-        for at, one in enumerate(slow):
-            one.sendall([b"", b"GET / HT", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HTTP"][at])
-        for one in slow:
-            while one.recv(10_000):
+        for number, caller in enumerate(slow):
+            caller.sendall([b"", b"GET / HT", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HTTP"][number])
+        for caller in slow:
+            while caller.recv(10_000):
                 pass  # until it is closed
         half = socket.create_connection(("127.0.0.1", port), 10)
         half.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{")
@@ -181,8 +181,8 @@ def test_few_file_descriptors_do_not_fill_the_log():
     with process(files=40, max_header_seconds=1.0) as (child, port):
         crowd = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(80)]
         time.sleep(3)
-        for one in crowd:
-            one.close()
+        for caller in crowd:
+            caller.close()
         deadline = time.monotonic() + 20
         while True:
             try:
@@ -191,8 +191,8 @@ def test_few_file_descriptors_do_not_fill_the_log():
             except OSError:
                 assert time.monotonic() < deadline
         child.send_signal(signal.SIGTERM)
-        said = child.stdout.read()
-        assert b"ulimit" in said and len(said) < 5000, said[:2000]
+        log = child.stdout.read()
+        assert b"ulimit" in log and len(log) < 5000, log[:2000]
 
 
 def nonsense(source, port):
@@ -212,12 +212,12 @@ def nonsense(source, port):
         whole * 20,
         b"GET /search/%2e%2e/%00 HTTP/1.1\r\nHost: \xff\r\n\r\n",
     ])  # fmt: skip
-    with socket.create_connection(("127.0.0.1", port), 5) as one:
+    with socket.create_connection(("127.0.0.1", port), 5) as caller:
         try:
-            one.sendall(sent)
+            caller.sendall(sent)
             if source.random() < 0.5:
-                one.settimeout(0.2)
-                one.recv(100)
+                caller.settimeout(0.2)
+                caller.recv(100)
         except OSError:
             pass
 
@@ -226,7 +226,7 @@ def good(source, port, wrong):
     """One request whose answer is known."""
     texts = [f"text {source.randrange(10**9)}" for _ in range(source.randint(1, 9))]
     status, content, _ = ask(port, "/v1/embeddings", {"model": "toy", "input": texts}, JSON)
-    rows = [one["embedding"] for one in json.loads(content)["data"]] if status == 200 else []
+    rows = [item["embedding"] for item in json.loads(content)["data"]] if status == 200 else []
     if len(rows) != len(texts) or not np.allclose(rows, [vector(text) for text in texts], atol=1e-5):
         wrong.append((status, content[:200]))
 
@@ -244,7 +244,7 @@ def memory(pid):
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_good_clients_between_bad_ones_get_their_own_answers():
     count, clients, wrong = rounds(short=60, long=11_000), rounds(short=4, long=64), []
-    cut = []  # one that waits in vain ends its thread, which fails the test
+    dropped = []  # a client that waits in vain ends its thread, which fails the test
 
     def client(port, seed, times):
         source = random.Random(seed)
@@ -255,7 +255,7 @@ def test_good_clients_between_bad_ones_get_their_own_answers():
                 else:
                     good(source, port, wrong)
             except (BrokenPipeError, ConnectionResetError) as error:  # its head took longer than the server waits
-                cut.append(error)
+                dropped.append(error)
 
     def all_clients(port, base, times):
         threads = [threading.Thread(target=client, args=(port, base + n, times // clients)) for n in range(clients)]
@@ -275,5 +275,5 @@ def test_good_clients_between_bad_ones_get_their_own_answers():
         assert after < before * 1.3 + 20_000, (before, after)
         child.send_signal(signal.SIGTERM)
         assert child.wait(20) == 0
-    told = {"requests": 2 * count, "clients": clients, "seconds": seconds, "wrong": len(wrong), "cut": len(cut)}
-    figures("server", {**told, "before": before, "after": after})
+    counts = {"requests": 2 * count, "clients": clients, "seconds": seconds, "wrong": len(wrong), "cut": len(dropped)}
+    figures("server", {**counts, "before": before, "after": after})

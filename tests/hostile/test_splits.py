@@ -32,25 +32,25 @@ def graph(draw):
     pairs, texts = [], iter(range(100_000))
     for _ in range(draw.choice([1, 2, 5, 20, 40])):
         kind, size = draw.choice(["chain", "star", "twin", "self", "loose", "random"]), draw.randint(1, 9)
-        own = [next(texts) for _ in range(size + 1)]
+        nodes = [next(texts) for _ in range(size + 1)]
         if kind == "chain":
-            pairs += pairwise(own)
+            pairs += pairwise(nodes)
         elif kind == "star":
-            pairs += [(own[0], other) for other in own[1:]]
+            pairs += [(nodes[0], node) for node in nodes[1:]]
         elif kind == "twin":
-            pairs += [draw.choice([(own[0], own[1]), (own[1], own[0])]) for _ in own]
+            pairs += [draw.choice([(nodes[0], nodes[1]), (nodes[1], nodes[0])]) for _ in nodes]
         elif kind == "self":
-            pairs += [(one, one) for one in own]
+            pairs += [(text, text) for text in nodes]
         elif kind == "loose":
-            pairs += [(next(texts), next(texts)) for _ in own]
+            pairs += [(next(texts), next(texts)) for _ in nodes]
         else:
-            pairs += [(draw.choice(own), draw.choice(own)) for _ in own]
+            pairs += [(draw.choice(nodes), draw.choice(nodes)) for _ in nodes]
     draw.shuffle(pairs)
     return pairs
 
 
 def drawn_pairs(draw):
-    labels = draw.choice([(0.0, 1.0), (0.0, 1.0, 2.0), tuple(at / 4 for at in range(21))])
+    labels = draw.choice([(0.0, 1.0), (0.0, 1.0, 2.0), tuple(quarter / 4 for quarter in range(21))])
     rows = [(spelled(draw, f"text {a}"), spelled(draw, f"text {b}"), draw.choice(labels)) for a, b in graph(draw)]
     first, second, values = (list(column) for column in zip(*rows, strict=True))
     return PairData(
@@ -64,9 +64,9 @@ def texts(data, rows=None):
     return {plain_text(side[row]) for row in chosen for side in (data.sentences1, data.sentences2)}
 
 
-def check_apart(one, other, said):
-    shared = texts(one) & texts(other)
-    assert not shared or any("trained on" in line for line in said), shared
+def check_apart(train, held, lines):
+    shared = texts(train) & texts(held)
+    assert not shared or any("trained on" in line for line in lines), shared
 
 
 def test_no_sentence_is_in_two_parts_or_it_is_said():
@@ -74,10 +74,10 @@ def test_no_sentence_is_in_two_parts_or_it_is_said():
     for seed in range(rounds(150, 3000)):
         draw = random.Random(seed)
         data = drawn_pairs(draw)
-        said = listen()
+        lines = listen()
         try:
-            check_apart(*hold_out(data, seed), said)
-            check_apart(*hold_out_pairs(data, draw.choice([0.05, 0.2, 0.5]), seed), said)
+            check_apart(*hold_out(data, seed), lines)
+            check_apart(*hold_out_pairs(data, draw.choice([0.05, 0.2, 0.5]), seed), lines)
             counts["held out"] += 1
         except DataError:
             counts["refused"] += 1
@@ -101,19 +101,19 @@ def test_no_sentence_is_in_two_parts_or_it_is_said():
 def test_dev_and_verdict_of_a_run_and_the_dev_of_a_sweep_share_no_sentence(tmp_path):
     for seed in range(rounds(10, 200)):
         draw = random.Random(seed)
-        parts = [drawn_pairs(draw) for _ in range(20)]
+        datasets = [drawn_pairs(draw) for _ in range(20)]
         rows = [
-            (f"{at} {a}", f"{at} {b}", label)
-            for at, part in enumerate(parts)
-            for a, b, label in zip(part.sentences1, part.sentences2, part.labels, strict=True)
+            (f"{number} {a}", f"{number} {b}", label)
+            for number, dataset in enumerate(datasets)
+            for a, b, label in zip(dataset.sentences1, dataset.sentences2, dataset.labels, strict=True)
         ]
         path = tmp_path / f"{seed}.tsv"
         path.write_text("sentence1\tsentence2\tscore\n" + "".join(f"{a}\t{b}\t{label:g}\n" for a, b, label in rows))
         entry = DataEntry(name="made", train=str(path), dev=draw.choice(["hold 0.1", "hold 0.3"]), test=str(path))
         splits = read_splits(entry, seed)
         assert not texts(splits.train) & texts(splits.dev) and len(splits.dev) > 10
-        found = sets_of(replace(splits.train, source="dev"), None, cross_fit=False)
-        assert not texts(found.selecting) & texts(found.verdict.data)
+        sets = sets_of(replace(splits.train, source="dev"), None, cross_fit=False)
+        assert not texts(sets.selecting) & texts(sets.verdict.data)
 
 
 def memory(data, train, held):
@@ -123,23 +123,25 @@ def memory(data, train, held):
         for side in (data.sentences1, data.sentences2):
             of_text.setdefault(plain_text(side[row]), []).append(data.labels[row])
     middle = np.mean([data.labels[row] for row in train])
-    known = (
+    labels_by_pair = (
         [*of_text.get(plain_text(data.sentences1[r]), []), *of_text.get(plain_text(data.sentences2[r]), [])]
         for r in held
     )
-    return [np.mean(own) if own else middle + 1e-9 * row for row, own in zip(held, known, strict=True)]
+    return [
+        np.mean(labels) if labels else middle + 1e-9 * row for row, labels in zip(held, labels_by_pair, strict=True)
+    ]
 
 
 def random_labels_with_reverses(seed):
     draw = random.Random(seed)
-    rows = [(f"text {2 * at}", f"text {2 * at + 1}", draw.randint(0, 5)) for at in range(60)]
+    rows = [(f"text {2 * number}", f"text {2 * number + 1}", draw.randint(0, 5)) for number in range(60)]
     rows += [(f"{second.title()}.", first, label) for first, second, label in rows]
     draw.shuffle(rows)
     return rows
 
 
 def test_nothing_is_learnt_of_random_labels_by_heart():
-    found = []
+    figures = []
     for seed in range(20):
         rows = random_labels_with_reverses(seed)
         data = samesense.read([{"sentence1": a, "sentence2": b, "score": label} for a, b, label in rows])
@@ -147,8 +149,10 @@ def test_nothing_is_learnt_of_random_labels_by_heart():
             scores = np.zeros(len(data))
             for train, held in cross_validation(data, 5, mode, seed):
                 scores[held] = memory(data, train, held)
-            found.append((mode, spearman(scores, data.labels)))
-    means = {mode: np.mean([value for own, value in found if own == mode]) for mode in ("mixed", "apart")}
+            figures.append((mode, spearman(scores, data.labels)))
+    means = {
+        mode: np.mean([value for figure_mode, value in figures if figure_mode == mode]) for mode in ("mixed", "apart")
+    }
     assert means["mixed"] > 0.5  # what the pairs give away
     assert abs(means["apart"]) < 0.15
 
@@ -160,9 +164,9 @@ def test_folds_of_random_labels_estimate_nothing(tiny_trunk, tmp_path):
     lows = []
     for seed in range(3):
         draw = random.Random(seed)
-        named = {f"text {at}": " ".join(draw.choices(words, k=8)) for at in range(120)}
+        sentences = {f"text {number}": " ".join(draw.choices(words, k=8)) for number in range(120)}
         spelled_out = [(a.removesuffix(".").lower(), b, label) for a, b, label in random_labels_with_reverses(seed)]
-        rows = [{"sentence1": named[a], "sentence2": named[b], "score": label} for a, b, label in spelled_out]
+        rows = [{"sentence1": sentences[a], "sentence2": sentences[b], "score": label} for a, b, label in spelled_out]
         results = samesense.cross_validate(
             rows, folds=3, output=tmp_path / str(seed), model=str(tiny_trunk), loss="mse", max_steps=60, batch_size=16,
             learning_rate=1e-3, precision="float32",

@@ -117,8 +117,8 @@ def test_a_row_reads_the_same_alone_and_among_others(tmp_path):
         alone = []
         for row in rows:
             path.write_text(f"{header}\n{row}\n")
-            one, _ = rows_of(path)
-            alone += one or [None]
+            single, _ = rows_of(path)
+            alone += single or [None]
         if together is not None and None not in alone:
             assert together == alone, (seed, rows)
         path.unlink()
@@ -287,25 +287,25 @@ SENTENCES = {
 
 def test_an_encoding_is_named_where_it_gives_the_text_and_else_not():
     draw = random.Random(0)
-    named = dict.fromkeys(SENTENCES, 0)
+    counts = dict.fromkeys(SENTENCES, 0)
     count = rounds(short=20, long=300)
     for encoding, sentences in SENTENCES.items():
-        parts = re.split(r"(?<=[.。?？;]) ", sentences)
+        clauses = re.split(r"(?<=[.。?？;]) ", sentences)
         for seed in range(count):
             draw.seed(seed)
             lines = draw.choice([1, 2, 5, 30, 200])
             content = "".join(
-                f"{draw.choice(parts)}\t{draw.choice(parts)}\t{draw.randint(0, 5)}\n" for _ in range(lines)
+                f"{draw.choice(clauses)}\t{draw.choice(clauses)}\t{draw.randint(0, 5)}\n" for _ in range(lines)
             )
             content = draw.choice(["", "text1\ttext2\tscore\n", "an English line\n" * 5]) + content
             raw = content.encode(encoding)
             raw = raw[: draw.choice([len(raw), 2**16, max(1, len(raw) - 1)])]
-            found = encoding_of(raw)
-            if found:
-                named[encoding] += 1
-                assert raw.decode(found, "ignore") == raw.decode(encoding, "ignore"), (encoding, seed, found)
-    figures("encodings", named)
+            detected = encoding_of(raw)
+            if detected:
+                counts[encoding] += 1
+                assert raw.decode(detected, "ignore") == raw.decode(encoding, "ignore"), (encoding, seed, detected)
+    figures("encodings", counts)
     for encoding in ("cp932", "big5", "gb18030", "cp949", "cp1251"):
-        assert named[encoding] > count / 3, named
+        assert counts[encoding] > count / 3, counts
     for encoding in ("cp1250", "cp1252", "cp1254"):
-        assert named[encoding] == 0, named
+        assert counts[encoding] == 0, counts

@@ -18,18 +18,18 @@ def folded(source, count):
 
 def test_the_same_text_is_first_among_equals(tiny_trunk, tmp_path):
     model, source = samesense.load(str(tiny_trunk), precision="float32"), random.Random(11)
-    embedder, asked = embedder_of(model, "tiny"), 0
+    embedder, query_count = embedder_of(model, "tiny"), 0
     for number in range(rounds(4, 60)):
         texts = folded(source, source.choice([5, 40, 150]))
         first = {text: texts.index(text) for text in reversed(texts)}
         queries = source.sample(texts, min(len(texts), 20))
-        found = samesense.match(queries, texts, model=model, threshold=0.9)
-        assert [one.match for one in found.pairs] == [first[query] for query in queries]
+        matches = samesense.match(queries, texts, model=model, threshold=0.9)
+        assert [pair.match for pair in matches.pairs] == [first[query] for query in queries]
         collection = Collection.build(tmp_path / str(number), map(Entry, texts), embedder)
         hits = collection.query(queries, embedder, top=source.choice([1, 3, 10]))
         assert [answer[0].id for answer in hits] == [first[query] for query in queries]
         shuffled = source.sample(texts, len(texts))
         pairs = samesense.match(texts, shuffled, model=model, one_to_one=True).pairs
-        assert all(texts[one.row] == shuffled[one.match] for one in pairs) and len(pairs) == len(texts)
-        asked += len(queries) * 2 + len(texts)
-    figures("the same text among equal ones", {"asked": asked, "not first": 0})
+        assert all(texts[pair.row] == shuffled[pair.match] for pair in pairs) and len(pairs) == len(texts)
+        query_count += len(queries) * 2 + len(texts)
+    figures("the same text among equal ones", {"asked": query_count, "not first": 0})

@@ -56,10 +56,10 @@ def array(*shape):
     return stream.getvalue()
 
 
-def changed(change, place, model):
+def changed(change, folder, model):
     if change == "add":
-        return Collection.open(place).add(ENTRIES[1:], model)
-    return Collection.build(place, ENTRIES, model)
+        return Collection.open(folder).add(ENTRIES[1:], model)
+    return Collection.build(folder, ENTRIES, model)
 
 
 def scores(answers):
@@ -74,18 +74,18 @@ def test_the_next_change_is_what_a_whole_one_is(tmp_path, monkeypatch, change):
     expected = whole.query(TEXTS[:5], embedder(), top=50)
     for seed in range(rounds(40, 2000)):
         draw = random.Random(seed)
-        place = tmp_path / f"C{seed}"
+        folder = tmp_path / f"C{seed}"
         if change == "add":
-            Collection.build(place, ENTRIES[:1], embedder())
+            Collection.build(folder, ENTRIES[:1], embedder())
         for _ in range(draw.randint(1, 2)):
             with pytest.raises(KeyboardInterrupt):
-                changed(change, place, interrupted(draw.randint(1, 3)))
+                changed(change, folder, interrupted(draw.randint(1, 3)))
             kind = draw.choice(list(DAMAGES))
-            DAMAGES[kind](draw, draw.choice(sorted(filter(Path.is_file, (place / store.UNFINISHED).rglob("*")))))
+            DAMAGES[kind](draw, draw.choice(sorted(filter(Path.is_file, (folder / store.UNFINISHED).rglob("*")))))
             outcomes[kind] = outcomes.get(kind, 0) + 1
-        changed(change, place, embedder())
-        answers = Collection.open(place).query(TEXTS[:5], embedder(), top=50)
+        changed(change, folder, embedder())
+        answers = Collection.open(folder).query(TEXTS[:5], embedder(), top=50)
         assert scores(answers) == pytest.approx(scores(expected), abs=1e-6), (seed, kind)
-        assert not (place / store.UNFINISHED).exists(), (seed, kind)
-        shutil.rmtree(place)
+        assert not (folder / store.UNFINISHED).exists(), (seed, kind)
+        shutil.rmtree(folder)
     figures(f"damaged vectors of a stopped {change}", outcomes)

@@ -44,11 +44,11 @@ def test_commands_refuse_it_in_one_line(here, capsys, command, url):
 
 
 def test_schemes_of_chance_are_refused(monkeypatch):
-    known = sorted(fsspec.available_protocols())
+    protocols = sorted(fsspec.available_protocols())
     for seed in range(rounds(300, 5000)):
         draw = random.Random(seed)
         scheme = draw.choice(
-            ["".join(draw.choices(string.ascii_letters + "+-._", k=draw.randint(2, 9))), draw.choice(known)]
+            ["".join(draw.choices(string.ascii_letters + "+-._", k=draw.randint(2, 9))), draw.choice(protocols)]
         )
         url = f"{scheme}://{draw.choice(['h/x.tsv', 'x.tsv::memory://y', '::', '//', 'a:b@c/x.jsonl'])}"
         if is_url(url) and (scheme not in SCHEMES or "::" in url):
@@ -59,8 +59,8 @@ def test_schemes_of_chance_are_refused(monkeypatch):
 def test_documented_schemes_are_those_that_are_opened():
     page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
     section = page.partition("### URLs")[2].partition("\n#")[0]
-    named = set(re.findall(r"`(\w+)://", section)) - {"zip", "file"}
-    assert named == set(SCHEMES)
+    documented = set(re.findall(r"`(\w+)://", section)) - {"zip", "file"}
+    assert documented == set(SCHEMES)
     assert set(SCHEMES) <= set(fsspec.available_protocols())
 
 

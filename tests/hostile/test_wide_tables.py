@@ -104,8 +104,8 @@ READS = {
 
 @pytest.mark.parametrize("name", READS)
 def test_messages_name_a_few_of_thousands_of_columns(tmp_path, caplog, name):
-    known = {"sentence1": TEXTS, "sentence2": TEXTS[::-1], "score": [row / 30 for row in range(30)]}
-    for columns in (remarks(), {"text": TEXTS, **remarks()}, {**known, **remarks()}):
+    labelled = {"sentence1": TEXTS, "sentence2": TEXTS[::-1], "score": [row / 30 for row in range(30)]}
+    for columns in (remarks(), {"text": TEXTS, **remarks()}, {**labelled, **remarks()}):
         for path in wide_tables(tmp_path, columns):
             caplog.clear()
             with caplog.at_level(logging.INFO, "samesense"):
@@ -114,8 +114,8 @@ def test_messages_name_a_few_of_thousands_of_columns(tmp_path, caplog, name):
                     READS[name](path)
                 except (DataError, ConfigError) as error:
                     message = str(error)
-            for said in [message, *(record.getMessage() for record in caplog.records)]:
-                assert len(said) < LONGEST_MESSAGE, (path.name, said[:300])
+            for text in [message, *(record.getMessage() for record in caplog.records)]:
+                assert len(text) < LONGEST_MESSAGE, (path.name, text[:300])
 
 
 def test_the_number_of_columns_that_are_not_named_is_said():

@@ -31,9 +31,9 @@ def named(path):
 def blocks(page, *languages):
     """(line in the page, code) of the fenced blocks in these languages."""
     text = page.read_text(encoding="utf-8")
-    for found in BLOCK.finditer(text):
-        if found[1].strip() in languages:
-            yield text[: found.start(2)].count("\n"), found[2]
+    for match in BLOCK.finditer(text):
+        if match[1].strip() in languages:
+            yield text[: match.start(2)].count("\n"), match[2]
 
 
 def commands(page):
@@ -45,7 +45,7 @@ def commands(page):
             except ValueError:
                 continue  # part of a longer shell statement
             if words[:1] == ["samesense"]:
-                plain = [at for at, word in enumerate(words) if word in ("<", ">", "|", "&&", ";")]
+                plain = [position for position, word in enumerate(words) if word in ("<", ">", "|", "&&", ";")]
                 yield start + offset, words[1 : min(plain, default=len(words))]
 
 
@@ -84,10 +84,10 @@ def test_few_blocks_are_not_run():
 
 
 def test_blocks_name_a_known_language():
-    known = {"python", "python no-run", "bash", "console", "text", "toml", "json", "bibtex"}
+    allowed = {"python", "python no-run", "bash", "console", "text", "toml", "json", "bibtex"}
     for page in PAGES:
-        found = {found[1].strip() for found in BLOCK.finditer(page.read_text(encoding="utf-8"))}
-        assert found <= known, named(page)
+        languages = {languages[1].strip() for languages in BLOCK.finditer(page.read_text(encoding="utf-8"))}
+        assert languages <= allowed, named(page)
 
 
 def test_commands_parse():
@@ -120,13 +120,13 @@ def test_links_lead_somewhere():
 
 
 def test_images_are_there_and_described_and_each_picture_is_shown():  # that it is up to date, scripts/check says
-    shown = set()
+    images = set()
     for page in PAGES:
         for words, target in IMAGE.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
             assert len(words.split()) > 5, f"{named(page)} says too little of {target}"
-            shown.add((page.parent / target).resolve())
-    assert all(path.is_file() for path in shown)
-    assert {*(ROOT / "docs" / "images").glob("*.svg")} <= shown
+            images.add((page.parent / target).resolve())
+    assert all(path.is_file() for path in images)
+    assert {*(ROOT / "docs" / "images").glob("*.svg")} <= images
 
 
 def test_every_page_is_on_the_map():
@@ -153,8 +153,8 @@ def test_help_of_commands_fits_the_page():  # that it is up to date, scripts/che
 def test_examples_run(example, tiny_default, capsys):
     assert len(example.read_text(encoding="utf-8").splitlines()) <= 50
     main = runpy.run_path(str(example))["main"]
-    known = {"steps": 2} if "steps" in inspect.signature(main).parameters else {}
-    main("default", **known)
+    options = {"steps": 2} if "steps" in inspect.signature(main).parameters else {}
+    main("default", **options)
     assert capsys.readouterr().out.strip()
 
 
@@ -181,6 +181,9 @@ def test_poolings_and_extras_are_documented():
     assert [name for name in POOLINGS if f"| `{name}` |" not in models] == []
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
-    wanted = [*project["dependencies"], *(p for extra in project["optional-dependencies"].values() for p in extra)]
-    names = {re.match(r"[\w-]+", requirement)[0] for requirement in wanted} - {"samesense"}
+    requirements = [
+        *project["dependencies"],
+        *(p for extra in project["optional-dependencies"].values() for p in extra),
+    ]
+    names = {re.match(r"[\w-]+", requirement)[0] for requirement in requirements} - {"samesense"}
     assert {name for name in names if f"| {name} |" not in page} == set()

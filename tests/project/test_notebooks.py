@@ -41,12 +41,12 @@ def test_runs_from_top_to_bottom(path, tiny_desk, tmp_path, monkeypatch):
     monkeypatch.setattr("samesense.reports.page.figure", lambda plot: "")  # drawing takes seconds a page
     monkeypatch.setattr("samesense.recipes.compare.cost.SECONDS", 0.0)
     namespace = {"__name__": "notebook"}
-    shown = []
+    outputs = []
     for cell in cells(path, "code"):
-        shown.append(run("".join(cell["source"]), namespace))
+        outputs.append(run("".join(cell["source"]), namespace))
         if "parameters" in cell["metadata"].get("tags", ()):
             namespace |= FEW
-    assert any("<table" in one for one in shown)
+    assert any("<table" in output for output in outputs)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

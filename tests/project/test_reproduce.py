@@ -37,19 +37,19 @@ def sweep(path):
 
 
 def variants(path):
-    file, found = sweep(path), []
+    file, chosen = sweep(path), []
     for entry in file.data:
         for variant in file.variants():
-            given = {**file.base, **entry.settings, **variant.settings}
-            method = METHODS[given.pop(METHOD, "cosent")]
-            given.pop(LAYERS, None)
+            overrides = {**file.base, **entry.settings, **variant.settings}
+            method = METHODS[overrides.pop(METHOD, "cosent")]
+            overrides.pop(LAYERS, None)
             if method.name == "cosent":
-                settings = method.choose("auto", given, lambda: type("Pairs", (), {"kind": "scored"}))[1]
+                settings = method.choose("auto", overrides, lambda: type("Pairs", (), {"kind": "scored"}))[1]
             else:
-                settings = bind(method.settings, read_settings(method.name), given)
-            found.append((f"{path.name}: {variant.name}", method.name, settings.for_start(bare=True)))
-    assert found, path
-    return found
+                settings = bind(method.settings, read_settings(method.name), overrides)
+            chosen.append((f"{path.name}: {variant.name}", method.name, settings.for_start(bare=True)))
+    assert chosen, path
+    return chosen
 
 
 def test_every_variant_of_cosent_has_settings():
@@ -59,9 +59,9 @@ def test_every_variant_of_cosent_has_settings():
         for variant in file.variants():
             for name in variant.data:
                 kind = KINDS.get(name, "binary")
-                given = {**file.base, **entries[name].settings, **variant.settings}
-                given.pop(LAYERS, None)
-                settings = choose(file.config, given, kind=kind)[1]
+                overrides = {**file.base, **entries[name].settings, **variant.settings}
+                overrides.pop(LAYERS, None)
+                settings = choose(file.config, overrides, kind=kind)[1]
                 assert not (kind == "scored" and settings.loss in SCORED_OUT), (path, variant.name, name)
                 if "paper" in path.parts:
                     blog = path.name == "chinese-nli.toml"
@@ -95,7 +95,7 @@ def test_the_files_of_the_paper_hold_the_rows_and_columns_of_its_tables():
     assert len([name for name in states.data[0].tests() if "/dev-" in name]) == 5
 
 
-PAIR = {"sentence1": [f"one {at // 3}" for at in range(30)], "sentence2": [f"two {at}" for at in range(30)]}
+PAIR = {"sentence1": [f"one {row // 3}" for row in range(30)], "sentence2": [f"two {row}" for row in range(30)]}
 SICK = {"sentence_A": PAIR["sentence1"], "sentence_B": PAIR["sentence2"]}
 CODED = {
     "paws": ["0", "1"],
@@ -109,16 +109,16 @@ def on_the_hub(name, config, split, source):
     """Return rows with the columns and kinds of labels that a data set has on the hub."""
     datasets = pytest.importorskip("datasets")
     short = name.partition("/")[2].lower()
-    drawn = [at % 2 for at in range(30)]
+    drawn = [row % 2 for row in range(30)]
     if short == "all-nli":
         texts, names = {"premise": PAIR["sentence1"], "hypothesis": PAIR["sentence2"]}, CODED["sick"]
-        rows = {**texts, "label": [at % 3 for at in range(30)]}
+        rows = {**texts, "label": [row % 3 for row in range(30)]}
     elif short in CODED:
         names = CODED[short]
         rows = {**(SICK if short == "sick" else PAIR), "label": drawn, "relatedness_score": [1.0, 4.9] * 15}
     else:
         values = SCORES.get(short, [0.2, 4.8])
-        return datasets.Dataset.from_dict({**PAIR, "score": [values[at % len(values)] for at in range(30)]})
+        return datasets.Dataset.from_dict({**PAIR, "score": [values[row % len(values)] for row in range(30)]})
     return datasets.Dataset.from_dict(rows).cast_column("label", datasets.ClassLabel(names=names))
 
 
@@ -129,11 +129,11 @@ def test_every_file_at_the_scale_of_a_paper_is_planned_as_a_dry_run_does(path, t
     monkeypatch.setattr(sources, "_from_hub", on_the_hub)
     (tmp_path / "cnsd.tsv").write_text(
         "sentence1\tsentence2\tgold_label\n"
-        + "".join(f"a {at}\tb {at}\t{one}\n" for at, one in enumerate(CODED["sick"]))
+        + "".join(f"a {row}\tb {row}\t{label}\n" for row, label in enumerate(CODED["sick"]))
     )
     values = {"CNSD": str(tmp_path / "cnsd.tsv"), "CASES": str(HOME / "cosent" / "cases.tsv")}
-    asked = set(re.findall(r"\$\{(\w+)\}", path.read_text(encoding="utf-8")))
-    plan = make_plan(read_sweep(path, {name: values[name] for name in asked}))
+    placeholders = set(re.findall(r"\$\{(\w+)\}", path.read_text(encoding="utf-8")))
+    plan = make_plan(read_sweep(path, {name: values[name] for name in placeholders}))
     assert plan.cells
     for splits in plan.splits.values():
         for name, test in splits.tests.items():
@@ -216,8 +216,8 @@ def test_the_documented_file_is_read(tmp_path):
     assert [variant.name for variant in variants] == [
         f"{case}, learning_rate {rate}" for case in cases for rate in (2e-05, 5e-05)
     ]
-    named = set(re.findall(r"`(\w+)`", page)) | {"base", "grid", "case", "data"}
-    assert set(type(file).model_fields) | set(type(file.data[0]).model_fields) <= named
+    documented = set(re.findall(r"`(\w+)`", page)) | {"base", "grid", "case", "data"}
+    assert set(type(file).model_fields) | set(type(file.data[0]).model_fields) <= documented
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -228,21 +228,21 @@ def test_every_page_is_linked_and_names_files_that_are_there(paper):
     assert set(re.findall(r"\]\(([\w-]+\.md)\)", readme)) == pages
     for page in home.glob("*.md"):
         text = page.read_text(encoding="utf-8")
-        named = set(re.findall(r"\]\(([\w/.-]+\.\w+)\)", text)) | set(re.findall(r"`(scaled/[\w-]+\.toml)`", text))
-        named |= set(re.findall(rf"reproduce/{paper}/([\w/-]+\.\w+)", text))
-        assert all((home / name).is_file() for name in named), page.name
+        paths = set(re.findall(r"\]\(([\w/.-]+\.\w+)\)", text)) | set(re.findall(r"`(scaled/[\w-]+\.toml)`", text))
+        paths |= set(re.findall(rf"reproduce/{paper}/([\w/-]+\.\w+)", text))
+        assert all((home / name).is_file() for name in paths), page.name
 
 
 @pytest.mark.parametrize("paper", ["rankcse", "supmpn"])
 def test_models_that_pages_compare_are_kept(paper):
-    kept = {"sts-scaled": "scaled/sts.toml", "sts": "paper/sts.toml"} if paper == "rankcse" else {}
-    found = set()
+    sweep_files = {"sts-scaled": "scaled/sts.toml", "sts": "paper/sts.toml"} if paper == "rankcse" else {}
+    compared = set()
     for page in (HOME / paper).glob("*.md"):
         for words in re.findall(r"^samesense compare (.*)", page.read_text(encoding="utf-8"), re.MULTILINE):
-            found |= set(re.findall(rf"sweeps/{paper}-([\w-]+)/runs/", words))
-    assert found
-    for name in found:
-        text = (HOME / paper / kept.get(name, f"scaled/{name}.toml")).read_text(encoding="utf-8")
+            compared |= set(re.findall(rf"sweeps/{paper}-([\w-]+)/runs/", words))
+    assert compared
+    for name in compared:
+        text = (HOME / paper / sweep_files.get(name, f"scaled/{name}.toml")).read_text(encoding="utf-8")
         assert 'keep = "all"' in text, name
 
 
@@ -261,10 +261,10 @@ def test_means_of_the_printed_figures_are_those_printed(paper, pages, count, tol
     rows = []
     for page in pages:
         printed = (HOME / paper / f"{page}.md").read_text(encoding="utf-8").partition("## At the paper's scale")[0]
-        found = [[cell.strip() for cell in line.strip("| ").split("|")] for line in printed.splitlines()]
-        found = [cells for cells in found if all(re.fullmatch(r"\d+\.\d+", cell) for cell in cells[-8:])]
-        assert found, page
-        rows += [(cells[-9], [float(cell) for cell in cells[-8:]]) for cells in found]
+        table = [[cell.strip() for cell in line.strip("| ").split("|")] for line in printed.splitlines()]
+        table = [cells for cells in table if all(re.fullmatch(r"\d+\.\d+", cell) for cell in cells[-8:])]
+        assert table, page
+        rows += [(cells[-9], [float(cell) for cell in cells[-8:]]) for cells in table]
     assert count is None or len(rows) == count
     assert [name for name, values in rows if abs(sum(values[:-1]) / 7 - values[-1]) > tolerance] == off
 

@@ -33,8 +33,8 @@ def test_files_of_settings_are_yaml(path):
 
 
 def test_settings_are_where_they_are_looked_for():
-    found = {path.relative_to(ROOT).as_posix() for path in SETTINGS}
-    assert {"mkdocs.yml", "CITATION.cff", ".github/dependabot.yml", ".github/workflows/tests.yml"} <= found
+    paths = {path.relative_to(ROOT).as_posix() for path in SETTINGS}
+    assert {"mkdocs.yml", "CITATION.cff", ".github/dependabot.yml", ".github/workflows/tests.yml"} <= paths
 
 
 def test_llms_txt_has_every_page_with_its_title():
@@ -43,13 +43,13 @@ def test_llms_txt_has_every_page_with_its_title():
     assert text.startswith(f"# samesense\n\n> {site['site_description']}.\n\n## Start\n\n- [")
     lines = re.findall(r"^- \[([^\]]+)\]\(([^)]+)\)(?:: (.+))?$", text, re.MULTILINE)
     assert len(lines) == text.count("\n- ")
-    titles = {place: title for title, place, _ in lines}
-    found = list(pages(site["nav"]))
-    assert len(found) == len(titles) == len(lines) > 40
-    for title, page in found:
-        place = re.sub(r"(README|index)?\.md$", "", page) or "./"
-        assert titles[place] == (title or titles[place]) and not titles[place].startswith("#"), page
-    uses = {place: use for _, place, use in lines}
+    titles = {address: title for title, address, _ in lines}
+    nav_pages = list(pages(site["nav"]))
+    assert len(nav_pages) == len(titles) == len(lines) > 40
+    for title, page in nav_pages:
+        address = re.sub(r"(README|index)?\.md$", "", page) or "./"
+        assert titles[address] == (title or titles[address]) and not titles[address].startswith("#"), page
+    uses = {address: use for _, address, use in lines}
     assert "train on labelled pairs" in uses["methods/cosent"]
     assert sum(map(bool, uses.values())) > 30
     assert titles["notebooks/first-model"] and titles["training"] == "Training"

@@ -15,89 +15,89 @@ def vocabulary_of_openai():
     os.environ["TIKTOKEN_CACHE_DIR"] = str(home / "litellm_core_utils" / "tokenizers")
 
 
-def openai(known):
+def openai(job):
     from openai import OpenAI
 
-    client = OpenAI(base_url=known["url"], api_key=KEY)
-    return [one.embedding for one in client.embeddings.create(model=known["model"], input=known["inputs"]).data]
+    client = OpenAI(base_url=job["url"], api_key=KEY)
+    return [item.embedding for item in client.embeddings.create(model=job["model"], input=job["inputs"]).data]
 
 
-def langchain(known, **settings):
+def langchain(job, **settings):
     from langchain_openai import OpenAIEmbeddings
 
     vocabulary_of_openai()
-    model = OpenAIEmbeddings(model=known["model"], base_url=known["url"], api_key=KEY, **settings)
-    return model.embed_documents(known["inputs"])
+    model = OpenAIEmbeddings(model=job["model"], base_url=job["url"], api_key=KEY, **settings)
+    return model.embed_documents(job["inputs"])
 
 
-def langchain_texts(known):
-    return langchain(known, check_embedding_ctx_length=False)
+def langchain_texts(job):
+    return langchain(job, check_embedding_ctx_length=False)
 
 
-def litellm(known):
+def litellm(job):
     import litellm
 
-    answer = litellm.embedding(
-        model=f"openai/{known['model']}", input=known["inputs"], api_base=known["url"], api_key=KEY
-    )
-    return [one["embedding"] for one in answer.data]
+    answer = litellm.embedding(model=f"openai/{job['model']}", input=job["inputs"], api_base=job["url"], api_key=KEY)
+    return [item["embedding"] for item in answer.data]
 
 
-def llama_index(known):
+def llama_index(job):
     from llama_index.embeddings.openai_like import OpenAILikeEmbedding
 
-    model = OpenAILikeEmbedding(model_name=known["model"], api_base=known["url"], api_key=KEY)
-    return model.get_text_embedding_batch(known["inputs"])
+    model = OpenAILikeEmbedding(model_name=job["model"], api_base=job["url"], api_key=KEY)
+    return model.get_text_embedding_batch(job["inputs"])
 
 
-def haystack(known):
+def haystack(job):
     from haystack import Document
     from haystack.components.embedders import OpenAIDocumentEmbedder
     from haystack.utils import Secret
 
     embedder = OpenAIDocumentEmbedder(
-        model=known["model"], api_base_url=known["url"], api_key=Secret.from_token(KEY), progress_bar=False
+        model=job["model"], api_base_url=job["url"], api_key=Secret.from_token(KEY), progress_bar=False
     )
-    return [one.embedding for one in embedder.run([Document(content=text) for text in known["inputs"]])["documents"]]
+    return [
+        document.embedding for document in embedder.run([Document(content=text) for text in job["inputs"]])["documents"]
+    ]
 
 
-def chromadb(known):
+def chromadb(job):
     import chromadb
     from chromadb.config import Settings
     from chromadb.utils.embedding_functions import OpenAIEmbeddingFunction
 
-    function = OpenAIEmbeddingFunction(api_key=KEY, api_base=known["url"], model_name=known["model"])
+    function = OpenAIEmbeddingFunction(api_key=KEY, api_base=job["url"], model_name=job["model"])
     client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
     collection = client.create_collection("texts", embedding_function=function)
-    ids = [str(at) for at in range(len(known["inputs"]))]
-    collection.add(ids=ids, documents=known["inputs"])
-    kept = collection.get(ids=ids, include=["embeddings"])
-    rows = dict(zip(kept["ids"], kept["embeddings"], strict=True))
-    return [rows[at].tolist() for at in ids]
+    ids = [str(id_) for id_ in range(len(job["inputs"]))]
+    collection.add(ids=ids, documents=job["inputs"])
+    stored = collection.get(ids=ids, include=["embeddings"])
+    rows = dict(zip(stored["ids"], stored["embeddings"], strict=True))
+    return [rows[id_].tolist() for id_ in ids]
 
 
-def cohere(known):
+def cohere(job):
     import cohere
 
-    answer = cohere.ClientV2(base_url=known["url"].removesuffix("/v1"), api_key=KEY).rerank(
-        model=known["model"], query=known["inputs"][0], documents=known["inputs"]
+    answer = cohere.ClientV2(base_url=job["url"].removesuffix("/v1"), api_key=KEY).rerank(
+        model=job["model"], query=job["inputs"][0], documents=job["inputs"]
     )
-    scores = {one.index: one.relevance_score for one in answer.results}
-    return [[scores[at]] for at in range(len(known["inputs"]))]
+    scores = {result.index: result.relevance_score for result in answer.results}
+    return [[scores[index]] for index in range(len(job["inputs"]))]
 
 
-def litellm_rerank(known):
+def litellm_rerank(job):
     import litellm
 
     answer = litellm.rerank(
-        model=f"cohere/{known['model']}",
-        query=known["inputs"][0],
-        documents=known["inputs"],
-        api_base=known["url"].removesuffix("/v1"),
+        model=f"cohere/{job['model']}",
+        query=job["inputs"][0],
+        documents=job["inputs"],
+        api_base=job["url"].removesuffix("/v1"),
         api_key=KEY,
     )
-    scores = {one["index"]: one["relevance_score"] for one in answer.results}
-    return [[scores[at]] for at in range(len(known["inputs"]))]
+    scores = {result["index"]: result["relevance_score"] for result in answer.results}
+    return [[scores[index]] for index in range(len(job["inputs"]))]
 
 
 CLIENTS = {
@@ -123,8 +123,8 @@ PACKAGES = (
 )
 
 
-def rows(known):
-    return CLIENTS[known["name"]](known)
+def rows(job):
+    return CLIENTS[job["name"]](job)
 
 
 if __name__ == "__main__":

@@ -3,21 +3,21 @@
 from reader import main
 
 
-def rows(known):
+def rows(job):
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
 
-    name = f"local/{known['name']}"
+    name = f"local/{job['name']}"
     TextEmbedding.add_custom_model(
         model=name,
         pooling=PoolingType.DISABLED,
         normalization=False,
         sources=ModelSource(hf=name),
-        dim=len(known["rows"][0]),
+        dim=len(job["rows"][0]),
         model_file="onnx/model.onnx",
     )
-    model = TextEmbedding(model_name=name, specific_model_path=known["folder"])
-    return [row.tolist() for row in model.embed([known["prompt"] + text for text in known["inputs"]])]
+    model = TextEmbedding(model_name=name, specific_model_path=job["folder"])
+    return [row.tolist() for row in model.embed([job["prompt"] + text for text in job["inputs"]])]
 
 
 if __name__ == "__main__":

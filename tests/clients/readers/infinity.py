@@ -5,11 +5,11 @@ import asyncio
 from reader import main
 
 
-async def embedded(known):
+async def embedded(job):
     from infinity_emb import AsyncEngineArray, EngineArgs
 
     arguments = EngineArgs(
-        model_name_or_path=known["folder"],
+        model_name_or_path=job["folder"],
         engine="torch",
         device="cpu",
         bettertransformer=False,
@@ -20,12 +20,12 @@ async def embedded(known):
     array = AsyncEngineArray.from_args([arguments])
     engine = array[0]
     async with engine:
-        rows, _ = await engine.embed(sentences=[known["prompt"] + text for text in known["inputs"]])
+        rows, _ = await engine.embed(sentences=[job["prompt"] + text for text in job["inputs"]])
     return [list(map(float, row)) for row in rows]
 
 
-def rows(known):
-    return asyncio.run(embedded(known))
+def rows(job):
+    return asyncio.run(embedded(job))
 
 
 if __name__ == "__main__":

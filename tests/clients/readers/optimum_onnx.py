@@ -3,14 +3,14 @@
 from reader import main
 
 
-def rows(known):
+def rows(job):
     import torch
     from optimum.onnxruntime import ORTModelForFeatureExtraction
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(known["folder"])
-    model = ORTModelForFeatureExtraction.from_pretrained(known["folder"], file_name="model.onnx", subfolder="onnx")
-    texts = [known["prompt"] + text for text in known["inputs"]]
+    tokenizer = AutoTokenizer.from_pretrained(job["folder"])
+    model = ORTModelForFeatureExtraction.from_pretrained(job["folder"], file_name="model.onnx", subfolder="onnx")
+    texts = [job["prompt"] + text for text in job["inputs"]]
     read = tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
     states, mask = model(**read).last_hidden_state, read["attention_mask"].unsqueeze(-1)
     return ((states * mask).sum(1) / mask.sum(1)).detach().to(torch.float32).tolist()

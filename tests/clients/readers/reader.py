@@ -9,17 +9,17 @@ from pathlib import Path
 warnings.simplefilter("ignore")
 
 
-def answer(rows, known):
+def answer(rows, job):
     try:
-        return {"rows": rows(known)}
+        return {"rows": rows(job)}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"[:600]}
 
 
 def main(rows, *packages):
     """Read the file of models, each with ``folder`` and ``inputs``; write the rows of each, or why there are none."""
-    asked, out = map(Path, sys.argv[1:])
-    models = json.loads(asked.read_text(encoding="utf-8"))
-    given = {known["name"]: answer(rows, known) for known in models}
+    source, out = map(Path, sys.argv[1:])
+    jobs = json.loads(source.read_text(encoding="utf-8"))
+    answers = {job["name"]: answer(rows, job) for job in jobs}
     versions = {package: version(package) for package in packages}
-    out.write_text(json.dumps({"rows": given, "versions": versions}), encoding="utf-8")
+    out.write_text(json.dumps({"rows": answers, "versions": versions}), encoding="utf-8")

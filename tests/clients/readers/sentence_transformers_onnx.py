@@ -3,12 +3,12 @@
 from reader import main
 
 
-def rows(known):
+def rows(job):
     from sentence_transformers import SentenceTransformer
 
-    file = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_quantized.onnx"}[known["backend"]]
-    model = SentenceTransformer(known["folder"], device="cpu", backend="onnx", model_kwargs={"file_name": file})
-    return model.encode(known["inputs"], batch_size=known["batch"]).tolist()
+    file = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_quantized.onnx"}[job["backend"]]
+    model = SentenceTransformer(job["folder"], device="cpu", backend="onnx", model_kwargs={"file_name": file})
+    return model.encode(job["inputs"], batch_size=job["batch"]).tolist()
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 from reader import main
 
 
-def rows(known):
+def rows(job):
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
-    if known["pairs"]:
-        return CrossEncoder(known["folder"], device="cpu").predict([tuple(pair) for pair in known["inputs"]]).tolist()
-    model = SentenceTransformer(known["folder"], device="cpu")
-    return model.encode(known["inputs"], batch_size=known["batch"]).tolist()
+    if job["pairs"]:
+        return CrossEncoder(job["folder"], device="cpu").predict([tuple(pair) for pair in job["inputs"]]).tolist()
+    model = SentenceTransformer(job["folder"], device="cpu")
+    return model.encode(job["inputs"], batch_size=job["batch"]).tolist()
 
 
 if __name__ == "__main__":

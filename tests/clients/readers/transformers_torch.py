@@ -3,14 +3,14 @@
 from reader import main
 
 
-def rows(known):
+def rows(job):
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(known["folder"])
-    model = AutoModel.from_pretrained(known["folder"]).eval()
+    tokenizer = AutoTokenizer.from_pretrained(job["folder"])
+    model = AutoModel.from_pretrained(job["folder"]).eval()
     with torch.inference_mode():
-        read = tokenizer(known["inputs"], padding=True, truncation=True, return_tensors="pt")
+        read = tokenizer(job["inputs"], padding=True, truncation=True, return_tensors="pt")
         states, mask = model(**read).last_hidden_state, read["attention_mask"].unsqueeze(-1)
     return ((states * mask).sum(1) / mask.sum(1)).tolist()
 
