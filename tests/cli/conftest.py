@@ -11,8 +11,8 @@ def run(capsys, monkeypatch):
 
     def call(*arguments, stdin=None):
         if stdin is not None:
-            given = stdin if isinstance(stdin, bytes) else stdin.encode()
-            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8"))
+            stdin_bytes = stdin if isinstance(stdin, bytes) else stdin.encode()
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin_bytes), encoding="utf-8"))
         return run_command(capsys, *arguments)
 
     return call

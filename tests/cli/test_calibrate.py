@@ -21,16 +21,16 @@ def folder(tiny_trunk, tmp_path):
 @pytest.fixture(scope="module")
 def labelled(tiny_trunk, sentences, tmp_path_factory):
     """Files of pairs whose labels rise with the tiny encoder's cosine: graded on 0 to 5, and yes or no."""
-    place = tmp_path_factory.mktemp("labelled")
-    pairs = [(sentences[at % 40], sentences[(at * 7 + 3 + at // 40) % 40]) for at in range(240)]
-    pairs = [(one, other) for one, other in pairs if one != other]
+    folder = tmp_path_factory.mktemp("labelled")
+    pairs = [(sentences[index % 40], sentences[(index * 7 + 3 + index // 40) % 40]) for index in range(240)]
+    pairs = [(first, second) for first, second in pairs if first != second]
     scores = load(str(tiny_trunk), precision="float32").scores(pairs)
     noisy = scores + np.random.default_rng(0).normal(0, 0.3 * scores.std(), len(pairs))
     graded = np.round(5 * (noisy - noisy.min()) / np.ptp(noisy), 1)
     for name, labels in (("graded", graded), ("binary", (noisy > np.median(noisy)).astype(int))):
-        lines = [f"{label}\t{one}\t{other}" for label, (one, other) in zip(labels, pairs, strict=True)]
-        (place / f"{name}.tsv").write_text("\n".join(["score\tsentence1\tsentence2", *lines]) + "\n", encoding="utf-8")
-    return place
+        lines = [f"{label}\t{first}\t{second}" for label, (first, second) in zip(labels, pairs, strict=True)]
+        (folder / f"{name}.tsv").write_text("\n".join(["score\tsentence1\tsentence2", *lines]) + "\n", encoding="utf-8")
+    return folder
 
 
 def test_from_graded_labels_to_calibrated_similarity(run, folder, labelled, tmp_path):
@@ -72,9 +72,9 @@ def test_yes_and_no(run, folder, labelled):
         "text1": PAIR[0], "text2": PAIR[1], "score": pytest.approx(score[0], abs=1e-6),
         "calibrated": pytest.approx(calibration.apply(score)[0], abs=1e-6), "yes": word == "yes",
     }  # fmt: skip
-    shown = run("calibrate", folder, "--data", labelled / "binary.tsv")[1]
-    assert "(for accuracy); cross-validated precision" in shown
-    assert re.search(rf"^ *{calibration.thresholds['f1']:.4f} .* best f1$", shown, re.MULTILINE)
+    stdout = run("calibrate", folder, "--data", labelled / "binary.tsv")[1]
+    assert "(for accuracy); cross-validated precision" in stdout
+    assert re.search(rf"^ *{calibration.thresholds['f1']:.4f} .* best f1$", stdout, re.MULTILINE)
 
 
 def test_a_threshold_at_a_precision_is_taken_by_name(run, folder, labelled, tmp_path):
@@ -82,22 +82,22 @@ def test_a_threshold_at_a_precision_is_taken_by_name(run, folder, labelled, tmp_
     code, out, err = run("calibrate", folder, "--data", data, "--min-precision", 0.8)
     assert code == 0, err
     calibration = read_of(str(folder))
-    cut = calibration.threshold()
-    assert f"threshold used: {cut:.4f} (for precision); cross-validated precision" in out
+    threshold = calibration.threshold()
+    assert f"threshold used: {threshold:.4f} (for precision); cross-validated precision" in out
     assert "on new pairs its precision is 80 % or more, with 95 % confidence" in out
     assert calibration.errors["precision"] > 0.8
-    row = next(line for line in out.splitlines() if line.split()[:1] == [f"{cut:.4f}"])
+    row = next(line for line in out.splitlines() if line.split()[:1] == [f"{threshold:.4f}"])
     assert float(row.split()[1]) >= 80
     (tmp_path / "texts.txt").write_text("".join(f"{text}\n" for text in (*PAIR, PAIR[0])), encoding="utf-8")
     for command in ("mine", "dedup"):
-        asked = run(command, tmp_path / "texts.txt", "--model", folder, "--threshold", "calibrated")
-        assert asked == run(command, tmp_path / "texts.txt", "--model", folder, "--threshold", cut), command
-        assert asked[0] == 0, asked
-    known = dict(calibration.precisions)
-    assert known[0.8] == cut
+        result = run(command, tmp_path / "texts.txt", "--model", folder, "--threshold", "calibrated")
+        assert result == run(command, tmp_path / "texts.txt", "--model", folder, "--threshold", threshold), command
+        assert result[0] == 0, result
+    thresholds = dict(calibration.precisions)
+    assert thresholds[0.8] == threshold
     for least in (0.8, 0.75):  # the next higher one that is known
-        asked = run("dedup", tmp_path / "texts.txt", "--model", folder, "--min-precision", least)
-        assert asked == run("dedup", tmp_path / "texts.txt", "--model", folder, "--threshold", cut)
+        result = run("dedup", tmp_path / "texts.txt", "--model", folder, "--min-precision", least)
+        assert result == run("dedup", tmp_path / "texts.txt", "--model", folder, "--threshold", threshold)
     for command in ("dedup", "match"):
         files = [tmp_path / "texts.txt"] * (2 if command == "match" else 1)
         code, out, err = run(command, *files, "--model", folder, "--min-precision", 1)
@@ -143,8 +143,10 @@ def test_a_cross_encoder_and_a_file_elsewhere(run, tiny_trunk, labelled, tmp_pat
     cross = save(build_cross(str(tiny_trunk), device="cpu"), tmp_path / "cross")
     scores = load(str(cross), precision="float32")
     rows = [line.split("\t") for line in (labelled / "graded.tsv").read_text(encoding="utf-8").splitlines()[1:]]
-    values = scores.scores([(one, other) for _, one, other in rows])
-    lines = [f"{int(v > np.median(values))}\t{one}\t{other}" for v, (_, one, other) in zip(values, rows, strict=True)]
+    values = scores.scores([(first, second) for _, first, second in rows])
+    lines = [
+        f"{int(v > np.median(values))}\t{first}\t{second}" for v, (_, first, second) in zip(values, rows, strict=True)
+    ]
     data = tmp_path / "own.tsv"
     data.write_text("\n".join(["score\tsentence1\tsentence2", *lines]) + "\n", encoding="utf-8")
     code, out, err = run("calibrate", cross, "--data", data, "--output", tmp_path / "own.json")
@@ -190,7 +192,7 @@ def test_serve_takes_the_threshold_of_a_calibration_and_starts_only_with_one(run
     assert (code, served) == (2, [])
     assert "has no calibration" in err
     assert run("calibrate", folder, "--data", labelled / "binary.tsv")[0] == 0
-    for given, expected in (("calibrated", read_of(str(folder)).threshold()), ("-0.25", -0.25)):
-        code, _, err = run("serve", folder, "--threshold", given)
+    for threshold, expected in (("calibrated", read_of(str(folder)).threshold()), ("-0.25", -0.25)):
+        code, _, err = run("serve", folder, "--threshold", threshold)
         assert code == 0, err
         assert served[-1].all[0].serving.threshold == expected

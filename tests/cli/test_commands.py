@@ -36,7 +36,7 @@ def test_misuse_is_one_line_and_exit_code_2(run, folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("doctor", "caf\udce9.tsv"), "Arguments must be UTF-8; received 'caf\\udce9.tsv'. Set the terminal to UTF-8."),
         (("similarity", "default", "a", "\udcff"), "Arguments must be UTF-8; received '\\udcff'."),
@@ -48,13 +48,13 @@ def test_misuse_is_one_line_and_exit_code_2(run, folder, tmp_path):
         (("sweep", "x" * 300, "--output", "o"), "File name too long"),
     ],
 )
-def test_what_cannot_be_a_name_or_text_is_said_in_one_line(run, tmp_path, monkeypatch, arguments, said):
+def test_what_cannot_be_a_name_or_text_is_said_in_one_line(run, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "y.txt").write_text("a text\n")
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert err.startswith("samesense: error: ")
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
 
 
@@ -174,12 +174,12 @@ def test_encode_into_shards_refuses_flags_that_do_not_fit(run, tmp_path):
 
 
 def test_a_message_is_written_once_whatever_a_library_does_to_the_root_logger(run, toy_pairs):
-    logging.getLogger().addHandler(other := logging.StreamHandler(io.StringIO()))
+    logging.getLogger().addHandler(handler := logging.StreamHandler(io.StringIO()))
     try:
         words = ["train", toy_pairs / "train.tsv", "-o", "nowhere", "--model", "absent/model", "--dry-run"]
-        assert "selection: " in run(*words)[2] and other.stream.getvalue() == ""
+        assert "selection: " in run(*words)[2] and handler.stream.getvalue() == ""
     finally:
-        logging.getLogger().removeHandler(other)
+        logging.getLogger().removeHandler(handler)
 
 
 def test_doctor(run, toy_pairs):
@@ -223,7 +223,7 @@ def test_train_evaluate_resume(run, tiny_trunk, toy_pairs, tmp_path):
 
 def test_evaluate_shows_subsets_on_request(run, tiny_trunk, toy_pairs, tmp_path):
     header, *rows = (toy_pairs / "test.tsv").read_text(encoding="utf-8").splitlines()
-    lines = [f"{header}\tsubset", *(f"{row}\tpart {at % 3}" for at, row in enumerate(rows))]
+    lines = [f"{header}\tsubset", *(f"{row}\tpart {index % 3}" for index, row in enumerate(rows))]
     (tmp_path / "parts.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     call = ["evaluate", tiny_trunk, "--data", tmp_path / "parts.tsv", "--no-intervals"]
     code, out, err = run(*call, "--output", tmp_path / "results.jsonl")
@@ -337,8 +337,8 @@ def test_an_error_points_to_the_help_of_its_command(run):
 
 def test_every_command_stands_in_one_group_of_the_help(run):
     out = run("--help")[1]
-    places = [out.index(f"─ {title} ─") for title in GROUPS]
-    assert places == sorted(places)
+    positions = [out.index(f"─ {title} ─") for title in GROUPS]
+    assert positions == sorted(positions)
     for name in COMMANDS:
         assert len(re.findall(rf"^│ {name} ", out, re.MULTILINE)) == 1
 

@@ -18,17 +18,17 @@ def command():
 
 
 def test_settings_reach_the_recipe(command, monkeypatch, tmp_path, capsys):
-    given = []
+    calls = []
 
     def called(origin, output, settings):
-        given.append((origin, output, settings))
+        calls.append((origin, output, settings))
         return make(world(tmp_path / "w"), output)[0]
 
     monkeypatch.setattr(recipe, "harvest", called)
     (tmp_path / "mine.toml").write_text("pairs = 9\nsection = 0.5\n")
     words = ["--origin", "o", "--output", str(tmp_path / "h"), "--config", str(tmp_path / "mine.toml")]
     command(*words, "--pairs", "50", "--spacings", "3", "--spacings", "12", "--workers", "2")
-    origin, output, settings = given[0]
+    origin, output, settings = calls[0]
     assert (origin, output) == (Path("o"), tmp_path / "h")
     assert (settings.pairs, settings.section, settings.random) == (50, 0.5, 0.4)
     assert (settings.spacings, settings.workers, settings.executor) == ((3, 12), 2, "embedded")
@@ -38,7 +38,7 @@ def test_settings_reach_the_recipe(command, monkeypatch, tmp_path, capsys):
 
 
 def test_ctrl_c_says_how_to_go_on(command, monkeypatch, tmp_path):
-    def pressed(*rest, **others):
+    def pressed(*arguments, **options):
         raise KeyboardInterrupt
 
     def called(origin, output, settings):

@@ -28,8 +28,8 @@ def go(run, tmp_path, monkeypatch):
     """Runs a command in an empty folder, and is done with it only if it ends well: (standard output, error)."""
     monkeypatch.chdir(tmp_path)
 
-    def call(line, *more, code=0):
-        ended, out, err = run(*line.split(), *more)
+    def call(line, *arguments, code=0):
+        ended, out, err = run(*line.split(), *arguments)
         assert ended == code, err
         return out, err
 
@@ -42,8 +42,8 @@ def questions(count, seed=0):
     for number in range(count):
         words = source.choices(WORDS, k=6)
         alike = number % 3 == 0
-        other = [*words[1:], source.choice(WORDS)] if alike else source.choices(WORDS, k=6)
-        yield " ".join(words), " ".join(other), alike
+        second = [*words[1:], source.choice(WORDS)] if alike else source.choices(WORDS, k=6)
+        yield " ".join(words), " ".join(second), alike
 
 
 def write(name, lines):
@@ -86,8 +86,8 @@ def test_duplicates_at_a_desk(go, tiny_desk):
     assert "threshold" in out and "precision" in out and "recall" in out
     write("inbox.txt", ["a cat eats", "a cat eats", "snow in the city at noon"])
     out, _ = go("mine inbox.txt --model run --threshold calibrated --json")
-    found = json.loads(out.splitlines()[0])
-    assert (found["text1"], found["text2"]) == ("a cat eats", "a cat eats")
+    pair = json.loads(out.splitlines()[0])
+    assert (pair["text1"], pair["text2"]) == ("a cat eats", "a cat eats")
     out, _ = go("similarity run --calibrated", "a cat eats", "a cat eats")
     assert 0 <= float(out.split()[0]) <= 1
 
@@ -105,8 +105,8 @@ def test_inference_data_and_a_page(go, tiny_trunk):
     write("scored.tsv", ["sentence1\tsentence2\tscore", *scored])
     out, _ = go("doctor nli.jsonl scored.tsv")
     assert "entailment" in out
-    how = f"--model {tiny_trunk} --output run --max-steps 3 --batch-size 4"
-    go(f"train nli.jsonl --method supmpn --dev scored.tsv {how}")
+    options = f"--model {tiny_trunk} --output run --max-steps 3 --batch-size 4"
+    go(f"train nli.jsonl --method supmpn --dev scored.tsv {options}")
     go(f"compare start={tiny_trunk} trained=run --data scored.tsv --output page.html --no-speed")
     page = Path("page.html").read_text(encoding="utf-8")
     assert 0 < page.index("trained") < page.index("<svg") and "scored.tsv" in page
@@ -127,19 +127,19 @@ def test_bare_sentences(go, tiny_trunk, sentences):
 
 def test_documents(go, tiny_trunk):
     """Running documents become an encoder, by way of their contexts."""
-    write("documents.jsonl", (json.dumps({"sentences": part[0]}) for part in some_documents(12)))
+    write("documents.jsonl", (json.dumps({"sentences": document[0]}) for document in some_documents(12)))
     out, _ = go("doctor documents.jsonl")
     assert "documents" in out
     flags = [
         str(word)
-        for part, settings in (("origin", ORIGIN), ("harvest", HARVEST))
+        for section, settings in (("origin", ORIGIN), ("harvest", HARVEST))
         for name, value in settings.items()
-        for word in (f"--{part}.{name.replace('_', '-')}", value[0] if isinstance(value, list) else value)
+        for word in (f"--{section}.{name.replace('_', '-')}", value[0] if isinstance(value, list) else value)
     ]
-    how = f"--method context --origin-config scaled --model {tiny_trunk} --max-steps 2 --batch-size 4 --output made"
-    _, err = go(f"train documents.jsonl {how}", *flags, code=2)
+    options = f"--method context --origin-config scaled --model {tiny_trunk} --max-steps 2 --batch-size 4 --output made"
+    _, err = go(f"train documents.jsonl {options}", *flags, code=2)
     assert "held_out_share" in err and not Path("made").exists()
-    go(f"train documents.jsonl {how} --held-out-share 0.2", *flags)
+    go(f"train documents.jsonl {options} --held-out-share 0.2", *flags)
     assert float(go("similarity made", "a cat eats", "a dog eats")[0].split()[0]) <= 1
 
 
@@ -203,8 +203,8 @@ def follow(go, tiny_desk, monkeypatch):
             if statement.startswith(tuple(without)):
                 continue
             changed = statement
-            for text, other in instead:
-                changed = changed.replace(text, other)
+            for text, replacement in instead:
+                changed = changed.replace(text, replacement)
             words = shlex.split(changed, comments=True)
             if words[:1] == ["samesense"] and not SHELL_SIGNS & set(words):
                 answers[statement] = go("", *words[1:])
@@ -236,12 +236,12 @@ def test_a_spreadsheet_of_labelled_pairs(follow):
 def test_losses_over_seeds_to_a_table(follow):
     """Three losses and several seeds become a LaTeX table and figures; an unfinished sweep says what is missing."""
     Path("data").mkdir()
-    for part, count in {"train": 80, "dev": 60, "test": 60}.items():
-        source = random.Random(part)
+    for split, count in {"train": 80, "dev": 60, "test": 60}.items():
+        source = random.Random(split)
         rows = (
             f"{source.randint(3, 5) if alike else source.randint(0, 2)}\t{a}\t{b}" for a, b, alike in questions(count)
         )
-        write(f"data/stsb.{part}.tsv", ["score\tsentence1\tsentence2", *rows])
+        write(f"data/stsb.{split}.tsv", ["score\tsentence1\tsentence2", *rows])
     (settings,) = blocks("reproduce-a-paper", "toml")
     quick = settings.replace("1, 2, 3, 4, 5", "1, 2").replace("30", "2").replace("eval_steps = 15", "eval_steps = 1")
     write("losses.toml", [quick])
@@ -262,8 +262,11 @@ def test_documents_to_a_search(follow):
     for number in range(120):
         themes = [source.choices(WORDS, k=6) for _ in range(3)]
         sections = [
-            {"title": f"Part {place}", "sentences": [" ".join(source.choices(theme, k=5)) + "." for _ in range(6)]}
-            for place, theme in enumerate(themes)
+            {
+                "title": f"Part {theme_number}",
+                "sentences": [" ".join(source.choices(theme, k=5)) + "." for _ in range(6)],
+            }
+            for theme_number, theme in enumerate(themes)
         ]
         documents.append({"title": f"Document {number}", "sections": sections})
     write("documents.jsonl", map(json.dumps, documents))
@@ -295,7 +298,7 @@ def test_four_models_to_a_choice(follow, tmp_path):
         ],
         without=["python"],
     )
-    four, two = (out for out, _ in answers.values())
+    four, answer_of_two = (out for out, _ in answers.values())
     assert [line.split(" | ")[0] for line in four.splitlines() if line.startswith("| ")][2:] == [
         "| default",
         "| paraphrase",
@@ -305,6 +308,6 @@ def test_four_models_to_a_choice(follow, tmp_path):
     recommendation = line_of(four, "Take ")
     for figure in ("95 % interval", "ms a text", "MB of memory", "MB on disk"):
         assert figure in recommendation
-    assert re.search("these are 60|No data of this size would show a difference", two)
+    assert re.search("these are 60|No data of this size would show a difference", answer_of_two)
     for name in ("report.html", "sixty.html"):
         assert "Take " in Path(name).read_text(encoding="utf-8")

@@ -51,17 +51,17 @@ main(sys.argv[1:])
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("train {toy}/train.tsv -o {toy}", "is not empty. Choose another output folder, or pass --overwrite"),
         ("sweep none.toml -o out", "none.toml: there is no such file."),
     ],
 )
-def test_what_a_path_says_is_said_before_torch_is_loaded(line, said, toy_pairs):
+def test_what_a_path_says_is_said_before_torch_is_loaded(line, message, toy_pairs):
     words = [word.format(toy=toy_pairs) for word in line.split()]
     done = subprocess.run([sys.executable, "-c", EARLY, *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.posix

@@ -32,9 +32,9 @@ def test_what_goes_on_is_shown_before_torch_is_loaded(monkeypatch):
 
 
 def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
-    output, files = tmp_path / "run", {part: str(toy_pairs / f"{part}.tsv") for part in ("train", "dev", "test")}
-    how = ["--model", tiny_trunk, "--dev", files["dev"], "--test", files["test"], "--max-steps", "4", "-o", output]
-    code, _, err = run("train", files["train"], *how)
+    output, files = tmp_path / "run", {split: str(toy_pairs / f"{split}.tsv") for split in ("train", "dev", "test")}
+    options = ["--model", tiny_trunk, "--dev", files["dev"], "--test", files["test"], "--max-steps", "4", "-o", output]
+    code, _, err = run("train", files["train"], *options)
     assert code == 0
     assert heads(err) == [
         "samesense train", "loading torch", f"loading {tiny_trunk}", "preparing the examples",
@@ -46,8 +46,8 @@ def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
     assert list(dict.fromkeys(line.split(",")[0] for line in counted)) == [f"train: {n} of 4 steps" for n in range(5)]
     second = next(line for line in counted if line.startswith("train: 2 "))
     assert all(figure in second for figure in (", loss ", ", dev ", ", best ", " gone, about ", " left"))
-    parts = [part.rsplit(" ", 1)[0] for part in said(err, "time: ").partition(" in all: ")[2].split(", ")]
-    assert parts == ["loading", "evaluation", "training", "saving"]
+    phases = [split.rsplit(" ", 1)[0] for split in said(err, "time: ").partition(" in all: ")[2].split(", ")]
+    assert phases == ["loading", "evaluation", "training", "saving"]
     assert "\x1b" not in err and said(err, "test.tsv ")
     assert said(err, "verdict: ").endswith("60 examples") and said(err, "dev, which selected: ")
 
@@ -55,9 +55,9 @@ def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
     assert (code, heads(err)[:3]) == (0, ["samesense evaluate", f"loading {output}", "evaluate on test.tsv"])
     page = tmp_path / "report.html"
     code, _, err = run("compare", tiny_trunk, output, "--data", files["test"], "--output", page)
-    shown = heads(err)
-    for wanted in ("loading", "encode by run", "run on sts test.tsv", "comparing the models", "writing the page"):
-        assert any(one.startswith(wanted) for one in shown), (wanted, shown)
+    headings = heads(err)
+    for heading in ("loading", "encode by run", "run on sts test.tsv", "comparing the models", "writing the page"):
+        assert any(shown_heading.startswith(heading) for shown_heading in headings), (heading, headings)
     texts = tmp_path / "texts.txt"
     texts.write_text("a man eats\na child sleeps\n")
     code, _, err = run("encode", output, texts, "--output", tmp_path / "v.npy")
@@ -70,16 +70,16 @@ def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
 
 def test_an_origin_and_its_harvest(run, tmp_path):
     path, origin = tmp_path / "some.jsonl", tmp_path / "origin"
-    path.write_text("\n".join(json.dumps({"sentences": part[0]}) for part in some_documents(12)) + "\n")
+    path.write_text("\n".join(json.dumps({"sentences": document[0]}) for document in some_documents(12)) + "\n")
     flags = [str(word) for name, value in ORIGIN.items() for word in (f"--{name.replace('_', '-')}", value)]
     code, _, err = run("origin", path, "--config", "scaled", *flags, "--output", origin)
     assert code == 0, err
-    shown = heads(err)
-    for wanted in ("loading torch", "corpus", "discriminator", "train", "evaluation", "generator", "index"):
-        assert wanted in shown, (wanted, shown)
+    headings = heads(err)
+    for heading in ("loading torch", "corpus", "discriminator", "train", "evaluation", "generator", "index"):
+        assert heading in headings, (heading, headings)
     assert any("loss" in line and "dev loss" in line for line in err.splitlines() if line.startswith("train: "))
-    how = ["--pairs", "20", "--unit", "6", "--spacings", "4"]
-    code, _, err = run("harvest", "--origin", origin, "--output", tmp_path / "harvest", *how)
+    options = ["--pairs", "20", "--unit", "6", "--spacings", "4"]
+    code, _, err = run("harvest", "--origin", origin, "--output", tmp_path / "harvest", *options)
     assert code == 0, err
     assert {"samesense harvest", "opening the Origin", "harvest"} <= {*heads(err)}
 

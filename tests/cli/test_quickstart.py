@@ -54,11 +54,13 @@ def test_summary_names_the_gain_the_threshold_and_the_largest_changes():
     assert "  start   of the pairs it calls the same, 95 % are (precision); it finds 67 % (recall)" in lines
     assert "  trained of the pairs it calls the same, 100 % are (precision); it finds 100 % (recall)" in lines
     differ = "They differ on 11 test pairs; the trained model is right on 11. The largest changes:"
-    shown = lines[lines.index(differ) + 1 :]
-    said = "    start says not the same, trained same, right is same"
-    assert shown == [
-        *("  question 0", "  other 0", said), *("  question 2", "  other 2", said), *("  question 4", "  other 4", said)
-    ]  # fmt: skip
+    examples = lines[lines.index(differ) + 1 :]
+    verdicts = "    start says not the same, trained same, right is same"
+    assert examples == [
+        *("  question 0", "  other 0", verdicts),
+        *("  question 2", "  other 2", verdicts),
+        *("  question 4", "  other 4", verdicts),
+    ]
 
 
 def test_models_that_agree_are_said_to():
@@ -68,10 +70,10 @@ def test_models_that_agree_are_said_to():
 
 
 def test_quickstart_ends_with_what_came_of_it(run, tiny_desk, tmp_path, monkeypatch):
-    for part, rows in {"train": 32, "dev": 120, "test": 100}.items():
-        lines = sample_path(part).read_text(encoding="utf-8").splitlines(keepends=True)
-        (tmp_path / f"{part}.tsv").write_text("".join(lines[: rows + 1]), encoding="utf-8")
-    monkeypatch.setattr("samesense.data.sample_path", lambda part: tmp_path / f"{part}.tsv")
+    for split, rows in {"train": 32, "dev": 120, "test": 100}.items():
+        lines = sample_path(split).read_text(encoding="utf-8").splitlines(keepends=True)
+        (tmp_path / f"{split}.tsv").write_text("".join(lines[: rows + 1]), encoding="utf-8")
+    monkeypatch.setattr("samesense.data.sample_path", lambda split: tmp_path / f"{split}.tsv")
     code, out, err = run("quickstart", tmp_path / "run", "--model", tiny_desk)
     assert code == 0, err
     assert re.search(r"verdict: .* the start on test\.tsv, 100 examples\nSpearman x100 +start +trained ", out)
@@ -82,8 +84,8 @@ def test_quickstart_ends_with_what_came_of_it(run, tiny_desk, tmp_path, monkeypa
     assert "<html" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")[:200]
     command = re.search(r"samesense (mine .*)", out)[1].split()
     (tmp_path / "questions.txt").write_text("Where is my order?\nWhere is my order now?\nThe lamp is broken.\n")
-    code, found, err = run(*(tmp_path / word if word == "questions.txt" else word for word in command))
-    assert (code, found.splitlines()[0].split("\t")[1:]) == (0, ["Where is my order?", "Where is my order now?"]), err
+    code, output, err = run(*(tmp_path / word if word == "questions.txt" else word for word in command))
+    assert (code, output.splitlines()[0].split("\t")[1:]) == (0, ["Where is my order?", "Where is my order now?"]), err
 
 
 @pytest.mark.long

@@ -59,14 +59,14 @@ def test_every_command_takes_them(words, command, capsys):
 def test_what_commands_write_has_the_texts_as_they_were(words, tmp_path, capsys):
     columns = ("--columns", "column2", *FLAGS)
     assert run_command(capsys, "dedup", "texts.csv", "--model", words, "-o", "kept.jsonl", *columns)[0] == 0
-    kept = [json.loads(line)["column2"] for line in (tmp_path / "kept.jsonl").read_text().splitlines()]
-    assert kept == TEXTS
+    kept_texts = [json.loads(line)["column2"] for line in (tmp_path / "kept.jsonl").read_text().splitlines()]
+    assert kept_texts == TEXTS
     shards = ("--shard-size", "2", "--workers", "2", "--format", "parquet", "--output", "shards")
     assert run_command(capsys, "encode", words, "texts.csv", *shards, *columns)[0] == 0
     import pyarrow.parquet as pq
 
-    parts = sorted((tmp_path / "shards").rglob("*.parquet"))
-    assert [text for part in parts for text in pq.read_table(part)["text"].to_pylist()] == TEXTS
+    shard_paths = sorted((tmp_path / "shards").rglob("*.parquet"))
+    assert [text for shard in shard_paths for text in pq.read_table(shard)["text"].to_pylist()] == TEXTS
     with_header = (*columns[:-1], "yes")
     code, _, err = run_command(capsys, "encode", words, "texts.csv", *shards, *with_header)
     assert code == 2, err  # other rows than those of the shards

@@ -15,7 +15,7 @@ def run(run):
 @pytest.fixture(scope="module")
 def binary(tmp_path_factory):
     path = tmp_path_factory.mktemp("binary") / "pairs.tsv"
-    rows = [f"{int(at % 4 == 0)}\tthe dog {at // 2}\ta cat {at}" for at in range(80)]
+    rows = [f"{int(number % 4 == 0)}\tthe dog {number // 2}\ta cat {number}" for number in range(80)]
     path.write_text("\n".join(["label\tsentence1\tsentence2", *rows]) + "\n")
     return path
 
@@ -57,13 +57,13 @@ def test_only_dev_can_be_auto(run, binary, tmp_path):
     code, out, err = run(binary, "-o", tmp_path / "run", "--dry-run", "--test", "auto")
     assert (code, out) == (2, "")
     assert "auto" in err.splitlines()[-1]
-    for part in ("--dev", "--test"):
-        assert run(binary, "-o", tmp_path / "run", "--dry-run", part, "none")[0] == 0
+    for option in ("--dev", "--test"):
+        assert run(binary, "-o", tmp_path / "run", "--dry-run", option, "none")[0] == 0
 
 
 def test_labels_that_do_not_fit_are_refused_in_a_dry_run_too(run, toy_pairs, tmp_path):
-    for more in (["--dry-run"], []):
-        code, _, err = run(toy_pairs / "train.tsv", "-o", tmp_path / "run", "--loss", "softmax", *more)
+    for options in (["--dry-run"], []):
+        code, _, err = run(toy_pairs / "train.tsv", "-o", tmp_path / "run", "--loss", "softmax", *options)
         assert code == 2
         assert "Give --bins, the number of classes of equal width on their scale" in err
         assert "a loss that reads scores as they are: cosent, mse" in err
@@ -85,13 +85,13 @@ def test_the_cross_encoder_is_trained_by_the_same_method(run, binary, tmp_path, 
     from samesense.recipes.training_run import TrainingRun
     from samesense.training.fit import TrainOutput
 
-    seen = []
+    jobs = []
 
     def fake(job, prepare, *, resume, overwrite):
-        seen.append((len(job.data), job.settings.encoder, job.settings.loss, job.output, job.dev, resume, overwrite))
+        jobs.append((len(job.data), job.settings.encoder, job.settings.loss, job.output, job.dev, resume, overwrite))
         return TrainingRun(job.output, TrainOutput(steps=1, seconds=1.0, precision="float32"), [])
 
     monkeypatch.setattr(runner, "run", fake)
     code, _, err = run(binary, "-o", tmp_path / "run", "--encoder", "cross", "--loss", "cross-entropy", "--dev", "none")
     assert code == 0, err
-    assert seen == [(80, "cross", "cross-entropy", tmp_path / "run", None, False, False)]
+    assert jobs == [(80, "cross", "cross-entropy", tmp_path / "run", None, False, False)]

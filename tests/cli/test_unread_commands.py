@@ -149,11 +149,14 @@ def world(tmp_path_factory, tiny_trunk):
     (folder / "texts.txt").write_text("\n".join(texts) + "\n")
     rows = [(text, f"cat {text}" if i % 6 == 5 else texts[-i - 1], i % 6) for i, text in enumerate(texts)]
     for name, divisor in (("pairs", 1), ("binary", 5)):
-        lines = [f"{label // divisor}\t{one}\t{other}" for one, other, label in rows]
+        lines = [f"{label // divisor}\t{first}\t{second}" for first, second, label in rows]
         (folder / f"{name}.tsv").write_text("score\tsentence1\tsentence2\n" + "\n".join(lines) + "\n")
-    documents = [[*sections[0], f"{LONG_TEXTS[at % 3].strip()}."] for at, sections in enumerate(some_documents(12))]
+    documents = [
+        [*sections[0], f"{LONG_TEXTS[index % 3].strip()}."] for index, sections in enumerate(some_documents(12))
+    ]
     lines = [
-        {"id": at, "sections": [{"sentences": part[:6]}, {"sentences": part[6:]}]} for at, part in enumerate(documents)
+        {"id": index, "sections": [{"sentences": document[:6]}, {"sentences": document[6:]}]}
+        for index, document in enumerate(documents)
     ]
     (folder / "sections.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
     (folder / "sweep.toml").write_text(
@@ -190,8 +193,8 @@ def test_what_is_cut_is_said_once(here, capsys, tiny_trunk, monkeypatch, case):
     code, _, err = run_command(capsys, *words)
     assert code == 0, err
     assert len(CUT.findall(err)) == err.count("are longer than") == 1, err
-    cut, texts, longest = map(int, CUT.search(err).groups())
-    assert 1 <= cut <= 4 and cut <= texts, err
+    cut_texts, texts, longest = map(int, CUT.search(err).groups())
+    assert 1 <= cut_texts <= 4 and cut_texts <= texts, err
     by_language_model = any(word in ("L", "O", "origin:O") for word in words)
     assert longest == (128 if by_language_model else 64)
     from_file = any(word.endswith((".txt", ".tsv", ".toml")) for word in words)

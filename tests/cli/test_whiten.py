@@ -22,15 +22,15 @@ def test_whiten_saves_a_folder_that_every_reader_opens(tiny_trunk, sentences, to
     target = tmp_path / "white"
     assert run("whiten", source, toy_pairs / "dev.tsv", tmp_path / "more.txt", "--dim", 12, "-o", target) == 0
     # the mean over tokens after a fresh layer norm sums to zero: one direction of 32 is empty
-    said = f"{target}: fitted on 160 texts, from 32 dimensions, 1 of them without variance, to 12\n"
-    assert capsys.readouterr().err == said
+    message = f"{target}: fitted on 160 texts, from 32 dimensions, 1 of them without variance, to 12\n"
+    assert capsys.readouterr().err == message
     table = [line.split("\t") for line in (toy_pairs / "dev.tsv").read_text().splitlines()[1:]]
     texts = [text for _, *pair in table for text in pair] + sentences
     rows = encode(build(str(source), device="cpu"), texts, precision="float32")
     expected = Whitening.fit(rows, 12).apply(rows)
-    found = SentenceTransformer(str(target), device="cpu").encode(texts)
-    signs = np.sign((found * expected).sum(axis=0))
-    np.testing.assert_allclose(found * signs, expected, atol=1e-3)
+    encoded = SentenceTransformer(str(target), device="cpu").encode(texts)
+    signs = np.sign((encoded * expected).sum(axis=0))
+    np.testing.assert_allclose(encoded * signs, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ def exported(tiny_trunk, toy_pairs, sentences, tmp_path_factory, worker_id):
     from tests.inference.exported import whitened
 
     base = tmp_path_factory.getbasetemp()
-    place = base if worker_id == "master" else base.parent  # which the processes of one run share
-    folder = place / "exported" / "model"
-    with FileLock(place / "exported.lock"):
+    root = base if worker_id == "master" else base.parent  # which the processes of one run share
+    folder = root / "exported" / "model"
+    with FileLock(root / "exported.lock"):
         if not folder.exists():
             export(whitened(tiny_trunk, sentences), folder, int8=True, pairs=read_pairs(toy_pairs / "dev.tsv"))
     return folder

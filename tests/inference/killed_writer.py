@@ -31,12 +31,12 @@ def contents(folder):
     except DataError as error:
         assert "holds no collection" in str(error), error
         return None
-    found = {entry.id: (entry.text, entry.metadata["batch"]) for entry in collection}
-    texts = [text for text, _ in found.values()]
+    entries = {entry.id: (entry.text, entry.metadata["batch"]) for entry in collection}
+    texts = [text for text, _ in entries.values()]
     for text, answer in zip(texts, collection.query(texts, embedder(), top=1), strict=True):
         assert answer[0].text == text
         assert abs(answer[0].score - 1) < 1e-12
-    return found
+    return entries
 
 
 def changes():
@@ -66,12 +66,12 @@ def dies_at(step, change):
     """Make a change in a child that ends at its step; return whether it ended there."""
     child = os.fork()
     if child == 0:
-        seen = 0
+        steps = 0
 
         def count(*_):
-            nonlocal seen
-            seen += 1
-            if seen == step:
+            nonlocal steps
+            steps += 1
+            if steps == step:
                 os._exit(9)
 
         def hear(event, arguments):
@@ -94,21 +94,21 @@ def dies_at(step, change):
     return code == 9
 
 
-def at_steps(place, stride):
+def at_steps(folder, stride):
     before = after = 0
     for name, exists, change in changes():
-        old = contents(made(place / "old", exists))
-        change(made(place / "new", exists))
-        new = contents(place / "new")
+        old = contents(made(folder / "old", exists))
+        change(made(folder / "new", exists))
+        new = contents(folder / "new")
         step = 1
-        while dies_at(step, partial(change, made(place / "killed", exists))):
-            found = contents(place / "killed")
-            assert found in (old, new), (name, step, found)
-            before, after = before + (found == old), after + (found == new and new != old)
-            change(place / "killed") if found == old else None  # the next writer is not in the way of anything
-            assert contents(place / "killed") == new, (name, step)
-            files = [path for path in (place / "killed").iterdir() if not path.name.startswith(store.DATABASE)]
-            assert found != old or len(files) == 1, (name, step, files)
+        while dies_at(step, partial(change, made(folder / "killed", exists))):
+            state = contents(folder / "killed")
+            assert state in (old, new), (name, step, state)
+            before, after = before + (state == old), after + (state == new and new != old)
+            change(folder / "killed") if state == old else None  # the next writer is not in the way of anything
+            assert contents(folder / "killed") == new, (name, step)
+            files = [path for path in (folder / "killed").iterdir() if not path.name.startswith(store.DATABASE)]
+            assert state != old or len(files) == 1, (name, step, files)
             step += stride
     return before, after
 
@@ -128,12 +128,12 @@ def keep_changing(folder, report):
         number += 1
 
 
-def at_random(place, kills):
+def at_random(root, kills):
     """Kill writers; what they reported must be there, whole, and at most one change more."""
-    folder = place / "random"
+    folder = root / "random"
     Collection.build(folder, batch(0, 10), embedder())
     chance = random.Random(0)
-    kept = {0}
+    expected = {0}
     for _ in range(kills):
         reader, report = os.pipe()
         child = os.fork()
@@ -145,17 +145,19 @@ def at_random(place, kills):
         os.waitpid(child, 0)
         with os.fdopen(reader) as stream:
             for line in stream:
-                kept ^= {int(line[1:])}
-        found = [number for _, number in contents(folder).values()]
-        assert all(found.count(number) == 10 for number in found), "half a batch"
-        assert len(kept ^ set(found)) <= 1, (kept, set(found))
-        kept = set(found)
+                expected ^= {int(line[1:])}
+        batches = [number for _, number in contents(folder).values()]
+        assert all(batches.count(number) == 10 for number in batches), "half a batch"
+        assert len(expected ^ set(batches)) <= 1, (expected, set(batches))
+        expected = set(batches)
     return kills
 
 
 if __name__ == "__main__":
     store.WAIT = 5.0
     os.fsync = lambda handle: None  # it guards against loss of power, and takes long
-    place, stride, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    before, after = at_steps(place, stride)
-    sys.stdout.write(f"{before} {after} {at_random(place, kills)}\n")
+    root = Path(sys.argv[1])
+    stride = int(sys.argv[2])
+    kills = int(sys.argv[3])
+    before, after = at_steps(root, stride)
+    sys.stdout.write(f"{before} {after} {at_random(root, kills)}\n")

@@ -23,12 +23,12 @@ def embedder(identity="hashed words", run=encode):
     return Embedder(run, identity, "hashed", "float32")
 
 
-def cosines(one, others):
+def cosines(vector, vectors):
     """Cosines by plain loops in Python's own floats."""
     out = []
-    for other in others:
-        dot = sum(float(a) * float(b) for a, b in zip(one, other, strict=True))
-        left = sum(float(a) ** 2 for a in one) ** 0.5
-        right = sum(float(b) ** 2 for b in other) ** 0.5
+    for row in vectors:
+        dot = sum(float(a) * float(b) for a, b in zip(vector, row, strict=True))
+        left = sum(float(a) ** 2 for a in vector) ** 0.5
+        right = sum(float(b) ** 2 for b in row) ** 0.5
         out.append(dot / (left * right))
     return out

@@ -48,14 +48,14 @@ def words(marks):
     return {token: number for number, token in enumerate(dict.fromkeys([*marks, *WORDS, *LETTERS]))}
 
 
-def small(kind, **more):
+def small(kind, **settings):
     """A configuration of a small trunk."""
     torch.manual_seed(0)
     if kind is DistilBertConfig:
         sizes = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 64}
     else:
         sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
-    return kind(**sizes, max_position_embeddings=66, initializer_range=0.3, **more)
+    return kind(**sizes, max_position_embeddings=66, initializer_range=0.3, **settings)
 
 
 def angled(marks=ANGLES):
@@ -71,10 +71,10 @@ def angled(marks=ANGLES):
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **names)
 
 
-def bert(folder, *, tokenizer=None, **more):
+def bert(folder, *, tokenizer=None, **settings):
     """A bare BERT in a folder."""
     vocabulary = words(MARKS)
-    BertModel(small(BertConfig, vocab_size=len(vocabulary), **more)).save_pretrained(folder)
+    BertModel(small(BertConfig, vocab_size=len(vocabulary), **settings)).save_pretrained(folder)
     (tokenizer or BertTokenizer(vocab=vocabulary, model_max_length=64)).save_pretrained(folder)
     return folder
 

@@ -20,17 +20,17 @@ from tests.messages import listen
 
 def open_made_up(model, settings):
     """Vectors by hash; the model is a folder, its name a salt of its identity."""
-    place = Path(model)
+    folder = Path(model)
 
     def struck(texts):
-        if (place / "dies-now").exists():
-            (place / "dies-now").unlink()
+        if (folder / "dies-now").exists():
+            (folder / "dies-now").unlink()
             os.kill(os.getpid(), signal.SIGKILL)
-        if (place / "slow").exists():
-            time.sleep(float((place / "slow").read_text()))
+        if (folder / "slow").exists():
+            time.sleep(float((folder / "slow").read_text()))
         return encode(texts)
 
-    salt = (place / "salt").read_text() if (place / "salt").exists() else ""
+    salt = (folder / "salt").read_text() if (folder / "salt").exists() else ""
     return Embedder(struck, f"made up {salt}", model)
 
 
@@ -47,12 +47,12 @@ def world(folder, rows=60):
     return texts
 
 
-def make(place, output, *, source="texts.txt", executor="embedded", workers=None, address=None, **changes):
+def make(folder, output, *, source="texts.txt", executor="embedded", workers=None, address=None, **changes):
     """Encode the texts of a world; returns the summary and the lines said."""
     lines = listen()
     settings = ShardSettings(**{"shard_size": 7, **changes})
     where = choose_executor(executor, workers=workers, address=address)
-    done = encode_shards(str(place), [str(place / source)], output, settings, where, open_as=open_made_up)
+    done = encode_shards(str(folder), [str(folder / source)], output, settings, where, open_as=open_made_up)
     return done, lines
 
 
@@ -62,6 +62,6 @@ def shards(output):
 
 
 if __name__ == "__main__":
-    place, output, where, *more = sys.argv[1:]
-    how = {"executor": "ray"} if where == "ray" else {"workers": int(where)}
-    make(Path(place), Path(output), **how, **json.loads(more[0] if more else "{}"))
+    folder, output, where, *changes = sys.argv[1:]
+    execution = {"executor": "ray"} if where == "ray" else {"workers": int(where)}
+    make(Path(folder), Path(output), **execution, **json.loads(changes[0] if changes else "{}"))

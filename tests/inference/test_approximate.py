@@ -23,22 +23,24 @@ def _no_waiting_for_the_disk(monkeypatch):
 def collection(tmp_path, monkeypatch):
     build = partial(search_approximate.Graph.build, threads=1)  # several threads give another graph each time
     monkeypatch.setattr(search_approximate.Graph, "build", build)
-    made = [Entry(text, metadata={"half": i % 2}) for i, text in enumerate(TEXTS)]
-    return Collection.build(tmp_path / "made", made, embedder(), approximate="always")
+    entries = [Entry(text, metadata={"half": i % 2}) for i, text in enumerate(TEXTS)]
+    return Collection.build(tmp_path / "made", entries, embedder(), approximate="always")
 
 
-def ids(collection, **how):
-    return [[one.id for one in answer] for answer in collection.query(["text 3", "other"], embedder(), top=10, **how)]
+def ids(collection, **options):
+    return [
+        [hit.id for hit in answer] for answer in collection.query(["text 3", "other"], embedder(), top=10, **options)
+    ]
 
 
 def counted(vectors, sample, answers):
     """Recall@10 by hand."""
     hits = 0
-    for row, found in zip(sample, answers, strict=True):
+    for row, neighbours in zip(sample, answers, strict=True):
         scores = vectors.astype(np.float64) @ vectors[row]
         scores[row] = -2
         tenth = np.sort(scores)[-10]
-        hits += min(10, sum(scores[other] >= tenth - 1e-7 for other in found if other != row))
+        hits += min(10, sum(scores[row_found] >= tenth - 1e-7 for row_found in neighbours if row_found != row))
     return hits / 10 / len(sample)
 
 
@@ -48,8 +50,8 @@ def test_recall_is_what_a_count_by_hand_gives(collection):
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     sample = np.sort(np.random.default_rng(0).choice(600, size=200, replace=False))
     collection.query(["text 3"], embedder())
-    found = collection._reader.graph.search(vectors[sample], 11)
-    assert about["recall_at_10"] == pytest.approx(counted(vectors, sample, found), abs=1e-9)
+    answers = collection._reader.graph.search(vectors[sample], 11)
+    assert about["recall_at_10"] == pytest.approx(counted(vectors, sample, answers), abs=1e-9)
     assert about["recall_queries"] == 200
     assert about["recall_at_10"] >= 0.95
     assert f"recall@10 {about['recall_at_10']:.3f} on 200 sampled texts" in about["search"]
@@ -63,8 +65,8 @@ def test_a_worse_search_has_a_lower_recall(collection):
     truth = search_approximate.neighbours(queries, lambda: [(np.arange(600), vectors)], sample)
 
     class Blind:
-        def search(self, asked, count):
-            return [np.arange(count) for _ in asked]
+        def search(self, query_vectors, count):
+            return [np.arange(count) for _ in query_vectors]
 
     few = counted(vectors, sample, Blind().search(sample, 11))
     assert 0 < few < 0.2
@@ -77,8 +79,8 @@ def test_a_row_is_no_neighbour_of_its_own():
     truth = search_approximate.neighbours(vectors[sample], lambda: [(np.arange(60), vectors)], sample)
 
     class Itself:
-        def search(self, asked, count):
-            return [np.array([own]) for own in sample]
+        def search(self, queries, count):
+            return [np.array([row]) for row in sample]
 
     assert search_approximate.measure_recall(Itself(), vectors.__getitem__, vectors[sample], sample, truth) == 0
 
@@ -87,7 +89,7 @@ def test_scores_and_ties_are_those_of_exact_search(collection):
     assert ids(collection) == ids(collection, exact=True)
     assert ids(collection)[0][:2] == [3, 503]
     first = collection.query(["text 3"], embedder(), top=2)[0]
-    assert [one.score for one in first] == [1.0, 1.0]
+    assert [hit.score for hit in first] == [1.0, 1.0]
 
 
 def test_later_texts_and_deletions_count_at_once(collection):
@@ -95,7 +97,7 @@ def test_later_texts_and_deletions_count_at_once(collection):
     assert collection.about()["search"].endswith("2 later texts are searched exactly")
     assert ids(collection)[0][:3] == [3, 503, 600]
     assert ids(collection)[1][0] == 601
-    collection.delete([3, *(one for one in ids(collection, exact=True)[1] if one != 601)])
+    collection.delete([3, *(hit_id for hit_id in ids(collection, exact=True)[1] if hit_id != 601)])
     assert ids(collection) == ids(collection, exact=True)
     assert 3 not in ids(collection)[0]
     where = {"half": 1}
@@ -103,7 +105,7 @@ def test_later_texts_and_deletions_count_at_once(collection):
 
 
 def test_more_deleted_than_looked_at(collection):
-    near = [one.id for one in collection.query(["text 3"], embedder(), top=250, exact=True)[0]]
+    near = [hit.id for hit in collection.query(["text 3"], embedder(), top=250, exact=True)[0]]
     collection.delete(near)
     assert collection.about()["search"].startswith("approximate")
     assert ids(collection)[0] == ids(collection, exact=True)[0]

@@ -31,7 +31,7 @@ class Clock:
         return lambda: encode
 
 
-TEXTS = [f"text {at}" for at in range(backends.MEASURE_FROM)]
+TEXTS = [f"text {number}" for number in range(backends.MEASURE_FROM)]
 
 
 def test_the_fastest_is_measured_in_turns_and_remembered(monkeypatch, tmp_path):
@@ -82,20 +82,20 @@ def test_an_inexact_way_must_be_worth_it():
 
 
 def test_the_sample_is_spread_over_all_texts(monkeypatch):
-    seen = []
-    measure({"onnx": lambda texts: seen.append(list(texts))}, TEXTS)
-    assert len(seen[0]) == backends.SAMPLE == len(set(seen[0]))
-    assert seen[0][0] == TEXTS[0] and seen[0][128] == TEXTS[2500]
-    measure({"onnx": lambda texts: seen.append(list(texts))}, TEXTS[:5])
-    assert seen[-1] == TEXTS[:5]
+    measured = []
+    measure({"onnx": lambda texts: measured.append(list(texts))}, TEXTS)
+    assert len(measured[0]) == backends.SAMPLE == len(set(measured[0]))
+    assert measured[0][0] == TEXTS[0] and measured[0][128] == TEXTS[2500]
+    measure({"onnx": lambda texts: measured.append(list(texts))}, TEXTS[:5])
+    assert measured[-1] == TEXTS[:5]
 
 
 def test_batches_hold_every_text_within_the_budget():
     lengths = [*np.random.default_rng(0).integers(0, 60, 500).tolist(), 5000]
     batches = list(token_batches(lengths, 256))
-    assert sorted(at for batch in batches for at in batch) == list(range(501))
+    assert sorted(index for batch in batches for index in batch) == list(range(501))
     for batch in batches:
-        assert len(batch) == 1 or len(batch) * max(1, max(lengths[at] for at in batch)) <= 256
+        assert len(batch) == 1 or len(batch) * max(1, max(lengths[index] for index in batch)) <= 256
     assert batches[0] == [500]
 
 

@@ -29,8 +29,8 @@ def test_isotonic_is_that_of_scikit_learn_and_of_plain_loops(digits):
     scores, labels = graded(2000, digits)
     fitted = fit_isotonic(scores, labels, SCALE)
     theirs = IsotonicRegression(out_of_bounds="clip").fit(scores, labels)
-    asked = np.concatenate([scores, np.linspace(-0.5, 1.5, 999), OUTSIDE])
-    np.testing.assert_allclose(fitted(asked), theirs.predict(asked), atol=1e-12)
+    inputs = np.concatenate([scores, np.linspace(-0.5, 1.5, 999), OUTSIDE])
+    np.testing.assert_allclose(fitted(inputs), theirs.predict(inputs), atol=1e-12)
     looped = reference.isotonic(scores.tolist(), labels.tolist())
     np.testing.assert_allclose(fitted(scores), [looped[score] for score in scores.tolist()], atol=1e-9)
 
@@ -119,24 +119,24 @@ def test_kind_of_labels_decides_the_map_and_an_option_overrules():
 
 def test_thresholds_are_the_best_and_the_option_says_which_holds():
     scores, labels = binary()
-    made = calibrate(
+    calibration = calibrate(
         reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", CalibrationSettings(decide="f1")
     ).calibration
-    assert made.thresholds == {target: best_threshold(scores, labels, target) for target in ("accuracy", "f1")}
-    assert made.thresholds["accuracy"] != made.thresholds["f1"]
-    assert (made.says_yes(scores) == (scores >= made.thresholds["f1"])).all()
-    assert (made.says_yes(scores, "accuracy") == (scores >= made.thresholds["accuracy"])).all()
-    (at,) = made.says_yes(np.array([made.thresholds["f1"]]))
-    assert at
+    assert calibration.thresholds == {target: best_threshold(scores, labels, target) for target in ("accuracy", "f1")}
+    assert calibration.thresholds["accuracy"] != calibration.thresholds["f1"]
+    assert (calibration.says_yes(scores) == (scores >= calibration.thresholds["f1"])).all()
+    assert (calibration.says_yes(scores, "accuracy") == (scores >= calibration.thresholds["accuracy"])).all()
+    (decision,) = calibration.says_yes(np.array([calibration.thresholds["f1"]]))
+    assert decision
 
 
-def decided(scores, right, folds, cut):
+def decided(scores, right, folds, fit_threshold):
     """What is called a yes in each fold at the threshold of the others."""
-    found = np.empty_like(scores)
+    decisions = np.empty_like(scores)
     for fold in np.unique(folds):
         held = folds == fold
-        found[held] = scores[held] >= cut(scores[~held], right[~held])
-    return found
+        decisions[held] = scores[held] >= fit_threshold(scores[~held], right[~held])
+    return decisions
 
 
 def test_graded_labels_have_a_threshold_only_if_someone_says_what_a_yes_is():
@@ -146,12 +146,12 @@ def test_graded_labels_have_a_threshold_only_if_someone_says_what_a_yes_is():
     assert "accuracy" not in without.errors
     with pytest.raises(ConfigError, match=r"made.tsv has graded labels.*`yes` 2.5"):
         without.says_yes(scores)
-    made = calibrate(reader(), labelled(scores, labels), "f", CalibrationSettings(yes=3)).calibration
+    calibration = calibrate(reader(), labelled(scores, labels), "f", CalibrationSettings(yes=3)).calibration
     right = (labels >= 3).astype(float)
-    assert made.thresholds["f1"] == best_threshold(scores, right, "f1")
+    assert calibration.thresholds["f1"] == best_threshold(scores, right, "f1")
     folds = fold_numbers(labelled(scores, labels), 5, 0)[0]
     called = decided(scores, right, folds, lambda s, y: best_threshold(s, y, "accuracy"))
-    assert made.errors["accuracy"] == pytest.approx(np.mean(called == right))
+    assert calibration.errors["accuracy"] == pytest.approx(np.mean(called == right))
 
 
 def test_where_one_answer_for_all_is_best_the_threshold_still_divides_and_it_is_said(caplog):
@@ -160,13 +160,13 @@ def test_where_one_answer_for_all_is_best_the_threshold_still_divides_and_it_is_
     scores = np.concatenate([random.uniform(0, 1, 500), random.uniform(0.5, 0.9, 20)])
     labels = np.repeat([0.0, 1.0], [500, 20])
     assert np.isinf(best_threshold(scores, labels, "accuracy"))
-    made = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f").calibration
+    calibration = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f").calibration
     assert [line for line in caplog.messages if "to call every pair a no has a better accuracy" in line]
-    assert set(made.thresholds) == {"accuracy", "f1"}
-    for name in made.thresholds:
-        assert 0 < made.says_yes(scores, name).sum() < 520
+    assert set(calibration.thresholds) == {"accuracy", "f1"}
+    for name in calibration.thresholds:
+        assert 0 < calibration.says_yes(scores, name).sum() < 520
     with pytest.raises(ConfigError, match=r"no threshold for recall\. Ask for accuracy or f1, or calibrate again"):
-        made.says_yes(scores, "recall")
+        calibration.says_yes(scores, "recall")
 
 
 def test_errors_come_from_folds_that_did_not_see_the_pair():
@@ -174,38 +174,38 @@ def test_errors_come_from_folds_that_did_not_see_the_pair():
     random = np.random.default_rng(1)
     scores, labels = random.uniform(0, 1, 400), random.integers(0, 2, 400).astype(float)
     labels[np.argsort(scores)[-3:]], labels[np.argsort(scores)[:3]] = 1, 0
-    wanted = CalibrationSettings(shape="isotonic")
-    made = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", wanted)
-    inside = ((made.calibration.apply(scores) - labels) ** 2).mean()
-    assert made.calibration.errors["brier"] == pytest.approx(((made.held_out - labels) ** 2).mean())
-    assert made.calibration.errors["brier"] > inside + 0.005
+    settings = CalibrationSettings(shape="isotonic")
+    result = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", settings)
+    inside = ((result.calibration.apply(scores) - labels) ** 2).mean()
+    assert result.calibration.errors["brier"] == pytest.approx(((result.held_out - labels) ** 2).mean())
+    assert result.calibration.errors["brier"] > inside + 0.005
     folds = fold_numbers(labelled(scores, labels), 5, 0)[0]
     for fold in range(5):
         held = folds == fold
         theirs = IsotonicRegression(out_of_bounds="clip", y_min=0, y_max=1).fit(scores[~held], labels[~held])
-        np.testing.assert_allclose(made.held_out[held], theirs.predict(scores[held]), atol=1e-12)
+        np.testing.assert_allclose(result.held_out[held], theirs.predict(scores[held]), atol=1e-12)
 
 
-@pytest.mark.parametrize("wanted", ["accuracy", "f1"])
-def test_decisions_are_judged_on_folds_that_did_not_fit_their_threshold(wanted):
+@pytest.mark.parametrize("target", ["accuracy", "f1"])
+def test_decisions_are_judged_on_folds_that_did_not_fit_their_threshold(decided_by):
     scores, labels = binary(300)
     data = labelled(scores, labels, "binary", (0.0, 1.0))
-    errors = calibrate(reader(), data, "f", CalibrationSettings(decide=wanted)).calibration.errors
+    errors = calibrate(reader(), data, "f", CalibrationSettings(decide=decided_by)).calibration.errors
     folds = fold_numbers(data, 5, 0)[0]
     called = partial(decided, scores, labels, folds)
-    by = {target: called(lambda s, y, own=target: best_threshold(s, y, own)) for target in ("accuracy", "f1")}
+    by = {target: called(lambda s, y, metric=target: best_threshold(s, y, metric)) for target in ("accuracy", "f1")}
     assert errors["accuracy"] == pytest.approx(np.mean(by["accuracy"] == labels))
     assert errors["f1"] == pytest.approx(f1_at(by["f1"], labels, 0.5))
-    assert errors["precision"] == pytest.approx(precision_at(by[wanted], labels, 0.5))
-    assert errors["recall"] == pytest.approx(recall_at(by[wanted], labels, 0.5))
+    assert errors["precision"] == pytest.approx(precision_at(by[decided_by], labels, 0.5))
+    assert errors["recall"] == pytest.approx(recall_at(by[decided_by], labels, 0.5))
 
 
 @pytest.mark.parametrize("name", ["precision", "recall"])
 def test_a_promise_is_kept_out_of_fold_with_its_lower_bound(name):
     scores, labels = binary(2000)
     settings = CalibrationSettings(**{f"min_{name}": 0.85})
-    made = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", settings)
-    calibration = made.calibration
+    result = calibrate(reader(), labelled(scores, labels, "binary", (0.0, 1.0)), "f", settings)
+    calibration = result.calibration
     assert calibration.decide == name
     yes = (
         (scores >= calibration.threshold())[labels == 1]
@@ -215,28 +215,28 @@ def test_a_promise_is_kept_out_of_fold_with_its_lower_bound(name):
     assert yes.mean() > 0.85
     assert calibration.errors[name] > 0.85
     assert share_lower_bound([calibration.errors[name] * len(yes)], [len(yes)])[0] >= 0.84  # in fold and out of it
-    assert f"on new pairs its {name} is 85 % or more, with 95 % confidence" in str(made)
+    assert f"on new pairs its {name} is 85 % or more, with 95 % confidence" in str(result)
     assert all(0.5 <= least <= 0.95 for least, _ in calibration.precisions)
     for least, threshold in calibration.precisions:
         assert labels[scores >= threshold].mean() > least
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("changes", "message"),
     [
         ({"min_precision": 0.95}, r"no threshold keeps a precision of 95 % or more on new pairs with 95 % confidence"),
         ({"min_precision": 1.0}, r"No number of pairs shows 100 %"),
         ({"min_recall": 1.0}, r"ask for `min_recall` 0\.9\d"),
     ],
 )
-def test_a_promise_that_the_pairs_do_not_show_is_refused_with_what_they_show(wanted, message):
+def test_a_promise_that_the_pairs_do_not_show_is_refused_with_what_they_show(changes, message):
     scores, labels = binary(300)
     data = labelled(scores, labels, "binary", (0.0, 1.0))
     with pytest.raises(DataError, match=message) as refused:
-        calibrate(reader(), data, "f", CalibrationSettings(**wanted))
+        calibrate(reader(), data, "f", CalibrationSettings(**changes))
     name, least = re.search(r"ask for `min_(\w+)` ([\d.]+)\.", str(refused.value)).groups()
-    made = calibrate(reader(), data, "f", CalibrationSettings(**{f"min_{name}": float(least)})).calibration
-    assert made.errors[name] > made.least == float(least)
+    calibration = calibrate(reader(), data, "f", CalibrationSettings(**{f"min_{name}": float(least)})).calibration
+    assert calibration.errors[name] > calibration.least == float(least)
 
 
 def test_how_many_labels_a_promise_needs_is_about_right():
@@ -266,12 +266,12 @@ def test_labels_that_say_nothing_promise_no_precision():
 
 def test_calibration_mends_what_it_should():
     scores, labels = graded(3000)
-    made = calibrate(reader(), labelled(scores, labels), "f")
-    errors = {result.metric: result.value for result in made.results}
+    calibrated = calibrate(reader(), labelled(scores, labels), "f")
+    errors = {result.metric: result.value for result in calibrated.results}
     assert errors["ece"] < 0.2 < errors["ece_before"]
     assert errors["mae"] < errors["mae_before"]
-    np.testing.assert_allclose(made.before, 5 * np.clip(scores, 0, 1))
-    assert all(result.n == 3000 and "5-fold cross-validation" in result.protocol for result in made.results)
+    np.testing.assert_allclose(calibrated.before, 5 * np.clip(scores, 0, 1))
+    assert all(result.n == 3000 and "5-fold cross-validation" in result.protocol for result in calibrated.results)
 
 
 def test_logits_are_calibrated_and_have_no_error_before():
@@ -288,8 +288,10 @@ def test_logits_are_calibrated_and_have_no_error_before():
 def test_folds_are_alike_keep_a_pair_together_and_ignore_the_order_of_rows():
     scores, labels = binary(500)
     once = labelled(scores, labels)
-    part = once.take(range(100))
-    spelled = replace(part, sentences1=[f"{text.upper()}." for text in part.sentences2], sentences2=part.sentences1)
+    subset = once.take(range(100))
+    spelled = replace(
+        subset, sentences1=[f"{text.upper()}." for text in subset.sentences2], sentences2=subset.sentences1
+    )
     twice = concat([once, spelled])
     folds, apart = fold_numbers(twice, 5, 3)
     assert apart == "sentences"
@@ -303,7 +305,7 @@ def test_folds_are_alike_keep_a_pair_together_and_ignore_the_order_of_rows():
 
 
 @pytest.mark.parametrize(
-    ("data", "wanted", "error", "message"),
+    ("data", "changes", "error", "message"),
     [
         (labelled(*graded(49)), {}, DataError, r"these are 49\. Give more labelled pairs .*: `data` FILE"),
         (labelled(*graded(), scale=None), {}, ConfigError, "`label_range` 0 5"),
@@ -316,9 +318,9 @@ def test_folds_are_alike_keep_a_pair_together_and_ignore_the_order_of_rows():
         (labelled([*graded(599)[0], float("nan")], graded()[1]), {}, DataError, r"scores\[599\] is nan"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_calibrated_is_refused(data, wanted, error, message):
+def test_what_cannot_be_calibrated_is_refused(data, changes, error, message):
     with pytest.raises(error, match=message):
-        calibrate(reader(), data, "f", CalibrationSettings(**wanted))
+        calibrate(reader(), data, "f", CalibrationSettings(**changes))
 
 
 @pytest.mark.parametrize("folds", [0, 1, 11])
@@ -328,11 +330,11 @@ def test_numbers_of_folds_that_make_no_sense(folds):
 
 
 def test_scores_that_are_not_finite_have_no_value():
-    made = calibrate(reader(), labelled(*graded()), "f", CalibrationSettings(yes=3)).calibration
-    for use in (made.apply, made.says_yes):
+    calibration = calibrate(reader(), labelled(*graded()), "f", CalibrationSettings(yes=3)).calibration
+    for use in (calibration.apply, calibration.says_yes):
         with pytest.raises(DataError, match=r"scores\[1\] is nan"):
             use(np.array([0.5, float("nan")]))
-    assert isinstance(made, Calibration)
+    assert isinstance(calibration, Calibration)
 
 
 def test_use_needs_numpy_only():

@@ -18,19 +18,19 @@ def folder(tiny, tmp_path):
     return save(tiny, tmp_path / "model")
 
 
-def fitted(home, **wanted):
-    return calibrate(reader(), labelled(*graded()), home.fingerprint(), CalibrationSettings(**wanted)).calibration
+def fitted(home, **settings):
+    return calibrate(reader(), labelled(*graded()), home.fingerprint(), CalibrationSettings(**settings)).calibration
 
 
 MODULES = json.dumps([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}])
 
 
-def made_folder(place):
+def made_folder(folder):
     """Files that look like a model, for tests that never open one."""
-    place.mkdir(parents=True)
-    (place / "modules.json").write_text(MODULES)
-    (place / "weights.bin").write_bytes(b"1234")
-    return place
+    folder.mkdir(parents=True)
+    (folder / "modules.json").write_text(MODULES)
+    (folder / "weights.bin").write_bytes(b"1234")
+    return folder
 
 
 def test_a_calibration_never_becomes_part_of_its_model(tmp_path):
@@ -44,10 +44,10 @@ def test_a_calibration_never_becomes_part_of_its_model(tmp_path):
             home.place(wrong)
 
 
-@pytest.mark.parametrize("wanted", [{"yes": 3}, {"shape": "logistic"}])
-def test_what_is_read_is_what_was_stored(tmp_path, wanted):
+@pytest.mark.parametrize("settings", [{"yes": 3}, {"shape": "logistic"}])
+def test_what_is_read_is_what_was_stored(tmp_path, settings):
     home = home_of(str(made_folder(tmp_path / "m")))
-    calibration = fitted(home, **wanted)
+    calibration = fitted(home, **settings)
     store(calibration, home.file)
     assert read(home) == calibration
     assert sorted(path.name for path in home.folder.iterdir()) == [FILE, "modules.json", "weights.bin"]
@@ -84,8 +84,8 @@ def test_half_a_file_is_never_read(tmp_path):
     home = home_of(str(made_folder(tmp_path / "m")))
     store(fitted(home), home.file)
     whole = home.file.read_text()
-    for cut in range(0, len(whole) - 2, max(1, len(whole) // 60)):
-        home.file.write_text(whole[:cut])
+    for length in range(0, len(whole) - 2, max(1, len(whole) // 60)):
+        home.file.write_text(whole[:length])
         with pytest.raises(ModelError, match="Calibrate again"):
             read(home)
 

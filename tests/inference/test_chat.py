@@ -11,7 +11,7 @@ from samesense.inference.models.chat import SCALES, Chat, messages, read_answer
 from tests.chat_stub import stub
 from tests.network import _no_network  # noqa: F401
 
-PAIRS = [(f"text {place}", f"other {place}") for place in range(12)]
+PAIRS = [(f"text {number}", f"other {number}") for number in range(12)]
 
 
 @pytest.fixture(autouse=True)
@@ -67,17 +67,17 @@ def test_what_is_asked_says_the_scale_and_quotes_the_texts():
 
 
 @pytest.mark.parametrize(
-    ("said", "score"),
+    ("answer", "score"),
     [("4", 4), (" 3.5\n", 3.5), ("0", 0), ("5/5", 5), ("2 / 5.", 2), ("<think>5? No, 1.</think>\n1", 1), ("5.5", None),
      ("6", None), ("-1", None), ("", None), ("The score is 4", None), ("nan", None), ("4 5", None), ("yes", None)],
 )  # fmt: skip
-def test_an_answer_is_one_number_of_the_scale_or_nothing(said, score):
-    assert read_answer(said, "0-5") == score
+def test_an_answer_is_one_number_of_the_scale_or_nothing(answer, score):
+    assert read_answer(answer, "0-5") == score
 
 
-@pytest.mark.parametrize(("said", "score"), [("Yes.", 1), ("no", 0), ("NO!", 0), ("maybe", None), ("1", None)])
-def test_an_answer_is_yes_or_no_or_nothing(said, score):
-    assert read_answer(said, "yes-no") == score
+@pytest.mark.parametrize(("answer", "score"), [("Yes.", 1), ("no", 0), ("NO!", 0), ("maybe", None), ("1", None)])
+def test_an_answer_is_yes_or_no_or_nothing(answer, score):
+    assert read_answer(answer, "yes-no") == score
 
 
 @pytest.mark.parametrize(
@@ -138,12 +138,12 @@ def test_answers_under_way_are_kept_when_another_fails(ask):
         return (401, {"error": {"message": "enough"}}, {}) if texts[0] == "text 3" else "1"
 
     server, model = ask(answer)
-    found = {}
+    scores = {}
     with pytest.raises(ModelError, match="enough"):
-        for place, score in model.answers(PAIRS):
-            found[place] = score
-    assert len(found) == len(server.asked) - 1
-    assert 3 not in found
+        for index, score in model.answers(PAIRS):
+            scores[index] = score
+    assert len(scores) == len(server.asked) - 1
+    assert 3 not in scores
 
 
 def test_an_unreadable_answer_is_none_and_many_in_a_row_end_it(ask):
@@ -159,9 +159,9 @@ def test_an_unreadable_answer_is_none_and_many_in_a_row_end_it(ask):
 
 def test_calls_are_limited_those_that_failed_too(ask):
     server, model = ask(lambda texts, count: "hm" if count == 1 else "1", max_calls=5)
-    found = []
+    scores = []
     with pytest.raises(ConfigError, match="The 5 calls of `max_calls` are used up"):
-        found += model.answers(PAIRS)  # nothing is added where it raises
+        scores += model.answers(PAIRS)  # nothing is added where it raises
     assert len(server.asked) == model.calls == 5
 
 

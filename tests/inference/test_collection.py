@@ -23,10 +23,10 @@ def entries(texts=TEXTS):
     return [Entry(text, None, {"parity": i % 2, "tag": f"t{i % 5}"}) for i, text in enumerate(texts)]
 
 
-def brute(kept, query, top):
-    """(id, score) of the nearest of ``kept``, a dictionary from id to text."""
-    scores = dict(zip(kept, cosines(vector(query), [vector(text) for text in kept.values()]), strict=True))
-    return sorted(kept, key=lambda number: (-round(scores[number], 5), number))[:top]
+def brute(texts, query, top):
+    """(id, score) of the nearest of ``texts``, a dictionary from id to text."""
+    scores = dict(zip(texts, cosines(vector(query), [vector(text) for text in texts.values()]), strict=True))
+    return sorted(texts, key=lambda number: (-round(scores[number], 5), number))[:top]
 
 
 def files(folder):
@@ -49,12 +49,12 @@ def folder(tmp_path):
 def test_query_equals_sorting_everything(tmp_path, dtype, monkeypatch):
     monkeypatch.setattr(writer, "BLOCK_TEXTS", 64)
     collection = Collection.build(tmp_path / "made", entries(), embedder(), dtype=dtype)
-    kept = dict(enumerate(TEXTS))
+    stored = dict(enumerate(TEXTS))
     queries = ["sentence 7", "something else", "sentence 149"]
     for query, answer in zip(queries, collection.query(queries, embedder(), top=12), strict=True):
-        assert [one.id for one in answer] == brute(kept, query, 12)
-        assert [one.text for one in answer] == [TEXTS[one.id] for one in answer]
-        assert [dict(one.metadata) for one in answer] == [entries()[one.id].metadata for one in answer]
+        assert [hit.id for hit in answer] == brute(stored, query, 12)
+        assert [hit.text for hit in answer] == [TEXTS[hit.id] for hit in answer]
+        assert [dict(hit.metadata) for hit in answer] == [entries()[hit.id].metadata for hit in answer]
     first, second = collection.query(["sentence 7"], embedder(), top=2)[0]
     assert (first.id, second.id) == (7, 157)
     assert first.score == second.score == pytest.approx(1.0, abs=1e-4 if dtype == "float16" else 0)
@@ -65,39 +65,39 @@ def test_query_equals_sorting_everything(tmp_path, dtype, monkeypatch):
 def test_a_history_equals_that_of_a_dictionary(folder):
     """Random additions, replacements, deletions and compactions; a fresh reader sees the same."""
     random = np.random.default_rng(0)
-    collection, kept, tags = Collection.open(folder), dict(enumerate(TEXTS)), {i: f"t{i % 5}" for i in range(200)}
+    collection, expected, tags = Collection.open(folder), dict(enumerate(TEXTS)), {i: f"t{i % 5}" for i in range(200)}
     for step in range(12):
         texts = [f"added {step} {i}" for i in range(int(random.integers(1, 30)))]
         first = collection.about()["next_id"]
         assert collection.add([Entry(text, metadata={"tag": "new"}) for text in texts], embedder()) == len(texts)
-        kept |= {first + i: text for i, text in enumerate(texts)}
+        expected |= {first + i: text for i, text in enumerate(texts)}
         tags |= {first + i: "new" for i in range(len(texts))}
-        changed = [int(i) for i in random.choice(list(kept), size=5, replace=False)]
+        changed = [int(i) for i in random.choice(list(expected), size=5, replace=False)]
         newer = [Entry(f"changed {step} {i}", i, {"tag": "new"}) for i in changed]
         assert collection.add(newer, embedder(), upsert=True) == 5
-        kept |= {entry.id: entry.text for entry in newer}
+        expected |= {entry.id: entry.text for entry in newer}
         tags |= dict.fromkeys(changed, "new")
-        doomed = [int(i) for i in random.choice(list(kept), size=len(kept) // 6, replace=False)]
+        doomed = [int(i) for i in random.choice(list(expected), size=len(expected) // 6, replace=False)]
         assert collection.delete(doomed) == len(doomed)
         for number in doomed:
-            del kept[number]
+            del expected[number]
         if step == 6:
             collection.compact()
             assert collection.about()["deleted"] == 0
-        assert len(collection) == len(kept)
+        assert len(collection) == len(expected)
     fresh = Collection.open(folder)
-    assert {entry.id: entry.text for entry in fresh} == kept == {entry.id: entry.text for entry in collection}
-    new = {number: text for number, text in kept.items() if tags[number] == "new"}
+    assert {entry.id: entry.text for entry in fresh} == expected == {entry.id: entry.text for entry in collection}
+    new = {number: text for number, text in expected.items() if tags[number] == "new"}
     for query in ("sentence 3", new[max(new)]):
-        assert [one.id for one in fresh.query([query], embedder(), top=1000)[0]] == brute(kept, query, 1000)
-        found = fresh.query([query], embedder(), top=9, where={"tag": "new"})[0]
-        assert [one.id for one in found] == brute(new, query, 9)
-    assert {one.id for one in fresh.text_search(["added"], top=1000)[0]} == {
-        number for number, text in kept.items() if text.startswith("added")
+        assert [hit.id for hit in fresh.query([query], embedder(), top=1000)[0]] == brute(expected, query, 1000)
+        hits = fresh.query([query], embedder(), top=9, where={"tag": "new"})[0]
+        assert [hit.id for hit in hits] == brute(new, query, 9)
+    assert {hit.id for hit in fresh.text_search(["added"], top=1000)[0]} == {
+        number for number, text in expected.items() if text.startswith("added")
     }
     with sqlite3.connect(folder / store.DATABASE) as db:
         db.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")  # full text as the texts are
-        assert db.execute("SELECT count(*) FROM field").fetchone()[0] == sum(len(one.metadata) for one in fresh)
+        assert db.execute("SELECT count(*) FROM field").fetchone()[0] == sum(len(hit.metadata) for hit in fresh)
     assert len(files(folder)) == 1
 
 
@@ -121,10 +121,10 @@ def test_metadata_by_value(tmp_path):
     collection = Collection.build(tmp_path / "made", texts, embedder())
 
     def ids(value):
-        return sorted(one.id for one in collection.query(["text 0"], embedder(), top=99, where={"v": value})[0])
+        return sorted(hit.id for hit in collection.query(["text 0"], embedder(), top=99, where={"v": value})[0])
 
-    asked = (1, 1.0, True, "1", None, [["a"]], {"b": 2}, 1.5, "é", "", False, 2**70, 0, "no such value", [])
-    assert [ids(value) for value in asked] == [
+    requested = (1, 1.0, True, "1", None, [["a"]], {"b": 2}, 1.5, "é", "", False, 2**70, 0, "no such value", [])
+    assert [ids(value) for value in requested] == [
         [0, 1], [0, 1], [2], [3], [4], [5], [6], [7], [8], [9], [10], [11], [12], [], [],
     ]  # fmt: skip
     assert ids([1, "é", "no such value"]) == [0, 1, 8]
@@ -179,8 +179,8 @@ def test_values_that_no_metadata_can_have_are_refused(folder, where):
 )  # fmt: skip
 def test_conditions(tmp_path, where, expected):
     collection = Collection.build(tmp_path / "made", [Entry("same", metadata=row) for row in ROWS], embedder())
-    assert [one.id for one in collection.query(["same"], embedder(), where=where)[0]] == expected
-    assert sorted(one.id for one in collection.text_search(["same"], where=where)[0]) == expected
+    assert [hit.id for hit in collection.query(["same"], embedder(), where=where)[0]] == expected
+    assert sorted(hit.id for hit in collection.text_search(["same"], where=where)[0]) == expected
     assert collection.delete(where=where) == len(expected)
 
 
@@ -212,47 +212,47 @@ def test_numbers_that_are_not_finite_are_refused(folder, where):
 def test_numbers_may_begin_or_end_with_a_point(tmp_path, where, expected):
     rows = [Entry("same", metadata={"x": x}) for x in (1, 0.7, "0.9", "NaN")]
     collection = Collection.build(tmp_path / "made", rows, embedder())
-    assert [one.id for one in collection.query(["same"], embedder(), where=where)[0]] == expected
+    assert [hit.id for hit in collection.query(["same"], embedder(), where=where)[0]] == expected
 
 
 def test_words_are_found_however_their_accents_are_written(tmp_path):
     words = ["résumé", "Präsident"]
     forms = [unicodedata.normalize(form, word) for form in ("NFC", "NFD") for word in words]
     collection = Collection.build(tmp_path / "made", [Entry(form) for form in forms], embedder())
-    for at, form in enumerate(forms):
-        assert {one.id for one in collection.text_search([form])[0]} == {at % 2, at % 2 + 2}
+    for number, form in enumerate(forms):
+        assert {hit.id for hit in collection.text_search([form])[0]} == {number % 2, number % 2 + 2}
 
 
 def test_a_text_that_has_just_been_given_an_id_is_not_replaced(folder):
     collection = Collection.open(folder)
-    for given in (
+    for new_entries in (
         [Entry("no id"), Entry("explicit", 200)],
         [Entry("no id"), Entry("other", 5), Entry("explicit", 200)],
     ):
         with pytest.raises(DataError, match="200 was given to a text before it that brings none"):
-            collection.add(given, embedder(), upsert=True)
+            collection.add(new_entries, embedder(), upsert=True)
         assert len(collection) == 200
     assert collection.add([Entry("explicit", 201), Entry("no id"), Entry("other", 5)], embedder(), upsert=True) == 3
-    assert [one.id for one in collection.query(["no id"], embedder(), top=1)[0]] == [202]
+    assert [hit.id for hit in collection.query(["no id"], embedder(), top=1)[0]] == [202]
 
 
 def test_hybrid_is_the_sum_of_reciprocal_ranks_of_both(folder):
     collection = Collection.open(folder)
     collection.add([Entry("sentence of other words", metadata={"tag": "new"}), Entry("nothing shared")], embedder())
     for where in (None, "tag = t1"):
-        how = {"top": 300, "where": where}
+        options = {"top": 300, "where": where}
         (near,), (words,) = (
-            collection.query(["sentence 7"], embedder(), **how),
-            collection.text_search(["sentence 7"], **how),
+            collection.query(["sentence 7"], embedder(), **options),
+            collection.text_search(["sentence 7"], **options),
         )
         scores = {}
         for ranked in (near, words):
-            for rank, one in enumerate(ranked, 1):
-                scores[one.id] = scores.get(one.id, 0) + 1 / (60 + rank)
-        (found,) = collection.query(["sentence 7"], embedder(), hybrid=True, **how)
-        assert [one.id for one in found] == sorted(scores, key=lambda number: (-scores[number], number))
-        assert [one.score for one in found] == pytest.approx([scores[one.id] for one in found])
-    assert [one.text for one in words] == sorted([one.text for one in words], key=lambda text: text != "sentence 7")
+            for rank, hit in enumerate(ranked, 1):
+                scores[hit.id] = scores.get(hit.id, 0) + 1 / (60 + rank)
+        (hits,) = collection.query(["sentence 7"], embedder(), hybrid=True, **options)
+        assert [hit.id for hit in hits] == sorted(scores, key=lambda number: (-scores[number], number))
+        assert [hit.score for hit in hits] == pytest.approx([scores[hit.id] for hit in hits])
+    assert [hit.text for hit in words] == sorted([hit.text for hit in words], key=lambda text: text != "sentence 7")
     assert collection.text_search(["OTHER"])[0][0].text == "sentence of other words"
     for odd in ('"', "AND", "NEAR(", "* ^ : -", "'; --", "text:"):
         assert collection.text_search([odd]) == [[]]
@@ -283,7 +283,7 @@ def test_ids_and_values_of_numpy(tmp_path):
     collection = Collection.build(tmp_path / "made", rows, embedder())
     assert collection.get(np.int64(1)) == Entry("a", 1, {"n": 4, "some": [1.5, 2]})
     for where in ({"n": np.int64(4)}, {"n": np.array([4, 9])}):
-        assert [found.id for found in collection.query(["a"], embedder(), where=where)[0]] == [1]
+        assert [hit.id for hit in collection.query(["a"], embedder(), where=where)[0]] == [1]
     with pytest.raises(ConfigError, match="An id is a whole number"):
         collection.get("1")
     assert len(collection) == 2
@@ -316,8 +316,8 @@ def test_what_cannot_be_kept_is_refused_and_changes_nothing(folder, entry, words
 
 
 def test_another_model_is_refused(folder):
-    collection, other = Collection.open(folder), embedder("other weights")
-    for act in (lambda: collection.query(["x"], other), lambda: collection.add([Entry("x")], other)):
+    collection, other_model = Collection.open(folder), embedder("other weights")
+    for act in (lambda: collection.query(["x"], other_model), lambda: collection.add([Entry("x")], other_model)):
         with pytest.raises(ModelError, match=r"is used with the model it was built with; .* was built with 'hashed'"):
             act()
     wide = embedder(run=lambda texts: np.ones((len(texts), 5), dtype=np.float32))
@@ -326,7 +326,7 @@ def test_another_model_is_refused(folder):
     with pytest.raises(ModelError, match="a matrix of 24 columns"):
         collection.search(np.ones((1, 5), dtype=np.float32))
     with pytest.raises(ModelError, match="holds the vectors of another model by now, 'hashed' in"):
-        collection.search(other.unit(["x"]), identity=other.identity)
+        collection.search(other_model.unit(["x"]), identity=other_model.identity)
     with pytest.raises(ModelError, match="with an identity"):
         Collection.build(folder, [Entry("x")], embedder(""), overwrite=True)
 
@@ -360,27 +360,27 @@ def test_migration_encodes_anew_and_keeps_all_else(folder, monkeypatch):
     reader = Collection.open(folder)
     done = []
     assert migrate(folder, new, on_progress=done.append) == sum(done) == 198
-    for one in (collection, reader, Collection.open(folder)):
-        assert {entry.id: entry for entry in one} == before
-        ((first, *_),) = one.query(["sentence 7"], new, top=1)
+    for reopened in (collection, reader, Collection.open(folder)):
+        assert {entry.id: entry for entry in reopened} == before
+        ((first, *_),) = reopened.query(["sentence 7"], new, top=1)
         assert (first.id, first.score) == (7, pytest.approx(1.0))
         with pytest.raises(ModelError, match="used with the model it was built with"):
-            one.query(["sentence 7"], embedder())
+            reopened.query(["sentence 7"], embedder())
     assert (collection.about()["deleted"], collection.about()["next_id"]) == (0, 200)
     assert len(files(folder)) == 1
 
 
 def test_a_migration_that_fails_leaves_the_old_model(folder):
     collection, before = Collection.open(folder), files(folder)
-    asked = []
+    encoded = []
 
     def breaks(texts):
-        asked.append(texts)
+        encoded.append(texts)
         raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):
         migrate(folder, embedder("hashed words, 2", breaks))
-    assert asked
+    assert encoded
     assert files(folder) == before
     assert collection.query(["sentence 7"], embedder(), top=1)[0][0].id == 7
     with pytest.raises(ConfigError, match="is the model of the collection already"):

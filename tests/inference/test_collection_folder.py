@@ -45,8 +45,8 @@ def test_places(tmp_path, folder):
     assert len(Collection.build(tmp_path / "empty", entries(), embedder())) == 200
 
 
-def listing(place):
-    return {path: path.read_bytes() if path.is_file() else None for path in place.rglob("*")}
+def listing(folder):
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -82,7 +82,10 @@ def test_links_and_names_that_lead_elsewhere_are_refused(tmp_path, folder):
     (vectors,) = files(folder)
     with sqlite3.connect(folder / store.DATABASE) as db:
         db.execute("UPDATE about SET value = '../outside' WHERE name = 'vectors'")
-    for act in (Collection.open, lambda place: Collection.build(place, entries(), embedder(), overwrite=True)):
+    for act in (
+        Collection.open,
+        lambda collection_folder: Collection.build(collection_folder, entries(), embedder(), overwrite=True),
+    ):
         with pytest.raises(DataError, match=r"names '\.\./outside'"):
             act(folder)
     with sqlite3.connect(folder / store.DATABASE) as db:
@@ -92,21 +95,21 @@ def test_links_and_names_that_lead_elsewhere_are_refused(tmp_path, folder):
     with pytest.raises(DataError, match="which is a link"):
         Collection.open(folder)
     for name in (store.DATABASE, f"{store.DATABASE}-wal"):
-        place = tmp_path / f"link{name}"
-        place.mkdir()
-        (place / name).symlink_to(outside)
+        collection_folder = tmp_path / f"link{name}"
+        collection_folder.mkdir()
+        (collection_folder / name).symlink_to(outside)
         with pytest.raises(SamesenseError):
-            Collection.build(place, entries(), embedder(), overwrite=True)
+            Collection.build(collection_folder, entries(), embedder(), overwrite=True)
     assert outside.read_bytes() == b"mine"
 
 
-def stopping_after(blocks, asked):
+def stopping_after(blocks, encoded):
     """An embedder that is interrupted after so many blocks, and notes what it was asked."""
 
     def run(texts):
-        if len(asked) == blocks:
+        if len(encoded) == blocks:
             raise KeyboardInterrupt
-        asked.append(texts)
+        encoded.append(texts)
         return encode(texts)
 
     return embedder(run=run)
@@ -118,86 +121,86 @@ def test_a_change_that_is_stopped_goes_on_where_it_was(change, tmp_path, folder,
     texts = [f"text {i}" for i in range(20)] + ["text 0"]
 
     def again(model):
-        given = [Entry(text) for text in texts]
+        new_entries = [Entry(text) for text in texts]
         if change == "migrate":
             return migrate(folder, replace(model, identity="another"))
         if change == "add":
-            return Collection.open(folder).add(given, model)
-        return Collection.build(tmp_path / "new" if change == "build" else folder, given, model, overwrite=True)
+            return Collection.open(folder).add(new_entries, model)
+        return Collection.build(tmp_path / "new" if change == "build" else folder, new_entries, model, overwrite=True)
 
-    place = tmp_path / "new" if change == "build" else folder
+    collection_folder = tmp_path / "new" if change == "build" else folder
     with pytest.raises(KeyboardInterrupt, match="What is encoded is kept"):
         again(stopping_after(2, []))
-    assert (place / store.UNFINISHED).is_dir()
+    assert (collection_folder / store.UNFINISHED).is_dir()
     if change == "build":
         with pytest.raises(DataError, match="holds no collection"):
-            Collection.open(place)
+            Collection.open(collection_folder)
     else:
-        assert len(Collection.open(place)) == len(TEXTS)
-    asked = []
+        assert len(Collection.open(collection_folder)) == len(TEXTS)
+    encoded = []
     texts[3] = "another text"
-    again(stopping_after(None, asked))
+    again(stopping_after(None, encoded))
     if change == "migrate":  # nothing is missing at first, so that one text tells the width
-        assert asked.pop(0) == [TEXTS[0]]
-    assert asked[0][0] == (TEXTS[16] if change == "migrate" else "another text")
-    assert not (place / store.UNFINISHED).exists()
-    found = Collection.open(place)
-    there = [entry.text for entry in found]
+        assert encoded.pop(0) == [TEXTS[0]]
+    assert encoded[0][0] == (TEXTS[16] if change == "migrate" else "another text")
+    assert not (collection_folder / store.UNFINISHED).exists()
+    collection = Collection.open(collection_folder)
+    there = [entry.text for entry in collection]
     assert there == {"add": TEXTS + texts, "migrate": TEXTS}.get(change, texts)
     model = embedder("another" if change == "migrate" else "hashed words")
-    assert [one[0].score for one in found.query(there, model, top=1)] == pytest.approx([1.0] * len(there))
+    assert [hits[0].score for hits in collection.query(there, model, top=1)] == pytest.approx([1.0] * len(there))
 
 
 def test_what_is_kept_of_a_change_is_of_one_model_and_no_link(tmp_path, folder, monkeypatch):
     monkeypatch.setattr(writer, "BLOCK_TEXTS", 8)
-    given, asked = [Entry(f"text {i}") for i in range(20)], []
+    new_entries, encoded = [Entry(f"text {i}") for i in range(20)], []
     with pytest.raises(KeyboardInterrupt):
-        Collection.build(tmp_path / "new", given, stopping_after(2, []))
-    Collection.build(tmp_path / "new", given, replace(stopping_after(None, asked), identity="another"))
-    assert sum(map(len, asked)) == 20
-    other = folder / store.UNFINISHED / "mine" / "notes.txt"
-    other.parent.mkdir(parents=True)
-    other.write_text("mine")
-    assert Collection.open(folder).add(given, embedder()) == 20
+        Collection.build(tmp_path / "new", new_entries, stopping_after(2, []))
+    Collection.build(tmp_path / "new", new_entries, replace(stopping_after(None, encoded), identity="another"))
+    assert sum(map(len, encoded)) == 20
+    notes = folder / store.UNFINISHED / "mine" / "notes.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("mine")
+    assert Collection.open(folder).add(new_entries, embedder()) == 20
     assert [path.name for path in (folder / store.UNFINISHED).iterdir()] == ["mine"]
-    assert other.read_text() == "mine"
+    assert notes.read_text() == "mine"
     shutil.rmtree(folder / store.UNFINISHED)
     (folder / store.UNFINISHED).symlink_to(tmp_path)
     Collection.open(folder).delete([0])
     assert (folder / store.UNFINISHED).is_symlink()
     with pytest.raises(OutputError, match="is a link"):
-        Collection.open(folder).add(given, embedder())
+        Collection.open(folder).add(new_entries, embedder())
 
 
 @pytest.mark.parametrize("kind", ["keys", "vectors", "both", "width", "widths", "file", "home"])
 def test_damaged_vectors_of_a_stopped_change_are_encoded_again(kind, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(writer, "BLOCK_TEXTS", 8)
-    given = [Entry(f"text {number}") for number in range(40)]
-    place = tmp_path / "new"
+    new_entries = [Entry(f"text {number}") for number in range(40)]
+    collection_folder = tmp_path / "new"
     with pytest.raises(KeyboardInterrupt):
-        Collection.build(place, given, stopping_after(3, []))
-    (home,) = (place / store.UNFINISHED).iterdir()
+        Collection.build(collection_folder, new_entries, stopping_after(3, []))
+    (home,) = (collection_folder / store.UNFINISHED).iterdir()
     if kind in ("keys", "vectors", "both"):
         for path in sorted(home.glob(f"*{'' if kind == 'both' else kind}.npy"))[:1]:
             path.write_bytes(path.read_bytes()[:-7])
     elif kind in ("width", "widths"):
         for path in sorted(home.glob("*.npy")):
             path.unlink()
-        other = Unfinished(place / store.UNFINISHED, embedder().identity)
-        texts = [entry.text for entry in given]
+        unfinished = Unfinished(collection_folder / store.UNFINISHED, embedder().identity)
+        texts = [entry.text for entry in new_entries]
         wide = embedder(run=lambda some: np.ones((len(some), 99), dtype=np.float32))
-        other.rows(texts[:8], wide.unit)
-        other.rows(texts[8:16], (wide if kind == "width" else embedder()).unit)
+        unfinished.rows(texts[:8], wide.unit)
+        unfinished.rows(texts[8:16], (wide if kind == "width" else embedder()).unit)
     else:
-        shutil.rmtree(place / store.UNFINISHED if kind == "file" else home)
-        (place / store.UNFINISHED if kind == "file" else home).write_text("of others")
-    Collection.build(place, given, embedder())
-    expected = Collection.build(tmp_path / "expected", given, embedder())
-    queries = [entry.text for entry in given[:9]]
-    answers = Collection.open(place).query(queries, embedder(), top=40)
+        shutil.rmtree(collection_folder / store.UNFINISHED if kind == "file" else home)
+        (collection_folder / store.UNFINISHED if kind == "file" else home).write_text("of others")
+    Collection.build(collection_folder, new_entries, embedder())
+    expected = Collection.build(tmp_path / "expected", new_entries, embedder())
+    queries = [entry.text for entry in new_entries[:9]]
+    answers = Collection.open(collection_folder).query(queries, embedder(), top=40)
     assert answers == expected.query(queries, embedder(), top=40)
     assert len(caplog.records) == (2 if kind == "both" else 1) or kind == "both", caplog.text
-    assert (place / store.UNFINISHED).exists() == (kind in ("file", "home"))
+    assert (collection_folder / store.UNFINISHED).exists() == (kind in ("file", "home"))
 
 
 def answers(collection):
@@ -205,32 +208,32 @@ def answers(collection):
 
 
 @pytest.mark.posix
-@pytest.mark.parametrize("how", ["deleted and built", "moved into its place", "deleted", "being built", "put back"])
-def test_a_collection_in_the_place_of_one_that_is_open_is_noticed(how, tmp_path):
-    place = tmp_path / "C"
-    Collection.build(place, [Entry("an old text")], embedder())
-    served = Collection.open(place)
+@pytest.mark.parametrize("event", ["deleted and built", "moved into its place", "deleted", "being built", "put back"])
+def test_a_collection_in_the_place_of_one_that_is_open_is_noticed(event, tmp_path):
+    collection_folder = tmp_path / "C"
+    Collection.build(collection_folder, [Entry("an old text")], embedder())
+    served = Collection.open(collection_folder)
     assert answers(served) == ["an old text"]
-    before = place.rename(tmp_path / "before")
-    if how == "deleted and built":
+    before = collection_folder.rename(tmp_path / "before")
+    if event == "deleted and built":
         shutil.rmtree(before)
-        Collection.build(place, [Entry("a new text")], embedder())
-    elif how == "moved into its place":
+        Collection.build(collection_folder, [Entry("a new text")], embedder())
+    elif event == "moved into its place":
         Collection.build(tmp_path / "D", [Entry("a new text")], embedder())
-        (tmp_path / "D").rename(place)
-    elif how == "being built":
-        store.make_place(place)
-    if how in ("deleted and built", "moved into its place"):
+        (tmp_path / "D").rename(collection_folder)
+    elif event == "being built":
+        store.make_place(collection_folder)
+    if event in ("deleted and built", "moved into its place"):
         assert answers(served) == ["a new text"] and len(served) == 1
         return
     for ask in (answers, len, lambda collection: collection.text_search(["text"]), Collection.about):
         with pytest.raises(store.NoCollectionError, match="holds no collection"):
             ask(served)
-    if how == "put back":
-        before.rename(place)
+    if event == "put back":
+        before.rename(collection_folder)
         assert answers(served) == ["an old text"]
-    elif how == "being built":
-        Collection.build(place, [Entry("a new text")], embedder())
+    elif event == "being built":
+        Collection.build(collection_folder, [Entry("a new text")], embedder())
         assert answers(served) == ["a new text"]
 
 
@@ -289,7 +292,7 @@ def test_an_open_reader_follows_a_compaction(folder):
     mapped = reader._reader.vectors
     Collection.open(folder).delete(range(150))
     assert np.isfinite(mapped).all()  # an answer that is being made goes on with the file it has
-    assert [one.id for one in reader.query(["sentence 7"], embedder(), top=2)[0]] == brute(
+    assert [hit.id for hit in reader.query(["sentence 7"], embedder(), top=2)[0]] == brute(
         dict(enumerate(TEXTS[150:], 150)), "sentence 7", 2
     )
 
@@ -301,9 +304,9 @@ def test_what_another_client_deletes_is_gone(folder):
         db.execute("DELETE FROM text WHERE id = 7")
         db.execute('UPDATE text SET metadata = \'{"tag": "mine"}\' WHERE id = 8')
     assert reader.query(["sentence 7"], embedder(), top=1)[0][0].id == 157
-    assert [one.id for one in reader.text_search(["7"])[0]] == [157]
-    assert [one.id for one in reader.query(["x"], embedder(), where="tag = mine")[0]] == [8]
-    assert 8 not in [one.id for one in reader.query(["x"], embedder(), top=300, where="tag = t3")[0]]
+    assert [hit.id for hit in reader.text_search(["7"])[0]] == [157]
+    assert [hit.id for hit in reader.query(["x"], embedder(), where="tag = mine")[0]] == [8]
+    assert 8 not in [hit.id for hit in reader.query(["x"], embedder(), top=300, where="tag = t3")[0]]
 
 
 FULL = """
@@ -324,9 +327,9 @@ def test_a_full_disk_is_a_message_and_changes_nothing(tmp_path):
     (tmp_path / "a.txt").write_text("first\nsecond\n")
     (tmp_path / "many.txt").write_text("".join(f"text {i}\n" for i in range(2000)))
     Collection.build(tmp_path / "made", [Entry("first")], embedder())
-    for verb, place in (("add", "made"), ("build", "new")):
+    for verb, name in (("add", "made"), ("build", "new")):
         done = subprocess.run(
-            [sys.executable, "-c", FULL, verb, str(tmp_path / place), str(tmp_path / "many.txt")],
+            [sys.executable, "-c", FULL, verb, str(tmp_path / name), str(tmp_path / "many.txt")],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 2, done.stderr

@@ -17,8 +17,8 @@ from tests.inference.made_vectors import cosines, encode
 ANGLES = {"a": 0.0, "aa": 0.3, "aaa": 0.6, "b": 2.0, "bb": 2.1, "c": 4.0}
 
 
-def angles(texts, known=ANGLES):
-    return np.array([[np.cos(known[text]), np.sin(known[text])] for text in texts], dtype=np.float32)
+def angles(texts, angle_by_text=ANGLES):
+    return np.array([[np.cos(angle_by_text[text]), np.sin(angle_by_text[text])] for text in texts], dtype=np.float32)
 
 
 ROWS = ["a", "aa", "aaa", "c", "b", "a", "bb"]
@@ -26,40 +26,40 @@ CUT = float(np.cos(0.31))
 
 
 def test_representatives_are_close_and_linked_rows_may_not_be():
-    found = samesense.dedup(ROWS, model=angles, threshold=CUT)
-    assert found.kept.tolist() == [0, 2, 3, 4]
-    assert [(one.row, one.kept) for one in found.removed] == [(1, 0), (5, 0), (6, 4)]
-    assert [one.score for one in found.removed] == pytest.approx([np.cos(0.3), 1.0, np.cos(0.1)], abs=1e-6)
-    assert str(found) == f"4 of 7 texts kept, 3 removed at a cosine of {CUT:.4g} or more"
-    found = samesense.dedup(ROWS, model=angles, threshold=CUT, by="linked")
-    assert [(group.kept, group.rows) for group in found.groups] == [(0, (0, 1, 2, 5)), (4, (4, 6))]
-    assert found.groups[0].lowest == pytest.approx(np.cos(0.6), abs=1e-6)
+    result = samesense.dedup(ROWS, model=angles, threshold=CUT)
+    assert result.kept.tolist() == [0, 2, 3, 4]
+    assert [(removal.row, removal.kept) for removal in result.removed] == [(1, 0), (5, 0), (6, 4)]
+    assert [removal.score for removal in result.removed] == pytest.approx([np.cos(0.3), 1.0, np.cos(0.1)], abs=1e-6)
+    assert str(result) == f"4 of 7 texts kept, 3 removed at a cosine of {CUT:.4g} or more"
+    result = samesense.dedup(ROWS, model=angles, threshold=CUT, by="linked")
+    assert [(group.kept, group.rows) for group in result.groups] == [(0, (0, 1, 2, 5)), (4, (4, 6))]
+    assert result.groups[0].lowest == pytest.approx(np.cos(0.6), abs=1e-6)
 
 
-@pytest.mark.parametrize(("keep", "by", "kept"), [
+@pytest.mark.parametrize(("keep", "by", "expected"), [
     ("longest", "representative", [0, 2, 3, 6]), ("longest", "linked", [2, 3, 6]),
     ("central", "representative", [1, 3, 4]), ("central", "linked", [1, 3, 4]), ("first", "linked", [0, 3, 4]),
 ])  # fmt: skip
-def test_which_row_stays(keep, by, kept):
-    assert samesense.dedup(ROWS, model=angles, threshold=CUT, keep=keep, by=by).kept.tolist() == kept
+def test_which_row_stays(keep, by, expected):
+    assert samesense.dedup(ROWS, model=angles, threshold=CUT, keep=keep, by=by).kept.tolist() == expected
 
 
 def test_rows_count_and_not_texts_for_what_is_central():
     model = lambda texts: angles(texts, {"a": 0.0, "b": 0.2, "c": 0.4, "d": 0.6})  # noqa: E731
-    for rows, kept in (
+    for rows, expected in (
         ("abcd", [1, 3]),  # b and c are close to two texts each
         ("abcddd", [0, 2]),  # three rows of d are close to c
         ("cabccd", [0, 1]),  # c stands for itself three times
     ):
-        found = samesense.dedup([*rows], model=model, threshold=float(np.cos(0.21)), keep="central")
-        assert found.kept.tolist() == kept, rows
+        result = samesense.dedup([*rows], model=model, threshold=float(np.cos(0.21)), keep="central")
+        assert result.kept.tolist() == expected, rows
 
 
 def test_rows_of_the_same_text_are_encoded_once_and_score_one():
-    asked = []
-    found = samesense.dedup(["x", "y", "x", "x"], model=lambda texts: asked.extend(texts) or encode(texts))
-    assert (sorted(asked), found.kept.tolist()) == (["x", "y"], [0, 1])
-    assert [tuple(one) for one in found.removed] == [(2, 0, 1.0), (3, 0, 1.0)]
+    encoded = []
+    result = samesense.dedup(["x", "y", "x", "x"], model=lambda texts: encoded.extend(texts) or encode(texts))
+    assert (sorted(encoded), result.kept.tolist()) == (["x", "y"], [0, 1])
+    assert [tuple(removal) for removal in result.removed] == [(2, 0, 1.0), (3, 0, 1.0)]
 
 
 def test_another_threshold_needs_no_model_and_is_what_it_would_have_been(
@@ -68,13 +68,13 @@ def test_another_threshold_needs_no_model_and_is_what_it_would_have_been(
     texts, work = [*sentences, *sentences[:3]], tmp_path / "work"
     model = samesense.load(str(tiny_trunk), precision="float32")
     first = samesense.dedup(texts, model=model, threshold=0.97, work=work)
-    expected = {cut: samesense.dedup(texts, model=model, threshold=cut) for cut in (0.99, 0.92, 0.8)}
+    expected = {threshold: samesense.dedup(texts, model=model, threshold=threshold) for threshold in (0.99, 0.92, 0.8)}
     monkeypatch.setattr(type(model), "encode", lambda *_, **__: pytest.fail("encoded again"))
-    for cut, other in expected.items():
-        for found in (first.at(cut), samesense.dedup(texts, model=model, threshold=cut, work=work)):
-            assert found.threshold == cut
-            assert np.array_equal(found.kept_by, other.kept_by)
-            assert found.scores == pytest.approx(other.scores)
+    for threshold, wanted_result in expected.items():
+        for result in (first.at(threshold), samesense.dedup(texts, model=model, threshold=threshold, work=work)):
+            assert result.threshold == threshold
+            assert np.array_equal(result.kept_by, wanted_result.kept_by)
+            assert result.scores == pytest.approx(wanted_result.scores)
     with pytest.raises(OutputError, match=r"work holds the vectors of another search: it differs in the texts"):
         samesense.dedup(texts[1:], model=model, work=work)
     with pytest.raises(OutputError, match="it differs in the kind"):
@@ -83,8 +83,8 @@ def test_another_threshold_needs_no_model_and_is_what_it_would_have_been(
     for name in ("links.npz", "vectors.bin", "about.json"):
         (work / "unfinished").mkdir()  # of a process that was killed after about.json
         (work / name).write_bytes(b"PK nonsense")
-        found = samesense.dedup(texts, model=model, threshold=0.97, work=work)
-        assert np.array_equal(found.kept_by, first.kept_by), name
+        result = samesense.dedup(texts, model=model, threshold=0.97, work=work)
+        assert np.array_equal(result.kept_by, first.kept_by), name
         assert name in caplog.text and "damaged" in caplog.text and not (work / "unfinished").exists()
         caplog.clear()
 
@@ -111,23 +111,23 @@ def module_encoder():
 
 def test_above_so_many_rows_it_is_approximate(monkeypatch):
     texts = [f"text {i % 150}{' ' * (i // 150 % 2)}" for i in range(400)]
-    near = lambda given: encode([text.strip() for text in given])  # noqa: E731
+    near = lambda texts_to_encode: encode([text.strip() for text in texts_to_encode])  # noqa: E731
     exact = samesense.dedup(texts, model=near)
     monkeypatch.setattr(module, "EXACT_ROWS", 100)
-    found = samesense.dedup(texts, model=near)
-    assert (exact.recall, found.recall) == (None, 1.0)
-    assert (exact.sampled, found.sampled > 50) == (0, True)
-    assert np.array_equal(found.kept_by, exact.kept_by)
-    assert f"of {found.sampled} sampled pairs, 100.0 % were found" in str(found)
+    approximate = samesense.dedup(texts, model=near)
+    assert (exact.recall, approximate.recall) == (None, 1.0)
+    assert (exact.sampled, approximate.sampled > 50) == (0, True)
+    assert np.array_equal(approximate.kept_by, exact.kept_by)
+    assert f"of {approximate.sampled} sampled pairs, 100.0 % were found" in str(approximate)
 
 
 def test_a_share_found_of_no_pairs_is_not_called_all(tmp_path):
     model = samesense.Model(module_encoder())
     texts = [f"text {i}" for i in range(40)]
     for work in (None, tmp_path / "work", tmp_path / "work"):  # the last one reads what was kept
-        found = samesense.dedup(texts, model=model, threshold=1.0, search="approximate", work=work)
-        assert (math.isnan(found.recall), found.sampled) == (True, 0)
-        assert "is not known, since no sampled row has any" in str(found)
+        result = samesense.dedup(texts, model=model, threshold=1.0, search="approximate", work=work)
+        assert (math.isnan(result.recall), result.sampled) == (True, 0)
+        assert "is not known, since no sampled row has any" in str(result)
 
 
 def test_a_folder_of_work_has_one_writer(tmp_path):
@@ -157,26 +157,30 @@ def test_links_are_kept_whole_or_not_at_all(tmp_path, monkeypatch):
 
 def test_a_search_that_is_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "BLOCK_TEXTS", 4)
-    model, asked, texts = samesense.Model(module_encoder()), [], [f"text {i}" for i in range(10)]
+    model, encoded, texts = samesense.Model(module_encoder()), [], [f"text {i}" for i in range(10)]
     whole, work = model.encode, tmp_path / "work"
 
-    def stopping(given, **how):
-        if len(asked) == 2:
+    def stopping(texts_to_encode, **options):
+        if len(encoded) == 2:
             raise KeyboardInterrupt
-        asked.append(given)
-        return whole(given, **how)
+        encoded.append(texts_to_encode)
+        return whole(texts_to_encode, **options)
 
-    monkeypatch.setattr(samesense.Model, "encode", lambda self, given, **how: stopping(given, **how))
+    monkeypatch.setattr(
+        samesense.Model, "encode", lambda self, texts_to_encode, **options: stopping(texts_to_encode, **options)
+    )
     with pytest.raises(KeyboardInterrupt, match="What is encoded is kept"):
         samesense.dedup(texts, model=model, work=work)
     monkeypatch.setattr(
-        samesense.Model, "encode", lambda self, given, **how: asked.append(given) or whole(given, **how)
+        samesense.Model,
+        "encode",
+        lambda self, texts_to_encode, **options: encoded.append(texts_to_encode) or whole(texts_to_encode, **options),
     )
     samesense.dedup(texts, model=model, work=work)
-    assert asked == [texts[:4], texts[4:8], texts[:1], texts[8:]]  # one text tells whether the width is the same
+    assert encoded == [texts[:4], texts[4:8], texts[:1], texts[8:]]  # one text tells whether the width is the same
     assert sorted(path.name for path in work.iterdir()) == [".lock", "about.json", "links.npz", "vectors.bin"]
-    kept = np.fromfile(work / "vectors.bin", dtype=np.float32).reshape(10, -1)
-    np.testing.assert_allclose(kept, whole(texts, normalize=True), rtol=1e-5, atol=1e-6)
+    stored = np.fromfile(work / "vectors.bin", dtype=np.float32).reshape(10, -1)
+    np.testing.assert_allclose(stored, whole(texts, normalize=True), rtol=1e-5, atol=1e-6)
 
 
 def test_nothing_one_and_refusals():
@@ -192,21 +196,21 @@ def test_matches_are_the_closest_rows_of_the_other_list():
     left, right = random.normal(size=(30, 4)), random.normal(size=(40, 4))
     rows = {**{f"l{i}": row for i, row in enumerate(left)}, **{f"r{i}": row for i, row in enumerate(right)}}
     model = lambda texts: np.array([rows[text] for text in texts], dtype=np.float32)  # noqa: E731
-    ones, others = [f"l{i}" for i in range(30)], [f"r{i}" for i in range(40)]
+    ones, candidates = [f"l{i}" for i in range(30)], [f"r{i}" for i in range(40)]
     table = np.array([cosines(row, right) for row in left.astype(np.float32)])
     for top in (1, 3):
-        found = samesense.match(ones, others, model=model, threshold=0.6, top=top)
+        result = samesense.match(ones, candidates, model=model, threshold=0.6, top=top)
         true = {(i, int(j)): table[i, j] for i in range(30) for j in np.argsort(-table[i])[:top] if table[i, j] >= 0.6}
-        assert {pair[:2]: pair.score for pair in found.pairs} == pytest.approx(true, abs=1e-6)
-        assert found.unmatched.tolist() == sorted(set(range(30)) - {i for i, _ in true})
-    again = found.at(0.8)
+        assert {pair[:2]: pair.score for pair in result.pairs} == pytest.approx(true, abs=1e-6)
+        assert result.unmatched.tolist() == sorted(set(range(30)) - {i for i, _ in true})
+    again = result.at(0.8)
     assert {pair[:2] for pair in again.pairs} == {pair for pair, score in true.items() if score >= 0.8}
 
 
 def test_more_matches_than_links_of_a_row_can_be_asked_for():
     model = lambda texts: np.array([[1.0, 0.001 * int(t)] for t in texts], dtype=np.float32)  # noqa: E731
-    found = samesense.match(["0"], [str(at) for at in range(1, 51)], model=model, threshold=0.9, top=40)
-    assert [pair.match for pair in found.pairs] == list(range(40))
+    result = samesense.match(["0"], [str(number) for number in range(1, 51)], model=model, threshold=0.9, top=40)
+    assert [pair.match for pair in result.pairs] == list(range(40))
 
 
 def test_the_same_texts_parted_elsewhere_are_another_search(tmp_path):
@@ -217,36 +221,39 @@ def test_the_same_texts_parted_elsewhere_are_another_search(tmp_path):
 
 
 def test_no_more_copies_are_formed_than_are_asked_for(monkeypatch):
-    made = []
+    created = []
     plain = match_module.Match
-    monkeypatch.setattr(match_module, "Match", lambda *given: made.append(given) or plain(*given))
-    found = samesense.match(["a"] * 40, ["a"] * 50, model=samesense.load(angles), top=2)
-    assert (len(found.pairs), len(made)) == (80, 2)
-    assert {one.match for one in found.pairs} == {0, 1}
+    monkeypatch.setattr(match_module, "Match", lambda *arguments: created.append(arguments) or plain(*arguments))
+    result = samesense.match(["a"] * 40, ["a"] * 50, model=samesense.load(angles), top=2)
+    assert (len(result.pairs), len(created)) == (80, 2)
+    assert {match.match for match in result.pairs} == {0, 1}
 
 
 def test_one_to_one_forms_as_many_matches_as_there_are(monkeypatch):
-    made = []
+    created = []
     plain = match_module.Match
-    monkeypatch.setattr(match_module, "Match", lambda *given: made.append(given) or plain(*given))
-    found = samesense.match(["a"] * 40, ["a"] * 50, model=samesense.load(angles), one_to_one=True)
-    assert (len(found.pairs), len(made)) == (40, 40)
-    assert all(one.row == one.match for one in found.pairs)
+    monkeypatch.setattr(match_module, "Match", lambda *arguments: created.append(arguments) or plain(*arguments))
+    result = samesense.match(["a"] * 40, ["a"] * 50, model=samesense.load(angles), one_to_one=True)
+    assert (len(result.pairs), len(created)) == (40, 40)
+    assert all(match.row == match.match for match in result.pairs)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_one_to_one_is_greedy_over_all_pairs_of_rows(seed):
     random = np.random.default_rng(seed)
-    places = {f"t{i}": 0.2 * i for i in range(8)}  # angles that tie
-    model = lambda texts: np.array([[np.cos(places[t]), np.sin(places[t])] for t in texts], dtype=np.float32)  # noqa: E731
-    ones, others = ([f"t{i}" for i in random.integers(0, 8, count)] for count in (30, 25))
-    every = samesense.match(ones, others, model=model, threshold=0.7, top=30).pairs
+    angle_by_text = {f"t{i}": 0.2 * i for i in range(8)}  # angles that tie
+
+    def model(texts):
+        return angles(texts, angle_by_text)
+
+    ones, candidates = ([f"t{i}" for i in random.integers(0, 8, count)] for count in (30, 25))
+    every = samesense.match(ones, candidates, model=model, threshold=0.7, top=30).pairs
     taken: list[match_module.Match] = []
-    for one in sorted(every, key=lambda one: (-round(one.score, 6), one.row, one.match)):
-        if all(one.row != other.row and one.match != other.match for other in taken):
-            taken.append(one)
-    found = samesense.match(ones, others, model=model, threshold=0.7, one_to_one=True)
-    assert found.pairs == sorted(taken)
+    for pair in sorted(every, key=lambda pair: (-round(pair.score, 6), pair.row, pair.match)):
+        if all(pair.row != earlier.row and pair.match != earlier.match for earlier in taken):
+            taken.append(pair)
+    result = samesense.match(ones, candidates, model=model, threshold=0.7, one_to_one=True)
+    assert result.pairs == sorted(taken)
 
 
 def test_one_to_one_takes_the_closest_first():
@@ -267,15 +274,22 @@ def test_a_threshold_from_pairs_and_from_a_calibration(tmp_path):
     rows = {"p0": 0.0, "p1": 0.2, "p2": 0.4, "p3": 0.6, "p4": 0.8}
     model = lambda texts: np.array([[np.cos(rows[t]), np.sin(rows[t])] for t in texts], dtype=np.float32)  # noqa: E731
     labelled = [("p0", "p1", 1), ("p0", "p2", 0), ("p0", "p3", 1), ("p0", "p4", 0)]
-    found = samesense.dedup(list(rows), model=model, pairs=labelled)
-    assert np.cos(0.8) < found.threshold < np.cos(0.6)  # F1 of 4/5
+    result = samesense.dedup(list(rows), model=model, pairs=labelled)
+    assert np.cos(0.8) < result.threshold < np.cos(0.6)  # F1 of 4/5
     with pytest.raises(DataError, match=r"no threshold keeps a precision of 90 %.* These 4 different pairs show none"):
         samesense.dedup(list(rows), model=model, pairs=labelled, min_precision=0.9)
-    places = {f"p{at}": at / 400 for at in range(400)}
-    many = lambda texts: np.array([[np.cos(places[t]), np.sin(places[t])] for t in texts], dtype=np.float32)  # noqa: E731
-    pairs = [(f"p{at}", f"p{at + step}", int(step < 90)) for at in range(0, 200, 7) for step in range(at % 7, 199, 11)]
-    found = samesense.dedup(list(places), model=many, pairs=pairs, min_precision=0.9)
-    assert 0.96 < found.threshold <= np.cos(81 / 400)
+    angle_by_text = {f"p{number}": number / 400 for number in range(400)}
+
+    def many(texts):
+        return angles(texts, angle_by_text)
+
+    pairs = [
+        (f"p{number}", f"p{number + step}", int(step < 90))
+        for number in range(0, 200, 7)
+        for step in range(number % 7, 199, 11)
+    ]
+    result = samesense.dedup(list(angle_by_text), model=many, pairs=pairs, min_precision=0.9)
+    assert 0.96 < result.threshold <= np.cos(81 / 400)
     with pytest.raises(ConfigError, match="A threshold is a number, or comes from `pairs`"):
         samesense.dedup(list(rows), model=model, threshold=0.5, pairs=labelled)
     with pytest.raises(ConfigError, match="A calibrated threshold is read by the name of its model"):
@@ -287,14 +301,14 @@ def test_approximate_matches_are_measured():
     rows = random.normal(size=(900, 8))
     rows[:300] = rows[300:600] + 0.15 * random.normal(size=(300, 8))
     model = lambda texts: np.array([rows[int(text)] for text in texts], dtype=np.float32)  # noqa: E731
-    ones, others = [str(i) for i in range(300)], [str(i) for i in range(300, 900)]
-    exact = samesense.match(ones, others, model=model, search="exact", top=3)
-    found = samesense.match(ones, others, model=model, search="approximate", top=3)
-    for one, other, score in found.pairs:
-        (expected,) = cosines(rows[one], rows[300:][[other]])
-        assert found.threshold <= score == pytest.approx(expected, abs=1e-6)
-    assert len(found.pairs) >= 0.97 * len(exact.pairs)
-    assert found.recall >= 0.97
+    ones, candidates = [str(i) for i in range(300)], [str(i) for i in range(300, 900)]
+    exact = samesense.match(ones, candidates, model=model, search="exact", top=3)
+    result = samesense.match(ones, candidates, model=model, search="approximate", top=3)
+    for row, match, score in result.pairs:
+        (expected,) = cosines(rows[row], rows[300:][[match]])
+        assert result.threshold <= score == pytest.approx(expected, abs=1e-6)
+    assert len(result.pairs) >= 0.97 * len(exact.pairs)
+    assert result.recall >= 0.97
 
 
 def test_the_command_takes_labelled_pairs(tiny_trunk, tmp_path, capsys):

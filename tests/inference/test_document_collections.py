@@ -85,23 +85,23 @@ def test_documents_none_of_which_can_be_read_are_refused(docs):
 
 
 def test_an_update_encodes_new_and_changed_files_alone(docs, tmp_path):
-    seen = []
+    encoded = []
 
     def watched(batch):
-        seen.extend(batch)
+        encoded.extend(batch)
         return encode(batch)
 
     model = embedder(run=watched)
     collection, _ = build_from_documents("my.index", ["meine docs"], model)
     before = {entry.text: entry.id for entry in collection}
-    seen.clear()
+    encoded.clear()
     report = update_from_documents("my.index", model)
-    assert (seen, report.unchanged, report.files, report.removed) == ([], 3, 0, 0)
+    assert (encoded, report.unchanged, report.files, report.removed) == ([], 3, 0, 0)
     (docs / "a.txt").write_text("Es schneit.", encoding="utf-8")
     (docs / "neu.html").write_text("<p>Neu.</p>", encoding="utf-8")
     (docs / "b.md").unlink()
     report = update_from_documents("my.index", model)
-    assert sorted(seen) == ["Es schneit.", "Neu."]
+    assert sorted(encoded) == ["Es schneit.", "Neu."]
     assert (report.unchanged, report.files, report.removed, report.passages) == (1, 2, 1, 2)
     assert texts(collection) == {
         "meine docs/a.txt": "Es schneit.",

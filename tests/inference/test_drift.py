@@ -22,31 +22,31 @@ def model_of(rows):
 
 
 def nearest(rows, text, top):
-    scores = {other: cosines(rows[text], [rows[other]])[0] for other in TEXTS if other != text}
+    scores = {candidate: cosines(rows[text], [rows[candidate]])[0] for candidate in TEXTS if candidate != text}
     return sorted(scores, key=scores.__getitem__, reverse=True)[:top]
 
 
 def test_neighbours_scores_and_texts_that_changed():
-    found = drift(model_of(OLD), model_of(NEW), TEXTS, top=5)
+    result = drift(model_of(OLD), model_of(NEW), TEXTS, top=5)
     overlap, moved = {}, []
     for text in TEXTS:
         before, after = nearest(OLD, text, 5), nearest(NEW, text, 5)
         overlap[text] = len({*before} & {*after}) / 5
         moved += [(cosines(OLD[text], [OLD[o]])[0], cosines(NEW[text], [NEW[o]])[0]) for o in {*before} | {*after}]
-    assert found.overlap == pytest.approx(np.mean(list(overlap.values())))
-    assert found.moved == pytest.approx(np.mean([abs(b - a) for a, b in moved]), abs=1e-6)
-    assert found.shift == pytest.approx(np.mean([b - a for a, b in moved]), abs=1e-6)
-    assert (found.texts, found.queries) == (60, 60)
-    assert [one.overlap for one in found.changed] == sorted(overlap.values())[:10]
-    worst = found.changed[0]
+    assert result.overlap == pytest.approx(np.mean(list(overlap.values())))
+    assert result.moved == pytest.approx(np.mean([abs(b - a) for a, b in moved]), abs=1e-6)
+    assert result.shift == pytest.approx(np.mean([b - a for a, b in moved]), abs=1e-6)
+    assert (result.texts, result.queries) == (60, 60)
+    assert [change.overlap for change in result.changed] == sorted(overlap.values())[:10]
+    worst = result.changed[0]
     assert overlap[worst.text] == worst.overlap
     assert (worst.before, worst.after) == (nearest(OLD, worst.text, 1)[0], nearest(NEW, worst.text, 1)[0])
 
 
 def test_the_same_model_has_not_drifted_and_repeated_texts_count_once():
-    found = drift(model_of(OLD), model_of(OLD), [*TEXTS, "t1"], top=5, queries=20)
-    assert (found.overlap, found.moved, found.texts, found.queries) == (1.0, 0.0, 60, 20)
-    assert found.changed == ()
+    result = drift(model_of(OLD), model_of(OLD), [*TEXTS, "t1"], top=5, queries=20)
+    assert (result.overlap, result.moved, result.texts, result.queries) == (1.0, 0.0, 60, 20)
+    assert result.changed == ()
 
 
 def test_a_threshold_moves_to_where_the_precision_is_the_same():
@@ -54,19 +54,19 @@ def test_a_threshold_moves_to_where_the_precision_is_the_same():
     old = {text: [np.cos(angle), np.sin(angle)] for text, angle in rows.items()}
     new = {text: [np.cos(angle / 2), np.sin(angle / 2)] for text, angle in rows.items()}
     pairs = samesense.read([("a", f"x{i}", int(i in (1, 2, 3, 5))) for i in range(1, 9)])
-    found = drift(model_of(old), model_of(new), list(rows), top=3, pairs=pairs, threshold=np.cos(0.55))
-    assert found.threshold.precision == pytest.approx(4 / 5)
-    assert np.cos(0.3) < found.threshold.new < np.cos(0.25)
-    assert (found.threshold.old, found.threshold.of) == (np.cos(0.55), "precision")
+    result = drift(model_of(old), model_of(new), list(rows), top=3, pairs=pairs, threshold=np.cos(0.55))
+    assert result.threshold.precision == pytest.approx(4 / 5)
+    assert np.cos(0.3) < result.threshold.new < np.cos(0.25)
+    assert (result.threshold.old, result.threshold.of) == (np.cos(0.55), "precision")
     # no pair is called the same, or none rightly: nowhere in the new model
-    for cut, wrong in ((1.5, pairs), (np.cos(0.45), samesense.read([("a", "x4", 0), ("a", "x8", 1)]))):
-        found = drift(model_of(old), model_of(new), list(rows), top=3, pairs=wrong, threshold=min(cut, 1.0))
-        assert (found.threshold.new, found.threshold.precision) == (float("inf"), 0.0)
-        assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["threshold"]["new"] is None
+    for threshold, wrong in ((1.5, pairs), (np.cos(0.45), samesense.read([("a", "x4", 0), ("a", "x8", 1)]))):
+        result = drift(model_of(old), model_of(new), list(rows), top=3, pairs=wrong, threshold=min(threshold, 1.0))
+        assert (result.threshold.new, result.threshold.precision) == (float("inf"), 0.0)
+        assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["threshold"]["new"] is None
     # without labels: as many of the pairs of neighbours
-    found = drift(model_of(old), model_of(new), list(rows), top=3, threshold=np.cos(0.15))
-    assert found.threshold.of == "share"
-    assert np.cos(0.1) < found.threshold.new <= np.cos(0.05)
+    result = drift(model_of(old), model_of(new), list(rows), top=3, threshold=np.cos(0.15))
+    assert result.threshold.of == "share"
+    assert np.cos(0.1) < result.threshold.new <= np.cos(0.05)
 
 
 def test_refusals():
@@ -83,13 +83,13 @@ def test_a_release_is_gated_by_the_exit_code(tiny_trunk, sentences, tmp_path, ca
     same = ("drift", tiny_trunk, tiny_trunk, "--texts", tmp_path / "texts.txt", "--precision", "float32")
     code, out, _ = run_command(capsys, *same, "--limit", "0")
     assert (code, out.splitlines()[0].split()) == (0, ["neighbours", "kept", "100.0", "%"])
-    other = ("drift", tiny_trunk, f"{tiny_trunk}?cls", "--texts", tmp_path / "texts.txt", "--precision", "float32")
-    code, out, err = run_command(capsys, *other, "--limit", "0.05", "--json")
+    command = ("drift", tiny_trunk, f"{tiny_trunk}?cls", "--texts", tmp_path / "texts.txt", "--precision", "float32")
+    code, out, err = run_command(capsys, *command, "--limit", "0.05", "--json")
     content = json.loads(out)
     assert (code, content["drift"]) == (1, pytest.approx(1 - content["overlap"]))
     assert content["drift"] > 0.05
     assert f"drift {content['drift']:.4f} is above the limit 0.05" in err
-    assert run_command(capsys, *other)[0] == 0
+    assert run_command(capsys, *command)[0] == 0
     assert samesense.drift(str(tiny_trunk), str(tiny_trunk), sentences, precision="float32").drift == 0
     code, _, err = run_command(capsys, *same, "--limit", "2")
     assert (code, "A limit is a share" in err) == (2, True)

@@ -87,8 +87,8 @@ def test_vectors_stand_beside_the_rows_that_are_left(run, tiny_trunk):
 def test_rows_keep_their_numbers_and_columns_where_some_are_left_out(run, tiny_trunk):
     outputs = ("--output", "kept.jsonl", "--removed", "removed.jsonl", "--groups", "groups.jsonl")
     assert run("dedup", "a.csv", "--model", tiny_trunk, "--threshold", "0.9999", *outputs, "--drop-bad-rows")[0] == 0
-    kept, (removed,), groups = map(rows_in, outputs[1::2])
-    assert [row["topic"] for row in kept] == ["x", "z"]
+    kept_rows, (removed,), groups = map(rows_in, outputs[1::2])
+    assert [row["topic"] for row in kept_rows] == ["x", "z"]
     assert (removed["topic"], removed["row"], removed["kept_row"], removed["kept_text"]) == ("w", 5, 1, "a cat")
     assert [(row["topic"], row["row"], row["kept"]) for row in groups] == [("x", 1, True), ("w", 5, False)]
 
@@ -96,11 +96,11 @@ def test_rows_keep_their_numbers_and_columns_where_some_are_left_out(run, tiny_t
 def test_matches_have_the_numbers_of_the_files(run, tiny_trunk):
     Path("b.txt").write_text("\na bird\n\na dog\n")
     outputs = ("--output", "pairs.jsonl", "--unmatched", "rest.jsonl")
-    how = ("--model", tiny_trunk, "--threshold", "0.9999", "--drop-bad-rows")
-    assert run("match", "a.csv", "b.txt", *outputs, *how)[0] == 0
-    (pair,), rest = map(rows_in, outputs[1::2])
+    options = ("--model", tiny_trunk, "--threshold", "0.9999", "--drop-bad-rows")
+    assert run("match", "a.csv", "b.txt", *outputs, *options)[0] == 0
+    (pair,), unmatched = map(rows_in, outputs[1::2])
     assert (pair["topic"], pair["row"], pair["match_row"]) == ("z", 3, 4)
-    assert [row["topic"] for row in rest] == ["x", "w"]
+    assert [row["topic"] for row in unmatched] == ["x", "w"]
 
 
 def rows_in(name):
@@ -122,5 +122,5 @@ def test_a_collection_leaves_out_what_it_cannot_keep(run, tmp_path):
 def test_of_many_rows_the_first_numbers_are_shown(run, tmp_path, tiny_trunk, many):
     (tmp_path / "many.txt").write_text("a text\n" + many * "\n" + "more\n")
     err = run("encode", tiny_trunk, "many.txt", "--output", "v.npy", "--drop-bad-rows")[2]
-    rest = " and 3 more" if many > 10 else ""
-    assert f"many.txt: {many} of {many + 2} {WHY}: 2, 3, 4, 5, 6, 7, 8, 9, 10, 11{rest}\n" in err
+    remainder = " and 3 more" if many > 10 else ""
+    assert f"many.txt: {many} of {many + 2} {WHY}: 2, 3, 4, 5, 6, 7, 8, 9, 10, 11{remainder}\n" in err

@@ -47,7 +47,7 @@ def test_shards_one_after_the_other_are_the_vectors_of_the_lines(tmp_path):
     assert (done.rows, done.dim, done.shards) == (60, 24, 9) and lines == []
     listed = manifest(tmp_path / "v")["shards"]
     rows = [np.load(tmp_path / "v" / "shards" / entry["file"]) for entry in listed]
-    assert [len(one) for one in rows] == [entry["rows"] for entry in listed] == [7] * 8 + [4]
+    assert [len(shard_rows) for shard_rows in rows] == [entry["rows"] for entry in listed] == [7] * 8 + [4]
     np.testing.assert_array_equal(np.concatenate(rows), encode(texts))
     make(tmp_path / "world", tmp_path / "p", format="parquet", shard_size=100)
     table = pq.read_table(tmp_path / "p" / "shards" / "00000.parquet").to_pydict()
@@ -56,17 +56,17 @@ def test_shards_one_after_the_other_are_the_vectors_of_the_lines(tmp_path):
 
 
 def test_every_setting_reaches_the_model_of_a_worker(monkeypatch):
-    seen = {}
+    received = {}
 
-    def load(name, **how):
-        seen.update(how)
+    def load(name, **options):
+        received.update(options)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(recipe, "load", load)
-    given = {"backend": "onnx", "precision": "float32", "deterministic": True, "prompt": "query: "}
+    settings = {"backend": "onnx", "precision": "float32", "deterministic": True, "prompt": "query: "}
     with pytest.raises(KeyboardInterrupt):
-        recipe.open_on_one_thread("model", ShardSettings(**given))
-    assert seen == {**given, "device": "cpu", "threads": 1}
+        recipe.open_on_one_thread("model", ShardSettings(**settings))
+    assert received == {**settings, "device": "cpu", "threads": 1}
 
 
 def test_lines_are_those_of_the_whole_file_wherever_it_is_cut(place, tmp_path):
@@ -74,13 +74,15 @@ def test_lines_are_those_of_the_whole_file_wherever_it_is_cut(place, tmp_path):
     expected = read_texts(str(path))
     for size in (1, 2, 7, 59, 60, 61, 1000):
         counted = []
-        found = inputs.cut([str(path)], size, on_rows=counted.append)
-        assert [text for shard in range(len(found.parts)) for text in found.read(shard)[0]] == expected, size
-        assert [part.rows for part in found.parts[:-1]] == [size] * (len(found.parts) - 1) and found.rows == 60
-        assert found.parts[-1].end == found.files[0].size == path.stat().st_size and sum(counted) == 60
-        assert found.sha256 == inputs.cut([str(path)], 60).sha256
+        source = inputs.cut([str(path)], size, on_rows=counted.append)
+        assert [text for shard in range(len(source.parts)) for text in source.read(shard)[0]] == expected, size
+        assert [cut_shard.rows for cut_shard in source.parts[:-1]] == [size] * (
+            len(source.parts) - 1
+        ) and source.rows == 60
+        assert source.parts[-1].end == source.files[0].size == path.stat().st_size and sum(counted) == 60
+        assert source.sha256 == inputs.cut([str(path)], 60).sha256
     (tmp_path / "ended.txt").write_text("one\ntwo\n")
-    assert [part.rows for part in inputs.cut([str(tmp_path / "ended.txt")], 1).parts] == [1, 1]
+    assert [cut_shard.rows for cut_shard in inputs.cut([str(tmp_path / "ended.txt")], 1).parts] == [1, 1]
 
 
 def test_the_manifest_says_what_it_was_made_of(place, tmp_path):
@@ -93,11 +95,13 @@ def test_the_manifest_says_what_it_was_made_of(place, tmp_path):
         **{"device": "cpu"},
     }
     digest = hashlib.sha256("".join(json.dumps([text]) + "\n" for text in texts).encode()).hexdigest()
-    known = {"name": "texts.txt", "files": 1, "bytes": (place / "texts.txt").stat().st_size, "rows": 60}
-    assert content["input"] == {**known, "sha256": digest}
+    expected = {"name": "texts.txt", "files": 1, "bytes": (place / "texts.txt").stat().st_size, "rows": 60}
+    assert content["input"] == {**expected, "sha256": digest}
     assert content["model"]["identity"] == hashlib.sha256(b"made up ").hexdigest()
     written = {entry["file"]: entry["sha256"] for entry in content["shards"]}
-    assert written == {name: hashlib.sha256(one).hexdigest() for name, one in shards(tmp_path / "v").items()}
+    assert written == {
+        name: hashlib.sha256(content_bytes).hexdigest() for name, content_bytes in shards(tmp_path / "v").items()
+    }
 
 
 @pytest.mark.posix
@@ -173,8 +177,8 @@ def test_another_input_or_model_is_refused(place, tmp_path):
 
 def test_a_worker_looks_at_what_it_reads_and_opens(place, tmp_path):
     path = place / "texts.txt"
-    found, settings = inputs.cut([str(path)], 7), ShardSettings(shard_size=7)
-    work = EncodeWork(str(place), found, settings, open_made_up, "made up ")
+    source, settings = inputs.cut([str(path)], 7), ShardSettings(shard_size=7)
+    work = EncodeWork(str(place), source, settings, open_made_up, "made up ")
     assert work(8).rows == 4
     path.write_bytes(path.read_bytes().replace(b"row 16", b"row 61"))
     assert work(1).rows == 7
@@ -184,7 +188,7 @@ def test_a_worker_looks_at_what_it_reads_and_opens(place, tmp_path):
     with pytest.raises(DataError, match=r"no file .* where shard 0 is made"):
         work(0)
     with pytest.raises(ModelError, match="Every worker must have the same model"):
-        EncodeWork(str(place), found, settings, open_made_up, "another")(0)
+        EncodeWork(str(place), source, settings, open_made_up, "another")(0)
 
 
 @pytest.mark.parametrize("form", ["npy", "parquet"])
@@ -225,21 +229,21 @@ def test_what_cannot_be_read_by_place_is_refused(place, tmp_path):
 
 def test_on_a_cluster_workers_take_the_gpu_and_the_driver_does_not(place, tmp_path, monkeypatch):
     """A machine that only writes needs none; arithmetic is the same on both."""
-    seen = []
+    used = []
 
     def open_seen(model, settings):
-        seen.append((settings.device, settings.arithmetic, settings.backend))
+        used.append((settings.device, settings.arithmetic, settings.backend))
         return open_made_up(model, settings)
 
     monkeypatch.setattr(OnRay, "run", lambda self, work, tasks: Serial().run(work, tasks))
     monkeypatch.setattr(sharded_world, "open_made_up", open_seen)
     make(place, tmp_path / "v", executor="ray", device="cuda")
-    assert seen == [("cpu", "bfloat16", "torch"), ("cuda", "bfloat16", "auto")]
+    assert used == [("cpu", "bfloat16", "torch"), ("cuda", "bfloat16", "auto")]
     assert manifest(tmp_path / "v")["settings"]["device"] == "cuda"
     with pytest.raises(OutputError, match="another settings: device was 'cuda' and is 'cpu'"):
         make(place, tmp_path / "v")
     make(place, tmp_path / "one", device="cuda", precision="float32")
-    assert seen[2:] == [("cuda", "float32", "auto")]
+    assert used[2:] == [("cuda", "float32", "auto")]
 
 
 @pytest.mark.parametrize(("device", "why"), [("kuda", "Expected one of cpu"), ("cuda:99", "CUDA")])
@@ -312,7 +316,7 @@ def test_real_models_give_the_vectors_of_one_file_and_the_same_bytes_with_any_wo
         torch.set_num_threads(threads)
     command(*words, output=str(tmp_path / "two"), workers=2, **options)
     assert shards(tmp_path / "one") == shards(tmp_path / "two")
-    rows = [row for one in sorted((tmp_path / "one" / "shards").iterdir()) for row in pq.read_table(one).to_pylist()]
+    rows = [row for path in sorted((tmp_path / "one" / "shards").iterdir()) for row in pq.read_table(path).to_pylist()]
     assert [row["text"] for row in rows] == sentences
     expected = encode_here(build(str(tiny_trunk), device="cpu"), sentences, normalize=True, precision="float32")
     np.testing.assert_allclose([row["embedding"] for row in rows], expected, atol=2e-6)

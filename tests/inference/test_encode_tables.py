@@ -44,30 +44,30 @@ def csv_cell(value):
 @pytest.fixture
 def tables(tmp_path):
     """The same twenty rows as five files of one folder, in the order of their names."""
-    place = tmp_path / "tables"
-    place.mkdir()
-    parts = [ROWS[start : start + 4] for start in range(0, 20, 4)]
-    flat = [[{**row, "tags": json.dumps(row["tags"])} for row in part] for part in parts]
-    pq.write_table(pa.Table.from_pylist(parts[0]), place / "0.parquet", row_group_size=3)
-    (place / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in parts[1]))
-    (place / "2.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in parts[2]).encode()))
-    (place / "3.json").write_text(json.dumps(parts[3]))
-    pq.write_table(pa.Table.from_pylist(parts[4]), place / "4.parquet")
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    shards = [ROWS[start : start + 4] for start in range(0, 20, 4)]
+    flat = [[{**row, "tags": json.dumps(row["tags"])} for row in shard] for shard in shards]
+    pq.write_table(pa.Table.from_pylist(shards[0]), folder / "0.parquet", row_group_size=3)
+    (folder / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in shards[1]))
+    (folder / "2.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in shards[2]).encode()))
+    (folder / "3.json").write_text(json.dumps(shards[3]))
+    pq.write_table(pa.Table.from_pylist(shards[4]), folder / "4.parquet")
     for name, sign in (("a.tsv", "\t"), ("b.csv", ",")):
         lines = [sign.join(flat[0][0]) + "\n"]
         quote = csv_cell if sign == "," else str
         lines += [sign.join(quote(value) for value in row.values()) + "\n" for row in itertools.chain(*flat)]
-        (place / name).write_text("".join(lines))
-    return place
+        (folder / name).write_text("".join(lines))
+    return folder
 
 
 def made(sources, output, **changes):
     settings = ShardSettings(**{"shard_size": 3, "format": "parquet", "columns": "body", **changes})
-    return encode_shards(".", [str(one) for one in sources], output, settings, Serial(), open_as=open_made_up)
+    return encode_shards(".", [str(source) for source in sources], output, settings, Serial(), open_as=open_made_up)
 
 
 def read(output):
-    return [row for one in sorted((output / "shards").iterdir()) for row in pq.read_table(one).to_pylist()]
+    return [row for path in sorted((output / "shards").iterdir()) for row in pq.read_table(path).to_pylist()]
 
 
 def test_every_kind_of_table_many_files_and_patterns(tables, tmp_path):
@@ -95,7 +95,7 @@ def test_columns_that_are_kept_have_one_type_in_all_shards(tables, tmp_path):
         (row["id"], row["year"], row["tags"]) for row in ROWS
     ]
     assert [(row["id"], row["year"]) for row in rows[20:]] == [(None, 0.5), (None, None)]
-    schemas = {pq.read_schema(one).remove_metadata() for one in (tmp_path / "v" / "shards").iterdir()}
+    schemas = {pq.read_schema(path).remove_metadata() for path in (tmp_path / "v" / "shards").iterdir()}
     assert len(schemas) == 1 and schemas.pop().field("year").type == pa.float64()
     made([tables / "0.parquet", tables / "a.tsv"], tmp_path / "texts", keep="year")  # numbers, and texts of numbers
     assert [row["year"] for row in read(tmp_path / "texts")][2:6] == ["2002", "2003", "2000", "2001"]
@@ -161,9 +161,9 @@ def test_a_worker_and_the_driver_are_killed_and_each_row_is_there_once(tables, t
     made([tables / "[0-4].*"], tmp_path / "v", vectors="int8")
     (tables / "slow").write_text("0.2")
     (tables / "dies-now").touch()
-    how = {"source": "[0-4].*", "shard_size": 3, "format": "parquet", "columns": "body", "vectors": "int8"}
+    settings = {"source": "[0-4].*", "shard_size": 3, "format": "parquet", "columns": "body", "vectors": "int8"}
     killed = tmp_path / "killed"
-    words = [sys.executable, "-m", "tests.inference.sharded_world", str(tables), str(killed), "2", json.dumps(how)]
+    words = [sys.executable, "-m", "tests.inference.sharded_world", str(tables), str(killed), "2", json.dumps(settings)]
     assert subprocess.run(words, cwd=ROOT).returncode == -signal.SIGKILL
     driver = subprocess.Popen(words, cwd=ROOT)
     until(lambda: (killed / "vectors.json").exists(), driver)
@@ -182,8 +182,8 @@ def test_a_machine_of_a_cluster_is_killed_and_each_row_is_there_once(tables, tmp
     pytest.importorskip("ray")
     made([tables / "[0-4].*"], tmp_path / "v", shard_size=2, keep="all")
     (tables / "slow").write_text("0.3")
-    how = {"source": "[0-4].*", "shard_size": 2, "format": "parquet", "columns": "body", "keep": "all"}
-    words = [tables, tmp_path / "ray", "tests.inference.sharded_world", json.dumps(how)]
+    settings = {"source": "[0-4].*", "shard_size": 2, "format": "parquet", "columns": "body", "keep": "all"}
+    words = [tables, tmp_path / "ray", "tests.inference.sharded_world", json.dumps(settings)]
     done = subprocess.run([sys.executable, "-m", "tests.ray_cluster", *words], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert 4 <= int((tables / "killed-at").read_text()) < 10
@@ -202,8 +202,8 @@ def test_urls_are_read_and_written_and_gone_on_with(tables, tmp_path):
         for _ in range(2):
             done = made(["memory://bucket/in/*"], "memory://bucket/out")
             assert done.rows == 20
-            found = {name.rpartition("/")[2]: store.cat_file(name) for name in store.find("/bucket/out/shards")}
-            assert found == expected
+            contents = {name.rpartition("/")[2]: store.cat_file(name) for name in store.find("/bucket/out/shards")}
+            assert contents == expected
             lines = store.cat_file("/bucket/out/history.jsonl").splitlines()
             assert {json.loads(line)["shard"] for line in lines} == set(range(10))
             store.rm("/bucket/out/shards/00003.parquet")
@@ -234,11 +234,11 @@ def test_all_shards_are_stored_by_the_same_ranges(tables, tmp_path, vectors, for
         np.testing.assert_array_equal(rows, np.where(expected > 0, 1, -1))
     else:
         np.testing.assert_allclose(rows, expected, atol=(expected.max() - expected.min()) / 255 * 0.51)
-    one = tmp_path / "v" / "shards" / f"00003.{form}"
+    shard = tmp_path / "v" / "shards" / f"00003.{form}"
     if form == "parquet":  # each file says it by itself
-        np.testing.assert_array_equal(samesense.read_vectors(one), rows[7:8])
+        np.testing.assert_array_equal(samesense.read_vectors(shard), rows[7:8])
     whole = shards(tmp_path / "v")
-    one.unlink()
+    shard.unlink()
     made([tables / "[0-4].*"], tmp_path / "v", vectors=vectors, format=form)
     assert shards(tmp_path / "v") == whole
     assert json.loads((tmp_path / "v" / "manifest.json").read_text())["dim"] == expected.shape[1]
@@ -249,10 +249,14 @@ def test_ranges_are_those_of_a_sample_of_all_files(tables, tmp_path, monkeypatch
 
     monkeypatch.setattr(recipe, "SAMPLE", 5)
     made([tables / "[0-4].*"], tmp_path / "v", vectors="int8")
-    said = json.loads((tmp_path / "v" / "vectors.json").read_text())
+    description = json.loads((tmp_path / "v" / "vectors.json").read_text())
     vectors = encode(TEXTS)
-    found = [at for at in range(20) if (np.min([vectors[at], said["ranges"][0]], axis=0) == said["ranges"][0]).all()]
-    assert len(found) >= 5 and {at // 4 for at in found} == {0, 1, 2, 3, 4}
+    extremes = [
+        row
+        for row in range(20)
+        if (np.min([vectors[row], description["ranges"][0]], axis=0) == description["ranges"][0]).all()
+    ]
+    assert len(extremes) >= 5 and {row // 4 for row in extremes} == {0, 1, 2, 3, 4}
 
 
 def test_long_texts_are_cut_in_shards_and_counted(tables, tmp_path):
@@ -279,8 +283,8 @@ def test_one_file_keeps_columns_reads_many_and_says_what_was_cut(tables, tmp_pat
     command(str(tiny_trunk), sources, output=str(tmp_path / "v.parquet"), columns="body", chunk="mean", keep="id,year")
     rows = pq.read_table(tmp_path / "v.parquet").to_pylist()
     assert [(row["id"], row["year"]) for row in rows] == [*((row["id"], row["year"]) for row in ROWS), ("long", None)]
-    said = next(line for line in lines if "cut into" in line)
-    assert said.startswith("1 of 21 texts are longer than what the model reads: cut into")
+    message = next(line for line in lines if "cut into" in line)
+    assert message.startswith("1 of 21 texts are longer than what the model reads: cut into")
     expected = samesense.encode(tiny_trunk, [*TEXTS, long], chunk="mean")
     np.testing.assert_array_equal(np.array([row["embedding"] for row in rows], np.float32), expected)
     assert not np.allclose(samesense.encode(tiny_trunk, [long]), expected[-1:], atol=1e-3)

@@ -6,8 +6,8 @@ from samesense.errors import DataError
 from samesense.inference.collection.entries import Entry, read_entries
 
 
-def read(path, **how):
-    return list(read_entries(str(path), **how))
+def read(path, **options):
+    return list(read_entries(str(path), **options))
 
 
 def test_every_form_gives_the_same(tmp_path):

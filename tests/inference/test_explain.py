@@ -31,31 +31,31 @@ def by_hand(model, text):
 
 
 def test_shares_of_pairs_of_words_sum_to_the_cosine(model):
-    found = explain(model, ONE, OTHER)
+    explanation = explain(model, ONE, OTHER)
     (left, tokens1), (right, tokens2) = by_hand(model, ONE), by_hand(model, OTHER)
     lengths = np.linalg.norm(left.sum(axis=0)) * np.linalg.norm(right.sum(axis=0))
     table = left @ right.T / lengths
-    assert found.by == "tokens"
-    assert found.score == pytest.approx(model.similarity(ONE, OTHER), abs=1e-5)
-    assert found.gap == pytest.approx(0, abs=1e-5)
-    assert sum(word.share for word in found.words1) == pytest.approx(found.score, abs=1e-5)
-    assert sum(word.share for word in found.words2) == pytest.approx(found.score, abs=1e-5)
-    assert [word.text for word in found.words1] == [*ONE[:-1].split(), ".", "[marks]"]
-    assert [ONE[word.start : word.end] for word in found.words1[:-1]] == [*ONE[:-1].split(), "."]
+    assert explanation.by == "tokens"
+    assert explanation.score == pytest.approx(model.similarity(ONE, OTHER), abs=1e-5)
+    assert explanation.gap == pytest.approx(0, abs=1e-5)
+    assert sum(word.share for word in explanation.words1) == pytest.approx(explanation.score, abs=1e-5)
+    assert sum(word.share for word in explanation.words2) == pytest.approx(explanation.score, abs=1e-5)
+    assert [word.text for word in explanation.words1] == [*ONE[:-1].split(), ".", "[marks]"]
+    assert [ONE[word.start : word.end] for word in explanation.words1[:-1]] == [*ONE[:-1].split(), "."]
     row, column = tokens1.index("dog"), tokens2.index("dog")
-    assert found.words1[2].share == pytest.approx(table[row].sum(), abs=1e-6)
-    pair = next(pair for pair in found.pairs if (pair.first, pair.second) == ("dog", "dog"))
+    assert explanation.words1[2].share == pytest.approx(table[row].sum(), abs=1e-6)
+    pair = next(pair for pair in explanation.pairs if (pair.first, pair.second) == ("dog", "dog"))
     assert pair.share == pytest.approx(table[row, column], abs=1e-6)
-    assert found.words1[-1].share == pytest.approx(table[[0, -1]].sum(), abs=1e-6)
+    assert explanation.words1[-1].share == pytest.approx(table[[0, -1]].sum(), abs=1e-6)
 
 
 @pytest.mark.parametrize("by", ["tokens", "occlusion"])
 def test_marked_pieces_are_the_texts_with_the_shares_of_their_words(model, by):
     text = f"  {ONE}\t"
-    found = explain(model, text, OTHER, by=by)
-    assert ["".join(piece for piece, _ in pieces) for pieces in found.marked()] == [text, OTHER]
-    shares = {word.text: word.share for word in found.words2 if word.end > word.start}
-    assert {piece: share for piece, share in found.marked()[1] if piece.strip()} == shares
+    explanation = explain(model, text, OTHER, by=by)
+    assert ["".join(piece for piece, _ in pieces) for pieces in explanation.marked()] == [text, OTHER]
+    shares = {word.text: word.share for word in explanation.words2 if word.end > word.start}
+    assert {piece: value for piece, value in explanation.marked()[1] if piece.strip()} == shares
 
 
 def test_pieces_of_a_word_count_together_whatever_comes_after_pooling():
@@ -68,34 +68,38 @@ def test_pieces_of_a_word_count_together_whatever_comes_after_pooling():
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     weights = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
     dense = Dense(6, 5, activation_function=__import__("torch").nn.Identity())
-    made = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=weights), dense, Normalize()])
-    model = samesense.load(made, precision="float32")
-    found = explain(model, "dogs cat", "cat")
+    encoder = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=weights), dense, Normalize()])
+    model = samesense.load(encoder, precision="float32")
+    explanation = explain(model, "dogs cat", "cat")
     w, b = (p.detach().numpy() for p in (dense.linear.weight, dense.linear.bias))
-    one, other = weights[[0, 1, 2]] @ w.T + b, weights[[2]] @ w.T + b
-    table = (one / 3) @ other.T / np.linalg.norm(one.mean(axis=0)) / np.linalg.norm(other)
-    assert [word.text for word in found.words1] == ["dogs", "cat"]
-    assert [word.share for word in found.words1] == pytest.approx([table[:2].sum(), table[2].sum()], abs=1e-5)
-    assert found.score == pytest.approx(table.sum(), abs=1e-5)
+    first, second = weights[[0, 1, 2]] @ w.T + b, weights[[2]] @ w.T + b
+    table = (first / 3) @ second.T / np.linalg.norm(first.mean(axis=0)) / np.linalg.norm(second)
+    assert [word.text for word in explanation.words1] == ["dogs", "cat"]
+    assert [word.share for word in explanation.words1] == pytest.approx([table[:2].sum(), table[2].sum()], abs=1e-5)
+    assert explanation.score == pytest.approx(table.sum(), abs=1e-5)
 
 
 def test_without_a_word_the_score_is_another(model):
-    found = explain(model, ONE, OTHER, by="occlusion")
-    assert found.score == pytest.approx(model.similarity(ONE, OTHER), abs=1e-6)
+    explanation = explain(model, ONE, OTHER, by="occlusion")
+    assert explanation.score == pytest.approx(model.similarity(ONE, OTHER), abs=1e-6)
     without = model.similarity(ONE.replace("dog ", ""), OTHER)
-    assert found.words1[2].share == pytest.approx(found.score - without, abs=1e-5)
-    assert found.words2[1].share == pytest.approx(found.score - model.similarity(ONE, "a and the cat walks"), abs=1e-5)
-    assert found.gap == pytest.approx(found.score - sum(word.share for word in found.words1), abs=1e-6)
-    assert found.pairs == ()
+    assert explanation.words1[2].share == pytest.approx(explanation.score - without, abs=1e-5)
+    assert explanation.words2[1].share == pytest.approx(
+        explanation.score - model.similarity(ONE, "a and the cat walks"), abs=1e-5
+    )
+    assert explanation.gap == pytest.approx(
+        explanation.score - sum(word.share for word in explanation.words1), abs=1e-6
+    )
+    assert explanation.pairs == ()
     alone = explain(model, "dog", OTHER, by="occlusion")
     assert alone.words1[0].share == pytest.approx(alone.score)
 
 
 def test_what_has_no_tokens_is_occluded_and_says_so():
     model = samesense.load(encode)
-    found = explain(model, "one two", "two three")
-    assert (found.by, found.why) == ("occlusion", "it is computed by a function")
-    assert found.words1[0].share == pytest.approx(found.score - model.similarity("two", "two three"))
+    explanation = explain(model, "one two", "two three")
+    assert (explanation.by, explanation.why) == ("occlusion", "it is computed by a function")
+    assert explanation.words1[0].share == pytest.approx(explanation.score - model.similarity("two", "two three"))
     with pytest.raises(ModelError, match="cannot be explained by its tokens: it is computed by a function"):
         explain(model, "one two", "two three", by="tokens")
     with pytest.raises(DataError, match="empty"):
@@ -103,14 +107,14 @@ def test_what_has_no_tokens_is_occluded_and_says_so():
 
 
 def test_another_pooling_is_occluded(tiny_trunk):
-    found = explain(samesense.load(f"{tiny_trunk}?cls", precision="float32"), ONE, OTHER)
-    assert found.by == "occlusion"
-    assert "its embedding is no mean of token vectors" in found.why
+    explanation = explain(samesense.load(f"{tiny_trunk}?cls", precision="float32"), ONE, OTHER)
+    assert explanation.by == "occlusion"
+    assert "its embedding is no mean of token vectors" in explanation.why
 
 
 def test_characters_of_languages_without_spaces_are_words():
-    found = explain(samesense.load(encode), "今天好 ok", "天")
-    assert [word.text for word in found.words1] == ["今", "天", "好", "ok"]
+    explanation = explain(samesense.load(encode), "今天好 ok", "天")
+    assert [word.text for word in explanation.words1] == ["今", "天", "好", "ok"]
 
 
 def test_the_command_prints_a_table_or_json(tiny_trunk, capsys):
@@ -141,11 +145,11 @@ def test_an_origin_is_explained_by_its_contexts(monkeypatch, capsys):
             assert (first, second, top) == ("a", "b", 2)
             return Explanation(sentences=("a", "b"), score=0.5, contexts=4, alike=[entry], apart=[])
 
-    monkeypatch.setattr("samesense.inference.models.functions.open_origin", lambda place, **how: Opened())
+    monkeypatch.setattr("samesense.inference.models.functions.open_origin", lambda folder, **options: Opened())
     code, out, _ = run_command(capsys, "explain", "origin:made", "a", "b", "--top", "2")
     assert (code, "Before. [...] After." in out) == (0, True)
-    scored = made_model(lambda pairs: np.array([float(len(one)) for one, _ in pairs]), name="origin:made")
-    monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **how: scored)
+    scored = made_model(lambda pairs: np.array([float(len(text)) for text, _ in pairs]), name="origin:made")
+    monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **options: scored)
     code, out, _ = run_command(capsys, "explain", "origin:made", "a cat", "b", "--by", "occlusion")
     assert code == 0 and "cat" in out and "Before." not in out
 

@@ -50,7 +50,7 @@ def test_rows_keep_their_order_and_neighbours_change_nothing(folder, sentences):
     texts = [*sentences, *ODD, *sentences[:7]]
     rows = encoder.encode(texts)
     shuffled = np.random.default_rng(0).permutation(len(texts))
-    np.testing.assert_allclose(encoder.encode([texts[at] for at in shuffled]), rows[shuffled], atol=2e-6)
+    np.testing.assert_allclose(encoder.encode([texts[index] for index in shuffled]), rows[shuffled], atol=2e-6)
     np.testing.assert_array_equal(rows[46:], rows[:7])
     for text, row in zip(texts, rows, strict=True):
         np.testing.assert_allclose(encoder.encode([text])[0], row, atol=2e-6)
@@ -77,8 +77,8 @@ def test_int8_is_smaller_and_near(folder, sentences):
 
 
 def cosines(encoder, data):
-    one, other = (encoder.encode(list(side)).astype(float) for side in (data.sentences1, data.sentences2))
-    return (one * other).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
+    first, second = (encoder.encode(list(side)).astype(float) for side in (data.sentences1, data.sentences2))
+    return (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
 
 
 def test_recorded_drift_is_that_of_spearman(folder, toy_pairs):
@@ -86,22 +86,22 @@ def test_recorded_drift_is_that_of_spearman(folder, toy_pairs):
     model = SentenceTransformer(str(folder), device="cpu")
 
     def judged(run):
-        one, other = (run(list(side)).astype(float) for side in (data.sentences1, data.sentences2))
+        first, second = (run(list(side)).astype(float) for side in (data.sentences1, data.sentences2))
         return 100 * spearman(
-            (one * other).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1), data.labels
+            (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1), data.labels
         )
 
     description = read_description(folder)
     exact, rough = (cosines(OnnxEncoder(folder, name), data) for name in ("onnx", "onnx-int8"))
-    said = description.agreement["onnx-int8"]
-    assert said.pairs == 60 and said.largest == pytest.approx(np.abs(exact - rough).max(), rel=0.2)
-    assert said.ranks == pytest.approx(spearmanr(exact, rough).statistic, abs=0.01)
-    assert description.agreement["onnx"].ranks > 0.9999 and "scores differ by at most 0." in said.text()
-    found = description.drift
-    assert found.pairs == 60 and found.reference == pytest.approx(judged(lambda t: plain_rows(model, t)), abs=1e-3)
-    rough = judged(OnnxEncoder(folder, "onnx-int8").encode) - found.reference
-    assert found.points["onnx-int8"] == pytest.approx(rough, abs=0.5)
-    assert found.points["onnx"] == pytest.approx(0, abs=0.01)
+    agreement = description.agreement["onnx-int8"]
+    assert agreement.pairs == 60 and agreement.largest == pytest.approx(np.abs(exact - rough).max(), rel=0.2)
+    assert agreement.ranks == pytest.approx(spearmanr(exact, rough).statistic, abs=0.01)
+    assert description.agreement["onnx"].ranks > 0.9999 and "scores differ by at most 0." in agreement.text()
+    drift = description.drift
+    assert drift.pairs == 60 and drift.reference == pytest.approx(judged(lambda t: plain_rows(model, t)), abs=1e-3)
+    rough = judged(OnnxEncoder(folder, "onnx-int8").encode) - drift.reference
+    assert drift.points["onnx-int8"] == pytest.approx(rough, abs=0.5)
+    assert drift.points["onnx"] == pytest.approx(0, abs=0.01)
 
 
 @pytest.mark.parametrize("name", ["onnx", "onnx-int8"])
@@ -156,7 +156,7 @@ def test_a_static_model_and_a_text_without_tokens(tiny_trunk, tmp_path, sentence
 def test_padding_stands_on_the_side_of_the_model(folder):
     encoder = OnnxEncoder(folder)
     encodings = encoder._encodings(["a dog", "a dog eats"], "")
-    ids, width = [one.ids for one in encodings], 6
+    ids, width = [encoding.ids for encoding in encodings], 6
     right = encoder._padded("input_ids", encodings, width)
     assert right.tolist() == [row + [0] * (width - len(row)) for row in ids]
     encoder.description = encoder.description.model_copy(update={"padding_side": "left", "pad_token": 7})
@@ -215,7 +215,9 @@ def test_whatever_is_replaced_goes_once_the_new_folder_is_whole(tiny_trunk, fold
 def test_a_tokenizer_that_reads_otherwise_is_refused(tiny_trunk, tmp_path, monkeypatch):
     model = build(str(tiny_trunk), device="cpu")
     real = model.preprocess
-    monkeypatch.setattr(model, "preprocess", lambda texts, **how: real(["dog " + text for text in texts], **how))
+    monkeypatch.setattr(
+        model, "preprocess", lambda texts, **options: real(["dog " + text for text in texts], **options)
+    )
     monkeypatch.setattr("samesense.inference.onnx.export.save", None)  # it is refused before anything is written
     with pytest.raises(ModelError, match=r"reads text by its tokenizer\.json alone; for 'a' that gives 3 ids"):
         export(model, tmp_path / "out")
@@ -251,10 +253,10 @@ def test_tokens_behind_a_prompt_are_those_of_sentence_transformers(seed):
     lengths = torch.randint(0, 9, (7,), generator=draw)
     mask = (torch.arange(9) < lengths.unsqueeze(1)).long()
     mask[int(torch.randint(7, (1,), generator=draw))] = 1  # a row without padding
-    for one in (mask, mask.flip(1)):
+    for sided_mask in (mask, mask.flip(1)):
         for prompt in range(1, 9):
-            expected = Pooling._exclude_prompt_from_mask(one, prompt)
-            assert torch.equal(export_graph._without_prompt(one, prompt), expected)
+            expected = Pooling._exclude_prompt_from_mask(sided_mask, prompt)
+            assert torch.equal(export_graph._without_prompt(sided_mask, prompt), expected)
 
 
 class Doubled(Normalize):
@@ -296,10 +298,10 @@ def test_what_torch_cannot_record_is_said_in_a_sentence(tiny_trunk, tmp_path, ca
     model = build(str(tiny_trunk), device="cpu")
     real = model[1].forward
 
-    def forward(features, **how):
+    def forward(features, **options):
         if features["attention_mask"].sum() > 5:  # asks for a value, as no graph can
             features = dict(features)
-        return real(features, **how)
+        return real(features, **options)
 
     model[1].forward = forward
     with pytest.raises(ModelError, match="torch cannot record this model as a graph") as error:
@@ -318,10 +320,10 @@ def test_texts_of_the_check_are_nobodys_loss(tiny_trunk, tmp_path, caplog):
 def test_states_of_tokens_are_a_second_output(folder, sentences):
     encoder = OnnxEncoder(folder)
     encodings = encoder._encodings(sentences[:4], "")
-    width = max(len(one.ids) for one in encodings)
+    width = max(len(item.ids) for item in encodings)
     feed = {name: encoder._padded(name, encodings, width) for name in encoder.description.inputs}
     vectors, states = encoder._session.run(["sentence_embedding", "last_hidden_state"], feed)
-    assert [one.name for one in encoder._session.get_outputs()] == ["sentence_embedding", "last_hidden_state"]
+    assert [item.name for item in encoder._session.get_outputs()] == ["sentence_embedding", "last_hidden_state"]
     trunk = AutoModel.from_pretrained(folder).eval()
     with torch.inference_mode():
         expected = trunk(**{name: torch.from_numpy(value) for name, value in feed.items()}).last_hidden_state.numpy()

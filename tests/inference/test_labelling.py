@@ -18,8 +18,8 @@ from tests.chat_stub import stub
 from tests.command import run_command
 from tests.network import _no_network  # noqa: F401
 
-TEXTS = [f"text number {place}" for place in range(40)]
-PAIRS = [(TEXTS[place], TEXTS[place + 1]) for place in range(0, 40, 2)]
+TEXTS = [f"text number {number}" for number in range(40)]
+PAIRS = [(TEXTS[number], TEXTS[number + 1]) for number in range(0, 40, 2)]
 
 
 def rng():
@@ -38,10 +38,10 @@ def apart(pair):
 
 
 def test_neighbours_are_the_nearest_texts_each_pair_once():
-    found = near_pairs(TEXTS, on_a_circle, 1000, rng())
-    assert {apart(pair) for pair in found} == {1, 2, 3}  # five nearest: two at 1, two at 2, one at 3
-    assert sum(apart(pair) < 3 for pair in found) == 80
-    assert len(set(map(frozenset, found))) == len(found)
+    pairs = near_pairs(TEXTS, on_a_circle, 1000, rng())
+    assert {apart(pair) for pair in pairs} == {1, 2, 3}  # five nearest: two at 1, two at 2, one at 3
+    assert sum(apart(pair) < 3 for pair in pairs) == 80
+    assert len(set(map(frozenset, pairs))) == len(pairs)
 
 
 def test_random_pairs_are_different_and_all_if_there_are_few(monkeypatch):
@@ -50,14 +50,14 @@ def test_random_pairs_are_different_and_all_if_there_are_few(monkeypatch):
     for count in (100, 190, 700):
         many = random_pairs(TEXTS, count, rng())
         assert len(set(map(frozenset, many))) == len(many) == count
-        assert all(one != other for one, other in many)
+        assert all(first != second for first, second in many)
 
 
 def test_candidates_are_near_and_far_and_bounded(monkeypatch):
     monkeypatch.setattr(choose, "CANDIDATES", 100)
-    found = pairs_of([*TEXTS, *TEXTS], "bands", on_a_circle, 1, rng())
-    assert 90 <= len(found) <= 100
-    assert {1, 20} <= {apart(pair) for pair in found}
+    pairs = pairs_of([*TEXTS, *TEXTS], "bands", on_a_circle, 1, rng())
+    assert 90 <= len(pairs) <= 100
+    assert {1, 20} <= {apart(pair) for pair in pairs}
     monkeypatch.setattr(choose, "TEXTS", 10)
     assert len({text for pair in pairs_of(TEXTS, "bands", on_a_circle, 1, rng()) for text in pair}) == 10
     with pytest.raises(ConfigError, match="two different texts or more; received 1"):
@@ -83,12 +83,12 @@ def test_bands_are_equally_full_in_every_first_part():
 
 
 def test_disagreement_is_within_bands_and_scales_do_not_count():
-    one = np.array([0.0, 0.01, 0.02, 1.0, 0.99, 0.98])
-    assert disagreement(one, one * 100 - 3) == pytest.approx(np.zeros(6), abs=1e-9)
-    assert disagreement(one, np.ones(6)) == pytest.approx(np.abs(one - one.mean()) / one.std())
-    other = np.array([0.0, 0.6, 0.0, 1.0, 1.0, 0.3])
-    found = ordered(PAIRS[:6], "disagreement", lambda _: one, lambda _: other, rng())
-    assert set(found[:2]) == {PAIRS[1], PAIRS[5]}, "of each of the two bands the one on which they differ most"
+    scores = np.array([0.0, 0.01, 0.02, 1.0, 0.99, 0.98])
+    assert disagreement(scores, scores * 100 - 3) == pytest.approx(np.zeros(6), abs=1e-9)
+    assert disagreement(scores, np.ones(6)) == pytest.approx(np.abs(scores - scores.mean()) / scores.std())
+    other_scores = np.array([0.0, 0.6, 0.0, 1.0, 1.0, 0.3])
+    pairs = ordered(PAIRS[:6], "disagreement", lambda _: scores, lambda _: other_scores, rng())
+    assert set(pairs[:2]) == {PAIRS[1], PAIRS[5]}, "of each of the two bands the one on which they differ most"
 
 
 @pytest.mark.parametrize("name", ["labels.tsv", "labels.jsonl"])
@@ -105,21 +105,21 @@ def test_labels_are_kept_known_again_and_taken_back(tmp_path, name):
         labels.add([(PAIRS[4], 2)])
     read = samesense.read(path, label_range=(0, 5))
     assert read.labels == [3, 0.123457, 5, 2]
-    assert read.sentences1 == [PAIRS[place][0] for place in (0, 1, 3, 4)]
+    assert read.sentences1 == [PAIRS[index][0] for index in (0, 1, 3, 4)]
 
 
 @pytest.mark.parametrize("name", ["labels.tsv", "labels.jsonl"])
-@pytest.mark.parametrize("cut", [1, 2, 10, 30])
-def test_a_line_that_a_kill_cut_off_is_dropped_and_asked_again(tmp_path, name, cut):
+@pytest.mark.parametrize("removed", [1, 2, 10, 30])
+def test_a_line_that_a_kill_cut_off_is_dropped_and_asked_again(tmp_path, name, removed):
     path = tmp_path / name
     with open_labels(path, "me") as labels:
         labels.add([(PAIRS[0], 3), (PAIRS[1], 4)])
     whole = path.read_bytes()
-    path.write_bytes(whole[:-cut])
+    path.write_bytes(whole[:-removed])
     with open_labels(path, "me") as labels:
         assert PAIRS[0] in labels
-        assert (PAIRS[1] in labels) == (cut == 1), "nothing but the end of the line is missing"
-        if cut > 1:
+        assert (PAIRS[1] in labels) == (removed == 1), "nothing but the end of the line is missing"
+        if removed > 1:
             labels.add([(PAIRS[1], 4)])
     assert path.read_bytes().rstrip(b"\n") == whole.rstrip(b"\n")
 
@@ -213,65 +213,65 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path):
 def test_two_at_once_are_refused(tmp_path):
     code = f"from pathlib import Path; from samesense.inference.labelling.file import open_labels as o\n" \
            f"with o(Path({str(tmp_path / 'labels.tsv')!r}), 'me'): print('open', flush=True); input()"  # fmt: skip
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout.readline() == b"open\n"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"open\n"
         with pytest.raises(OutputError, match="one writer at a time"), open_labels(tmp_path / "labels.tsv", "me"):
             pass
-        other.kill()
+        process.kill()
     with open_labels(tmp_path / "labels.tsv", "me") as labels:  # the lock of a dead process holds no one up
         assert len(labels) == 0
 
 
 def scored(pairs):
-    return np.array([len(one) + len(other) for one, other in pairs], dtype=float)
+    return np.array([len(first) + len(second) for first, second in pairs], dtype=float)
 
 
 def test_a_function_labels_and_the_same_call_does_nothing_more(tmp_path):
     path = tmp_path / "labels.tsv"
-    asked = []
+    scored_pairs = []
 
     def score(pairs):
-        asked.extend(pairs)
+        scored_pairs.extend(pairs)
         return scored(pairs)
 
-    made = samesense.label(TEXTS, output=path, scorer=score, pairs=30, pairs_by="random")
-    assert str(made) == f"30 of 30 pairs have a label in {path}"
-    assert len(asked) == len(set(map(frozenset, asked))) == 30
+    result = samesense.label(TEXTS, output=path, scorer=score, pairs=30, pairs_by="random")
+    assert str(result) == f"30 of 30 pairs have a label in {path}"
+    assert len(scored_pairs) == len(set(map(frozenset, scored_pairs))) == 30
     content = path.read_text()
     samesense.label(TEXTS, output=path, scorer=score, pairs=30, pairs_by="random")
-    assert (len(asked), path.read_text()) == (30, content)
+    assert (len(scored_pairs), path.read_text()) == (30, content)
     samesense.label(TEXTS, output=path, scorer=score, pairs=50, pairs_by="random")
-    assert len(asked) == len(set(map(frozenset, asked))) == 50
+    assert len(scored_pairs) == len(set(map(frozenset, scored_pairs))) == 50
     assert path.read_text().startswith(content)
 
 
 @pytest.mark.parametrize("by", ["bands", "neighbours", "disagreement"])
 def test_models_choose_among_texts(tmp_path, by):
-    other = samesense.load(lambda texts: on_a_circle(texts)[:, ::-1] * [1, 0.1] + [0, 1])
-    made = samesense.label(
+    other_model = samesense.load(lambda texts: on_a_circle(texts)[:, ::-1] * [1, 0.1] + [0, 1])
+    result = samesense.label(
         TEXTS, output=tmp_path / "labels.tsv", scorer=scored, pairs=20, pairs_by=by,
-        model=samesense.load(on_a_circle), other=other if by == "disagreement" else None,
+        model=samesense.load(on_a_circle), other=other_model if by == "disagreement" else None,
     )  # fmt: skip
-    assert made.labelled == 20
-    read = samesense.read(made.path)
+    assert result.labelled == 20
+    read = samesense.read(result.path)
     if by == "neighbours":
         assert max(map(apart, zip(read.sentences1, read.sentences2, strict=True))) <= 3
 
 
 def test_pairs_are_taken_as_they_are_whatever_their_labels(tmp_path):
-    rows = [(*pair, float(place)) for place, pair in enumerate(PAIRS)]
-    for place, source in enumerate((rows, PAIRS, samesense.read(rows))):
-        made = samesense.label(source, output=tmp_path / f"{place}.tsv", scorer=scored, pairs_by="random")
-        assert made.wanted == made.labelled == 20
-        read = samesense.read(made.path)
+    rows = [(*pair, float(index)) for index, pair in enumerate(PAIRS)]
+    for index, source in enumerate((rows, PAIRS, samesense.read(rows))):
+        result = samesense.label(source, output=tmp_path / f"{index}.tsv", scorer=scored, pairs_by="random")
+        assert result.wanted == result.labelled == 20
+        read = samesense.read(result.path)
         assert set(zip(read.sentences1, read.sentences2, strict=True)) == set(PAIRS)
         assert read.labels == scored(zip(read.sentences1, read.sentences2, strict=True)).tolist()
 
 
 def test_rows_of_an_iterator_count_all(tmp_path):
-    rows = [(f"one {place}", f"other {place}") for place in range(1200)]
-    made = samesense.label(iter(rows), output=tmp_path / "a.tsv", scorer=scored, pairs=1200, pairs_by="random")
-    assert made.labelled == 1200
+    rows = [(f"one {index}", f"other {index}") for index in range(1200)]
+    result = samesense.label(iter(rows), output=tmp_path / "a.tsv", scorer=scored, pairs=1200, pairs_by="random")
+    assert result.labelled == 1200
 
 
 def test_a_model_that_fails_on_the_way_keeps_what_it_labelled(tmp_path):
@@ -297,13 +297,13 @@ def test_a_chat_endpoint_is_resumed_and_each_answer_kept_once(tmp_path, monkeypa
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         assert run_command(capsys, *command, "--max-calls", 8)[0] == 2
         assert len(output.read_text().splitlines()) == 8
-        code, _, said = run_command(capsys, *command)
-        assert (code, "refuses the model 'm'" in said) == (2, True)
+        code, _, stderr = run_command(capsys, *command)
+        assert (code, "refuses the model 'm'" in stderr) == (2, True)
         answered = len(server.asked) - 1
         assert len(output.read_text().splitlines()) == answered
-        code, out, said = run_command(capsys, *command)
+        code, out, stderr = run_command(capsys, *command)
         assert (code, out) == (0, "")
-        assert f"30 of 30 pairs have a label in {output}, {30 - answered} calls, " in said
+        assert f"30 of 30 pairs have a label in {output}, {30 - answered} calls, " in stderr
         assert len(server.asked) == 31, "a pair that has a label is not asked for again"
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert len({frozenset((row["sentence1"], row["sentence2"])) for row in rows}) == len(rows) == 30
@@ -311,13 +311,13 @@ def test_a_chat_endpoint_is_resumed_and_each_answer_kept_once(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [({"pairs": 0}, "received `pairs` 0"), ({"pairs_by": "disagreement"}, "without `other`"),
      ({"other": "x"}, "received `pairs_by` bands with `other`"), ({"max_calls": 3}, "`max_calls` is for a chat"),
      ({"scorer": None, "port": 99999}, "A port is 0 to 65535")],
 )  # fmt: skip
-def test_options_that_contradict_each_other_are_said_at_once(tmp_path, options, said):
-    with pytest.raises(ConfigError, match=said):
+def test_options_that_contradict_each_other_are_said_at_once(tmp_path, options, message):
+    with pytest.raises(ConfigError, match=message):
         samesense.label(TEXTS, **{"output": tmp_path / "a.tsv", "scorer": scored, **options})
     assert not (tmp_path / "a.tsv").exists()
 
@@ -328,13 +328,13 @@ def test_neighbours_are_not_sought_among_pairs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [("sentence1\tsentence2\none\tone\n\tb\n", "holds no pair of two different texts"),
      ("text\na\n\n", "received 1")],
 )  # fmt: skip
-def test_data_without_a_pair_are_said_and_leave_no_file(tmp_path, rows, said):
+def test_data_without_a_pair_are_said_and_leave_no_file(tmp_path, rows, message):
     (tmp_path / "a.tsv").write_text(rows)
-    with pytest.raises((ConfigError, DataError), match=said):
+    with pytest.raises((ConfigError, DataError), match=message):
         samesense.label(tmp_path / "a.tsv", output=tmp_path / "b.tsv", scorer=scored, pairs_by="random")
     assert not (tmp_path / "b.tsv").exists()
 
@@ -343,5 +343,5 @@ def test_documents_are_read_as_their_sentences(tmp_path):
     pytest.importorskip("nupunkt")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.txt").write_text("One is here. Two is there.\n\nThree is gone.\n")
-    made = samesense.label(tmp_path / "docs", output=tmp_path / "b.tsv", scorer=scored, pairs_by="random")
-    assert made.wanted == 3
+    result = samesense.label(tmp_path / "docs", output=tmp_path / "b.tsv", scorer=scored, pairs_by="random")
+    assert result.wanted == 3

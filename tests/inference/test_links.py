@@ -42,10 +42,10 @@ def as_dict(links):
 def test_every_pair_at_the_floor_is_found(block, monkeypatch):
     monkeypatch.setattr("samesense.inference.search.mining.BLOCK_ROWS", block)
     vectors = made(90, 9)
-    found, true = exact_links(vectors, 0.6), all_pairs(vectors, 0.6)
+    links, true = exact_links(vectors, 0.6), all_pairs(vectors, 0.6)
     assert len(true) > 100
-    assert as_dict(found) == pytest.approx(true)
-    assert np.isneginf(found.beyond).all()
+    assert as_dict(links) == pytest.approx(true)
+    assert np.isneginf(links.beyond).all()
 
 
 @pytest.mark.parametrize("most", [1, 3, 8])
@@ -53,58 +53,60 @@ def test_what_is_left_out_is_known(most, monkeypatch):
     monkeypatch.setattr("samesense.inference.search.mining.BLOCK_ROWS", 16)
     monkeypatch.setattr(module, "POOL", 50)
     vectors = made(90, 5)
-    found, true = exact_links(vectors, 0.5, most=most), all_pairs(vectors, 0.5)
-    kept = as_dict(found)
-    assert kept == {pair: pytest.approx(true[pair]) for pair in kept}
-    assert len(kept) < len(true)
-    assert len(kept) <= most * len(vectors)
+    links, true = exact_links(vectors, 0.5, most=most), all_pairs(vectors, 0.5)
+    linked_pairs = as_dict(links)
+    assert linked_pairs == {pair: pytest.approx(true[pair]) for pair in linked_pairs}
+    assert len(linked_pairs) < len(true)
+    assert len(linked_pairs) <= most * len(vectors)
     for (i, j), score in true.items():
-        assert (i, j) in kept or min(found.beyond[i], found.beyond[j]) >= score - 1e-9
+        assert (i, j) in linked_pairs or min(links.beyond[i], links.beyond[j]) >= score - 1e-9
     for row in range(len(vectors)):
         scores = sorted((score for pair, score in true.items() if row in pair), reverse=True)[:most]
-        own = sorted((score for pair, score in kept.items() if row in pair), reverse=True)[:most]
-        assert own == pytest.approx(scores, abs=1e-6)
+        row_scores = sorted((score for pair, score in linked_pairs.items() if row in pair), reverse=True)[:most]
+        assert row_scores == pytest.approx(scores, abs=1e-6)
 
 
 def test_many_equal_rows_stay_bounded(monkeypatch):
     monkeypatch.setattr(module, "POOL", 1000)
-    found = exact_links(np.ones((1500, 4), dtype=np.float32), 0.9, most=4)
-    assert len(found.scores) <= 4 * 1500
-    assert set(found.scores) == {1.0}
+    links = exact_links(np.ones((1500, 4), dtype=np.float32), 0.9, most=4)
+    assert len(links.scores) <= 4 * 1500
+    assert set(links.scores) == {1.0}
 
 
 def test_lists_find_nearly_all_and_say_how_many():
     vectors = unit_rows(made(2000, 300))
-    found, true = approximate_links(vectors, 0.8), all_pairs(vectors[:200], 0.8)
-    kept = as_dict(found)
-    assert all(one < other for one, other in kept)
-    share = sum(pair in kept for pair in true) / len(true)
-    assert share >= 0.97
-    assert 0.98 <= found.recall <= 1
-    assert len(kept) == len(found.scores), "each pair once"
-    assert found.sampled > 50
-    for pair in list(kept)[:50]:
-        assert kept[pair] == pytest.approx(cosines(vectors[pair[0]], vectors[[pair[1]]])[0])
+    links, true = approximate_links(vectors, 0.8), all_pairs(vectors[:200], 0.8)
+    linked_pairs = as_dict(links)
+    assert all(first < second for first, second in linked_pairs)
+    recall = sum(pair in linked_pairs for pair in true) / len(true)
+    assert recall >= 0.97
+    assert 0.98 <= links.recall <= 1
+    assert len(linked_pairs) == len(links.scores), "each pair once"
+    assert links.sampled > 50
+    for pair in list(linked_pairs)[:50]:
+        assert linked_pairs[pair] == pytest.approx(cosines(vectors[pair[0]], vectors[[pair[1]]])[0])
 
 
 def test_with_few_links_in_the_sample_most_lists_are_looked_in():
     rows = unit_rows(np.random.default_rng(0).normal(size=(3000, 32)).astype(np.float32))
     rows[1] = rows[0]
     for floor, sampled in ((0.999, 2), (1.1, 0)):
-        found = lists.make_lists(rows, rows, floor, 10)
-        assert found.probes.shape[1] == lists.PROBES[-1]
-        assert found.sampled <= sampled
-        assert np.isnan(found.recall) == (found.sampled == 0)
+        lists_made = lists.make_lists(rows, rows, floor, 10)
+        assert lists_made.probes.shape[1] == lists.PROBES[-1]
+        assert lists_made.sampled <= sampled
+        assert np.isnan(lists_made.recall) == (lists_made.sampled == 0)
 
 
 def test_all_lists_together_hold_every_pair_once(monkeypatch):
     monkeypatch.setattr(lists, "WANTED", 1.1)
     monkeypatch.setattr(lists, "BLOCK_ROWS", 7)
     vectors = unit_rows(made(120, 20))
-    found = lists.make_lists(vectors, vectors, 0.5, 200)
-    assert (found.probes.shape[1], found.recall) == (15, 1.0)
+    made_lists = lists.make_lists(vectors, vectors, 0.5, 200)
+    assert (made_lists.probes.shape[1], made_lists.recall) == (15, 1.0)
     pairs = [
-        pair for near in lists.near_in_lists(found, 0.5) for pair in zip(*map(np.ndarray.tolist, near), strict=True)
+        pair
+        for near in lists.near_in_lists(made_lists, 0.5)
+        for pair in zip(*map(np.ndarray.tolist, near), strict=True)
     ]
     assert len({pair[:2] for pair in pairs}) == len(pairs)
     assert {pair[:2]: pair[2] for pair in pairs} == pytest.approx(all_pairs(vectors, 0.5), abs=1e-5)
@@ -127,14 +129,14 @@ def components(vectors, threshold):
 
 def greedy(vectors, threshold, order):
     """A row is kept unless a row that is kept is close; then the closest of these stands for it."""
-    kept, stands = [], {}
+    representatives, stands = [], {}
     for row in order:
-        scores = {other: cosines(vectors[row], vectors[[other]])[0] for other in kept}
-        close = {other: score for other, score in scores.items() if score >= threshold}
+        scores = {row_kept: cosines(vectors[row], vectors[[row_kept]])[0] for row_kept in representatives}
+        close = {row_kept: score for row_kept, score in scores.items() if score >= threshold}
         if not close:
-            kept.append(row)
+            representatives.append(row)
         stands[row] = close or {row: 1.0}
-    return kept, stands
+    return representatives, stands
 
 
 @pytest.mark.parametrize("most", [1, 2, 100])
@@ -145,16 +147,16 @@ def test_groups_are_the_same_however_few_links_are_kept(most, threshold, monkeyp
     links = exact_links(vectors, 0.5, most=most)
     order = np.random.default_rng(1).permutation(len(vectors))
     labels = components(vectors, threshold)
-    found = linked(vectors, links, threshold, order, never)
-    rank = {row: place for place, row in enumerate(order.tolist())}
+    result = linked(vectors, links, threshold, order, never)
+    rank = {row: rank_index for rank_index, row in enumerate(order.tolist())}
     for row, label in enumerate(labels):
-        members = [other for other, its in enumerate(labels) if its == label]
-        assert found.kept_by[row] == min(members, key=rank.__getitem__)
-    kept, stands = greedy(vectors, threshold, order.tolist())
-    found = represented(vectors, links, threshold, order, never)
-    assert sorted(np.flatnonzero(found.kept_by == np.arange(len(vectors)))) == sorted(kept)
+        members = [member for member, its in enumerate(labels) if its == label]
+        assert result.kept_by[row] == min(members, key=rank.__getitem__)
+    representatives, stands = greedy(vectors, threshold, order.tolist())
+    result = represented(vectors, links, threshold, order, never)
+    assert sorted(np.flatnonzero(result.kept_by == np.arange(len(vectors)))) == sorted(representatives)
     for row, close in stands.items():
-        assert found.kept_by[row] in close
-        assert found.scores[row] == pytest.approx(close[found.kept_by[row]])
+        assert result.kept_by[row] in close
+        assert result.scores[row] == pytest.approx(close[result.kept_by[row]])
         if most == 100:
-            assert found.scores[row] == pytest.approx(max(close.values()))
+            assert result.scores[row] == pytest.approx(max(close.values()))

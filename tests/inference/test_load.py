@@ -28,8 +28,8 @@ number = 3
 """
 
 
-def opened(model, **how):
-    return load(model, **{"precision": "float32", "device": "cpu", "cache": True} | how)
+def opened(model, **options):
+    return load(model, **{"precision": "float32", "device": "cpu", "cache": True} | options)
 
 
 @pytest.fixture
@@ -49,16 +49,16 @@ def rows(tiny, sentences):
 
 def test_an_opened_model_has_the_name_it_is_given_and_no_option_is_lost(tiny_trunk, toy_pairs):
     model = samesense.load(str(tiny_trunk), precision="float32")
-    named = samesense.load(model, name="first", seed=3)
-    assert (named.name, named.seed, model.name) == ("first", 3, str(tiny_trunk))
+    renamed = samesense.load(model, name="first", seed=3)
+    assert (renamed.name, renamed.seed, model.name) == ("first", 3, str(tiny_trunk))
     for option in ({"prompt": "a "}, {"calibration": "c.json"}):
         with pytest.raises(ConfigError, match=f"received `{next(iter(option))}`. Open it with them"):
             samesense.load(model, **option)
-    other = samesense.load(str(tiny_trunk), precision="float32", pooling="cls")
-    found = samesense.compare({"first": model, "second": other}, toy_pairs / "test.tsv", speed=False)
-    assert {row.model for row in found.results} == {"first", "second"}
+    other_model = samesense.load(str(tiny_trunk), precision="float32", pooling="cls")
+    comparison = samesense.compare({"first": model, "second": other_model}, toy_pairs / "test.tsv", speed=False)
+    assert {row.model for row in comparison.results} == {"first", "second"}
     with pytest.raises(ModelError, match="has a prompt or a pooling"):
-        other.calibration  # noqa: B018 - read when it is asked for
+        other_model.calibration  # noqa: B018 - read when it is asked for
 
 
 def test_a_model_folder(folder, pairs, sentences, rows):
@@ -86,9 +86,9 @@ def test_another_pooling(tiny_trunk, sentences, tmp_path):
     assert opened(f"{tiny_trunk}?cls+whiten:8", fit_texts=sentences[:30]).encode(sentences).shape == (40, 8)
     with pytest.raises(ConfigError, match=r"one of mean, cls, max, lasttoken, first-last, last-2; received \?sum\."):
         opened(f"{tiny_trunk}?sum")
-    asked = tmp_path / "model?cls"
-    save(build(str(tiny_trunk), pooling="max", device="cpu"), asked)
-    assert "max pooling" in opened(asked).protocol
+    folder = tmp_path / "model?cls"
+    save(build(str(tiny_trunk), pooling="max", device="cpu"), folder)
+    assert "max pooling" in opened(folder).protocol
 
 
 def test_protocol_names_precision_prompt_and_length(tiny, tmp_path):

@@ -30,7 +30,9 @@ def run(monkeypatch, capsys):
     loaded = []
 
     def call(*arguments, stdin=None):
-        monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **how: loaded.append(name) or Hashed())
+        monkeypatch.setattr(
+            "samesense.inference.models.load.load", lambda name, **options: loaded.append(name) or Hashed()
+        )
         if stdin is not None:
             monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         return run_command(capsys, *arguments)
@@ -50,12 +52,12 @@ def test_pairs_and_groups_of_a_file_and_of_standard_input(run, tmp_path):
         assert (code, out, err) == (0, "1.0000\tsame\tsame\n", "1 pairs of 3 texts\n")
         code, out, err = run("dedup", source, stdin=stdin)
         assert (code, out, err) == (0, "same\nother\n", KEPT)
-    found = json.loads(run("mine", "-", "--top", "1", "--json", stdin=LINES)[1])
-    assert found == {"row1": 1, "row2": 3, "score": 1.0, "text1": "same", "text2": "same"}
+    pair = json.loads(run("mine", "-", "--top", "1", "--json", stdin=LINES)[1])
+    assert pair == {"row1": 1, "row2": 3, "score": 1.0, "text1": "same", "text2": "same"}
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("mine", "-", "--top", "0"), "At least one pair must be asked for; received 0"),
         (("mine", "-", "--threshold", "-1.5"), "A threshold is a cosine"),
@@ -73,10 +75,10 @@ def test_pairs_and_groups_of_a_file_and_of_standard_input(run, tmp_path):
         (("match", "-", "-", "--top", "0"), "Standard input can be"),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused_before_a_model_is_loaded(run, words, said):
+def test_what_cannot_be_asked_for_is_refused_before_a_model_is_loaded(run, words, message):
     code, out, err = run(*words, stdin=LINES)
     assert (code, out, run.loaded) == (2, "", [])
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
 
 
@@ -148,15 +150,15 @@ def read(path):
 @pytest.mark.parametrize("source", ["t.tsv", "t.csv", "t.jsonl", "t.parquet"])
 def test_every_column_is_carried_into_every_format(run, tmp_path, source, suffix):
     write(tmp_path / source)
-    kept, removed, groups = (tmp_path / f"{name}{suffix}" for name in ("kept", "removed", "groups"))
+    kept_path, removed, groups = (tmp_path / f"{name}{suffix}" for name in ("kept", "removed", "groups"))
     code, out, _ = run(
-        "dedup", tmp_path / source, "--columns", "body", "-o", kept, "--removed", removed, "--groups", groups
+        "dedup", tmp_path / source, "--columns", "body", "-o", kept_path, "--removed", removed, "--groups", groups
     )
     assert (code, out) == (0, "")
-    assert read(kept) == [{"id": "1", "body": "same"}, {"id": "2", "body": "other"}]
-    own = {"id": "3", "body": "same", "row": 3, "kept_row": 1, "kept_text": "same", "cosine": 1.0}
-    texts = {name: value if isinstance(value, str) else str(value) for name, value in own.items()}
-    assert read(removed) == [texts if suffix in (".tsv", ".csv") else own]
+    assert read(kept_path) == [{"id": "1", "body": "same"}, {"id": "2", "body": "other"}]
+    record = {"id": "3", "body": "same", "row": 3, "kept_row": 1, "kept_text": "same", "cosine": 1.0}
+    texts = {name: value if isinstance(value, str) else str(value) for name, value in record.items()}
+    assert read(removed) == [texts if suffix in (".tsv", ".csv") else record]
     assert [(int(row["group"]), int(row["row"]), str(row["kept"]).lower()) for row in read(groups)] == [
         (1, 1, "true"), (1, 3, "false"),
     ]  # fmt: skip
@@ -194,12 +196,12 @@ RAGGED = [{"text": "same", "id": 1}, {"text": "other"}, {"text": "same", "row": 
 @pytest.mark.parametrize("suffix", [".tsv", ".csv", ".parquet"])
 def test_tables_have_the_columns_of_every_row(run, tmp_path, suffix):
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in RAGGED))
-    kept, removed, matched = (tmp_path / f"{name}{suffix}" for name in ("kept", "removed", "matched"))
-    assert run("dedup", tmp_path / "t.jsonl", "--columns", "text", "-o", kept, "--removed", removed)[0] == 0
+    kept_path, removed, matched = (tmp_path / f"{name}{suffix}" for name in ("kept", "removed", "matched"))
+    assert run("dedup", tmp_path / "t.jsonl", "--columns", "text", "-o", kept_path, "--removed", removed)[0] == 0
     columns = ["text", "id", "row", "extra"]
-    more = ["row_", "kept_row", "kept_text", "cosine"]
-    assert [list(row) for row in read(kept)] == [columns] * 2
-    assert [list(row) for row in read(removed)] == [[*columns, *more]]
+    added = ["row_", "kept_row", "kept_text", "cosine"]
+    assert [list(row) for row in read(kept_path)] == [columns] * 2
+    assert [list(row) for row in read(removed)] == [[*columns, *added]]
     assert [str(read(removed)[0][name]) for name in ("row", "row_", "kept_row")] == ["7", "3", "1"]
     same = (tmp_path / "t.jsonl", tmp_path / "t.jsonl")
     assert run("match", *same, "--columns", "text", "--target-columns", "text", "-o", matched)[0] == 0
@@ -224,8 +226,8 @@ def test_json_lines_hold_no_number_that_json_has_not(run, tmp_path):
     source = tmp_path / "t.parquet"
     assert run("dedup", source, "--columns", "text", "-o", tmp_path / "kept.jsonl")[0] == 0
     assert (tmp_path / "kept.jsonl").read_text() == json.dumps(clean) + "\n"
-    kept = pa.Table.from_pylist(rows).drop_columns("text")
-    encoded = Encoded(["one"], np.ones((1, 2), dtype=np.float32), Quantizer("float32", 2), kept)
+    columns = pa.Table.from_pylist(rows).drop_columns("text")
+    encoded = Encoded(["one"], np.ones((1, 2), dtype=np.float32), Quantizer("float32", 2), columns)
     write_encoded(encoded, str(tmp_path / "e.jsonl"), "jsonl")
     assert json.loads((tmp_path / "e.jsonl").read_text()) == {**clean, "embedding": [1.0, 1.0]}
     assert run("dedup", source, "--columns", "text", "-o", tmp_path / "kept.csv")[0] == 0
@@ -256,7 +258,7 @@ def test_parquet_loses_no_column_and_is_whole_without_rows(run, tmp_path):
     (tmp_path / "t.jsonl").write_text('{"text": "same"}\n{"text": "other", "note": "kept"}\n')
     assert run("dedup", tmp_path / "t.jsonl", "--columns", "text", "--output", tmp_path / "k.parquet")[0] == 0
     assert pq.read_table(tmp_path / "k.parquet").to_pylist() == rows
-    rows = [{"text": f"text {place}", "note": None if place < 9000 else "late"} for place in range(9001)]
+    rows = [{"text": f"text {number}", "note": None if number < 9000 else "late"} for number in range(9001)]
     write_tables(Table(rows, str(tmp_path / "late.parquet"), ".parquet"))
     assert pq.read_table(tmp_path / "late.parquet").to_pylist() == rows
     (tmp_path / "t.txt").write_bytes(b"same\n")

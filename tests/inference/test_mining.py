@@ -26,9 +26,9 @@ def test_equals_brute_force_with_ties(block, top, threshold, monkeypatch):
     vectors = random.normal(size=(60, 10)).astype(np.float32)[random.integers(60, size=90)]
     monkeypatch.setattr(mining, "BLOCK_ROWS", block)
     monkeypatch.setattr(mining, "BLOCK_PAIRS", 17)
-    found = mine(vectors, top=top, threshold=threshold)
-    assert [(pair.first, pair.second) for pair in found] == by_brute_force(vectors, top, threshold)
-    for first, second, score in found:
+    pairs = mine(vectors, top=top, threshold=threshold)
+    assert [(pair.first, pair.second) for pair in pairs] == by_brute_force(vectors, top, threshold)
+    for first, second, score in pairs:
         assert score == pytest.approx(cosines(vectors[first], vectors[second : second + 1])[0], abs=1e-12)
 
 
@@ -71,10 +71,10 @@ def test_refusals():
 
 
 def test_many_equal_texts_are_not_all_compared_again(monkeypatch):
-    seen = []
+    counts = []
 
     def counted(vectors, near):
-        seen.append(len(near.scores))
+        counts.append(len(near.scores))
         return exact(vectors, near)
 
     exact = mining.pair_cosines
@@ -84,4 +84,4 @@ def test_many_equal_texts_are_not_all_compared_again(monkeypatch):
     vectors = np.ones((300, 4), dtype=np.float32)
     pairs = mine(vectors, top=250)
     assert pairs == [(i, j, 1.0) for i, j in itertools.combinations(range(300), 2)][:250]
-    assert sum(seen) < 1000 < 300 * 299 / 2
+    assert sum(counts) < 1000 < 300 * 299 / 2

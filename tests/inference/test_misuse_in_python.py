@@ -25,9 +25,9 @@ def model(tiny_trunk):
 
 
 def test_one_text_has_one_vector_remembered_or_not(model):
-    one, many = model.encode("a dog"), model.encode(["a dog"])
-    assert one.shape == (many.shape[1],)
-    np.testing.assert_array_equal(one, many[0])
+    vector, many = model.encode("a dog"), model.encode(["a dog"])
+    assert vector.shape == (many.shape[1],)
+    np.testing.assert_array_equal(vector, many[0])
     model.remember()
     np.testing.assert_array_equal(model.encode("a dog", normalize=True), model.encode(["a dog"], normalize=True)[0])
 
@@ -47,8 +47,8 @@ def test_two_lists_are_pairs_and_texts_of_two_letters_are_none(model):
 
 def test_pairs_may_be_lists_and_rows_of_an_array(model):
     pairs = list(zip(TEXTS[:2], TEXTS[2:], strict=True))
-    for given in ([list(pair) for pair in pairs], np.array(pairs)):
-        np.testing.assert_array_equal(samesense.similarity(model, given), model.scores(pairs))
+    for pair_rows in ([list(pair) for pair in pairs], np.array(pairs)):
+        np.testing.assert_array_equal(samesense.similarity(model, pair_rows), model.scores(pairs))
     for wrong in ([None], [("a", None)], [("a", 3)], [{"a": 1, "b": 2}]):
         with pytest.raises(DataError, match="Pairs are of two texts each"):
             model.scores(wrong)
@@ -80,18 +80,18 @@ def test_a_text_that_the_command_line_refuses_has_no_score(model, text, what):
 
 
 def test_queries_are_several_and_a_number_is_asked_for(tmp_path):
-    made = Collection.build(tmp_path / "c", [Entry(text) for text in TEXTS], embedder())
-    for ask in (made.query, made.text_search):
-        given = () if ask == made.text_search else (embedder(),)
+    collection = Collection.build(tmp_path / "c", [Entry(text) for text in TEXTS], embedder())
+    for ask in (collection.query, collection.text_search):
+        arguments = () if ask == collection.text_search else (embedder(),)
         with pytest.raises(DataError, match=r"Queries are given in a list; received 'a dog'. Write \['a dog'\]"):
-            ask("a dog", *given)
+            ask("a dog", *arguments)
         with pytest.raises(DataError, match="A query must hold a text; query 2 is None"):
-            ask(["a dog", None], *given)
+            ask(["a dog", None], *arguments)
         with pytest.raises(ConfigError, match=r"`top` is a whole number; received 3\.0"):
-            ask(["a dog"], *given, top=3.0)
-        expected = ask(["a dog", "red"], *given, top=3)
-        assert ask((text for text in ("a dog", "red")), *given, top=np.int64(3)) == expected
-        assert ask(["a dog"], *given, top=10**20) == ask(["a dog"], *given, top=4)
+            ask(["a dog"], *arguments, top=3.0)
+        expected = ask(["a dog", "red"], *arguments, top=3)
+        assert ask((text for text in ("a dog", "red")), *arguments, top=np.int64(3)) == expected
+        assert ask(["a dog"], *arguments, top=10**20) == ask(["a dog"], *arguments, top=4)
 
 
 def test_an_opened_model_computes_as_it_was_opened(model):
@@ -101,30 +101,30 @@ def test_an_opened_model_computes_as_it_was_opened(model):
         samesense.load(model, backend="onnx")
 
 
-ROWS = [{"a": "one text", "b": "another", "same": at} for at in (0, 1)]
+ROWS = [{"a": "one text", "b": "another", "same": same} for same in (0, 1)]
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda how: samesense.read(ROWS, **how),
-        lambda how: samesense.doctor(ROWS, **how),
-        lambda how: samesense.train(ROWS, output="run", **how),
-        lambda how: samesense.cross_validate(ROWS, folds=2, output="run", **how),
-        lambda how: samesense.race(ROWS, output="run", **how),
-        lambda how: samesense.evaluate("model", ROWS, **how),
-        lambda how: samesense.compare(["model"], ROWS, **how),
-        lambda how: samesense.calibrate("model", ROWS, **how),
-        lambda how: samesense.export("model", output="out", data=ROWS, **how),
-        lambda how: samesense.label(ROWS, output="labels.tsv", **how),
-        lambda how: samesense.mine(ROWS, **how),
-        lambda how: samesense.encode("model", ROWS, **how),
-        lambda how: samesense.dedup(ROWS, **how),
-        lambda how: samesense.match(ROWS, ROWS, **how),
-        lambda how: samesense.rerank(ROWS, query="query", model="model", cross="cross", **how),
-        lambda how: samesense.whiten("model", ROWS, output="out", **how),
-        lambda how: samesense.drift("model", "other", ROWS, **how),
-        lambda how: samesense.mine_negatives(ROWS, **how),
+        lambda options: samesense.read(ROWS, **options),
+        lambda options: samesense.doctor(ROWS, **options),
+        lambda options: samesense.train(ROWS, output="run", **options),
+        lambda options: samesense.cross_validate(ROWS, folds=2, output="run", **options),
+        lambda options: samesense.race(ROWS, output="run", **options),
+        lambda options: samesense.evaluate("model", ROWS, **options),
+        lambda options: samesense.compare(["model"], ROWS, **options),
+        lambda options: samesense.calibrate("model", ROWS, **options),
+        lambda options: samesense.export("model", output="out", data=ROWS, **options),
+        lambda options: samesense.label(ROWS, output="labels.tsv", **options),
+        lambda options: samesense.mine(ROWS, **options),
+        lambda options: samesense.encode("model", ROWS, **options),
+        lambda options: samesense.dedup(ROWS, **options),
+        lambda options: samesense.match(ROWS, ROWS, **options),
+        lambda options: samesense.rerank(ROWS, query="query", model="model", cross="cross", **options),
+        lambda options: samesense.whiten("model", ROWS, output="out", **options),
+        lambda options: samesense.drift("model", "other", ROWS, **options),
+        lambda options: samesense.mine_negatives(ROWS, **options),
     ],
 )
 def test_a_list_of_columns_is_refused_with_the_form_that_is_taken(call, tmp_path, monkeypatch):
@@ -164,7 +164,7 @@ def test_tokens_of_a_static_model_have_no_bound(tiny_trunk):
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    ("where", "message"),
     [
         ("topic == 'weather'", "it cannot be read from \"topic == 'weather'\" on"),
         ("year BETWEEN 1 AND 2", "it cannot be read from 'year BETWEEN 1 AND 2' on"),
@@ -173,10 +173,10 @@ def test_tokens_of_a_static_model_have_no_bound(tiny_trunk):
         ("", "it cannot be read from '' on"),
     ],
 )
-def test_a_condition_that_is_none_is_refused_in_words_of_conditions(where, said):
+def test_a_condition_that_is_none_is_refused_in_words_of_conditions(where, message):
     with pytest.raises(ConfigError) as caught:
         condition(where)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "LIKE, IN (...) and IS NULL, joined by AND, OR and NOT" in str(caught.value)
 
 
@@ -206,9 +206,9 @@ def test_dates_and_decimals_are_metadata(tmp_path):
     from decimal import Decimal
 
     entries = [Entry("a dog", 1, {"on": date(2024, 1, 2), "price": Decimal("2.5")}), Entry("a cat", 2)]
-    made = Collection.build(tmp_path / "c", entries, embedder())
+    collection = Collection.build(tmp_path / "c", entries, embedder())
     for where in ({"on": date(2024, 1, 2)}, "on >= '2024-01-01' AND price = 2.5"):
-        assert [hit.id for hit in made.query(["a dog"], embedder(), where=where)[0]] == [1]
+        assert [hit.id for hit in collection.query(["a dog"], embedder(), where=where)[0]] == [1]
 
 
 def test_drift_among_texts_that_are_all_neighbours_is_refused(model):

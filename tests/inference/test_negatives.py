@@ -18,21 +18,21 @@ CORPUS = [f"text {i}" for i in range(60)]
 
 
 def data_of(rows):
-    said = [
+    statements = [
         Statement(anchor, anchor, text, side)
         for anchor, *sides in rows
         for side, texts in zip(("positive", "negative"), sides, strict=True)
         for text in texts
     ]
-    return tuple_data(group_statements(said), source="made", name="made")
+    return tuple_data(group_statements(statements), source="made", name="made")
 
 
-def cosine(one, other):
-    return cosines(vector(one), [vector(other)])[0]
+def cosine(first, second):
+    return cosines(vector(first), [vector(second)])[0]
 
 
-def by_letters(one, other):
-    return sum(map(ord, one + other)) * 7919 % 1000 / 100 - 5
+def by_letters(first, second):
+    return sum(map(ord, first + second)) * 7919 % 1000 / 100 - 5
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def model():
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "changes"),
     [
         ({"relative_margin": None}, {}),
         ({"relative_margin": None, "range_min": 4, "range_max": 11}, {"first": 4, "last": 11}),
@@ -52,12 +52,12 @@ def model():
 )
 @pytest.mark.parametrize("score", [None, by_letters])
 @pytest.mark.parametrize("corpus", [[], CORPUS])
-def test_as_by_plain_loops(model, monkeypatch, settings, told, score, corpus):
+def test_as_by_plain_loops(model, monkeypatch, settings, changes, score, corpus):
     monkeypatch.setattr(negatives, "BLOCK_ANCHORS", 5)
-    how = {"count": 3, "first": 0, "last": 100, **told}
-    expected = mined(ROWS, corpus, score or cosine, rank=cosine, **how)
+    options = {"count": 3, "first": 0, "last": 100, **changes}
+    expected = mined(ROWS, corpus, score or cosine, rank=cosine, **options)
     assert any(expected)
-    found = samesense.mine_negatives(
+    result = samesense.mine_negatives(
         data_of(ROWS),
         model=model,
         corpus=corpus or None,
@@ -65,13 +65,13 @@ def test_as_by_plain_loops(model, monkeypatch, settings, told, score, corpus):
         score=score and (lambda pairs: np.array([score(*pair) for pair in pairs])),
         **settings,
     )
-    assert found.negatives == [[*own, *new] for (*_, own), new in zip(ROWS, expected, strict=True)]
+    assert result.negatives == [[*row_negatives, *new] for (*_, row_negatives), new in zip(ROWS, expected, strict=True)]
 
 
 def test_none_is_a_positive_a_copy_of_one_or_the_anchor_itself(model):
     rows = [("a", ["b", "c"], []), ("B", ["d"], []), ("e", ["C "], []), ("f", ["a"], [])]
-    found = samesense.mine_negatives(data_of(rows), model=model, relative_margin=None, corpus=["A", "b", "new"])
-    assert [set(own) for own in found.negatives] == [
+    result = samesense.mine_negatives(data_of(rows), model=model, relative_margin=None, corpus=["A", "b", "new"])
+    assert [set(negatives) for negatives in result.negatives] == [
         {"d", "new"},
         {"c", "new"},
         {"b", "d", "a", "new"},
@@ -81,22 +81,22 @@ def test_none_is_a_positive_a_copy_of_one_or_the_anchor_itself(model):
 
 def test_rows_of_an_iterator_count_all(model):
     rows = [(f"anchor {i}", f"near {i}") for i in range(1200)]
-    found = samesense.mine_negatives(iter(rows), model=model, num_negatives=1, range_max=5)
-    assert found.anchors == [anchor for anchor, _ in rows]
+    result = samesense.mine_negatives(iter(rows), model=model, num_negatives=1, range_max=5)
+    assert result.anchors == [anchor for anchor, _ in rows]
 
 
 def test_random_ones_are_the_same_each_time_and_within_the_limits(model):
-    how = {"model": model, "relative_margin": None, "sampling": "random", "num_negatives": 4, "range_max": 20}
-    one, again = (samesense.mine_negatives(data_of(ROWS), seed=1, **how).negatives for _ in range(2))
-    other = samesense.mine_negatives(data_of(ROWS), seed=2, **how).negatives
-    top = samesense.mine_negatives(data_of(ROWS), **{**how, "sampling": "top", "num_negatives": 20}).negatives
-    assert one == again != other
-    assert all(set(few) <= set(many) for few, many in zip(one, top, strict=True))
+    options = {"model": model, "relative_margin": None, "sampling": "random", "num_negatives": 4, "range_max": 20}
+    negatives, again = (samesense.mine_negatives(data_of(ROWS), seed=1, **options).negatives for _ in range(2))
+    other_seed = samesense.mine_negatives(data_of(ROWS), seed=2, **options).negatives
+    top = samesense.mine_negatives(data_of(ROWS), **{**options, "sampling": "top", "num_negatives": 20}).negatives
+    assert negatives == again != other_seed
+    assert all(set(few) <= set(many) for few, many in zip(negatives, top, strict=True))
 
 
 @pytest.mark.parametrize(("suffix", "form"), [("jsonl", "lists"), ("tsv", "lists"), ("csv", "triplets")])
 def test_what_the_command_writes_is_trained_on_as_it_is(capsys, tmp_path, monkeypatch, suffix, form, model):
-    monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **how: model)
+    monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **options: model)
     pairs, output = tmp_path / "pairs.tsv", tmp_path / f"out.{suffix}"
     rows = "".join(f"{anchor}\t{positives[0]}\n" for anchor, positives, _ in ROWS)
     pairs.write_text(f"question\tanswer\n{rows}")
@@ -110,7 +110,7 @@ def test_what_the_command_writes_is_trained_on_as_it_is(capsys, tmp_path, monkey
 
 
 def test_anchors_without_any_text_are_not_written(capsys, tmp_path, monkeypatch, model):
-    monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **how: model)
+    monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **options: model)
     nli, output = tmp_path / "nli.tsv", tmp_path / "out.jsonl"
     nli.write_text("premise\thypothesis\tlabel\na\tb\tentailment\nc\td\tentailment\ne\tf\tneutral\n")
     code, _, err = run_command(capsys, "mine-negatives", nli, "--min-score", "2", "--output", output)
@@ -120,9 +120,9 @@ def test_anchors_without_any_text_are_not_written(capsys, tmp_path, monkeypatch,
 
 def test_labels_say_what_is_a_positive(model):
     binary = [("a", "b", 1), ("a", "x", 0), ("c", "d", 1)]
-    found = samesense.mine_negatives(binary, model=model, relative_margin=None)
-    assert (found.anchors, found.positives) == (["a", "c"], [["b"], ["d"]])
-    assert [set(own) for own in found.negatives] == [{"x", "d"}, {"b", "x"}]
+    result = samesense.mine_negatives(binary, model=model, relative_margin=None)
+    assert (result.anchors, result.positives) == (["a", "c"], [["b"], ["d"]])
+    assert [set(negatives) for negatives in result.negatives] == [{"x", "d"}, {"b", "x"}]
     nli = [
         {"premise": "a", "hypothesis": text, "label": label} for text, label in (("b", "entailment"), ("c", "neutral"))
     ]
@@ -130,24 +130,24 @@ def test_labels_say_what_is_a_positive(model):
         {"premise": "d", "hypothesis": text, "label": label}
         for text, label in (("e", "entailment"), ("f", "contradiction"))
     ]
-    found = samesense.mine_negatives(nli, model=model, relative_margin=None)
-    assert [set(own) for own in found.negatives] == [{"e", "f"}, {"f", "b"}]
+    result = samesense.mine_negatives(nli, model=model, relative_margin=None)
+    assert [set(negatives) for negatives in result.negatives] == [{"e", "f"}, {"f", "b"}]
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ([("a", "b", 0.5), ("c", "d", 4.5)], "scores do not say which pairs are positives"),
         (["one text", "another text"], "holds unlabelled sentences"),
     ],
 )
-def test_what_has_no_positives(model, data, said):
-    with pytest.raises(DataError, match=said):
+def test_what_has_no_positives(model, data, message):
+    with pytest.raises(DataError, match=message):
         samesense.mine_negatives(data, model=model)
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"num_negatives": 0}, "num_negatives"),
         ({"range_min": 5, "range_max": 5}, "received 5 and 5"),
@@ -156,13 +156,13 @@ def test_what_has_no_positives(model, data, said):
         ({"model": made_model(score=lambda pairs: np.zeros(len(pairs)))}, "Give it as `score`"),
     ],
 )
-def test_what_cannot_be_asked_for(model, settings, said):
-    with pytest.raises(ConfigError, match=said):
+def test_what_cannot_be_asked_for(model, settings, message):
+    with pytest.raises(ConfigError, match=message):
         samesense.mine_negatives(data_of(ROWS), **{"model": model, **settings})
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("arguments", "message"),
     [
         (("--output", "out.txt"), "--output is a table"),
         (("--output", "pairs.tsv"), "would be written over"),
@@ -170,14 +170,14 @@ def test_what_cannot_be_asked_for(model, settings, said):
         (("--output", "out.jsonl", "--score", "broken"), "Scores must be finite"),
     ],
 )
-def test_nothing_half_written(capsys, tmp_path, monkeypatch, more, said):
+def test_nothing_half_written(capsys, tmp_path, monkeypatch, arguments, message):
     broken = made_model(encode=encode, score=lambda pairs: np.full(len(pairs), np.nan))
-    monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **how: broken)
+    monkeypatch.setattr("samesense.inference.models.load.load", lambda name, **options: broken)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pairs.tsv").write_text("anchor\tpositive\na\tb\nc\td\n")
-    code, out, err = run_command(capsys, "mine-negatives", "pairs.tsv", *more)
+    code, out, err = run_command(capsys, "mine-negatives", "pairs.tsv", *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert said in err
+    assert message in err
     assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
 
 

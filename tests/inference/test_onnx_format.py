@@ -13,8 +13,8 @@ def test_weights_beside_a_graph_count(tmp_path):
     assert (alone.bytes, alone.sha256) == (5, hashlib.sha256(b"graph").hexdigest())
     weights = tmp_path / "model.onnx.data"
     weights.write_bytes(b"weights" * 400_000)
-    one = graph_file(graph)
+    first = graph_file(graph)
     weights.write_bytes(b"Weights" * 400_000)
-    other = graph_file(graph)
-    assert one.bytes == other.bytes == 5 + 7 * 400_000
-    assert len({alone.sha256, one.sha256, other.sha256}) == 3
+    second = graph_file(graph)
+    assert first.bytes == second.bytes == 5 + 7 * 400_000
+    assert len({alone.sha256, first.sha256, second.sha256}) == 3

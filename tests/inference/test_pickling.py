@@ -96,22 +96,22 @@ def test_answers_are_the_same_after_each_way(openers, tmp_path, kind):
     model = openers[kind]()
     expected, scores = answers(model), model.scores(PAIRS)
     for way in WAYS.values():
-        other = way(model, tmp_path)
-        np.testing.assert_allclose(answers(other), expected, atol=1e-6)  # other processes have other threads
-        np.testing.assert_allclose(other.scores(PAIRS), scores, atol=1e-6)
-        assert (other.name, other.protocol, other.home, other.backend) == (
+        restored = way(model, tmp_path)
+        np.testing.assert_allclose(answers(restored), expected, atol=1e-6)  # other processes have other threads
+        np.testing.assert_allclose(restored.scores(PAIRS), scores, atol=1e-6)
+        assert (restored.name, restored.protocol, restored.home, restored.backend) == (
             model.name, model.protocol, model.home, model.backend,
         )  # fmt: skip
-        assert repr(other) == repr(model)
-        assert not model.embeds or (other.reading is None) == (model.reading is None)
+        assert repr(restored) == repr(model)
+        assert not model.embeds or (restored.reading is None) == (model.reading is None)
 
 
 def test_a_copy_remembers_apart(openers):
     model = openers["bi"]()
-    other = copy.copy(model)
-    other.remember()
-    other.scores(PAIRS)
-    assert other.fill([*TEXTS, "a bird"]) == 1
+    duplicate = copy.copy(model)
+    duplicate.remember()
+    duplicate.scores(PAIRS)
+    assert duplicate.fill([*TEXTS, "a bird"]) == 1
     assert model.fill(TEXTS) == len(TEXTS)  # which remembers nothing
 
 
@@ -123,8 +123,8 @@ def test_an_exported_model_that_was_replaced_is_refused(openers, tiny_trunk, tmp
     from samesense.encoder.assembly.build import build
     from samesense.encoder.saving.storage import save
 
-    other = build(str(tiny_trunk), pooling="cls", device="cpu")
-    export(str(save(other, tmp_path / "other")), tmp_path / "e", overwrite=True)
+    replacement = build(str(tiny_trunk), pooling="cls", device="cpu")
+    export(str(save(replacement, tmp_path / "other")), tmp_path / "e", overwrite=True)
     with pytest.raises(ModelError, match="which holds another one now"):
         pickle.loads(content)
 
@@ -135,8 +135,8 @@ def test_pipelines_of_scikit_learn_are_cloned_and_pickled(openers, kind):
     pipeline = make_pipeline(FunctionTransformer(model.encode), LogisticRegression())
     labels = [0, 1, 0, 1]
     fitted = sklearn.clone(pipeline).fit(TEXTS, labels)
-    other = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(other.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+    restored = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(restored.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
 
 
 @pytest.mark.slow
@@ -154,9 +154,9 @@ def test_other_processes_give_the_same_answers(openers, kind):
 
 
 def test_a_model_says_what_it_is(openers):
-    shown = repr(openers["bi"]())
-    assert shown.startswith("Model(name='")
-    assert shown.endswith("kind=bi-encoder, dimensions=32, max_seq_length=64, device=cpu, backend=torch-float32)")
+    text = repr(openers["bi"]())
+    assert text.startswith("Model(name='")
+    assert text.endswith("kind=bi-encoder, dimensions=32, max_seq_length=64, device=cpu, backend=torch-float32)")
     assert "kind=cross-encoder, max_seq_length=64, device=cpu" in repr(openers["cross"]())
     assert "kind=exported, dimensions=32, max_seq_length=64, device=cpu, backend=onnx)" in repr(openers["exported"]())
     assert "kind=function, protocol='cosine, embeddings by embed_lengths'" in repr(openers["function"]())

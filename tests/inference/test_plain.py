@@ -73,12 +73,12 @@ def test_static_vectors(tmp_path):
 
 
 def test_prompts_lengths_and_fewer_dimensions(bare, tmp_path):
-    made = plain_models.model(
+    built = plain_models.model(
         bare, "unit", prompts={"query": "the man ", "passage": "a dog ", "mine": "the "}, default_prompt_name="mine",
         truncate_dim=10,
     )  # fmt: skip
-    made.max_seq_length = 12
-    made.save(str(tmp_path / "model"))
+    built.max_seq_length = 12
+    built.save(str(tmp_path / "model"))
     check_same(tmp_path / "model")
     plain, by_torch = by_both(tmp_path / "model")
     for task in ("query", "document"):
@@ -86,9 +86,9 @@ def test_prompts_lengths_and_fewer_dimensions(bare, tmp_path):
 
 
 def test_a_prompt_that_the_pooling_leaves_out_is_left_to_torch(bare, tmp_path):
-    made = plain_models.model(bare, "cls", prompts={"mine": "the "}, default_prompt_name="mine")
-    made[1].include_prompt = False
-    made.save(str(tmp_path / "model"))
+    built = plain_models.model(bare, "cls", prompts={"mine": "the "}, default_prompt_name="mine")
+    built[1].include_prompt = False
+    built.save(str(tmp_path / "model"))
     assert load(tmp_path / "model", texts=TEXTS).backend.startswith("torch")
 
 
@@ -104,7 +104,7 @@ def test_texts_of_many_lengths_in_half_precision_and_bfloat16(bare, tmp_path):
 def test_the_default_model_to_six_digits():
     plain, by_torch = by_both("default")
     texts = ["A man is eating.", "Someone has a meal.", "Die Katze schläft.", "word " * 400, "?"]
-    pairs = [(one, other) for one in texts for other in texts]
+    pairs = [(first, second) for first in texts for second in texts]
     np.testing.assert_allclose(plain.scores(pairs), by_torch.scores(pairs), atol=5e-7)
     assert plain.protocol == by_torch.protocol
 
@@ -254,9 +254,9 @@ def test_a_query_by_another_model_is_refused(bare, tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("a man\na dog\n", encoding="utf-8")
     assert run("index", "build", tmp_path / "index", texts, "--model", bare).returncode == 0
-    other = shutil.copytree(bare, tmp_path / "other")
-    change(other / "model.safetensors", lambda weights: {name: rows * 1.5 for name, rows in weights.items()})
-    for model in (other, f"{bare}?cls"):
+    other_folder = shutil.copytree(bare, tmp_path / "other")
+    change(other_folder / "model.safetensors", lambda weights: {name: rows * 1.5 for name, rows in weights.items()})
+    for model in (other_folder, f"{bare}?cls"):
         done = run("index", "query", tmp_path / "index", "a dog", "--model", model)
         assert (done.returncode, "the model it was built with" in done.stderr) == (2, True), done.stderr
 

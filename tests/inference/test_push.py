@@ -33,7 +33,7 @@ class Hub(ThreadingHTTPServer):
 
 
 class Answer(BaseHTTPRequestHandler):
-    def log_message(self, *rest):
+    def log_message(self, *arguments):
         pass
 
     def put_json(self, content, code=200):
@@ -60,12 +60,12 @@ class Answer(BaseHTTPRequestHandler):
 
     def made(self, body):
         """Make a repository."""
-        asked = json.loads(body)
-        known = f"{asked.get('organization')}/{asked['name']}"
-        url = f"{self.server.url}/{known}"
-        if known in self.server.repositories:
+        request = json.loads(body)
+        repository = f"{request.get('organization')}/{request['name']}"
+        url = f"{self.server.url}/{repository}"
+        if repository in self.server.repositories:
             return {"error": "exists", "url": url}, 409
-        self.server.repositories[known] = asked
+        self.server.repositories[repository] = request
         return ({"url": url},)
 
     def stored(self, body):
@@ -75,13 +75,15 @@ class Answer(BaseHTTPRequestHandler):
             return ({"errors": [], "warnings": []},)
         if self.path == f"/api/models/{NAME}/preupload/main":
             modes = {True: "lfs", False: "regular"}
-            asked = [file["path"] for file in json.loads(body)["files"]]
-            lines = [(path, modes[path.endswith(".safetensors")]) for path in asked]
+            requested = [file["path"] for file in json.loads(body)["files"]]
+            lines = [(path, modes[path.endswith(".safetensors")]) for path in requested]
             return ({"files": [{"path": path, "uploadMode": mode, "shouldIgnore": False} for path, mode in lines]},)
         if self.path == f"/{NAME}.git/info/lfs/objects/batch":
-            asked = json.loads(body)["objects"]
-            places = [{**one, "actions": {"upload": {"href": f"{hub.url}/large/{one['oid']}"}}} for one in asked]
-            return ({"transfer": "basic", "objects": places},)
+            requested = json.loads(body)["objects"]
+            locations = [
+                {**item, "actions": {"upload": {"href": f"{hub.url}/large/{item['oid']}"}}} for item in requested
+            ]
+            return ({"transfer": "basic", "objects": locations},)
         if self.path == f"/api/models/{NAME}/commit/main":
             for line in map(json.loads, body.splitlines()):
                 value = line["value"]
@@ -94,8 +96,8 @@ class Answer(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running(monkeypatch, **how):
-    hub = Hub(**how)
+def running(monkeypatch, **options):
+    hub = Hub(**options)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", hub.url)
@@ -110,8 +112,8 @@ def running(monkeypatch, **how):
 
 @pytest.fixture
 def hub(monkeypatch):
-    with running(monkeypatch) as found:
-        yield found
+    with running(monkeypatch) as started:
+        yield started
 
 
 @pytest.fixture
@@ -132,17 +134,17 @@ def test_the_whole_model_arrives_and_is_private(run, hub, tiny, sentences, tmp_p
     assert all(hub.files[name] == local[name].read_bytes() for name in hub.files)
     assert hub.large
     for name, content in hub.files.items():
-        place = tmp_path / "fetched" / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
+        local_path = tmp_path / "fetched" / name
+        local_path.parent.mkdir(parents=True, exist_ok=True)
+        local_path.write_bytes(content)
     again = SentenceTransformer(str(tmp_path / "fetched"), device="cpu")
     assert (again.encode(sentences) == tiny.encode(sentences)).all()
 
 
 def test_licence_and_language_stand_in_the_card_from_then_on(run, hub):
-    said = listen()
+    messages = listen()
     samesense.push(run, NAME)
-    assert any("states no licence" in line for line in said)
+    assert any("states no licence" in line for line in messages)
     samesense.push(run, NAME, license="mit", language=("en", "de"))  # a repository that is there
     card = ModelCard.load(run / "model" / "README.md")
     assert (card.data.license, card.data.language) == ("mit", ["en", "de"])
@@ -158,12 +160,12 @@ def test_the_command(run, hub, capsys):
 
 
 def test_what_is_no_finished_model_is_refused(run, hub, tiny_trunk, tmp_path):
-    for model, said in (
+    for model, message in (
         ("default", "A model is uploaded from its folder; default is none"),
         (str(tiny_trunk), "is a bare transformer"),
         (str(tmp_path / "absent"), "There is no model folder"),
     ):
-        with pytest.raises(ModelError, match=said):
+        with pytest.raises(ModelError, match=message):
             samesense.push(model, NAME)
     with pytest.raises(ConfigError, match=r"^A repository is named as owner/name; received 'a/b/c'\.$"):
         samesense.push(run, "a/b/c")

@@ -50,7 +50,7 @@ def test_equals_sorting_everything_where_everything_is_scored():
     answer = rerank(
         texts[0],
         texts,
-        lambda wanted: np.stack([vectors[text] for text in wanted]),
+        lambda requested: np.stack([vectors[text] for text in requested]),
         lambda pairs: np.array([scores[text] for _, text in pairs]),
         top_k=300,
     )

@@ -176,10 +176,10 @@ def test_a_calibrated_model_says_what_a_score_means(here, capsys, tiny_desk):
     assert code == 0, err
     read = list(csv.DictReader((here / "b.csv").read_text(encoding="utf-8").splitlines(), delimiter=";"))
     assert list(read[0]) == ["text1", "text2", "label", "score", "probability", "same"]
-    cut = json.loads((here / "c.json").read_text())["thresholds"]["accuracy"]
+    threshold = json.loads((here / "c.json").read_text())["thresholds"]["accuracy"]
     for row in read:
         value = float(row["score"].replace(",", "."))
-        assert abs(value - cut) < 1e-5 or row["same"] == ("yes" if value >= cut else "no")
+        assert abs(value - threshold) < 1e-5 or row["same"] == ("yes" if value >= threshold else "no")
         assert 0 <= float(row["probability"].replace(",", ".")) <= 1
 
 

@@ -12,7 +12,7 @@ def found(queries, ids, rows, count, size):
     blocks = [(ids[i : i + size], rows[i : i + size]) for i in range(0, len(ids), size)]
     best = [Best(count) for _ in queries]
     nearest(queries, lambda: blocks, best, count)
-    return [(one.ids.tolist(), one.scores.tolist()) for one in best]
+    return [(ranking.ids.tolist(), ranking.scores.tolist()) for ranking in best]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

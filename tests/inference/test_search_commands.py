@@ -13,10 +13,10 @@ from tests.inference.made_vectors import embedder as made_embedder
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    asked = []
+    opened_models = []
 
     def fake(name, precision):
-        asked.append((name, precision))
+        opened_models.append((name, precision))
         return made_embedder(identity="moved" if name == "wrong" else "hashed words")
 
     monkeypatch.setattr(index, "_embedder", fake)
@@ -26,7 +26,7 @@ def run(tmp_path, monkeypatch, capsys):
     def call(*arguments):
         return run_command(capsys, "index", *arguments)
 
-    call.asked = asked
+    call.asked = opened_models
     return call
 
 
@@ -49,8 +49,8 @@ def test_from_file_to_answer_and_back(run, tmp_path):
     _, out, _ = run("query", "made", "fourth", "--hybrid", "--where", "year IS NULL", "--json")
     assert [json.loads(line)["id"] for line in out.splitlines()] == [4, 3]
     (tmp_path / "c.tsv").write_text("id\ttext\tyear\n1\tsecond again\t2021\n")
-    said = "c.tsv: texts of column 'text'\n0 texts added, 1 replaced\nmade: 5 texts, 1 deleted ones"
-    assert run("add", "made", "c.tsv", "--upsert")[2].startswith(said)
+    summary = "c.tsv: texts of column 'text'\n0 texts added, 1 replaced\nmade: 5 texts, 1 deleted ones"
+    assert run("add", "made", "c.tsv", "--upsert")[2].startswith(summary)
     assert run("query", "made", "again", "--words")[1].endswith("\t1\tsecond again\n")
     assert run("delete", "made", "0", "3")[2].startswith("2 texts deleted\nmade: 3 texts, 3 deleted")
     assert run("delete", "made", "--where", "year >= 2021")[2].startswith("1 texts deleted\nmade: 2 texts")
@@ -64,7 +64,7 @@ def test_from_file_to_answer_and_back(run, tmp_path):
 def test_misuse_is_one_line_and_code_2(run, tmp_path):
     (tmp_path / "a.txt").write_text("first\n")
     run("build", "made", "a.txt")
-    for words, said in (
+    for words, message in (
         (("build", "made", "a.txt"), "holds a collection"),
         (("query", "nowhere", "x"), "holds no collection"),
         (("query", "made", "x", "--model", "wrong"), "used with the model it was built with"),
@@ -75,7 +75,7 @@ def test_misuse_is_one_line_and_code_2(run, tmp_path):
     ):
         code, _, err = run(*words)
         assert code == 2
-        assert said in err
+        assert message in err
         assert err.count("\n") == 1
 
 
@@ -104,7 +104,7 @@ def test_migrate_and_check(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("x", "--where", "year >"), "A condition is like"),
         (("x", "--where", "month = 2"), "No text has metadata named 'month'. There are: year."),
@@ -112,13 +112,13 @@ def test_migrate_and_check(run, tmp_path, monkeypatch):
         ((" ",), "A query must hold a text"),
     ],
 )
-def test_a_query_is_checked_before_the_model_is_loaded(run, tmp_path, words, said):
+def test_a_query_is_checked_before_the_model_is_loaded(run, tmp_path, words, message):
     (tmp_path / "a.tsv").write_text("text\tyear\nfirst\t2020\n")
     run("build", "made", "a.tsv")
     run.asked.clear()
     code, out, err = run("query", "made", *words)
     assert (code, out, run.asked) == (2, "", [])
-    assert said in err
+    assert message in err
 
 
 @pytest.mark.parametrize("words", [["build", "new.index"], ["add", "texts.index"]])
@@ -135,8 +135,8 @@ def test_added_and_replaced_texts_are_counted_apart(run, tmp_path):
     (tmp_path / "a.tsv").write_text("id\ttext\n1\tfirst\n2\tsecond\n")
     run("build", "made", "a.tsv")
     (tmp_path / "b.tsv").write_text("id\ttext\n2\tsecond again\n3\tthird\n3\tthird again\n4\tfourth\n")
-    said = "b.tsv: texts of column 'text'\n2 texts added, 2 replaced\nmade: 4 texts"
-    assert run("add", "made", "b.tsv", "--upsert")[2].startswith(said)
+    summary = "b.tsv: texts of column 'text'\n2 texts added, 2 replaced\nmade: 4 texts"
+    assert run("add", "made", "b.tsv", "--upsert")[2].startswith(summary)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_added_and_replaced_texts_are_counted_apart(run, tmp_path):
 def test_that_nothing_was_found_is_said_beside_the_data(run, tmp_path, words, why):
     (tmp_path / "a.tsv").write_text("text\tyear\nfirst\t2020\n")
     run("build", "made", "a.tsv")
-    said = f"nothing found for 'other': no text {why}\n"
-    assert run("query", "made", "other", *words) == (0, "", said)
+    message = f"nothing found for 'other': no text {why}\n"
+    assert run("query", "made", "other", *words) == (0, "", message)
     run("delete", "made", "0")
     assert run("query", "made", "other") == (0, "", "nothing found for 'other': no text is there\n")

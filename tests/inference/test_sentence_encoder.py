@@ -122,10 +122,10 @@ def test_frames_come_out_with_their_index(encoder):
 
 
 def test_a_grid_tries_models_and_opens_each_once(encoder, tiny_trunk, monkeypatch):
-    opened = []
+    opened_names = []
 
     def counting_load(name, **options):
-        opened.append(name)
+        opened_names.append(name)
         return load(name, **options)
 
     monkeypatch.setattr(sentence_encoder, "load", counting_load)
@@ -134,7 +134,7 @@ def test_a_grid_tries_models_and_opens_each_once(encoder, tiny_trunk, monkeypatc
     grid = {"sentenceencoder__model": [str(tiny_trunk), f"{tiny_trunk}+dim:8"], "logisticregression__C": [1, 10]}
     search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(TEXTS, LABELS)
     assert len(search.cv_results_["params"]) == 4
-    assert sorted(opened) == sorted([str(tiny_trunk), f"{tiny_trunk}+dim:8"])
+    assert sorted(opened_names) == sorted([str(tiny_trunk), f"{tiny_trunk}+dim:8"])
     assert set(search.predict(TEXTS)) <= set(LABELS)
 
 

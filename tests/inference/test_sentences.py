@@ -31,36 +31,36 @@ def test_scores_are_those_of_plain_loops():
     forth = [max(like(a, b) for b in second) for a in first]
     back = [max(like(a, b) for a in first) for b in second]
     expected = (sum(forth) / 3 + sum(back) / 2) / 2
-    found = match_sentences(MODEL, [(ONE, OTHER), (OTHER, OTHER), (ONE, ONE)])
-    assert [one.score for one in found] == pytest.approx([expected, 1.0, 1.0])
-    assert [match.score for match in found[0].first] == forth and [match.score for match in found[0].second] == back
-    assert [match.text for match in found[0].first] == first
-    assert [match.best for match in found[0].first][1] == "外面下雨了。" == found[0].second[0].best
-    np.testing.assert_array_equal(sentence_scores(MODEL, [(ONE, OTHER)]), [found[0].score])
+    matches = match_sentences(MODEL, [(ONE, OTHER), (OTHER, OTHER), (ONE, ONE)])
+    assert [text_matches.score for text_matches in matches] == pytest.approx([expected, 1.0, 1.0])
+    assert [match.score for match in matches[0].first] == forth and [match.score for match in matches[0].second] == back
+    assert [match.text for match in matches[0].first] == first
+    assert [match.best for match in matches[0].first][1] == "外面下雨了。" == matches[0].second[0].best
+    np.testing.assert_array_equal(sentence_scores(MODEL, [(ONE, OTHER)]), [matches[0].score])
 
 
 def test_a_cosine_gives_the_same_in_either_order(tiny_trunk):
     model = samesense.load(str(tiny_trunk), precision="float32", device="cpu")
     pytest.importorskip("nupunkt")
-    one, other = "A dog runs. The child reads a book.", "A woman sings in the rain. A cat sleeps. A dog runs."
-    there, back = (float(sentence_scores(model, [pair])[0]) for pair in ((one, other), (other, one)))
+    first, second = "A dog runs. The child reads a book.", "A woman sings in the rain. A cat sleeps. A dog runs."
+    there, back = (float(sentence_scores(model, [pair])[0]) for pair in ((first, second), (second, first)))
     assert there == pytest.approx(back, abs=1e-12) and there < 1 - 1e-6
 
 
 def test_commands_and_functions_say_the_same(tiny_trunk, capsys):
-    how = {"precision": "float32"}
+    options = {"precision": "float32"}
     name = str(tiny_trunk)
-    score = samesense.similarity(name, ONE, OTHER, by="sentences", **how)
-    assert samesense.similarity(name, [(ONE, OTHER)], by="sentences", **how).tolist() == [score]
-    similarity_command(name, ONE, OTHER, by="sentences", **how)
+    score = samesense.similarity(name, ONE, OTHER, by="sentences", **options)
+    assert samesense.similarity(name, [(ONE, OTHER)], by="sentences", **options).tolist() == [score]
+    similarity_command(name, ONE, OTHER, by="sentences", **options)
     assert capsys.readouterr().out == f"{score:.4f}\n"
-    explain_command(name, ONE, OTHER, by="sentences", **how)
+    explain_command(name, ONE, OTHER, by="sentences", **options)
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == f"{score:.4f}  by the best matches of sentences"
     assert [line.split("  ")[1] for line in printed if "  =  " in line] == [*SENTENCES[0], *SENTENCES[1]]
-    explain_command(name, ONE, OTHER, by="sentences", json=True, **how)
-    said = json.loads(capsys.readouterr().out)
-    assert said["score"] == score and [match["text"] for match in said["second"]] == SENTENCES[1]
+    explain_command(name, ONE, OTHER, by="sentences", json=True, **options)
+    output = json.loads(capsys.readouterr().out)
+    assert output["score"] == score and [match["text"] for match in output["second"]] == SENTENCES[1]
 
 
 def test_what_cannot_be_compared_is_said(tiny_trunk):
@@ -74,11 +74,11 @@ def test_what_cannot_be_compared_is_said(tiny_trunk):
 
 def test_english_is_split_by_a_model_that_knows_abbreviations():
     pytest.importorskip("nupunkt")
-    found = match_sentences(MODEL, [(ENGLISH, ENGLISH)])[0]
-    assert [match.text for match in found.first] == ["Dr. Smith eats.", "It rains outside."]
+    matches = match_sentences(MODEL, [(ENGLISH, ENGLISH)])[0]
+    assert [match.text for match in matches.first] == ["Dr. Smith eats.", "It rains outside."]
 
 
 def test_of_equal_sentences_the_same_one_is_the_best():
     flat = Model(score=lambda pairs: np.ones(len(pairs)), name="all alike")
-    (found,) = match_sentences(flat, [("狗在跑！外面下雨了。", "外面下雨了。狗在跑！")])
-    assert [one.best for one in found.first] == [one.text for one in found.first]
+    (matches,) = match_sentences(flat, [("狗在跑！外面下雨了。", "外面下雨了。狗在跑！")])
+    assert [match.best for match in matches.first] == [match.text for match in matches.first]

@@ -27,10 +27,10 @@ def test_the_program_of_the_page_runs(tmp_path, tiny_trunk, sentences):
     (tmp_path / "program.py").write_text(code.replace('MODEL = "default"', f"MODEL = {str(tiny_trunk)!r}"))
     texts = [*sentences, "", "  "]
     pq.write_table(pa.table({"id": list(range(len(texts))), "text": texts}), tmp_path / "texts.parquet")
-    place = {"PYSPARK_PYTHON": sys.executable, "OMP_NUM_THREADS": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {"PYSPARK_PYTHON": sys.executable, "OMP_NUM_THREADS": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
     master = {"PYSPARK_SUBMIT_ARGS": "--master local[2] --conf spark.ui.enabled=false pyspark-shell"}
     done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, env={**os.environ, **place, **master}, capture_output=True,
+        [sys.executable, "program.py"], cwd=tmp_path, env={**os.environ, **environment, **master}, capture_output=True,
         text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -28,9 +28,13 @@ MODEL = {"model": "hashed", "identity": "hashed words", "precision": "float32"}
 @pytest.fixture(params=["float32", "float16"])
 def folder(request, tmp_path):
     """A collection with gaps: an id that is far off, and a text that was deleted."""
-    entries = [Entry(text, 10 * place, known) for place, (text, known) in enumerate(zip(TEXTS, METADATA, strict=True))]
-    made = Collection.build(tmp_path / "news.index", [Entry("gone", 5), *entries], embedder(), dtype=request.param)
-    made.delete([5])
+    entries = [
+        Entry(text, 10 * index, metadata) for index, (text, metadata) in enumerate(zip(TEXTS, METADATA, strict=True))
+    ]
+    collection = Collection.build(
+        tmp_path / "news.index", [Entry("gone", 5), *entries], embedder(), dtype=request.param
+    )
+    collection.delete([5])
     return tmp_path / "news.index"
 
 
@@ -42,9 +46,9 @@ class _Parquet:
         return _of_arrow(pq.read_table(self.output))
 
     def nearest(self, vector):
-        found = pq.read_table(self.output)
-        vectors = np.stack(found["vector"].to_numpy()).astype(float)
-        return found["text"].to_pylist()[int(np.argmax(vectors @ vector))]
+        table = pq.read_table(self.output)
+        vectors = np.stack(table["vector"].to_numpy()).astype(float)
+        return table["text"].to_pylist()[int(np.argmax(vectors @ vector))]
 
 
 class _Lancedb:
@@ -71,7 +75,9 @@ class _Qdrant:
         with closing(self.client(path=self.output)) as client:
             points, _ = client.scroll(table, limit=100, with_vectors=True)
             model = client.get_collection(table).config.metadata["samesense"]
-            return model, [(one.id, one.payload["text"], one.payload["metadata"], one.vector) for one in points]
+            return model, [
+                (point.id, point.payload["text"], point.payload["metadata"], point.vector) for point in points
+            ]
 
     def nearest(self, vector):
         with closing(self.client(path=self.output)) as client:
@@ -93,8 +99,8 @@ class _Pgvector:
     def rows(self, table="news"):
         with self._open() as database:
             (model,) = database.execute("SELECT obj_description(to_regclass(%s))", (table,)).fetchone()
-            found = database.execute(f"SELECT id, text, metadata, vector::text FROM {table} ORDER BY id").fetchall()
-        return json.loads(model)["samesense"], [(*row[:3], json.loads(row[3])) for row in found]
+            records = database.execute(f"SELECT id, text, metadata, vector::text FROM {table} ORDER BY id").fetchall()
+        return json.loads(model)["samesense"], [(*row[:3], json.loads(row[3])) for row in records]
 
     def nearest(self, vector):
         with self._open() as database:
@@ -114,23 +120,23 @@ def _of_arrow(table):
 
 @pytest.fixture(params=list(STORES))
 def store(request, tmp_path):
-    made = STORES[request.param](tmp_path, request)
-    made.name = request.param
-    return made
+    opened_store = STORES[request.param](tmp_path, request)
+    opened_store.name = request.param
+    return opened_store
 
 
 def test_everything_arrives_and_is_found(folder, store, monkeypatch):
     monkeypatch.setattr(source, "BATCH_ROWS", 3)
-    seen = []
-    assert copy(folder, to=store.name, output=store.output, on_progress=seen.append) == 4
-    assert seen == [3, 1]
+    progress = []
+    assert copy(folder, to=store.name, output=store.output, on_progress=progress.append) == 4
+    assert progress == [3, 1]
     model, rows = store.rows()
     assert model == MODEL
-    assert [row[:2] for row in rows] == [(10 * place, text) for place, text in enumerate(TEXTS)]
+    assert [row[:2] for row in rows] == [(10 * index, text) for index, text in enumerate(TEXTS)]
     half = Collection.open(folder).about()["vectors"] == "float16"
-    wanted = embedder().unit(TEXTS)
-    np.testing.assert_allclose([row[3] for row in rows], wanted, atol=1e-3 if half else 1e-6)
-    assert store.nearest(wanted[2]) == TEXTS[2]
+    expected = embedder().unit(TEXTS)
+    np.testing.assert_allclose([row[3] for row in rows], expected, atol=1e-3 if half else 1e-6)
+    assert store.nearest(expected[2]) == TEXTS[2]
     typed = [
         {"topic": "weather", "year": 2020, "score": 1.0, "hot": True, "mixed": "1"},
         {"topic": "it's", "year": 2021, "score": 1.5, "hot": False, "mixed": '"1"', "list": '[1,"ü"]'},
@@ -169,28 +175,28 @@ def test_a_copy_that_fails_leaves_nothing_that_looks_whole(folder, store):
 
 def test_a_copy_is_of_one_state_while_others_write(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(source, "BATCH_ROWS", 1)
-    other = Collection.open(folder)
+    collection = Collection.open(folder)
 
     def change(_):
-        if len(other) == 4:
-            other.delete([0, 20, 30])  # most of it, so that the vectors are written anew and the old file removed
-            other.add([Entry("new")], embedder())
+        if len(collection) == 4:
+            collection.delete([0, 20, 30])  # most of it, so that the vectors are written anew and the old file removed
+            collection.add([Entry("new")], embedder())
 
     assert copy(folder, to="parquet", output=tmp_path / "news.parquet", on_progress=change) == 4
     rows = pq.read_table(tmp_path / "news.parquet")
     assert rows["text"].to_pylist() == TEXTS
     np.testing.assert_allclose(np.stack(rows["vector"].to_numpy()), embedder().unit(TEXTS), atol=1e-3)
-    assert [entry.text for entry in other] == [TEXTS[1], "new"]
+    assert [entry.text for entry in collection] == [TEXTS[1], "new"]
 
 
 def test_a_copy_is_of_one_state_from_its_first_look_on(tmp_path, monkeypatch):
-    made = Collection.build(tmp_path / "made", [Entry("one", metadata={"year": 1}), Entry("two")], embedder())
+    collection = Collection.build(tmp_path / "made", [Entry("one", metadata={"year": 1}), Entry("two")], embedder())
     looked = module.source_of
 
-    def changed_meanwhile(*given):
-        found = looked(*given)
-        made.add([Entry("three", metadata={"month": 5})], embedder())
-        return found
+    def changed_meanwhile(*arguments):
+        answer = looked(*arguments)
+        collection.add([Entry("three", metadata={"month": 5})], embedder())
+        return answer
 
     monkeypatch.setattr(module, "source_of", changed_meanwhile)
     assert copy(tmp_path / "made", to="parquet", output=tmp_path / "made.parquet") == 2
@@ -224,12 +230,12 @@ def test_nothing_is_written_into_the_collection_that_is_read(folder, to, name, m
 
 
 def test_misuse(tmp_path, monkeypatch):
-    made = Collection.build(tmp_path / "made", [Entry("one")], embedder())
+    collection = Collection.build(tmp_path / "made", [Entry("one")], embedder())
     with pytest.raises(ConfigError, match="leave `table` out"):
         copy(tmp_path / "made", to="parquet", output=tmp_path / "a.parquet", table="a")
     with pytest.raises(OutputError, match="is a folder"):
         copy(tmp_path / "made", to="parquet", output=tmp_path, overwrite=True)
-    made.delete([0])
+    collection.delete([0])
     with pytest.raises(DataError, match="holds no text to copy"):
         copy(tmp_path / "made", to="parquet", output=tmp_path / "a.parquet")
     with pytest.raises(DataError, match="holds no collection"):
@@ -252,7 +258,7 @@ def test_a_store_that_is_not_there_is_one_line_and_code_2(tmp_path, capsys, to, 
     Collection.build(tmp_path / "made", [Entry("one")], embedder())
     with pytest.raises(SystemExit) as stop:
         main(["index", "export", str(tmp_path / "made"), "--to", to, "--output", output])
-    said = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     assert stop.value.code == 2
-    assert "did not take the table 'made'" in said
-    assert "secret" not in said
+    assert "did not take the table 'made'" in stderr
+    assert "secret" not in stderr

@@ -29,8 +29,8 @@ def model(tiny_trunk):
     ([], [], TIE, []),
 ])  # fmt: skip
 def test_the_order(scores, same, noise, order):
-    found = in_order(np.array(scores), np.arange(len(scores)), np.array(same, dtype=bool), noise)
-    assert found.tolist() == order
+    ranked = in_order(np.array(scores), np.arange(len(scores)), np.array(same, dtype=bool), noise)
+    assert ranked.tolist() == order
 
 
 def test_a_chain_of_close_scores_is_no_one_group():
@@ -40,17 +40,17 @@ def test_a_chain_of_close_scores_is_no_one_group():
 
 
 def test_a_match_is_the_same_text_where_case_is_folded(model):
-    assert [one.match for one in samesense.match(FOLDED, FOLDED, model=model).pairs] == [0, 1, 2, 3, 4]
+    assert [match.match for match in samesense.match(FOLDED, FOLDED, model=model).pairs] == [0, 1, 2, 3, 4]
     assert samesense.match(["caT dog"], FOLDED, model=model).pairs[0].match == 0
     top = samesense.match(["CAT dog", "cat DOG"], FOLDED, model=model, top=3).pairs
-    assert [one.match for one in top] == [2, 0, 1, 3, 0, 1]
+    assert [match.match for match in top] == [2, 0, 1, 3, 0, 1]
 
 
 def test_one_to_one_swaps_no_identical_pairs(model):
-    found = samesense.match(["cat dog", "Cat dog"], ["Cat dog", "cat dog"], model=model, one_to_one=True)
-    assert [(one.row, one.match) for one in found.pairs] == [(0, 1), (1, 0)]
-    found = samesense.match(["CAT DOG", "cat dog"], ["cat dog", "Cat dog"], model=model, one_to_one=True)
-    assert [(one.row, one.match) for one in found.pairs] == [(0, 1), (1, 0)]
+    result = samesense.match(["cat dog", "Cat dog"], ["Cat dog", "cat dog"], model=model, one_to_one=True)
+    assert [(match.row, match.match) for match in result.pairs] == [(0, 1), (1, 0)]
+    result = samesense.match(["CAT DOG", "cat dog"], ["cat dog", "Cat dog"], model=model, one_to_one=True)
+    assert [(match.row, match.match) for match in result.pairs] == [(0, 1), (1, 0)]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -60,18 +60,18 @@ def test_a_query_finds_its_own_text_first(model, tmp_path, dtype):
     collection = Collection.build(tmp_path / "ix", map(Entry, texts), embedder, dtype=dtype)
     for query in ("CAT dog", "Cat dog", "cat DOG", "cat dog"):
         hits = collection.query([query], embedder, top=3)[0]
-        wanted = [row for row, text in enumerate(texts) if text == query][:3]
-        assert [hit.id for hit in hits[: len(wanted)]] == wanted
-        assert [hit.id for hit in hits[len(wanted) :]] == sorted(hit.id for hit in hits[len(wanted) :])
+        expected = [row for row, text in enumerate(texts) if text == query][:3]
+        assert [hit.id for hit in hits[: len(expected)]] == expected
+        assert [hit.id for hit in hits[len(expected) :]] == sorted(hit.id for hit in hits[len(expected) :])
     collection.delete([60])
     assert collection.query(["CAT dog"], embedder, top=1)[0][0].id == texts.index("CAT dog", 61)
-    kept = collection.query(["cat dog"], embedder, top=2, exact=True)[0]
-    assert [hit.id for hit in kept] == [1, 3]
+    hits_of_two = collection.query(["cat dog"], embedder, top=2, exact=True)[0]
+    assert [hit.id for hit in hits_of_two] == [1, 3]
 
 
 def test_the_first_of_equals_answers_a_rerank(model, tiny_trunk, tmp_path, capsys):
-    found = samesense.rerank(FOLDED, model=model, cross=model, query="cat DOG", top=2)
-    assert [one.position for one in found] == [3, 0]
+    result = samesense.rerank(FOLDED, model=model, cross=model, query="cat DOG", top=2)
+    assert [item.position for item in result] == [3, 0]
     (tmp_path / "texts.txt").write_text("\n".join(FOLDED) + "\n")
     _, out, _ = run_command(
         capsys, "rerank", tmp_path / "texts.txt", "--model", tiny_trunk, "--cross", tiny_trunk, "--query", "CAT dog"
@@ -80,5 +80,5 @@ def test_the_first_of_equals_answers_a_rerank(model, tiny_trunk, tmp_path, capsy
 
 
 def test_a_representative_is_the_first_of_equals(model):
-    found = samesense.dedup(["a bird sings", *FOLDED], model=model, threshold=0.999)
-    assert [(one.row, one.kept) for one in found.removed] == [(2, 1), (3, 1), (4, 1), (5, 0)]
+    result = samesense.dedup(["a bird sings", *FOLDED], model=model, threshold=0.999)
+    assert [(removal.row, removal.kept) for removal in result.removed] == [(2, 1), (3, 1), (4, 1), (5, 0)]

@@ -43,9 +43,9 @@ def test_similarity_and_encode_of_an_exported_folder(exported, sentences, tmp_pa
     assert done.returncode == 0, done.stderr
     files = sorted((tmp_path / "shards" / "shards").iterdir())
     np.testing.assert_allclose(np.concatenate([np.load(file) for file in files]), rows, atol=2e-6)
-    one, other = rows[:2] / np.linalg.norm(rows[:2], axis=1, keepdims=True)
+    first, second = rows[:2] / np.linalg.norm(rows[:2], axis=1, keepdims=True)
     done = run("similarity", folder, *sentences[:2])
-    assert float(done.stdout) == pytest.approx(float(one @ other), abs=1e-4), done.stderr
+    assert float(done.stdout) == pytest.approx(float(first @ second), abs=1e-4), done.stderr
     done = run("index", "build", tmp_path / "collection", texts, "--model", folder)
     assert done.returncode == 0, done.stderr
     done = run("index", "query", tmp_path / "collection", sentences[1], "--top", "1")
@@ -74,5 +74,5 @@ def test_what_needs_torch_says_so_in_one_sentence(tiny_trunk, toy_pairs, tmp_pat
     ):
         done = run(*command)
         assert done.returncode == 2, done.stderr
-        said = [line for line in done.stderr.splitlines() if not line.endswith(" so far")]  # progress
-        assert len(said) == 1 and "pip install 'samesense[torch]'" in said[0], done.stderr
+        messages = [line for line in done.stderr.splitlines() if not line.endswith(" so far")]  # progress
+        assert len(messages) == 1 and "pip install 'samesense[torch]'" in messages[0], done.stderr

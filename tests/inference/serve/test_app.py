@@ -18,20 +18,20 @@ TEXTS = ["A man is eating.", "Someone has a meal.", "A man is eating."]
 
 
 def rows_of(answer):
-    return np.array([one["embedding"] for one in answer["data"]], dtype=np.float32)
+    return np.array([item["embedding"] for item in answer["data"]], dtype=np.float32)
 
 
 def facts(server):
     """What a server says of its one model."""
-    (said,) = server.call("GET", "/health")[1]["models"]
-    return said
+    (model_facts,) = server.call("GET", "/health")[1]["models"]
+    return model_facts
 
 
 def test_embeddings_of_a_text_and_of_texts(server):
     status, answer, headers = server.embed(TEXTS)
     assert status == 200, answer
     assert headers["content-type"] == "application/json"
-    np.testing.assert_array_equal([one["index"] for one in answer["data"]], range(3))
+    np.testing.assert_array_equal([item["index"] for item in answer["data"]], range(3))
     np.testing.assert_allclose(rows_of(answer), [vector(text) for text in TEXTS], atol=1e-6)
     assert answer["usage"] == {"prompt_tokens": 12, "total_tokens": 12}
     assert (answer["object"], answer["model"]) == ("list", "toy")
@@ -40,17 +40,17 @@ def test_embeddings_of_a_text_and_of_texts(server):
 
 def test_base64_holds_the_same_bits(server):
     plain, packed = (server.embed(TEXTS, encoding_format=form)[1] for form in ("float", "base64"))
-    unpacked = [np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in packed["data"]]
+    unpacked = [np.frombuffer(base64.b64decode(item["embedding"]), "<f4") for item in packed["data"]]
     np.testing.assert_array_equal(unpacked, rows_of(plain))
 
 
 def test_token_ids_are_the_text_that_has_them():
     with running(served(token_ids=True)) as server:
-        one = rows_of(server.embed([0, 1, 2, 3])[1])
+        single = rows_of(server.embed([0, 1, 2, 3])[1])
         many = rows_of(server.embed([[0, 1, 2, 3], [4, 5, 0, 6]])[1])
         assert "Token ids must be known" in server.embed([99])[1]["error"]["message"]
     np.testing.assert_allclose(many, [vector("a man is eating"), vector("someone has a meal")], atol=1e-6)
-    np.testing.assert_array_equal(one[0], many[0])
+    np.testing.assert_array_equal(single[0], many[0])
 
 
 def test_without_a_model_the_first_answers(server):
@@ -147,7 +147,7 @@ def test_similarity_of_pairs(server):
     status, answer, _ = server.post("/similarity", {"pairs": pairs})
     assert status == 200, answer
     expected = [float(vector(a).astype(float) @ vector(b)) for a, b in pairs]
-    np.testing.assert_allclose([one["score"] for one in answer["data"]], expected, atol=1e-6)
+    np.testing.assert_allclose([item["score"] for item in answer["data"]], expected, atol=1e-6)
     assert answer["data"][1] == {"index": 1, "score": 1.0}
 
 
@@ -155,14 +155,14 @@ def test_what_the_similarity_loses_without_each_word(server):
     status, answer, _ = server.call("POST", "/explain", {"text1": "a man, 人", "text2": "train"})
     assert status == 200
 
-    def cosine(one, other):
-        return float(vector(one).astype(float) @ vector(other).astype(float))
+    def cosine(first, second):
+        return float(vector(first).astype(float) @ vector(second).astype(float))
 
     whole = cosine("a man, 人", "train")
     assert answer["score"] == pytest.approx(whole, abs=1e-6)
     assert [word["text"] for word in answer["words1"]] == ["a", "man", ",", "人"]
     less = [cosine(text, "train") for text in ("man, 人", "a, 人", "a man 人", "a man,")]
-    assert [word["loss"] for word in answer["words1"]] == pytest.approx([whole - one for one in less], abs=1e-6)
+    assert [word["loss"] for word in answer["words1"]] == pytest.approx([whole - first for first in less], abs=1e-6)
     assert [word["loss"] for word in answer["words2"]] == pytest.approx([whole], abs=1e-6)
     assert server.call("POST", "/explain", {"text1": " ", "text2": "train"})[0] == 400
 
@@ -218,9 +218,9 @@ def test_a_threshold_that_the_server_was_given_stands_in_every_answer():
         assert [pair["yes"] for pair in pairs] == [pair["score"] >= 0.9 for pair in pairs] == [False, True]
         assert facts(server)["threshold"] == {"score": 0.9, "precision": None}
     fitted = calibrated(thresholds={"accuracy": 0.5})
-    for given, precision in ((0.5, 0.9), (0.6, None)):
-        with running(served(calibration=fitted, threshold=given)) as server:
-            assert facts(server)["threshold"] == {"score": given, "precision": precision}
+    for threshold, precision in ((0.5, 0.9), (0.6, None)):
+        with running(served(calibration=fitted, threshold=threshold)) as server:
+            assert facts(server)["threshold"] == {"score": threshold, "precision": precision}
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_refusals_of_the_other_routes(server, path, body, status, says):
 
 def test_search(server):
     answer = server.post("/search", {"query": [STORE[1], STORE[2]], "top": 2})[1]
-    assert [next(hit["id"] for hit in one["hits"]) for one in answer["data"]] == [1, 2]
+    assert [next(hit["id"] for hit in item["hits"]) for item in answer["data"]] == [1, 2]
     assert answer["data"][0]["hits"][0]["text"] == STORE[1]
     assert answer["data"][0]["hits"][0]["score"] == pytest.approx(1, abs=1e-6)
     only = server.post("/search", {"query": STORE[1], "where": {"place": 0}})[1]["data"][0]["hits"]
@@ -283,24 +283,24 @@ def test_a_collection_built_anew_with_another_model_is_not_searched(tmp_path, mo
     embedder = Embedder(Toy(), identity="toy")
     Collection.build(tmp_path / "store", [Entry(text) for text in STORE], embedder)
     model = Model(FunctionEncoder(Toy(), "toy", lambda: "toy"), name="toy")
-    search, place = opening._open_search(tmp_path / "store", [model])
-    assert place == 0
+    search, index = opening._open_search(tmp_path / "store", [model])
+    assert index == 0
     with running(served(search=search)) as server:
         assert server.post("/search", {"query": STORE[1], "hybrid": True})[0] == 200
-        other = Embedder(lambda texts: Toy()(texts)[:, ::-1].copy(), identity="other")
-        Collection.build(tmp_path / "store", [Entry(text) for text in STORE], other, overwrite=True)
+        other_embedder = Embedder(lambda texts: Toy()(texts)[:, ::-1].copy(), identity="other")
+        Collection.build(tmp_path / "store", [Entry(text) for text in STORE], other_embedder, overwrite=True)
         status, answer, _ = server.post("/search", {"query": STORE[1]})
         assert (status, answer["error"]["code"]) == (503, "other_model")
         assert server.post("/search", {"query": STORE[1], "words": True})[0] == 200
 
 
 def test_pairs_that_are_too_long_are_cut_and_counted_or_refused():
-    asked = {"query": "word " * 7, "documents": ["short", "word " * 8]}
+    request = {"query": "word " * 7, "documents": ["short", "word " * 8]}
     with running(served(score=lambda pairs: np.ones(len(pairs)))) as server:
-        assert server.post("/v1/rerank", asked)[0] == 200
+        assert server.post("/v1/rerank", request)[0] == 200
         assert 'samesense_cut_texts_total{model="toy"} 1.0' in server.call("GET", "/metrics", parsed=False)[1]
     with running(served(score=lambda pairs: np.ones(len(pairs)), long="refuse")) as server:
-        status, answer, _ = server.post("/v1/rerank", asked)
+        status, answer, _ = server.post("/v1/rerank", request)
     assert (status, answer["error"]["message"]) == (
         413,
         "The model reads 12 tokens; pair 1 of 'documents' has 15. Split it.",
@@ -311,15 +311,15 @@ def test_hybrid_search_and_search_by_words(tmp_path):
     embedder = Embedder(Toy(), identity="toy")
     collection = Collection.build(tmp_path / "store", [Entry(text) for text in [*STORE, "late late"]], embedder)
     with running(served(search=collection)) as server:
-        for how in ({"hybrid": True}, {"hybrid": True, "top": 1}, {"hybrid": True, "where": "kind IS NULL"}, {}):
-            asked = {"query": ["late trains", STORE[2]], **how}
-            if "where" in how:
-                assert server.post("/search", asked)[0] == 400  # no text has this name
+        for options in ({"hybrid": True}, {"hybrid": True, "top": 1}, {"hybrid": True, "where": "kind IS NULL"}, {}):
+            request = {"query": ["late trains", STORE[2]], **options}
+            if "where" in options:
+                assert server.post("/search", request)[0] == 400  # no text has this name
                 continue
-            answers = server.post("/search", asked)[1]["data"]
-            expected = collection.query(asked["query"], embedder, **how)
-            found = [[(hit["id"], hit["score"]) for hit in one["hits"]] for one in answers]
-            assert found == [[(hit.id, pytest.approx(hit.score, abs=1e-6)) for hit in one] for one in expected]
+            answers = server.post("/search", request)[1]["data"]
+            expected = collection.query(request["query"], embedder, **options)
+            hits = [[(hit["id"], hit["score"]) for hit in item["hits"]] for item in answers]
+            assert hits == [[(hit.id, pytest.approx(hit.score, abs=1e-6)) for hit in item] for item in expected]
         status, answer, _ = server.post("/search", {"query": "late", "words": True})
         assert [hit["id"] for hit in answer["data"][0]["hits"]] == [3, 1]
         assert (status, answer["usage"]["total_tokens"]) == (200, 0), "words need no model"

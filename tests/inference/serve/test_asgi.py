@@ -149,14 +149,14 @@ def test_serve_answers_until_it_is_told_to_stop(monkeypatch, capsys):
 def test_serve_runs_in_a_notebook_whose_loop_runs_already(monkeypatch):
     import asyncio
 
-    seen = []
-    monkeypatch.setattr(run.GracefulServer, "run", lambda self: seen.append(threading.current_thread().name))
+    threads = []
+    monkeypatch.setattr(run.GracefulServer, "run", lambda self: threads.append(threading.current_thread().name))
 
     async def cell():
         samesense.serve(by_letters, port=0)
 
     asyncio.run(cell())
-    assert seen[0].startswith("server")
+    assert threads[0].startswith("server")
 
 
 def test_an_application_of_several_workers_listens_once(tiny_trunk):

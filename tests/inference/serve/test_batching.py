@@ -47,7 +47,7 @@ def test_every_request_gets_its_own_rows_and_no_batch_is_too_large(requests, bud
         return as_rows(items)
 
     async def use(batcher):
-        return await asyncio.gather(*(batcher.submit(one, [1 + i % 7 for i, _ in one]) for one in requests))
+        return await asyncio.gather(*(batcher.submit(rows, [1 + i % 7 for i, _ in rows]) for rows in requests))
 
     answers = with_batcher(use, run, batch_tokens=budget)
     for request, answer in zip(requests, answers, strict=True):
@@ -101,8 +101,8 @@ def test_only_the_guilty_request_fails():
         return as_rows(items)
 
     async def use(batcher):
-        wanted = [["a"], ["b", "bad"], ["c", "a"]]
-        return await asyncio.gather(*(batcher.submit(x, [1] * len(x)) for x in wanted), return_exceptions=True)
+        requested = [["a"], ["b", "bad"], ["c", "a"]]
+        return await asyncio.gather(*(batcher.submit(x, [1] * len(x)) for x in requested), return_exceptions=True)
 
     first, second, third = with_batcher(use, run, wait=0.01)
     np.testing.assert_array_equal(first, as_rows(["a"]))
@@ -122,8 +122,8 @@ def test_a_full_queue_refuses_and_empties_again_when_callers_go():
         await asyncio.sleep(0)
         with pytest.raises(RequestError) as refused:
             await batcher.submit(["more"], [30])
-        for one in waiting:
-            one.cancel()
+        for task in waiting:
+            task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
         return refused.value, batcher.queued
 

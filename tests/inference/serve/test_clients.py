@@ -33,7 +33,7 @@ def caller(server, number, wrong, requests=8):
                 ]
                 status, answer, _ = server.embed(texts)
                 assert status == 200, answer
-                rows = np.array([one["embedding"] for one in answer["data"]])
+                rows = np.array([item["embedding"] for item in answer["data"]])
                 np.testing.assert_allclose(rows, [vector(text) for text in texts], atol=1e-6)
     except BaseException as error:
         wrong.append(error)
@@ -44,10 +44,10 @@ def test_answers_are_never_mixed_up(batch_tokens):
     toy, wrong = Toy(seconds=0.001), []
     with running(served(toy), limits=Limits(batch_tokens=batch_tokens)) as server:
         callers = [threading.Thread(target=caller, args=(server, number, wrong)) for number in range(20)]
-        for one in callers:
-            one.start()
-        for one in callers:
-            one.join()
+        for thread in callers:
+            thread.start()
+        for thread in callers:
+            thread.join()
         assert server.call("GET", "/health")[0] == 200
     assert not wrong, wrong[0]
     assert all(len(set(batch)) == len(batch) for batch in toy.batches)

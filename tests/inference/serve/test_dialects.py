@@ -35,7 +35,7 @@ def short():
 def test_embeddings_of_openai_have_all_their_paths(short, path):
     status, answer, _ = short.post(path, {"input": TEXTS})
     assert status == 200, answer
-    np.testing.assert_allclose([one["embedding"] for one in answer["data"]], ROWS, atol=1e-6)
+    np.testing.assert_allclose([item["embedding"] for item in answer["data"]], ROWS, atol=1e-6)
 
 
 def test_a_deployment_is_a_model(short):
@@ -109,7 +109,7 @@ def test_embeddings_in_the_forms_of_jina_and_voyage(short):
     for body in (jina, voyage):
         status, answer, _ = short.post("/v1/embeddings", body)
         assert status == 200, answer
-        np.testing.assert_allclose([one["embedding"] for one in answer["data"]], ROWS, atol=1e-6)
+        np.testing.assert_allclose([item["embedding"] for item in answer["data"]], ROWS, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_request_says_whether_its_texts_may_be_cut():
 def test_rerank_of_text_embeddings_inference_and_of_infinity(short):
     body = {"query": TEXTS[0], "texts": [TEXTS[1], TEXTS[0]], "truncate": True, "raw_scores": False}
     status, ranks, _ = short.post("/rerank", body)
-    assert (status, [one["index"] for one in ranks], set(ranks[0])) == (200, [1, 0], {"index", "score"})
+    assert (status, [item["index"] for item in ranks], set(ranks[0])) == (200, [1, 0], {"index", "score"})
     assert ranks[0]["score"] == pytest.approx(1, abs=1e-6)
     assert short.post("/rerank", {**body, "return_text": True})[1][0]["text"] == TEXTS[0]
     body = {"query": TEXTS[0], "documents": [TEXTS[1], {"text": TEXTS[0]}], "top_n": 1, "model": "toy"}
@@ -171,12 +171,12 @@ def test_the_client_of_azure():
     openai = pytest.importorskip("openai")
     with running(served(), keys=("a key",)) as server:
         address = f"http://127.0.0.1:{server.port}"
-        for place in ({}, {"azure_deployment": "toy"}):
+        for deployment in ({}, {"azure_deployment": "toy"}):
             with openai.AzureOpenAI(
-                azure_endpoint=address, api_key="a key", api_version="2024-10-21", max_retries=0, **place
+                azure_endpoint=address, api_key="a key", api_version="2024-10-21", max_retries=0, **deployment
             ) as client:
                 answer = client.embeddings.create(model="toy", input=TEXTS)
-            np.testing.assert_allclose([one.embedding for one in answer.data], ROWS, atol=1e-6)
+            np.testing.assert_allclose([item.embedding for item in answer.data], ROWS, atol=1e-6)
 
 
 @pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/"])
@@ -185,7 +185,7 @@ def test_the_client_of_openai_at_any_base(short, suffix):
     with openai.OpenAI(base_url=f"http://127.0.0.1:{short.port}{suffix}", api_key="none", max_retries=0) as client:
         answer = client.embeddings.create(model="toy", input=TEXTS)
         assert [model.id for model in client.models.list()] == ["toy"]
-    np.testing.assert_allclose([one.embedding for one in answer.data], ROWS, atol=1e-6)
+    np.testing.assert_allclose([item.embedding for item in answer.data], ROWS, atol=1e-6)
 
 
 def test_the_client_of_cohere(short):
@@ -194,11 +194,11 @@ def test_the_client_of_cohere(short):
     client = cohere.ClientV2(base_url=address, api_key="none")
     answer = client.embed(model="toy", texts=TEXTS, input_type="search_document", embedding_types=["float", "base64"])
     np.testing.assert_allclose(answer.embeddings.float_, ROWS, atol=1e-6)
-    packed = [np.frombuffer(base64.b64decode(one), "<f4") for one in answer.embeddings.base64]
+    packed = [np.frombuffer(base64.b64decode(item), "<f4") for item in answer.embeddings.base64]
     np.testing.assert_allclose(packed, ROWS, atol=1e-6)
     old = cohere.Client(base_url=address, api_key="none")
     np.testing.assert_allclose(old.embed(model="toy", texts=TEXTS).embeddings, ROWS, atol=1e-6)
-    assert [one.index for one in client.rerank(model="toy", query=TEXTS[0], documents=TEXTS[::-1]).results] == [1, 0]
+    assert [item.index for item in client.rerank(model="toy", query=TEXTS[0], documents=TEXTS[::-1]).results] == [1, 0]
 
 
 def test_the_client_of_hugging_face(short, monkeypatch):

@@ -48,7 +48,9 @@ def test_pairs_are_labelled_skipped_and_taken_back(tmp_path):
     with labelling(path) as page:
         _, state, _ = page.call("GET", "/state")
         assert state["pair"] == {"id": 1, "texts": list(PAIRS[0])}
-        assert [(one["key"], one["value"]) for one in state["scale"]] == [(str(n), n) for n in range(5, -1, -1)]
+        assert [(choice["key"], choice["value"]) for choice in state["scale"]] == [
+            (str(n), n) for n in range(5, -1, -1)
+        ]
         assert (state["done"], state["total"], state["skipped"], "undo" in state) == (0, 3, 0, False)
         state = page.post("/label", {"pair": 1, "score": 4})[1]
         assert rows(path) == [(*PAIRS[0], "4", "person, 0-5")], "on disk when it is answered"
@@ -70,7 +72,7 @@ def test_it_goes_on_where_it_was_left_and_earlier_labels_stay(tmp_path):
     path = tmp_path / "labels.tsv"
     with labelling(path, scale="yes-no") as page:
         state = page.call("GET", "/state")[1]
-        assert [(one["key"], one["value"]) for one in state["scale"]] == [("y", 1), ("n", 0)]
+        assert [(choice["key"], choice["value"]) for choice in state["scale"]] == [("y", 1), ("n", 0)]
         page.post("/label", {"pair": 1, "score": 1})
     with labelling(path, scale="yes-no") as page:
         state = page.call("GET", "/state")[1]
@@ -98,7 +100,7 @@ def test_what_the_page_would_not_send_is_refused_and_changes_nothing(tmp_path, p
 def test_other_pages_of_the_browser_and_other_names_get_nothing(tmp_path):
     with labelling(tmp_path / "labels.tsv") as page:
         body = {"pair": 1, "score": 1}
-        own = f"http://127.0.0.1:{page.port}"
+        origin = f"http://127.0.0.1:{page.port}"
         for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://127.0.0.1:1"}):
             status, answer, _ = page.post("/label", body, headers=headers)
             assert (status, answer["error"]["code"]) == (403, "other_origin")
@@ -107,7 +109,7 @@ def test_other_pages_of_the_browser_and_other_names_get_nothing(tmp_path):
         plain = page.post("/label", body, headers={"Content-Type": "text/plain"})
         assert plain[0] == 400
         assert rows(tmp_path / "labels.tsv") == []
-        assert page.post("/label", body, headers={"Origin": own})[0] == 200
+        assert page.post("/label", body, headers={"Origin": origin})[0] == 200
 
 
 def test_a_disk_that_is_full_is_said_and_the_pair_stays(tmp_path, monkeypatch):
@@ -155,7 +157,7 @@ def test_ctrl_c_keeps_what_is_labelled_and_no_torch_is_needed(tmp_path):
     root = Path(__file__).parents[3]
     with subprocess.Popen(command, cwd=root, text=True, stderr=subprocess.PIPE) as running:
         try:
-            port = next(int(found[1]) for line in running.stderr if (found := re.search(r":(\d+)$", line.strip())))
+            port = next(int(match[1]) for line in running.stderr if (match := re.search(r":(\d+)$", line.strip())))
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
             connection.request(
                 "POST", "/label", json.dumps({"pair": 1, "score": 2}), {"Content-Type": "application/json"}
@@ -163,9 +165,9 @@ def test_ctrl_c_keeps_what_is_labelled_and_no_torch_is_needed(tmp_path):
             assert connection.getresponse().read()
             time.sleep(2 * progress.TICK)
             running.send_signal(signal.SIGINT)
-            said = running.stderr.read()
-            assert "1 of 3 pairs have a label" in said
-            assert "so far" not in said, "a person takes time, of which nothing is said"
+            stderr = running.stderr.read()
+            assert "1 of 3 pairs have a label" in stderr
+            assert "so far" not in stderr, "a person takes time, of which nothing is said"
             assert running.wait(20) == 0
         finally:
             running.kill()
@@ -178,11 +180,11 @@ def test_a_person_labels_by_keyboard_in_a_real_browser(tmp_path):
     with labelling(path) as server, browser() as page:
         page.open(f"http://127.0.0.1:{server.port}/", "document.querySelector('#one')?.textContent")
         assert page.run("document.querySelector('#one').textContent") == PAIRS[0][0]
-        for key, done, said in (
+        for key, done, message in (
             ("4", 1, "4:"), ("0", 2, "0:"), ("u", 1, "taken back"), ("s", 1, "skipped"), ("3", 2, "3:"),
         ):  # fmt: skip
             page.press(key, ord(key.upper()))  # one that comes before the next pair is shown is not taken for it
-            page.wait(f"document.querySelector('#said').textContent.startsWith({said!r}) || null")
+            page.wait(f"document.querySelector('#said').textContent.startsWith({message!r}) || null")
             assert page.run("document.querySelector('#progress').value") == done
         assert page.complaints() == []
     assert [row[2] for row in rows(path)] == ["4", "3"]

@@ -125,9 +125,9 @@ def test_null_is_a_field_that_is_not_given(server):
         fields, required = set(schema["properties"]), set(schema["required"]) if "required" in schema else set()
         without = {field: None for field in fields if field not in body}
         assert without
-        given, plain = (server.post(path, form) for form in (body | without, body))
-        assert given[0] == plain[0] == 200
-        assert without_id(given[1]) == without_id(plain[1]), path
+        with_null, plain = (server.post(path, form) for form in (body | without, body))
+        assert with_null[0] == plain[0] == 200
+        assert without_id(with_null[1]) == without_id(plain[1]), path
         for field in required:
             status, answer, _ = server.post(path, body | {field: None})
             assert (status, answer["error"]["param"].split(".")[0]) == (400, field)
@@ -150,7 +150,7 @@ def test_documents_are_texts_or_objects_with_a_text(server, document, says):
     assert (status, answer["error"]["param"]) == (400, "documents.1")
     assert says in answer["error"]["message"]
     plain = server.post("/v1/rerank", {"query": "a", "documents": ["x", {"text": "y", "title": "z", "id": None}]})[1]
-    assert sorted(one["document"]["text"] for one in plain["results"]) == ["x", "y"]
+    assert sorted(item["document"]["text"] for item in plain["results"]) == ["x", "y"]
 
 
 @pytest.mark.parametrize(

@@ -46,16 +46,16 @@ def test_models_without_a_folder_have_none_unless_it_is_named():
 
 
 def test_an_exported_folder_counts_tokens_by_its_own_tokenizer(folder):
-    known = SimpleNamespace(max_tokens=None, prompt="", special_tokens=True)
-    model = SimpleNamespace(onnx=SimpleNamespace(folder=folder, description=known), cross_encoder=None)
+    description = SimpleNamespace(max_tokens=None, prompt="", special_tokens=True)
+    model = SimpleNamespace(onnx=SimpleNamespace(folder=folder, description=description), cross_encoder=None)
     tokens = served_tokens(model)
     assert tokens.longest == 2**31
     assert tokens.count(["a dog runs", "cat"]) == [5, 3]
     ids = tokens._tokenizer.encode("a dog runs").ids
     assert tokens.text(ids) == "a dog runs"
-    known.max_tokens, known.prompt = 7, "the dog "
+    description.max_tokens, description.prompt = 7, "the dog "
     assert (served_tokens(model).longest, served_tokens(model).count(["a dog runs"])) == (7, [7])
-    known.special_tokens = False
+    description.special_tokens = False
     assert served_tokens(model).count(["a dog runs"]) == [5]
 
 
@@ -72,34 +72,34 @@ def test_a_cross_encoder_is_a_folder_or_the_output_of_train(tiny_trunk, tmp_path
 def test_models_are_named_by_their_places_or_as_is_said(folder, monkeypatch):
     shutil.copytree(folder, folder.parent / "a=b")
     monkeypatch.chdir(folder.parent)
-    given = ["model", "other=model", f"{folder}", "a=b"]
-    assert [serving.name for serving in open_models(given)] == ["model", "other", "model", "a=b"]
+    names = ["model", "other=model", f"{folder}", "a=b"]
+    assert [serving.name for serving in open_models(names)] == ["model", "other", "model", "a=b"]
     with pytest.raises(ConfigError, match="a name of its own; received model, model"):
         Services(open_models(["model", "model"]))
 
 
 def test_several_models_have_their_own_calibrations(folder, tmp_path):
-    other = shutil.copytree(folder, tmp_path / "other")
-    for one in ([str(folder)], [str(folder), str(other)]):
+    other_folder = shutil.copytree(folder, tmp_path / "other")
+    for settings in ([str(folder)], [str(folder), str(other_folder)]):
         with pytest.raises(ModelError, match="has no calibration"):
-            open_models(one, threshold="calibrated")
-    home = home_of(str(other))
+            open_models(settings, threshold="calibrated")
+    home = home_of(str(other_folder))
     store(calibrated(fingerprint=home.fingerprint(), thresholds={"accuracy": 0.25}), home.file)
-    servings = open_models([str(folder), str(other)], threshold="calibrated")
+    servings = open_models([str(folder), str(other_folder)], threshold="calibrated")
     assert [serving.threshold for serving in servings] == [None, 0.25]
-    for one in ({"threshold": 0.5}, {"calibration": home.file}):
+    for settings in ({"threshold": 0.5}, {"calibration": home.file}):
         with pytest.raises(ConfigError, match="is that of one model; received several"):
-            open_models([str(folder), str(other)], **one)
+            open_models([str(folder), str(other_folder)], **settings)
     assert open_models([str(folder)], threshold=0.5)[0].threshold == 0.5
 
 
 def test_a_collection_is_searched_with_the_model_that_it_was_built_with(folder, tiny_trunk, tmp_path):
-    cross, other = tmp_path / "cross", tmp_path / "other"
+    cross, other_folder = tmp_path / "cross", tmp_path / "other"
     save(build_cross(str(tiny_trunk), device="cpu"), cross)
-    save(build(str(folder), pooling="cls", device="cpu"), other)
-    right = open_embedder(str(other))
+    save(build(str(folder), pooling="cls", device="cpu"), other_folder)
+    right = open_embedder(str(other_folder))
     Collection.build(tmp_path / "texts", [Entry("a dog runs"), Entry("the cat sleeps")], right)
-    models = [f"cross={cross}", f"wrong={folder}", f"right={other}"]
+    models = [f"cross={cross}", f"wrong={folder}", f"right={other_folder}"]
     servings = open_models(models, collection=tmp_path / "texts")
     assert [serving.search is not None for serving in servings] == [False, False, True]
     with pytest.raises(ModelError, match="used with the model it was built with"):
@@ -111,12 +111,14 @@ def test_a_collection_is_searched_with_the_model_that_it_was_built_with(folder, 
 def test_the_command_serves_what_it_is_given(folder, tiny_trunk, tmp_path, monkeypatch, capsys):
     save(build_cross(str(tiny_trunk), device="cpu"), tmp_path / "cross")
     served = []
-    monkeypatch.setattr("samesense.inference.serve.run.serve", lambda services, **how: served.append((services, how)))
+    monkeypatch.setattr(
+        "samesense.inference.serve.run.serve", lambda services, **options: served.append((services, options))
+    )
     words = ["serve", str(folder), f"ranks={tmp_path / 'cross'}", "--any-model-name", "--port", "0", "--max-texts", "7"]
     assert run_command(capsys, *words, "--labels", tmp_path / "labels.tsv")[0] == 0
-    ((services, how),) = served
-    assert (how["port"], services.limits.max_texts, how["labels"].by) == (0, 7, "person, 0 to 5")
+    ((services, options),) = served
+    assert (options["port"], services.limits.max_texts, options["labels"].by) == (0, 7, "person, 0 to 5")
     assert services.embedder("text-embedding-3-small").serving.name == "model"
     assert services.reranker("rerank-v3.5").serving.name == "ranks"
-    code, _, said = run_command(capsys, "serve", str(folder), f"again={folder}", "--any-model-name")
-    assert (code, "--any-model-name is for one model, or one of each kind" in said) == (2, True)
+    code, _, stderr = run_command(capsys, "serve", str(folder), f"again={folder}", "--any-model-name")
+    assert (code, "--any-model-name is for one model, or one of each kind" in stderr) == (2, True)

@@ -21,9 +21,9 @@ def locked():
         yield it
 
 
-@pytest.mark.parametrize("given", [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic first key", "first key"])
-def test_without_the_key_nothing_is_answered(locked, given):
-    headers = {} if given is None else {"Authorization": given}
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic first key", "first key"])
+def test_without_the_key_nothing_is_answered(locked, header):
+    headers = {} if header is None else {"Authorization": header}
     for method, path in [
         ("POST", "/v1/embeddings"),
         ("GET", "/metrics"),

@@ -13,15 +13,15 @@ DOCUMENTS = ["far away", "near by", "far away", "in the middle"]
 
 
 def shared_letters(pairs):
-    return np.array([float(len(set(one) & set(other))) for one, other in pairs])
+    return np.array([float(len(set(first) & set(second))) for first, second in pairs])
 
 
 def other_encode(texts):
     return np.stack([vector(f"other {text}")[:5] for text in texts])
 
 
-def cosine(one, other):
-    return float(vector(one).astype(float) @ vector(other).astype(float))
+def cosine(first, second):
+    return float(vector(first).astype(float) @ vector(second).astype(float))
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +77,9 @@ def test_without_a_name_the_model_that_fits(three):
 
 
 def test_all_are_listed_and_counted(three):
-    assert [one["id"] for one in three.call("GET", "/v1/models")[1]["data"]] == ["cross", "small", "large"]
+    assert [item["id"] for item in three.call("GET", "/v1/models")[1]["data"]] == ["cross", "small", "large"]
     models = three.call("GET", "/health")[1]["models"]
-    assert [(one["name"], one["kind"], one.get("dimension"), one["search"]) for one in models] == [
+    assert [(item["name"], item["kind"], item.get("dimension"), item["search"]) for item in models] == [
         ("cross", "cross-encoder", None, False), ("small", "embeddings", 5, False), ("large", "embeddings", 16, True),
     ]  # fmt: skip
     three.post("/v1/rerank", {"query": "a b", "documents": ["c"]})
@@ -104,8 +104,8 @@ def test_models_compute_one_after_the_other_and_answers_are_not_mixed_up():
 
     def ask(server, number):
         name, expected = (("a", vector), ("b", lambda text: vector(f"b {text}")))[number % 2]
-        for place in range(10):
-            text = f"text {number} {place}"
+        for number_of_text in range(10):
+            text = f"text {number} {number_of_text}"
             body = server.post("/v1/embeddings", {"model": name, "input": text})[1]
             if not np.allclose(body["data"][0]["embedding"], expected(text), atol=1e-6):
                 wrong.append(text)
@@ -114,10 +114,10 @@ def test_models_compute_one_after_the_other_and_answers_are_not_mixed_up():
     models = served(alone(slow), name="a"), served(alone(lambda texts: slow([f"b {text}" for text in texts])), name="b")
     with running(*models) as server:
         callers = [threading.Thread(target=ask, args=(server, number)) for number in range(8)]
-        for one in callers:
-            one.start()
-        for one in callers:
-            one.join()
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
     assert not wrong
 
 
@@ -136,19 +136,19 @@ def test_any_name_is_taken_where_there_is_one_model_of_a_kind():
 
 
 def test_rerank_by_cosine_and_by_a_cross_encoder(server, three):
-    asked = {"query": "near", "documents": DOCUMENTS}
-    results = server.post("/v1/rerank", asked)[1]["results"]
+    request = {"query": "near", "documents": DOCUMENTS}
+    results = server.post("/v1/rerank", request)[1]["results"]
     cosines = [cosine("near", text) for text in DOCUMENTS]
     assert [r["index"] for r in results] == sorted(range(4), key=lambda i: (-cosines[i], i))
     assert all(r["document"] == {"text": DOCUMENTS[r["index"]]} for r in results)
     np.testing.assert_allclose([r["relevance_score"] for r in results], sorted(cosines, reverse=True), atol=1e-6)
     for documents in (DOCUMENTS, [{"text": text} for text in DOCUMENTS]):  # Jina takes either
-        answer = three.post("/v1/rerank", {**asked, "documents": documents, "top_n": 3, "of another server": 1})[1]
+        answer = three.post("/v1/rerank", {**request, "documents": documents, "top_n": 3, "of another server": 1})[1]
         assert [(r["index"], r["relevance_score"]) for r in answer["results"]] == [(1, 4.0), (0, 2.0), (2, 2.0)]
         assert answer["results"][0]["document"] == {"text": "near by"}
         assert answer["usage"]["total_tokens"] == answer["meta"]["tokens"]["input_tokens"] == 4 + 2 + 2 + 2 + 3
     for path, wish in (("/v2/rerank", {}), ("/v1/rerank", {"return_documents": False})):
-        assert "document" not in three.post(path, {**asked, **wish})[1]["results"][0]
+        assert "document" not in three.post(path, {**request, **wish})[1]["results"][0]
 
 
 def test_a_cross_encoder_that_gives_nan_is_an_error():
@@ -161,11 +161,11 @@ def test_cohere_s_own_clients():
     cohere = pytest.importorskip("cohere")
     with running(served(name="cross", score=shared_letters), keys=("a key",)) as server:
         address = f"http://127.0.0.1:{server.port}"
-        asked = {"model": "cross", "query": "near", "documents": DOCUMENTS, "top_n": 2}
-        answer = cohere.ClientV2(api_key="a key", base_url=address).rerank(**asked, max_tokens_per_doc=100)
-        assert [(one.index, one.relevance_score) for one in answer.results] == [(1, 4.0), (0, 2.0)]
+        request = {"model": "cross", "query": "near", "documents": DOCUMENTS, "top_n": 2}
+        answer = cohere.ClientV2(api_key="a key", base_url=address).rerank(**request, max_tokens_per_doc=100)
+        assert [(item.index, item.relevance_score) for item in answer.results] == [(1, 4.0), (0, 2.0)]
         assert (bool(answer.id), answer.meta.tokens.input_tokens) == (True, 13)
-        older = cohere.Client(api_key="a key", base_url=address).rerank(**asked, return_documents=True)
-        assert [one.document.text for one in older.results] == ["near by", "far away"]
+        older = cohere.Client(api_key="a key", base_url=address).rerank(**request, return_documents=True)
+        assert [item.document.text for item in older.results] == ["near by", "far away"]
         with pytest.raises(cohere.UnauthorizedError):
-            cohere.ClientV2(api_key="no key", base_url=address).rerank(**asked)
+            cohere.ClientV2(api_key="no key", base_url=address).rerank(**request)

@@ -42,8 +42,8 @@ def test_compare_heatmap_and_search_by_keyboard_in_a_real_browser():
 
         page.run("document.querySelector('#one').focus()")
         page.press("Enter", 13)
-        said = page.wait("document.querySelector('#compare .bad')?.textContent")
-        assert said == "This server wants a key; send the header 'Authorization: Bearer KEY'."
+        message = page.wait("document.querySelector('#compare .bad')?.textContent")
+        assert message == "This server wants a key; send the header 'Authorization: Bearer KEY'."
         assert [c.get("text", "") for c in page.complaints()] == [
             "Failed to load resource: the server responded with a status of 401 (Unauthorized)"
         ]
@@ -53,9 +53,9 @@ def test_compare_heatmap_and_search_by_keyboard_in_a_real_browser():
         page.run("document.querySelector('#other').focus()")
         page.type("<img src=x onerror=alert(1)>")
         page.press("Enter", 13)
-        shown = page.wait("document.querySelector('#compare .big')?.textContent")
+        score = page.wait("document.querySelector('#compare .big')?.textContent")
         expected = float(vector("A man is eating.").astype(float) @ vector("<img src=x onerror=alert(1)>"))
-        assert float(shown) == pytest.approx(expected, abs=6e-4)
+        assert float(score) == pytest.approx(expected, abs=6e-4)
 
         page.run("document.querySelector('#explain').requestSubmit()")
         page.wait("document.querySelectorAll('#explain p').length == 2")
@@ -88,25 +88,25 @@ def test_a_calibrated_model_shows_what_its_cosine_means():
     with running(served(calibration=calibrated())) as server, browser() as page:
         page.open(f"http://127.0.0.1:{server.port}/", READY)
         page.run("document.querySelector('#compare').requestSubmit()")
-        shown = page.wait("document.querySelector('#compare .answer').innerText.match(/calibrated: (.*)/)?.[1]")
+        score = page.wait("document.querySelector('#compare .answer').innerText.match(/calibrated: (.*)/)?.[1]")
         cosine = float(vector("A man is eating.").astype(float) @ vector("Someone has a meal."))
-        assert float(shown) == pytest.approx(2.5 * (cosine + 1), abs=6e-4)
+        assert float(score) == pytest.approx(2.5 * (cosine + 1), abs=6e-4)
 
 
 @needs_chromium
 @pytest.mark.parametrize(
-    ("served_with", "said"),
+    ("served_with", "expected"),
     [
         ({"calibration": calibrated(thresholds={"accuracy": -1.0})},
          "the same (the same from -1.000 on; 90 % of the pairs called the same are)"),
         ({"threshold": 0.999}, "not the same (the same from 0.999 on)"),
     ],
 )  # fmt: skip
-def test_the_page_says_whether_two_sentences_are_the_same_and_how_sure_that_is(served_with, said):
+def test_the_page_says_whether_two_sentences_are_the_same_and_how_sure_that_is(served_with, expected):
     with running(served(**served_with)) as server, browser() as page:
         page.open(f"http://127.0.0.1:{server.port}/", READY)
         page.run("document.querySelector('#compare').requestSubmit()")
-        assert page.wait("document.querySelector('#compare .answer div:last-child')?.textContent") == said
+        assert page.wait("document.querySelector('#compare .answer div:last-child')?.textContent") == expected
 
 
 @needs_chromium
@@ -135,7 +135,7 @@ def test_without_a_collection_there_is_no_search_and_both_themes_can_be_read():
 @needs_chromium
 def test_models_are_listed_and_compared_on_the_same_texts():
     def letters(pairs):
-        return np.array([len(set(one) & set(other)) / 26 for one, other in pairs])
+        return np.array([len(set(first) & set(second)) / 26 for first, second in pairs])
 
     models = served(name="large"), served(name="cross", score=letters), served(Toy(), name="last", search=store_search)
     with running(*models) as server, browser() as page:
@@ -151,9 +151,9 @@ def test_models_are_listed_and_compared_on_the_same_texts():
             "large", "cross",
         ]  # fmt: skip
         texts = "A man is eating.", "Someone has a meal."
-        shown = page.run("[...document.querySelectorAll('#compare .big')].map((one) => Number(one.textContent))")
+        scores = page.run("[...document.querySelectorAll('#compare .big')].map((one) => Number(one.textContent))")
         cosine = float(vector(texts[0]).astype(float) @ vector(texts[1]))
-        assert shown == pytest.approx([cosine, letters([texts])[0]], abs=6e-4)
+        assert scores == pytest.approx([cosine, letters([texts])[0]], abs=6e-4)
 
         for form, count in (("explain", "p"), ("heatmap", "table")):
             page.run(f"document.querySelector('#{form}').requestSubmit()")
@@ -178,8 +178,8 @@ def test_the_page_searches_by_words_too(tmp_path):
         page.run("document.querySelector('#query').value = 'late train'; document.querySelector('#hybrid').click()")
         page.run("document.querySelector('#search').requestSubmit()")
         (best, *_) = collection.query(["late train"], embedder, hybrid=True)[0]
-        shown = page.wait("document.querySelector('#search li')?.textContent")
-        assert shown == f"{best.text} {best.score:.3f}"
+        hit = page.wait("document.querySelector('#search li')?.textContent")
+        assert hit == f"{best.text} {best.score:.3f}"
 
 
 @needs_chromium
@@ -199,16 +199,16 @@ def test_the_pair_that_is_compared_gets_a_label(tmp_path):
 
 
 def test_labels_are_taken_from_the_page_alone_and_refused_where_they_cannot_be_kept(tmp_path):
-    given = {"text1": "one", "text2": "two", "score": 3}
+    label = {"text1": "one", "text2": "two", "score": 3}
     with running() as server:
-        assert server.post("/label", given)[0] == 404
+        assert server.post("/label", label)[0] == 404
         assert server.call("GET", "/health")[1]["labels"] is None
     with open_labels(tmp_path / "labels.tsv", BY) as labels, running(labels=labels, keys=("a key",)) as server:
-        own, key = f"http://127.0.0.1:{server.port}", {"Authorization": "Bearer a key"}
-        assert server.post("/label", given, headers={"Origin": own})[0] == 401
-        assert server.post("/label", given, headers={"Origin": "http://other.example", **key})[0] == 403
-        for body in ({**given, "score": 6}, {**given, "text1": " "}, {**given, "text1": "a\tb"}):
+        origin, key = f"http://127.0.0.1:{server.port}", {"Authorization": "Bearer a key"}
+        assert server.post("/label", label, headers={"Origin": origin})[0] == 401
+        assert server.post("/label", label, headers={"Origin": "http://other.example", **key})[0] == 403
+        for body in ({**label, "score": 6}, {**label, "text1": " "}, {**label, "text1": "a\tb"}):
             assert server.post("/label", body, headers=key)[0] == 400
-        assert server.post("/label", given, headers={"Origin": own, **key})[1] == {"object": "label", "labels": 1}
-        assert server.post("/label", {**given, "text1": "two", "text2": "one"}, headers=key)[0] == 409
+        assert server.post("/label", label, headers={"Origin": origin, **key})[1] == {"object": "label", "labels": 1}
+        assert server.post("/label", {**label, "text1": "two", "text2": "one"}, headers=key)[0] == 409
     assert (tmp_path / "labels.tsv").read_text().splitlines()[1:] == ["one\ttwo\t3\tperson, 0 to 5"]

@@ -17,18 +17,18 @@ def test_queries_and_documents_have_vectors_of_their_own(make, tiny_trunk, tmp_p
 
     folder = str(make(tiny_trunk, tmp_path))
     theirs = SentenceTransformer(folder, device="cpu")
-    wanted = pytest.approx(expected(theirs).tolist(), abs=1e-5)
+    expected_scores = pytest.approx(expected(theirs).tolist(), abs=1e-5)
     Collection.build(tmp_path / "ix", map(Entry, TEXTS), open_embedder(folder, "float32"))
     servings = open_models([f"m={folder}"], precision="float32", collection=tmp_path / "ix")
     with running(*servings) as server:
         answer = server.post("/search", {"query": QUERY, "top": 5})[1]["data"][0]["hits"]
         scores = {hit["id"]: hit["score"] for hit in answer}
-        assert [scores[row] for row in range(5)] == wanted
+        assert [scores[row] for row in range(5)] == expected_scores
         answer = server.post("/v1/rerank", {"query": QUERY, "documents": [*TEXTS, TEXTS[0]]})[1]["results"]
-        scores = {one["index"]: one["relevance_score"] for one in answer}
-        assert [scores[row] for row in range(5)] == wanted and scores[5] == scores[0]
+        scores = {item["index"]: item["relevance_score"] for item in answer}
+        assert [scores[row] for row in range(5)] == expected_scores and scores[5] == scores[0]
         for task, encode in (
             ("query", theirs.encode_query), ("search_document", theirs.encode_document), (None, theirs.encode)
         ):  # fmt: skip
             data = server.post("/v1/embeddings", {"input": TEXTS, "input_type": task})[1]["data"]
-            assert np.abs(np.array([one["embedding"] for one in data]) - unit(encode(TEXTS))).max() < 1e-5
+            assert np.abs(np.array([item["embedding"] for item in data]) - unit(encode(TEXTS))).max() < 1e-5

@@ -58,8 +58,8 @@ def ask(connection, text):
 def test_accepted_requests_are_answered_and_new_ones_refused():
     with process() as (running, port):
         early = [http.client.HTTPConnection("127.0.0.1", port, timeout=20) for _ in range(4)]
-        for place, connection in enumerate(early):
-            ask(connection, f"held {place}")
+        for number, connection in enumerate(early):
+            ask(connection, f"held {number}")
         idle = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         idle.request("GET", "/health")
         assert idle.getresponse().read()
@@ -92,14 +92,14 @@ def test_a_second_signal_or_the_end_of_grace_ends_it(again):
 
 
 def test_a_port_in_use_is_named():
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
         failed = []
 
         def run():
             try:
-                serve(Services([served()]), port=other.getsockname()[1])
+                serve(Services([served()]), port=listener.getsockname()[1])
             except ConfigError as error:
                 failed.append(str(error))
 

@@ -11,14 +11,14 @@ VOCABULARY = {word: i for i, word in enumerate("[UNK] [CLS] [SEP] the train is l
 
 @pytest.fixture
 def tokenizer():
-    made = Tokenizer(models.WordLevel(VOCABULARY, unk_token="[UNK]"))
-    made.normalizer = normalizers.Lowercase()
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    made.post_processor = processors.TemplateProcessing(
+    built = Tokenizer(models.WordLevel(VOCABULARY, unk_token="[UNK]"))
+    built.normalizer = normalizers.Lowercase()
+    built.pre_tokenizer = pre_tokenizers.Whitespace()
+    built.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
     )
-    made.add_special_tokens(["[UNK]", "[CLS]", "[SEP]"])
-    return made
+    built.add_special_tokens(["[UNK]", "[CLS]", "[SEP]"])
+    return built
 
 
 def test_counts_do_not_depend_on_the_tokenizers_own_cut(tokenizer):
@@ -38,10 +38,10 @@ def test_ids_become_the_text_that_has_them(tokenizer):
 
 
 def test_of_a_model(tokenizer):
-    known = {"max_seq_length": 7, "prompts": {"query": "the late "}, "default_prompt_name": "query"}
-    tokens = tokens_of(SimpleNamespace(tokenizer=SimpleNamespace(backend_tokenizer=tokenizer), **known))
+    attributes = {"max_seq_length": 7, "prompts": {"query": "the late "}, "default_prompt_name": "query"}
+    tokens = tokens_of(SimpleNamespace(tokenizer=SimpleNamespace(backend_tokenizer=tokenizer), **attributes))
     assert (tokens.longest, tokens.count(["train", ""])) == (7, [5, 4])
-    static = tokens_of(SimpleNamespace(tokenizer=tokenizer, **known | {"default_prompt_name": None}))
+    static = tokens_of(SimpleNamespace(tokenizer=tokenizer, **attributes | {"default_prompt_name": None}))
     assert (static.longest, static.count(["the train"])) == (7, [2])
     with pytest.raises(ModelError, match=r"needs a fast tokenizer .* this model has a object"):
         tokens_of(SimpleNamespace(tokenizer=object(), max_seq_length=7))

@@ -60,9 +60,9 @@ class WordTokens:
         return [len(text.split()) for text in texts]
 
     def text(self, ids):
-        if any(one >= len(WORDS) for one in ids):
+        if any(token >= len(WORDS) for token in ids):
             raise DataError("Token ids must be known.")
-        return " ".join(WORDS[one] for one in ids)
+        return " ".join(WORDS[token] for token in ids)
 
 
 STORE = ["A man is eating.", "The train is late.", "She plays the violin."]
@@ -74,10 +74,12 @@ class StoreSearch:
     def search(self, vectors, *, top, where, words=None, texts=(), stop=None):
         if where and set(where) != {"place"}:
             raise DataError(f"There is no metadata of the name {sorted(where)[0]!r}.")
-        kept = [(place, vector(text)) for place, text in enumerate(STORE) if not where or where["place"] == place]
+        matching = [
+            (number, vector(text)) for number, text in enumerate(STORE) if not where or where["place"] == number
+        ]
         answers = []
         for query in vectors:
-            hits = [Found(place, float(row @ query), STORE[place], {"place": place}) for place, row in kept]
+            hits = [Found(number, float(row @ query), STORE[number], {"place": number}) for number, row in matching]
             answers.append(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:top])
         return answers
 
@@ -93,13 +95,13 @@ def served(encode=None, *, name="toy", **settings):
 
 def calibrated(**changes):
     """A calibration from cosines to 0-5 in a straight line."""
-    parts = {
+    fields = {
         "map": Isotonic((-1.0, 1.0), (0.0, 5.0)), "scale": (0.0, 5.0), "yes": 3.0,
         "thresholds": {"accuracy": 0.5} if changes.get("yes", 3.0) else {},
         "decide": "accuracy", "data": "made", "sha256": "", "n": 100, "protocol": "", "fingerprint": "",
         "errors": {"precision": 0.9},
     }  # fmt: skip
-    return Calibration(**(parts | changes))
+    return Calibration(**(fields | changes))
 
 
 class Running:
@@ -120,17 +122,17 @@ class Running:
         finally:
             connection.close()
 
-    def post(self, path, body, **more):
-        return self.call("POST", path, body, **more)
+    def post(self, path, body, **fields):
+        return self.call("POST", path, body, **fields)
 
-    def embed(self, given, **more):
-        return self.post("/v1/embeddings", {"model": "toy", "input": given, **more})
+    def embed(self, texts, **fields):
+        return self.post("/v1/embeddings", {"model": "toy", "input": texts, **fields})
 
 
 @contextmanager
-def running(*servings, keys=(), labels=None, **how):
+def running(*servings, keys=(), labels=None, **options):
     """A server on a free port, stopped at the end."""
-    services = Services(servings or [served()], **how)
+    services = Services(servings or [served()], **options)
     with listening(build_app(services, keys=keys, labels=labels), services) as server:
         yield server
 
