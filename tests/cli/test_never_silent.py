@@ -46,7 +46,7 @@ def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
     assert list(dict.fromkeys(line.split(",")[0] for line in counted)) == [f"train: {n} of 4 steps" for n in range(5)]
     second = next(line for line in counted if line.startswith("train: 2 "))
     assert all(figure in second for figure in (", loss ", ", dev ", ", best ", " gone, about ", " left"))
-    phases = [split.rsplit(" ", 1)[0] for split in said(err, "time: ").partition(" in all: ")[2].split(", ")]
+    phases = [phase.rsplit(" ", 1)[0] for phase in said(err, "time: ").partition(" in all: ")[2].split(", ")]
     assert phases == ["loading", "evaluation", "training", "saving"]
     assert "\x1b" not in err and said(err, "test.tsv ")
     assert said(err, "verdict: ").endswith("60 examples") and said(err, "dev, which selected: ")

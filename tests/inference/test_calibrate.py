@@ -186,7 +186,7 @@ def test_errors_come_from_folds_that_did_not_see_the_pair():
         np.testing.assert_allclose(result.held_out[held], theirs.predict(scores[held]), atol=1e-12)
 
 
-@pytest.mark.parametrize("target", ["accuracy", "f1"])
+@pytest.mark.parametrize("decided_by", ["accuracy", "f1"])
 def test_decisions_are_judged_on_folds_that_did_not_fit_their_threshold(decided_by):
     scores, labels = binary(300)
     data = labelled(scores, labels, "binary", (0.0, 1.0))

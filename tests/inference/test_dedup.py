@@ -70,11 +70,11 @@ def test_another_threshold_needs_no_model_and_is_what_it_would_have_been(
     first = samesense.dedup(texts, model=model, threshold=0.97, work=work)
     expected = {threshold: samesense.dedup(texts, model=model, threshold=threshold) for threshold in (0.99, 0.92, 0.8)}
     monkeypatch.setattr(type(model), "encode", lambda *_, **__: pytest.fail("encoded again"))
-    for threshold, wanted_result in expected.items():
+    for threshold, expected_result in expected.items():
         for result in (first.at(threshold), samesense.dedup(texts, model=model, threshold=threshold, work=work)):
             assert result.threshold == threshold
-            assert np.array_equal(result.kept_by, wanted_result.kept_by)
-            assert result.scores == pytest.approx(wanted_result.scores)
+            assert np.array_equal(result.kept_by, expected_result.kept_by)
+            assert result.scores == pytest.approx(expected_result.scores)
     with pytest.raises(OutputError, match=r"work holds the vectors of another search: it differs in the texts"):
         samesense.dedup(texts[1:], model=model, work=work)
     with pytest.raises(OutputError, match="it differs in the kind"):
@@ -111,7 +111,7 @@ def module_encoder():
 
 def test_above_so_many_rows_it_is_approximate(monkeypatch):
     texts = [f"text {i % 150}{' ' * (i // 150 % 2)}" for i in range(400)]
-    near = lambda texts_to_encode: encode([text.strip() for text in texts_to_encode])  # noqa: E731
+    near = lambda near_texts: encode([text.strip() for text in near_texts])  # noqa: E731
     exact = samesense.dedup(texts, model=near)
     monkeypatch.setattr(module, "EXACT_ROWS", 100)
     approximate = samesense.dedup(texts, model=near)

@@ -91,21 +91,21 @@ def test_with_few_links_in_the_sample_most_lists_are_looked_in():
     rows = unit_rows(np.random.default_rng(0).normal(size=(3000, 32)).astype(np.float32))
     rows[1] = rows[0]
     for floor, sampled in ((0.999, 2), (1.1, 0)):
-        lists_made = lists.make_lists(rows, rows, floor, 10)
-        assert lists_made.probes.shape[1] == lists.PROBES[-1]
-        assert lists_made.sampled <= sampled
-        assert np.isnan(lists_made.recall) == (lists_made.sampled == 0)
+        search_lists = lists.make_lists(rows, rows, floor, 10)
+        assert search_lists.probes.shape[1] == lists.PROBES[-1]
+        assert search_lists.sampled <= sampled
+        assert np.isnan(search_lists.recall) == (search_lists.sampled == 0)
 
 
 def test_all_lists_together_hold_every_pair_once(monkeypatch):
     monkeypatch.setattr(lists, "WANTED", 1.1)
     monkeypatch.setattr(lists, "BLOCK_ROWS", 7)
     vectors = unit_rows(made(120, 20))
-    made_lists = lists.make_lists(vectors, vectors, 0.5, 200)
-    assert (made_lists.probes.shape[1], made_lists.recall) == (15, 1.0)
+    search_lists = lists.make_lists(vectors, vectors, 0.5, 200)
+    assert (search_lists.probes.shape[1], search_lists.recall) == (15, 1.0)
     pairs = [
         pair
-        for near in lists.near_in_lists(made_lists, 0.5)
+        for near in lists.near_in_lists(search_lists, 0.5)
         for pair in zip(*map(np.ndarray.tolist, near), strict=True)
     ]
     assert len({pair[:2] for pair in pairs}) == len(pairs)
@@ -131,8 +131,10 @@ def greedy(vectors, threshold, order):
     """A row is kept unless a row that is kept is close; then the closest of these stands for it."""
     representatives, stands = [], {}
     for row in order:
-        scores = {row_kept: cosines(vectors[row], vectors[[row_kept]])[0] for row_kept in representatives}
-        close = {row_kept: score for row_kept, score in scores.items() if score >= threshold}
+        scores = {
+            representative: cosines(vectors[row], vectors[[representative]])[0] for representative in representatives
+        }
+        close = {representative: score for representative, score in scores.items() if score >= threshold}
         if not close:
             representatives.append(row)
         stands[row] = close or {row: 1.0}
@@ -148,7 +150,7 @@ def test_groups_are_the_same_however_few_links_are_kept(most, threshold, monkeyp
     order = np.random.default_rng(1).permutation(len(vectors))
     labels = components(vectors, threshold)
     result = linked(vectors, links, threshold, order, never)
-    rank = {row: rank_index for rank_index, row in enumerate(order.tolist())}
+    rank = {row: position for position, row in enumerate(order.tolist())}
     for row, label in enumerate(labels):
         members = [member for member, its in enumerate(labels) if its == label]
         assert result.kept_by[row] == min(members, key=rank.__getitem__)

@@ -162,7 +162,7 @@ def test_what_the_similarity_loses_without_each_word(server):
     assert answer["score"] == pytest.approx(whole, abs=1e-6)
     assert [word["text"] for word in answer["words1"]] == ["a", "man", ",", "人"]
     less = [cosine(text, "train") for text in ("man, 人", "a, 人", "a man 人", "a man,")]
-    assert [word["loss"] for word in answer["words1"]] == pytest.approx([whole - first for first in less], abs=1e-6)
+    assert [word["loss"] for word in answer["words1"]] == pytest.approx([whole - score for score in less], abs=1e-6)
     assert [word["loss"] for word in answer["words2"]] == pytest.approx([whole], abs=1e-6)
     assert server.call("POST", "/explain", {"text1": " ", "text2": "train"})[0] == 400
 

@@ -80,9 +80,9 @@ def test_models_are_named_by_their_places_or_as_is_said(folder, monkeypatch):
 
 def test_several_models_have_their_own_calibrations(folder, tmp_path):
     other_folder = shutil.copytree(folder, tmp_path / "other")
-    for settings in ([str(folder)], [str(folder), str(other_folder)]):
+    for folders in ([str(folder)], [str(folder), str(other_folder)]):
         with pytest.raises(ModelError, match="has no calibration"):
-            open_models(settings, threshold="calibrated")
+            open_models(folders, threshold="calibrated")
     home = home_of(str(other_folder))
     store(calibrated(fingerprint=home.fingerprint(), thresholds={"accuracy": 0.25}), home.file)
     servings = open_models([str(folder), str(other_folder)], threshold="calibrated")

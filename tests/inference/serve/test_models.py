@@ -104,8 +104,8 @@ def test_models_compute_one_after_the_other_and_answers_are_not_mixed_up():
 
     def ask(server, number):
         name, expected = (("a", vector), ("b", lambda text: vector(f"b {text}")))[number % 2]
-        for number_of_text in range(10):
-            text = f"text {number} {number_of_text}"
+        for repeat in range(10):
+            text = f"text {number} {repeat}"
             body = server.post("/v1/embeddings", {"model": name, "input": text})[1]
             if not np.allclose(body["data"][0]["embedding"], expected(text), atol=1e-6):
                 wrong.append(text)
