@@ -1,4 +1,4 @@
-"""Shards on a local Ray cluster of two machines, one of which is killed on the way; notes how far it was then.
+"""Makes shards on a local Ray cluster of two machines, kills one of them, and notes how far it was then.
 
 As a program: the folder of a world, that of the shards, the module whose ``make`` makes them, and its settings as JSON.
 """

@@ -75,7 +75,7 @@ def test_nothing_is_computed_twice(world, tmp_path, monkeypatch):
     assert not partial[[0, 2]].any()
 
 
-def test_another_model_sentence_or_context_is_computed_anew(world, tmp_path):
+def test_another_model_sentence_or_context_is_computed_again(world, tmp_path):
     sentences, windows, discriminator = world
     Terms(discriminator, Lengths(), Weights(), tmp_path).values(Cells.grid(sentences, windows))
     other_generator = Lengths("another")

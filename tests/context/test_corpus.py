@@ -140,7 +140,7 @@ module.build_corpus(Path(sys.argv[1]) / "killed", DOCUMENTS)
 
 
 @pytest.mark.parametrize(("calls", "what"), [(0, "append"), (20, "append"), (0, "write_json")])
-def test_a_killed_build_begins_anew(tmp_path, corpus, calls, what):
+def test_a_killed_build_begins_again(tmp_path, corpus, calls, what):
     done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(calls), what], check=False)
     assert done.returncode == 9
     assert not (tmp_path / "killed").exists()

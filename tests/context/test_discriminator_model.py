@@ -41,7 +41,7 @@ def reference_vector(model, numbers):
     return np.concatenate([forward, backward])
 
 
-def test_a_sentence_vector_is_the_two_last_states_whatever_its_neighbours():
+def test_a_sentence_vector_is_the_two_last_states_with_any_neighbours():
     model = made("none")
     with torch.no_grad():
         vectors = model.encode(*padded(NUMBERS)).numpy()

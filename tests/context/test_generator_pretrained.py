@@ -95,7 +95,7 @@ def test_causal_probabilities_are_bayes_rule_over_the_running_text(causal):
 
 
 @pytest.mark.parametrize("form", ["causal", "infill"])
-def test_a_continuation_is_the_text_after_the_sentence_whatever_came_before(causal, infill, form):
+def test_a_continuation_is_the_text_after_the_sentence_with_any_text_before(causal, infill, form):
     generator = open_language_model(str({"causal": causal, "infill": infill}[form]))
     sentences = some_sentences(3)
     windows = some_windows(3)

@@ -14,7 +14,7 @@ END = 2
 
 
 def slow_total(generator, kind, sentence, window):
-    """Token by token: the encoder without padding, the decoder run anew on every beginning."""
+    """Token by token: the encoder without padding, the decoder run from scratch on every prefix."""
     texts_at = {**{index - len(window.left): text for index, text in enumerate(window.left)}, 0: sentence}
     texts_at |= {index + 1: text for index, text in enumerate(window.right)}
     after = {"right": lambda p: p > 0, "continuation": lambda p: p > 0}
@@ -27,7 +27,7 @@ def slow_total(generator, kind, sentence, window):
     read = [
         (tokens(texts_at[p]), p) for p in sorted(texts_at) if not is_target(p) and (kind != "continuation" or p == 0)
     ]
-    if kind == "left":  # the centre is read first whatever is read with it
+    if kind == "left":  # the centre is always read first
         read.sort(key=lambda piece: piece[1] != 0)
     rows = [[piece] for piece in read] if generator.reading == "apart" else [read]
     states = []

@@ -27,7 +27,7 @@ ALL = {"random": 2.0, "neighbours": 2.0, "section": 1.0}
 
 
 def topical(count, *, seed=0):
-    """Documents of three sections, the sentences of which share words; every ninth sentence is a copy of another."""
+    """Return documents of three sections whose sentences share words; every ninth sentence is a copy."""
     draw = random.Random(seed)
     texts = ["The one and the other."]
     documents = []

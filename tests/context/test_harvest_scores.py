@@ -48,7 +48,7 @@ def test_scores_are_those_of_the_origin_and_nothing_is_kept(corpus, tmp_path):
     np.testing.assert_allclose(scored.scores, origin(pairs), atol=1e-5)
 
 
-def test_sums_are_ordered_alike_whatever_the_threads_outside(corpus):
+def test_sums_are_ordered_alike_with_any_threads_outside(corpus):
     thread_counts = set()
 
     class Counts(Lengths):

@@ -20,7 +20,7 @@ from samesense.execution.unread import counted
 from tests.context.test_context_terms import Lengths
 from tests.context.worlds import WordCounts, log_probability, small_generator, some_documents, some_sentences
 
-LONG = "the cat sleeps " * 30  # 90 words, of which the discriminator reads 64, and the small generator 11 tokens
+LONG = "the cat sleeps " * 30  # 90 words: the discriminator reads 64 of them, the small generator 11 tokens
 SCHEME = Scheme(selection=Selection(size=5, rescored=20), reference=7)
 
 
@@ -119,7 +119,7 @@ def test_only_the_cells_of_the_pairs_are_computed(corpus):
     assert generator.asked == len(cells) * 3
 
 
-def test_a_stopped_run_goes_on_and_another_model_starts_anew(corpus, tmp_path):
+def test_a_stopped_run_goes_on_and_another_model_starts_again(corpus, tmp_path):
     class Stops(Lengths):
         def measure(self, cells, kinds=KINDS):
             if self.asked > 400:

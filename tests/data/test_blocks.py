@@ -1,4 +1,4 @@
-"""Rows by where they lie in a file: whatever the format and the size, those of the whole file, each once, in order."""
+"""Blocks of a file, in every format and block size, together hold each row of the file once, in order."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""Documents of every format give their text, titles and headings; what is passed over in folders is counted."""
+"""Documents of every format give their text, titles and headings; skipped files of folders are counted."""
 
 import os
 

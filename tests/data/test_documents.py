@@ -33,7 +33,7 @@ def test_sections_in_order(file):
     assert read_documents(file) == [[["Rain fell.", "It was cold."], ["Later."]], [["A plain list.", "也可以。"]]]
 
 
-def test_texts_of_a_folder_whatever_the_case_of_their_ending(tmp_path):
+def test_texts_of_a_folder_with_endings_in_any_case(tmp_path):
     for name in ("A.TXT", "b.txt", "c.Txt.gz", "d.txt.rst"):
         (tmp_path / name).write_text("")
     assert [file.path.name for file in document_files(tmp_path)] == ["A.TXT", "b.txt", "c.Txt.gz"]

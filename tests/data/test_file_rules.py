@@ -253,7 +253,7 @@ def test_files_that_are_no_text_are_known_by_their_first_bytes(tmp_path, name, c
 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a.csv", "a.ods"])
-def test_a_workbook_says_how_to_read_it_whatever_its_name(tmp_path, name):
+def test_a_workbook_says_how_to_read_it_under_any_name(tmp_path, name):
     path = tmp_path / name
     with ZipFile(path, "w") as archive:
         archive.writestr("[Content_Types].xml", "<x/>")

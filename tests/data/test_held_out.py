@@ -14,7 +14,7 @@ def made(count, sections=2):
     ]
 
 
-def test_a_tenth_is_held_out_by_content_whatever_the_order():
+def test_a_tenth_is_held_out_by_content_in_any_order():
     documents = made(200)
     train, held_out = hold_out_documents(documents)
     again, same = hold_out_documents(documents[::-1])

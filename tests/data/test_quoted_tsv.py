@@ -75,7 +75,7 @@ def test_blocks_of_it_are_read_in_the_same_way(tmp_path, size):
 )
 @pytest.mark.parametrize("other_texts", [[], ['"Yes sir."'], ['"a ""b"" c"'], ["plain"], ['"open', 'x"y']])
 @pytest.mark.parametrize("column", [0, 1])
-def test_a_row_reads_the_same_whatever_other_rows_there_are(tmp_path, text, read, other_texts, column):
+def test_a_row_reads_the_same_beside_any_other_rows(tmp_path, text, read, other_texts, column):
     path = tmp_path / "a.tsv"
     for first in (True, False):
         texts = [text, *other_texts] if first else [*other_texts, text]

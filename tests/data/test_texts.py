@@ -51,7 +51,7 @@ def test_errors(tmp_path):
             unlabelled_texts(tmp_path / name)
 
 
-def test_gzip_is_told_by_the_end_of_the_name_whatever_its_case(tmp_path):
+def test_gzip_is_told_by_the_end_of_the_name_in_any_case(tmp_path):
     import gzip
 
     (tmp_path / "T.TXT.GZ").write_bytes(gzip.compress(b"one\ntwo\n"))

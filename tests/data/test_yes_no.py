@@ -75,7 +75,7 @@ def test_every_pair_of_a_language_is_read_or_refused_for_another_that_contradict
 
 
 def test_columns_of_several_languages_are_read_right_or_refused():
-    """Whatever words stand together, none is read as its opposite in a language of which the column has both."""
+    """No word is read as its opposite, in any combination, where the column has both words of the language."""
     draw = random.Random(0)
     outcomes = {"read": 0, "refused": 0}
     for seed in range(2_000):

@@ -75,7 +75,7 @@ def test_size_of_the_forwards_changes_nothing(tiny, sentences, batch_tokens):
     np.testing.assert_allclose(vectors, encode(tiny, sentences, precision="float32"), atol=1e-5)
 
 
-def test_a_text_without_tokens_is_zeros_whatever_stands_beside_it(tmp_path):
+def test_a_text_without_tokens_is_zeros_beside_any_text(tmp_path):
     model = build(str(small_causal(tmp_path)), device="cpu")
     assert not model.tokenizer("")["input_ids"]
     alone, (first, blank, second) = encode(model, [""]), encode(model, ["a b c", "", "d e"])

@@ -46,7 +46,7 @@ def settings_of(folder):
 
 
 def assert_opens(folder, model, sentences):
-    """The folder gives the model's vectors, opened anew; and its keys are those that old constructors take."""
+    """Check that the folder, opened again, gives the model's vectors, and that old constructors take its keys."""
     expected = encode(model, sentences, precision="float32")
     for reopened in (SentenceTransformer(str(folder), device="cpu"), build(str(folder), device="cpu")):
         np.testing.assert_allclose(encode(reopened.eval(), sentences, precision="float32"), expected, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Several models on several tasks: what is encoded, what is not run, and what fails."""
+"""Several models on several tasks: encoded texts, skipped tasks, and failures."""
 
 import numpy as np
 import pytest

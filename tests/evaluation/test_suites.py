@@ -134,7 +134,7 @@ def test_files_are_benchmarks_by_name_or_the_user_s_own(folder, tmp_path):
     assert "stsb" in missing
 
 
-def test_options_of_reading_make_a_file_ones_own_whatever_its_name(tmp_path):
+def test_options_of_reading_make_a_file_ones_own_under_any_name(tmp_path):
     path = tmp_path / "sts12.test.tsv"
     path.write_text("score\tjudged\tsentence1\tsentence2\n5\t0\ta\tb\n0\t5\tc\td\n1\t3\te\tf\n")
     (benchmark_task,), (own_task,) = (
@@ -242,7 +242,7 @@ READER = made_model(overlap, encode, name="bag", protocol="bag of words")
 
 
 def write_readable(path, classes):
-    """Write sentences each of which holds the name of its class as a word."""
+    """Write sentences that hold the name of their class as a word."""
     source = random.Random(len(classes))
     lines = [f"{kind}\t{sentence(source)} {kind} {sentence(source)}" for kind in classes]
     path.write_text("\n".join(["label\tsentence", *lines]) + "\n", encoding="utf-8")

@@ -18,7 +18,7 @@ EXECUTORS = [lambda retries=2: Serial(retries), lambda retries=2: Processes(2, r
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=["serial", "processes"])
-def test_every_task_is_done_once_whatever_fails_in_between(executor, tmp_path):
+def test_every_task_is_done_once_though_some_fail_in_between(executor, tmp_path):
     work = Squares(tmp_path, ((3, "fails", 2), (5, "fails", 9)))
     outcomes = list(executor().run(work, iter(range(8))))
     done = {outcome.task: outcome.result[0] for outcome in outcomes if isinstance(outcome, Done)}

@@ -11,7 +11,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def taken(monkeypatch):
-    """oneDNN switched on whatever it measures; returns the shapes of the products that it takes over."""
+    """Switch oneDNN on without measuring, and return the shapes of the products that it computes."""
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
     monkeypatch.setattr(onednn, "_is_faster", lambda: True)

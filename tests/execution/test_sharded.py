@@ -46,7 +46,7 @@ def test_it_resumes_with_any_workers_and_makes_nothing_twice(tmp_path):
         (tmp_path / "s" / "shards" / f"{number:05}.bin").unlink()
     (tmp_path / "s" / "shards" / ".00005.bin.17-0123abcd.part").write_bytes(b"cut off")
     history = tmp_path / "s" / "history.jsonl"
-    history.write_text(history.read_text()[:-20])  # the last line cut off: the shard is hashed anew
+    history.write_text(history.read_text()[:-20])  # the last line cut off: the shard is hashed again
     (tmp_path / "dies-now").touch()
     make(Digits(tmp_path), tmp_path / "s", workers=2)
     assert not (tmp_path / "dies-now").exists()
@@ -54,7 +54,7 @@ def test_it_resumes_with_any_workers_and_makes_nothing_twice(tmp_path):
     assert shards(tmp_path / "s") == whole and manifest(tmp_path / "s")["shards"] == listed
     before = manifest(tmp_path / "s")
     (tmp_path / "dies-now").touch()
-    make(Digits(tmp_path / "moved"), tmp_path / "s")  # a name is for people
+    make(Digits(tmp_path / "moved"), tmp_path / "s")  # the name of the folder does not count
     assert manifest(tmp_path / "s") == before and lines[-1] == "9 of 9 shards are there already"
 
 

@@ -18,7 +18,7 @@ def clock(monkeypatch):
 
 
 def worker(name, seconds, clock, turns):
-    """Reads 10 texts in so many seconds, which change from call to call."""
+    """Read 10 texts in the given seconds, which change from call to call."""
     left = list(seconds)
 
     def run():

@@ -91,7 +91,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 @pytest.mark.parametrize(("settings", "retained"), [({}, True), ({"MALLOC_MMAP_MAX_": "65536"}, False)])
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
-def test_what_is_freed_is_not_cleared_anew(settings, retained):
+def test_freed_memory_is_not_cleared_again(settings, retained):
     """A tensor of 16 MiB has 4,096 pages, which the kernel clears whenever they come back to it."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")} | settings
     ran = subprocess.run([sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ from samesense.metrics.guarantee import CONFIDENCE, PromiseFinder, distinct_pair
 
 
 def apart(count):
-    """Sentences of pairs none of which share one."""
+    """Return the sentences of pairs that share no sentence."""
     return np.arange(2 * count).reshape(count, 2)
 
 
@@ -62,7 +62,7 @@ def test_a_pair_that_is_repeated_or_turned_counts_once():
 
 
 def test_pairs_that_are_wrong_together_count_for_less():
-    """400 pairs of 20 sentences, each of which decides the label of its pairs: hardly more than 20 labels."""
+    """Return 400 pairs of 20 sentences. A sentence decides the label of its pairs, so there are hardly 20 labels."""
     random = np.random.default_rng(1)
     sentences = np.column_stack([np.repeat(np.arange(20), 20), 20 + np.arange(400)])
     scores = random.uniform(0.5, 1, 400)
@@ -121,7 +121,7 @@ def useless(random, count):
 
 
 def clustered(random, count):
-    """Pairs of few anchors, some of which are wrong more often than others."""
+    """Return pairs of few anchors; some anchors are wrong more often than others."""
     anchors = np.arange(count) // 8
     ease = random.normal(scale=1.2, size=count // 8 + 1)[anchors]
     scores = random.normal(size=count)

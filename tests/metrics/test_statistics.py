@@ -13,7 +13,7 @@ BINARY = ("average_precision", "f1")
 
 
 def made(n, noise=1.0, seed=0):
-    """Scores with ties, decisions, and labels of which three in ten are positive."""
+    """Return scores with ties, decisions, and labels; three labels in ten are positive."""
     rng = np.random.default_rng(seed)
     labels = (np.arange(n) % 10 < 3).astype(float)
     scores = np.round(labels + noise * rng.normal(size=n), 1)

@@ -262,7 +262,7 @@ def test_sentences_of_the_heatmap_are_evaluated_pairs_from_the_most_to_the_least
     assert len(own_sentences([StsTask(long)]).groups) == PAIRS  # none is short: the data are shown all the same
 
 
-def test_speed_is_measured_anew_and_leaves_what_is_remembered_alone(toy):
+def test_speed_is_measured_again_and_leaves_what_is_remembered_alone(toy):
     encode = Embedder()
     model = remembering("a", encode)
     before = model.encode(["a cat", "a dog"])

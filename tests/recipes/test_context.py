@@ -1,4 +1,4 @@
-"""From documents to a model: each stage once, through stops, only what changed made anew, and a report of it all."""
+"""From documents to a model: each stage runs once, also after stops; only what changed is repeated; a report."""
 
 import json
 import shutil
@@ -241,7 +241,7 @@ def test_a_surrogate_that_was_interrupted_goes_on_from_its_checkpoint(documents,
 
 
 @pytest.mark.slow
-def test_a_surrogate_killed_before_a_checkpoint_or_at_its_very_end_is_trained_anew(
+def test_a_surrogate_killed_before_a_checkpoint_or_at_its_very_end_is_trained_again(
     documents, given, whole, tmp_path, monkeypatch
 ):
     output = harvested(whole, tmp_path / "made")

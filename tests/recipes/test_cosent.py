@@ -127,7 +127,7 @@ def test_overwrite_is_asked_for_and_takes_only_its_own(parts, settings, tmp_path
     with pytest.raises(OutputError, match=r"not finished\. Pass `resume` to go on with it, or `overwrite`"):
         METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     manifest.write(tmp_path / "run", record | {"status": "interrupted", "method": "simcse"})
-    with pytest.raises(OutputError, match="is not empty"):  # another method's is not gone on with
+    with pytest.raises(OutputError, match="is not empty"):  # a run of another method is not resumed
         METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"

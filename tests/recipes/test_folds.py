@@ -113,7 +113,7 @@ class Dies(TrainerCallback):
 
 
 @pytest.mark.slow
-def test_a_fold_killed_before_a_checkpoint_is_trained_anew_and_nothing_old_is_left(
+def test_a_fold_killed_before_a_checkpoint_is_trained_again_and_nothing_old_is_left(
     data, settings, tmp_path, monkeypatch
 ):
     output = tmp_path / "f"

@@ -1,4 +1,4 @@
-"""Runs of which no batch would teach anything: refused before the first step, or said where some would."""
+"""A run without any batch that teaches is refused before its first step; with some, their share is printed."""
 
 import json
 import random

@@ -34,7 +34,7 @@ def files(toy_pairs):
 
 @pytest.fixture
 def many(files):
-    """280 pairs, of which a part can be set apart."""
+    """Return 280 pairs, enough to hold some out."""
     return replace(concat([replace(pairs, source="many.tsv") for pairs in files.values()]), source="many.tsv")
 
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_drawn_is_said_and_loses_nothing(files, tiny_trunk, tmp_p
     assert run.verdict.word == "none" and json.loads((run.folder / "manifest.json").read_text())["status"] == "finished"
 
 
-def test_a_run_anew_leaves_no_page_of_the_run_before(files, tiny_trunk, tmp_path):
+def test_a_second_run_leaves_no_page_of_the_run_before(files, tiny_trunk, tmp_path):
     settings = {**GOOD, "max_steps": 1, "model": str(tiny_trunk)}
     train(files["train"], dev=None, output=tmp_path / "run", **settings)
     assert (tmp_path / "run" / "report.html").is_file()

@@ -184,7 +184,7 @@ def test_no_long_document_is_held_out_as_a_whole():
     for seed in range(40):
         learnt, held = hold_out(documents, 0.05, seed=seed)
         assert 20 <= len(held) <= 39 and len(learnt) + len(held) == 780
-    # every document is longer than what is wanted: one of them, unless that is much
+    # every document is longer than the held-out share: one is held out, unless it is much too long
     documents = [[[number] * 9] * (50 + number) for number in range(10)]
     learnt, held = hold_out(documents, 0.05, seed=1)
     assert held in documents and len(learnt) == 545 - len(held)

@@ -1,4 +1,4 @@
-"""Races: who goes on, what is recommended, how the budget is kept, and going on after a stop."""
+"""Races: who is promoted, what is recommended, how the budget is kept, and resuming."""
 
 import itertools
 import json

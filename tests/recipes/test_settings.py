@@ -61,7 +61,7 @@ def test_a_file_may_list_the_defaults_of_all_losses(tmp_path):
     assert choose(str(mine), {"loss": "info-nce"}, kind="scored")[1].temperature == 0.1
 
 
-def test_a_file_of_ones_own_begins_with_the_defaults_whatever_the_data(tmp_path):
+def test_a_file_of_ones_own_begins_with_the_defaults_for_any_data(tmp_path):
     mine = tmp_path / "mine.toml"
     mine.write_text("loss = 'mse'\n")
     assert choose(str(mine), {}, kind="nli")[1] == CosentSettings(loss="mse")

@@ -81,7 +81,7 @@ def test_a_tuned_model_comes_out_with_its_own_pooling_length_and_prompt(method, 
 
 
 def cut_texts(messages):
-    """What is said of cut texts, all of which were; how many there are depends on the trainer's read-ahead."""
+    """Return the message about truncated texts (all of them are); their number depends on the trainer's read-ahead."""
     (match,) = (
         re.fullmatch(r"(\d+) of (\d+) texts (were cut .*)", line) for line in messages if " texts were cut" in line
     )

@@ -1,4 +1,4 @@
-"""Training from Python: what is chosen where nothing is said, and how a run shows itself."""
+"""Training from Python: defaults, and how a run is printed."""
 
 import pytest
 

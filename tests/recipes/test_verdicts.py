@@ -24,7 +24,7 @@ WORDS = "red blue green old new small large warm cold dry wet loud calm late".sp
 
 
 def some_rows(count, labels, seed=0):
-    """Pairs of which no two share a sentence, the label rising with the words in common."""
+    """Return pairs that share no sentence; the label rises with the words in common."""
     drawn = np.random.default_rng(seed)
     rows = []
     for number in range(count):

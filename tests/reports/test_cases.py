@@ -24,7 +24,7 @@ def test_the_worst_pairs_are_those_farthest_by_rank():
         assert case.gold_rank == pytest.approx((rankdata(labels)[index] - 0.5) / 300)
 
 
-def test_two_models_are_set_against_each_other_whatever_the_gold_says():
+def test_two_models_are_set_against_each_other_without_the_gold():
     labels, values, second_values = sample()
     cases = against_each_other(evidence("a", values, labels), evidence("b", second_values, labels), most=4)
     distance = np.abs(rankdata(values) - rankdata(second_values)) / 300

@@ -13,7 +13,7 @@ KEY = ("sts", "one.test", "spearman")
 
 
 def runs(noise, seeds, dataset="one.test", n=300):
-    """Results and evidence of models by the noise in their scores, with so many seeds each."""
+    """Return results and evidence of models by the noise in their scores, with this number of seeds each."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 11, n) / 2
     results = []

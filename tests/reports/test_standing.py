@@ -45,13 +45,13 @@ def test_the_best_is_chosen_by_its_figure_and_pays_for_it():
     ranking = rank(behind, results, against="c")
     [direct], _ = paired_comparisons(behind[:2], results[:2], against="b")
     beside = {comparison.reference: comparison for comparison in ranking.best_others}
-    assert beside["b"] == direct  # by Holm over three pairs, of which the other two have smaller p-values
+    assert beside["b"] == direct  # by Holm over three pairs: the other two have smaller p-values
     assert beside["c"].adjusted == pytest.approx(3 * beside["c"].p_value)
-    assert rank(behind, results).best_others == ranking.best_others  # whatever the reference
+    assert rank(behind, results).best_others == ranking.best_others  # with any reference
 
 
 def rights(rate, n, seed=0):
-    """Outcomes of which a share is right."""
+    """Return outcomes; this rate of them is right."""
     return (np.random.default_rng(seed).random(n) < rate).astype(float)
 
 

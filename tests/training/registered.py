@@ -16,7 +16,7 @@ def specs(encoder):
 
 
 def trained_on(spec, rows, **options):
-    """Return settings, targets, and the text columns and labels of so many rows of the targets."""
+    """Return settings, targets, and the text columns and labels of this number of rows of the targets."""
     source = random.Random(3)
     sentences = [" ".join(source.sample(WORDS, source.randint(2, 6))) for _ in range(9)]
     kind = "binary" if "binary" in spec.kinds else spec.kinds[0]

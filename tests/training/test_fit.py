@@ -322,7 +322,7 @@ def test_examples_that_fill_no_step_of_all_processes_are_refused(tiny, sentences
         "A step of 2 processes with batch_size 5 each takes 10 examples; received 8. Lower batch_size, or take fewer "
         "processes."
     )
-    labels = [0.0] * 15 + [1.0]  # the label of which there is one makes one batch of two labels, for one process
+    labels = [0.0] * 15 + [1.0]  # the label that occurs once makes one batch of two labels, for one process
     data = as_dataset({"a": sentences[:16], "b": sentences[16:32], "label": labels})
     with pytest.raises(ConfigError, match=r"takes 10 examples; received 5\."):
         fit(tiny, data, CoSENT(tiny), settings, tmp_path, batches="label-aware")

@@ -1,4 +1,4 @@
-"""Masked language modelling beside a contrastive loss: what is masked, what is left alone, whose head it is."""
+"""Masked language modelling beside a contrastive loss: which tokens are masked, and which head predicts them."""
 
 import pytest
 import torch

@@ -25,7 +25,7 @@ class Model(nn.Module):
 
 
 def trained(batches, decay=0.0, rows=True, kind=RowAdamW, stop=None, max_norm=1e9, betas=(0.9, 0.999)):
-    """Weights after some steps; with ``stop``, the optimiser's state is saved and loaded after so many."""
+    """Return weights after some steps; with ``stop``, the optimiser's state is saved and loaded after that step."""
     model = Model()
     with sparse_embeddings(model, allowed=rows) as sparse:
         assert sparse == rows

@@ -228,7 +228,7 @@ def test_other_losses_see_the_same_tuples(tiny, data):
     torch.testing.assert_close(value.detach(), batch_hard(vectors, numbers), atol=1e-5, rtol=1e-4)
 
 
-def test_training_draws_anew_each_epoch_and_goes_on_where_it_was(tiny, data, tmp_path):
+def test_training_draws_again_each_epoch_and_goes_on_where_it_was(tiny, data, tmp_path):
     calls = []
     batches = batches_of(tiny, data)
     complete = batches.complete
