@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Stub(ThreadingHTTPServer):
-    """``answer(texts, number)`` gives what is said of a pair, or a (status, body, headers), or raises to hang up.
+    """``answer(texts, number)`` returns the reply to a pair, or a (status, body, headers), or raises to hang up.
 
     ``asked`` holds every request: headers and body.
     """
@@ -21,7 +21,7 @@ class Stub(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
 
     def pairs(self):
-        """The pairs that were asked for, in order."""
+        """Return the requested pairs in order."""
         return [tuple(json.loads(body["messages"][1]["content"]).values()) for _, body in self.asked]
 
 

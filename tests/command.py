@@ -4,7 +4,7 @@ from samesense.cli.main import main
 
 
 def run_command(capsys, *arguments):
-    """What a command leaves: exit code, standard output, standard error."""
+    """Result of a command: exit code, standard output, standard error."""
     code = 0
     try:
         main([str(argument) for argument in arguments])

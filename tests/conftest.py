@@ -1,4 +1,4 @@
-"""Shared by all tests: a tiny encoder made on the spot, no network, and slow or long tests on request."""
+"""Fixtures of all tests: a tiny random encoder, no network, and slow or long tests on request."""
 
 import os
 import re
@@ -74,7 +74,7 @@ def drawn():
 
 @pytest.fixture(autouse=True)
 def _pages_of_runs_have_no_figures(request, monkeypatch):
-    """Leave out what takes seconds a run, unless the test asks for it."""
+    """Skip figures, which take seconds a run, unless the test asks for them."""
     if "drawn" not in request.fixturenames:
         monkeypatch.setattr("samesense.reports.run_page._drawn", lambda *draw, **options: "")
 
@@ -123,7 +123,7 @@ def tiny_trunk(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tiny_desk(tmp_path_factory):
-    """The like, which knows the words of the sample: questions with common words score higher."""
+    """Folder of the same model with the words of the sample: questions with common words score higher."""
     from samesense.data import sample_path
 
     texts = " ".join(sample_path(split).read_text(encoding="utf-8").lower() for split in ("train", "dev", "test"))

@@ -1,4 +1,4 @@
-"""What the library logs, for tests."""
+"""Log messages of the library, for tests."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Servers on this machine may be reached; anything else not, as in all tests."""
+"""Blocks the network: tests may reach servers on this machine only."""
 
 import socket
 

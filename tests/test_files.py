@@ -1,4 +1,4 @@
-"""Files: whole or not at all, whoever else writes, and the hashes by which caches and runs are found again."""
+"""Files are written atomically beside other writers; and the hashes that identify caches and runs."""
 
 import hashlib
 import json

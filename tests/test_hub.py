@@ -1,4 +1,4 @@
-"""The hub is asked once whether it can be reached: not at all for what is on this machine, and never for long."""
+"""The hub is probed once, with a short timeout, and never for files on this machine."""
 
 import socket
 import threading
@@ -102,7 +102,7 @@ def test_a_slow_hub_is_waited_for(ask, monkeypatch, caplog):
 
 @pytest.mark.parametrize("answer", [None, b"", BAD_GATEWAY])
 def test_a_hub_that_does_not_answer_is_asked_once(ask, answer):
-    """It takes connections and is silent, hangs up, or stands behind a gateway that fails."""
+    """The hub accepts connections and is silent, hangs up, or stands behind a failing gateway."""
     server = ask(answer)
     for _ in range(3):
         with pytest.raises(ModelError, match=r"owner/model is not on this machine, and the hub cannot be reached"):

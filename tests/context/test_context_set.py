@@ -51,7 +51,7 @@ def test_an_overlap_of_exactly_a_half_is_too_much():
 
 
 class Everything:
-    """Stands in for a screening: all windows but the sentence's own, or the first few of them."""
+    """Stub of a screening: returns all windows but the sentence's own, or the first few of them."""
 
     def __init__(self, corpus, most=10**6):
         self.corpus, self.most = corpus, most

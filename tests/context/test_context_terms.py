@@ -11,7 +11,7 @@ from tests.context.worlds import WordCounts, some_sentences, some_windows
 
 
 class Lengths(Generator):
-    """Stands in for a model: numbers that depend on the texts of a cell, and a count of what was asked."""
+    """Stub of a model: its numbers depend on the texts of a cell, and it counts requests."""
 
     protocol = "lengths"
 

@@ -23,7 +23,7 @@ def corpus(tmp_path):
 
 
 def flat():
-    """Every sentence with the numbers of its document and section, and its place in the document."""
+    """Yield every sentence with the numbers of its document and section, and its position in the document."""
     section = -1
     for number, document in enumerate(DOCUMENTS):
         position = 0

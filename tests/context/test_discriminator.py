@@ -43,7 +43,7 @@ def made(corpus, interaction="bilinear", seed=0):
 
 @pytest.mark.parametrize("interaction", ["none", "product", "bilinear"])
 def test_scores_are_those_of_the_whole_network(tmp_path, corpus, interaction):
-    """The network's own forward, one window at a time and nothing cached."""
+    """Return the scores of the network's own forward, one window at a time, without a cache."""
     encoder = made(corpus, interaction)
     scores = Discriminator(encoder, corpus, tmp_path / "cache").scores(encoder.encode(SENTENCES), corpus.windows)
     assert scores.shape == (len(SENTENCES), len(corpus.windows))

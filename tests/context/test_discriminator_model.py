@@ -22,7 +22,7 @@ def sigmoid(x):
 
 
 def last_state(inputs, w_input, w_state, b_input, b_state):
-    """The last state of one direction of an LSTM, step by step (Hochreiter and Schmidhuber 1997)."""
+    """Return the last state of one direction of an LSTM, step by step (Hochreiter and Schmidhuber 1997)."""
     state = np.zeros(len(b_input) // 4)
     cell = np.zeros(len(b_input) // 4)
     for x in inputs:

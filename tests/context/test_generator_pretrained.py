@@ -41,7 +41,7 @@ def infill(tmp_path_factory):
 
 
 def log_p(model, ids):
-    """log p of each token after the first, by one forward over all of them and a softmax in double precision."""
+    """Return log p of each token after the first, by one forward and a softmax in double precision."""
     with torch.inference_mode():
         scores = model(input_ids=torch.tensor([ids])).logits[0].double().numpy()
     return [scores[index, token] - np.log(np.exp(scores[index]).sum()) for index, token in enumerate(ids[1:])]

@@ -14,7 +14,7 @@ END = 2
 
 
 def slow_total(generator, kind, sentence, window):
-    """Token by token: the encoder without padding, the decoder run from scratch on every prefix."""
+    """Sum log p token by token: the encoder without padding, the decoder from scratch on every prefix."""
     texts_at = {**{index - len(window.left): text for index, text in enumerate(window.left)}, 0: sentence}
     texts_at |= {index + 1: text for index, text in enumerate(window.right)}
     after = {"right": lambda p: p > 0, "continuation": lambda p: p > 0}

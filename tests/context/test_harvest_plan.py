@@ -61,7 +61,7 @@ def plan(world, **changes):
 
 
 def plain_near(corpus, tfidf, population, position, depth):
-    """The nearest sentences of one, by plain loops over words and pairs of words."""
+    """Return the nearest sentences of one by plain loops over words and bigrams."""
 
     def bag(text):
         tokens = words(text)

@@ -22,7 +22,7 @@ def corpus(tmp_path_factory):
 
 
 class Deaf(Lengths):
-    """Says nothing of windows, unless they are of even number and this one is told to hear those."""
+    """Stub that gives windows no value, except those of even number where it is told to."""
 
     def __init__(self, hears=lambda window: False):
         super().__init__("deaf")
@@ -76,7 +76,7 @@ def test_pairs_without_a_score_are_told_apart(corpus):
 
 
 def test_the_pairs_beside_them_keep_their_scores(corpus):
-    """Half of the windows say nothing, so that small sets, and pairs of them, may have none that does."""
+    """Half of the windows have no value, so small sets, and pairs of them, may lack one altogether."""
     scheme = replace(SCHEME, selection=Selection(size=1, strategy="random"))
     origin = origin_of(corpus, scheme, generator=Deaf(lambda window: window % 2 == 0))
     texts = corpus.sentences(corpus.random_windows(0, 24))

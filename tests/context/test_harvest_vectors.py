@@ -1,4 +1,4 @@
-"""Pairs of sentences that have vectors: their kinds, none twice, and scores that an encoder could learn."""
+"""Pairs of sentences with vectors: their kinds, no pair twice, and scores that an encoder could learn."""
 
 import tracemalloc
 

@@ -47,7 +47,7 @@ def some_pairs():
 
 
 def slow_score(origin, first_sentence, second):
-    """Eq. 3 and Eq. 4 in plain loops, every number asked of the models by itself."""
+    """Compute Eq. 3 and Eq. 4 in plain loops, with one call of the models for every number."""
     scheme = origin.scheme
     sets = origin.sets.of([first_sentence, second])
     ids = [*sets[first_sentence].tolist(), *sets[second].tolist()]

@@ -40,7 +40,7 @@ def corpus(tmp_path_factory):
 
 
 def terms(unigrams, texts):
-    """Terms of some sentences as texts, by plain means."""
+    """Yield the unigrams and bigrams of some sentences as texts."""
     for text in texts:
         tokens = words(text)
         yield from (f"{first} {second}" for first, second in pairwise(tokens))
@@ -49,7 +49,7 @@ def terms(unigrams, texts):
 
 
 def reference(corpus, unigrams):
-    """Cosines of the queries with all chunks, by scikit-learn."""
+    """Return the cosines of the queries with all chunks, by scikit-learn."""
     vectorizer = TfidfVectorizer(analyzer=lambda texts: list(terms(unigrams, texts)), sublinear_tf=True)
     starts, ends = corpus.chunk_bounds(np.arange(corpus.chunks))
     chunks = vectorizer.fit_transform([corpus.sentences(range(s, e)) for s, e in zip(starts, ends, strict=True)])
@@ -118,7 +118,7 @@ def test_a_bounded_search_reads_the_rarest_terms_first(tmp_path, corpus):
 
 @pytest.fixture
 def counted_chunks(monkeypatch):
-    """How many chunks are counted, block by block."""
+    """Record the number of counted chunks of each block."""
     counts = []
     real = module._write_block
 

@@ -1,4 +1,4 @@
-"""Small worlds for the tests of contexts: windows, a corpus, models made on the spot."""
+"""Small fixtures of the tests of contexts: windows, a corpus, random models."""
 
 import random
 
@@ -63,7 +63,7 @@ def small_generator(reading="apart", *, separate=False, seed=0, kinds=KINDS):
 
 
 class WordCounts:
-    """Stands in for a discriminator: a sentence fits by the hashed words that it shares with what is around."""
+    """Stub of a discriminator: a sentence fits by the hashed words that it shares with its context."""
 
     def __init__(self, windows, *, name="word counts", dim=32):
         self.windows = {window.id: window for window in windows}

@@ -1,4 +1,4 @@
-"""Labelled pairs made on the spot: few sentences in many pairs, so that doubles and contradictions abound."""
+"""Generated labelled pairs: few sentences in many pairs, with many duplicates and contradictions."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Document files made of bytes, so that tests need no program that writes them."""
+"""Document files written byte by byte, so that tests need no program that writes them."""
 
 import io
 import zipfile

@@ -1,4 +1,4 @@
-"""Augmentations: how much they change, that they always change it alike, and what comes of it."""
+"""Augmentations: how much they change, their determinism, and their effect on the data."""
 
 import json
 import random
@@ -72,7 +72,7 @@ def test_shares_that_make_no_sense(probability):
 
 
 def test_wordnet_through_nltk(monkeypatch):
-    """With a stand-in of nltk's own shape: senses in order, underscores in names of several words."""
+    """Uses a stub of nltk's shape: senses in order, underscores in names of several words."""
 
     class Sense:
         def __init__(self, *names):

@@ -1,4 +1,4 @@
-"""Benchmarks by name: TSV files, Chinese files, argument pairs and the hub, and how they differ from print."""
+"""Benchmarks by name: TSV files, Chinese files, argument pairs and the hub, and deviations from the publication."""
 
 import gzip
 import sys

@@ -1,4 +1,4 @@
-"""Which columns are taken, and what is said when they cannot be."""
+"""The choice of columns, and the messages where none can be chosen."""
 
 import pytest
 

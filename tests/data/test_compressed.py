@@ -1,4 +1,4 @@
-"""Files that are compressed: read where Python's own library reads them; of others, the rule, the file and the fix."""
+"""Compressed files: read where Python's own library can; others are refused with rule, file and fix."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""What the first lines of a table say: what is between the fields, and whether they have names."""
+"""The first lines of a table decide its delimiter and whether it has a header."""
 
 import pytest
 

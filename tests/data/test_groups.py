@@ -12,7 +12,7 @@ SIDES = ("positive", "neutral", "negative")
 
 
 def plain(rows):
-    """The same with a dict of lists."""
+    """Group the rows with a dict of lists."""
     by_group = {}
     for group, anchor, partner, side, number in rows:
         statements = by_group.setdefault(group, (anchor, []))[1]

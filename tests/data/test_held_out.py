@@ -1,4 +1,4 @@
-"""Documents that are held out, and what is compared on them."""
+"""Held-out documents, and the comparison on them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The doctor on data of every kind: what it takes them for, what it counts, and the rows that contradict each other."""
+"""The doctor on data of every kind: the detected kind, the counts, and contradictory rows."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What labels mean: kinds, scales, classes of inference, and the ones that are refused."""
+"""The meaning of labels: kinds, scales, classes of inference, and refused labels."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Labels with units, percentages and marks between thousands; and columns whose names are those of distances."""
+"""Labels with units, percentages and thousands separators; and columns named like distances."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Many sentences are mapped from a file, and everything comes out as where they stand in memory."""
+"""Many sentences are memory-mapped from a file, with the same results as in memory."""
 
 import os
 import subprocess

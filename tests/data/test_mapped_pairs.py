@@ -1,4 +1,4 @@
-"""Many labelled pairs are mapped from a file, and everything comes out as where they stand in memory."""
+"""Many labelled pairs are memory-mapped from a file, with the same results as in memory."""
 
 import gzip
 import json
@@ -36,7 +36,7 @@ def few(monkeypatch, most=60):
 
 
 def plain(data):
-    """The same in lists."""
+    """Return the same data as lists."""
     sides = {name: list(getattr(data, name)) for name in ("sentences1", "sentences2", "labels")}
     columns = {name: None if getattr(data, name) is None else list(getattr(data, name)) for name in ("subsets", "rows")}
     return replace(data, **sides, **columns)
@@ -47,7 +47,7 @@ def same(first, second):
 
 
 def table(kind, rows=150, bad=False, subset=True):
-    """Rows of few sentences, so that doubles abound; some without a text if they may be bad."""
+    """Yield rows of few sentences with many duplicates; some lack a text if they may be bad."""
     source = random.Random(kind)
     third = THIRD[kind]
     names = ("anchor", "positive") if kind == "triple" else ("sentence1", "sentence2")

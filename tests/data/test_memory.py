@@ -22,7 +22,7 @@ NAMED = [dict(zip(("sentence1", "sentence2", "score"), row, strict=True)) for ro
 
 
 class Interchanged:
-    """A table of another library, which shows itself by Arrow's protocol only."""
+    """A table of another library that offers Arrow's protocol only."""
 
     def __init__(self, table):
         self.table = table

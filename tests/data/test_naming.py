@@ -1,4 +1,4 @@
-"""Names of sources that cannot be confused, as short as that allows."""
+"""Names of sources are unambiguous, and as short as that allows."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What stands in other data: pairs of a test that are trained on."""
+"""Overlap with other data: pairs of a test that are trained on."""
 
 from types import SimpleNamespace
 

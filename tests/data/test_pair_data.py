@@ -1,4 +1,4 @@
-"""Pairs in hand: taking, holding out, joining."""
+"""Pairs in memory: take, split, concatenate."""
 
 from dataclasses import replace
 
@@ -61,7 +61,7 @@ def test_a_split_depends_on_the_seed_and_not_on_the_order(data):
 
 
 def hanging_together(pairs):
-    """The components of pairs, grown one by one until nothing more shares a sentence."""
+    """Return the connected components of pairs, grown until no further pair shares a sentence."""
     left = set(range(len(pairs)))
     groups = []
     while left:

@@ -36,7 +36,7 @@ def test_sentences_end_where_punctuation_ends_them(text, sentences):
 
 
 def made(generator):
-    """A document of random sections, and its sentences."""
+    """Return a document of random sections, and its sentences."""
     blocks = []
     sentences = []
     for number in range(generator.randint(1, 6)):

@@ -1,4 +1,4 @@
-"""Quotes in TSV: those of a program are taken off where the row or the header shows it, and others stay."""
+"""Quotes in TSV: CSV quoting is undone where the row or the header shows it; other quotes stay."""
 
 import csv
 import logging

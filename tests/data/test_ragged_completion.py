@@ -1,4 +1,4 @@
-"""What a completed tuple is, as properties; and which texts count as the same."""
+"""Properties of a completed tuple; and which texts count as the same."""
 
 import pytest
 from hypothesis import given, settings

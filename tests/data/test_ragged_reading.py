@@ -1,4 +1,4 @@
-"""Anchors with positives and negatives out of every layout, with the row and the fix for what cannot be read."""
+"""Anchors with positives and negatives in every layout; unreadable ones are refused with row and fix."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Data in the forms in which people have them: other names, marks, labels and objects, told right or refused."""
+"""Data as found in practice: other names, delimiters, labels and objects are detected or refused."""
 
 import json
 from decimal import Decimal

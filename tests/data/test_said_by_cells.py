@@ -1,4 +1,4 @@
-"""What the cells of a column say beside its name: lists, numbers, judgements, and texts that only begin like a list."""
+"""Column detection by cells: lists, numbers, labels, and texts that only begin like a list."""
 
 import numpy as np
 import pytest

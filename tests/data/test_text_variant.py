@@ -1,4 +1,4 @@
-"""The form of a text is told by what stands in it."""
+"""The format of a text is detected from its content."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Triplets and hard negatives: against slow loops over all rows, on data full of doubles and contradictions."""
+"""Triplets and hard negatives: against slow loops over all rows, with many duplicates and contradictions."""
 
 import os
 import random
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def slow_partners(data, anchor):
-    """Positive and negative partners of an anchor, each once, in order of appearance."""
+    """Return the positive and negative partners of an anchor, each once, in order of appearance."""
     highest = 2.0 if data.kind == "nli" else 1.0
     sides = {highest: [], 0.0: []}
     for first, second, label in zip(data.sentences1, data.sentences2, data.labels, strict=True):

@@ -1,4 +1,4 @@
-"""Bare sentences from any source: joined, without doubles, with one fingerprint."""
+"""Unlabelled sentences from any source: joined, deduplicated, with one fingerprint."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""Words for yes and no in many languages are labels, by the pair of them that a column has."""
+"""Words for yes and no in many languages are labels, if a column has both words of a pair."""
 
 import itertools
 import random

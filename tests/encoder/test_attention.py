@@ -31,7 +31,7 @@ def module(causal=False):
 
 
 def text_by_text(query, key, value, causal, scale=None, of=LENGTHS):
-    """Attention of each text alone, as torch has it."""
+    """Return torch's attention of each text alone."""
     start = 0
     outputs = []
     for n in (n for lengths in of for n in lengths):

@@ -62,7 +62,7 @@ def classifier(tiny_trunk, folder, labels):
 
 
 def one_by_one(model):
-    """Each pair through transformers alone, without padding."""
+    """Score each pair alone with transformers, without padding."""
     inner = model[0].model.eval()
     tokenizer = model[0].tokenizer
     with torch.no_grad():

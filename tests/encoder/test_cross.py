@@ -12,7 +12,7 @@ from samesense.inference.models.load import load
 
 
 def head(tiny_trunk, folder, labels):
-    """A bare BERT with a random head of as many labels."""
+    """Return a bare BERT with a random head of this number of labels."""
     torch.manual_seed(0)
     model = BertForSequenceClassification(BertConfig.from_pretrained(tiny_trunk, num_labels=labels))
     model.bert.load_state_dict(BertForSequenceClassification.from_pretrained(tiny_trunk).bert.state_dict())
@@ -34,7 +34,7 @@ def pairs(sentences):
 
 
 def logits_by_hand(folder, pairs):
-    """One pair at a time through transformers, without padding."""
+    """Score one pair at a time with transformers, without padding."""
     model = BertForSequenceClassification.from_pretrained(folder).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     with torch.no_grad():

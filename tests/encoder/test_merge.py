@@ -1,4 +1,4 @@
-"""Weights between those of two models."""
+"""Weights are interpolated between two models."""
 
 import pytest
 import torch

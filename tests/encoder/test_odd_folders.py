@@ -1,4 +1,4 @@
-"""Model folders that are unusual and good open; those that are damaged in unusual ways are refused in words."""
+"""Unusual but valid model folders open; folders damaged in unusual ways are refused with a message."""
 
 import json
 import math

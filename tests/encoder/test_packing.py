@@ -104,7 +104,7 @@ def test_packed_pairs_have_the_scores_and_gradients_of_padded_ones(
 
 @pytest.mark.parametrize("pairs", [False, True])
 def test_packed_in_bfloat16_is_as_exact_as_its_numbers(pairs, tiny_trunk, sentences):
-    """Embeddings, or scores, and the gradients of all weights, those of layer norms among them."""
+    """Compares embeddings, or scores, and the gradients of all weights, including layer norms."""
     model = (build_cross if pairs else build)(str(tiny_trunk), device="cpu").eval()
     texts = list(zip(sentences[:16], sentences[16:32], strict=True)) if pairs else sentences[:32] * 8
     columns = [model.preprocess(texts)]

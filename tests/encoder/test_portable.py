@@ -1,4 +1,4 @@
-"""Folders are written with what older readers know: their constructors, their classes and their names of settings."""
+"""Saved folders use only constructors, classes and setting names that older readers know."""
 
 import json
 import random
@@ -37,7 +37,7 @@ def read(path):
 
 
 def settings_of(folder):
-    """Every module of a folder: its kind and the keys of its settings."""
+    """Return the kind and the keys of the settings of every module of a folder."""
     for entry in read(folder / "modules.json"):
         package, kind = entry["type"].rsplit(".", 1)
         assert package == "sentence_transformers.models"
@@ -126,7 +126,7 @@ def test_routes(tiny_trunk, sentences, tmp_path):
 
 
 class Doubled(Normalize):
-    """A module of somebody else."""
+    """A module of a third party."""
 
 
 def test_a_class_of_another_package_keeps_its_path(tiny_trunk, tmp_path):

@@ -1,4 +1,4 @@
-"""A precision that the processor does not compute in is warned of, once."""
+"""A precision without hardware support is warned of once."""
 
 import pytest
 import torch

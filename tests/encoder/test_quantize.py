@@ -1,4 +1,4 @@
-"""Vectors in fewer bytes: those of sentence-transformers, bit for bit, and back within a step."""
+"""Quantized vectors equal those of sentence-transformers bit for bit, and decode within one step."""
 
 import numpy as np
 import pytest

@@ -24,7 +24,7 @@ def vector(text):
 
 
 class Counting:
-    """An encoder that keeps what it was asked, and stops after some calls if told to."""
+    """An encoder that records its calls, and stops after some of them if told to."""
 
     def __init__(self, calls=10**9):
         self.seen, self.left = [], calls

@@ -1,4 +1,4 @@
-"""Models that tell queries from documents, by a Router or by prompts: vectors as sentence-transformers has them."""
+"""Models with queries and documents, by a Router or by prompts, give the vectors of sentence-transformers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A start whose texts all lie close together is spread by a linear layer, which every reader of the folder applies."""
+"""Anisotropic start models are standardized by a linear layer that every reader of the folder applies."""
 
 import numpy as np
 import pytest

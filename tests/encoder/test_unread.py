@@ -1,4 +1,4 @@
-"""What is not read of texts: found by the tokens that are made of them anyway, and said once."""
+"""Truncated and unknown text: counted while tokenizing, and reported once."""
 
 import json
 
@@ -20,7 +20,7 @@ TEXTS = ["the cat", LONG, "\N{POUTING FACE}", "the dog \N{SLICE OF PIZZA}", f"{L
 
 @pytest.fixture
 def heard(monkeypatch):
-    """The warnings, as they come."""
+    """Collect the warnings."""
     lines = []
     monkeypatch.setattr(unread.logger, "warning", lines.append)
     return lines

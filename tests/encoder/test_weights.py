@@ -1,4 +1,4 @@
-"""Weights that do not fit their configuration: refused by name, or read without the name that a wrapper put before."""
+"""Weights that do not fit their configuration are refused by name, or read without a wrapper's prefix."""
 
 import json
 import logging
@@ -27,7 +27,7 @@ TEXTS = ["a dog runs", "the man reads a book at night"]
 
 
 def rewritten(source, folder, change, file="model.safetensors"):
-    """A copy of a folder, with what ``change`` makes of its weights."""
+    """Copy a folder and apply ``change`` to its weights."""
     shutil.copytree(source, folder)
     weights = change(load_file(folder / file))
     save_file({name: weight.clone() for name, weight in weights.items()}, folder / file, {"format": "pt"})

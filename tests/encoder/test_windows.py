@@ -1,4 +1,4 @@
-"""Long texts in windows: every character in one of them, none longer than what the model reads, and their vectors."""
+"""Long texts in windows: all characters are covered, no window exceeds the model's length; and their vectors."""
 
 import math
 

@@ -20,7 +20,7 @@ DEV = binary(200, 1, "x/toy.dev.tsv")
 
 
 def noisy(*data, noise=0.8):
-    """A model whose score is the label and noise, rounded so that there are ties."""
+    """Return a model whose score is the label plus noise, rounded so that there are ties."""
     rng = np.random.default_rng(7)
     table = {
         pair: round(label + noise * rng.normal(), 1)

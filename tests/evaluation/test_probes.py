@@ -1,4 +1,4 @@
-"""The probes that come with the library: what they hold, and what a model is told by them."""
+"""The probes of the library: their content, and their figures."""
 
 import pytest
 

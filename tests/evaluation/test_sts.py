@@ -1,4 +1,4 @@
-"""The STS task: its rows, and what lies behind them."""
+"""The STS task: its result rows, and their evidence."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""From folders, files and names to tasks; what is missing, and what cannot be compared."""
+"""From folders, files and names to tasks; missing and incomparable ones."""
 
 import json
 import random

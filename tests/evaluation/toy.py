@@ -12,7 +12,7 @@ from tests.models import made_model
 
 
 def pair_data(rows, subsets=None, scale=(0, 5), kind="scored", source="folder/toy.test.tsv"):
-    """Labelled pairs out of (first, second, label)."""
+    """Return labelled pairs made of (first, second, label)."""
     first = [row[0] for row in rows]
     second = [row[1] for row in rows]
     labels = [float(row[2]) for row in rows]
@@ -59,7 +59,7 @@ class Overlap:
 
 
 class Embedder:
-    """Encodes, and says what it was asked for."""
+    """Encodes, and records its calls."""
 
     def __init__(self, fails=""):
         self.calls, self.fails = [], fails
@@ -79,7 +79,7 @@ def remembering(name, encode, seed=None):
 
 
 def exact_minimum(features, classes, training, held, grid):
-    """In place of SentEval's classifier: the minimum of its objective, by scikit-learn; few rows are enough."""
+    """Replaces SentEval's classifier by the minimum of its objective, from scikit-learn; few rows are enough."""
     x = np.hstack([features.astype(np.float64), np.ones((len(features), 1))])
     return np.array([[logistic(x[rows], classes[rows], l2).coef_.T for rows in training] for l2 in grid])
 
@@ -92,5 +92,5 @@ def logistic(x, y, l2):
 
 
 def hash_of(text):
-    """A number that differs between most texts."""
+    """Return a number that differs between most texts."""
     return sum(ord(sign) * (position + 1) for position, sign in enumerate(text)) % 101

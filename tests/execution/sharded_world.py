@@ -44,17 +44,17 @@ def make(work, output, *, workers=1, settings=None):
 
 
 def shards(output):
-    """Content of every shard by name."""
+    """Return the content of every shard by name."""
     return {path.name: path.read_bytes() for path in sorted((output / "shards").iterdir())}
 
 
 def manifest(output):
-    """What the manifest says."""
+    """Return the content of the manifest."""
     return json.loads((output / "manifest.json").read_text())
 
 
 def survive(folder, stride):
-    """Die at one file operation after the other, and resume; returns how often."""
+    """Die at one file operation after the other, and resume; return the number of deaths."""
     os.fsync = lambda handle: None  # it guards against loss of power, and takes long
     whole = folder / "whole"
     output = folder / "killed"

@@ -24,7 +24,7 @@ from tests.messages import forget_listeners
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Time that a test passes, for a user of the library: no logger is set up, no switch is set."""
+    """Provide a clock that the test advances, for a user of the library without logger or switch."""
     forget_listeners()
     clock = Clock()
     monkeypatch.setattr(progress, "now", clock)

@@ -98,7 +98,7 @@ def test_workers_end_with_a_killed_parent(tmp_path):
 
 
 def _runs(process):
-    """Whether a process is there and not just waiting to be buried."""
+    """Return whether a process runs and is no zombie."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

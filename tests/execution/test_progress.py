@@ -13,7 +13,7 @@ from tests.messages import forget_listeners, listen
 
 
 class Clock:
-    """Time that passes when it is told to, for the bars and for the thread that watches them."""
+    """A clock that the test advances, for the bars and for the thread that watches them."""
 
     def __init__(self):
         self.at = 1000.0

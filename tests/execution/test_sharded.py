@@ -165,7 +165,7 @@ def test_a_job_killed_at_any_file_operation_resumes(tmp_path, pytestconfig):
 @pytest.mark.posix
 @pytest.mark.slow
 def test_processes_killed_at_random_lose_and_double_nothing(tmp_path):
-    """The main process, its workers and Ctrl-C, by turns."""
+    """Kills the main process, its workers, and presses Ctrl-C, in turn."""
     make(Digits(tmp_path), tmp_path / "whole")
     (tmp_path / "slow").write_text("0.1")
     chance = random.Random(0)

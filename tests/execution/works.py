@@ -1,4 +1,4 @@
-"""Work for executors: importable where it is done."""
+"""Work for executors, in a module that workers can import."""
 
 import os
 import signal

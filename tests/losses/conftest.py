@@ -34,7 +34,7 @@ def matrix():
 
 @pytest.fixture
 def value_and_gradients():
-    """Call a loss on fresh leaves; its value, then the gradient of each."""
+    """Call a loss on fresh leaves; return its value, then the gradient of each."""
 
     def run(loss, *tensors):
         leaves = [x.clone().requires_grad_() for x in tensors]

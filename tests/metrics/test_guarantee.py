@@ -1,4 +1,4 @@
-"""Promises of a precision or a recall: their bound, what they count, and by simulation how often they are kept."""
+"""Guarantees of a precision or a recall: their bound, their counts, and, by simulation, how often they hold."""
 
 import numpy as np
 import pytest
@@ -133,7 +133,7 @@ WORLDS = (normal, capped, humped, tied, useless, clustered)
 
 
 def broken_promises(world, quantity, least, count, runs):
-    """How many promises were made, and how many of them do not hold on many new pairs."""
+    """Return the number of promises made, and of those that do not hold on many new pairs."""
     random = np.random.default_rng(7)
     many, theirs, _ = world(random, 400_000)
     promised = broken = 0

@@ -28,7 +28,7 @@ def test_every_fit_equals_its_twin():
 
 
 def made(seed, pairs=300):
-    """Scores of models that near the labels by a power law, each with a fate of its own."""
+    """Return scores that approach the labels by a power law, with independent noise for each model."""
     source = np.random.default_rng(seed)
     labels = source.normal(size=pairs)
     shared = source.normal(size=pairs)

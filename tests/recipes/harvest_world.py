@@ -46,14 +46,14 @@ class MadeUp:
 
 
 def world(folder):
-    """Make the folder of an Origin that is none."""
+    """Make the folder of a fake Origin."""
     Corpus.build(folder / "corpus", some_documents(60))
     Tfidf(Corpus(folder / "corpus"), folder / "index")
     return folder
 
 
 def make(world_folder, output, **changes):
-    """Harvest from a world; returns the summary and the lines said."""
+    """Harvest from a world; return the summary and the messages."""
     lines = listen()
     settings = HarvestSettings(**{**SETTINGS, **changes})
     done = run(ShardWork(world_folder, settings, MadeUp), output, settings.choose_executor())

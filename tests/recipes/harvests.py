@@ -1,4 +1,4 @@
-"""Harvest folders made on the spot."""
+"""Generated harvest folders."""
 
 import json
 import random

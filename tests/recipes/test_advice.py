@@ -1,4 +1,4 @@
-"""What is advised after harm follows from what was seen of the run."""
+"""Advice after a loss of quality follows from the observations of the run."""
 
 from dataclasses import replace
 

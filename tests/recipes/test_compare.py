@@ -41,7 +41,7 @@ def quick(monkeypatch):
 
 
 def command(*arguments):
-    """Run the command line in this process, and see it end well."""
+    """Run the command line in this process, and check that it succeeds."""
     from samesense.cli.main import main
 
     with pytest.raises(SystemExit) as stop:

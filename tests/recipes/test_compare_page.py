@@ -1,4 +1,4 @@
-"""What a comparison says beside its figures: the data, what models were trained on, what made the page, and memory."""
+"""The details of a comparison: data, training data of models, versions, and memory."""
 
 import hashlib
 import json

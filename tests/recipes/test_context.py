@@ -76,14 +76,14 @@ def make(documents, output, given, **options):
 
 @pytest.fixture(scope="module")
 def whole(documents, given, toy_pairs, tmp_path_factory):
-    """A finished folder, and what was said on the way."""
+    """Return a finished folder, and the messages of the run."""
     output = tmp_path_factory.mktemp("whole") / "made"
     trained, lines = make(documents, output, given, test=read_pairs(toy_pairs / "test.tsv"))
     return trained, list(lines), output
 
 
 def harvested(whole, output):
-    """Leave of a finished folder what there is after the harvest."""
+    """Reduce a finished folder to its state after the harvest."""
     for stage in ("origin", "harvest"):
         shutil.copytree(whole[2] / stage, output / stage)
     record = json.loads((whole[2] / "manifest.json").read_text())

@@ -22,7 +22,7 @@ from tests.messages import listen
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory):
-    """Scored by how many words of the second text are among the first half of the vocabulary."""
+    """Scores are the share of words of the second text from the first half of the vocabulary."""
     source = random.Random(1)
     half = len(WORDS) // 2
     splits = {}

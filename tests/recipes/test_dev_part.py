@@ -1,4 +1,4 @@
-"""The pairs that chose the state of a run: kept in its folder, and taken for its calibration."""
+"""The pairs that selected the checkpoint of a run are saved in its folder, and used for its calibration."""
 
 import json
 from dataclasses import replace

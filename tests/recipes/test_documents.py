@@ -45,7 +45,7 @@ def test_a_run_on_documents_ends_with_a_verdict_on_sections(documents, tiny_trun
 @pytest.mark.parametrize("tuned", [True, False])
 @pytest.mark.parametrize("word", ["better", "no difference", "worse"])
 def test_the_start_is_kept_where_training_does_not_help(documents, tiny_trunk, tmp_path, monkeypatch, word, tuned):
-    """One that was never tuned for sentences is kept where training does harm."""
+    """A start never tuned for sentences is kept where training does harm."""
     compared = conclude.compared
 
     def pretended(*args):

@@ -1,4 +1,4 @@
-"""The learning rate that is taken where none is given: the method's own, but where it would hardly move the start."""
+"""The default learning rate: the method's own, unless it would hardly move the start."""
 
 import json
 import shutil

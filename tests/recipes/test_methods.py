@@ -1,4 +1,4 @@
-"""Which method suits what was given, and whose a setting is."""
+"""The choice of the method for the data, and which method has a setting."""
 
 import numpy as np
 import pytest

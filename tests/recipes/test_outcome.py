@@ -1,4 +1,4 @@
-"""What came of a run: its verdict, guards, weights between start and end, a learning curve, and its page."""
+"""The outcome of a run: verdict, guards, merged weights, learning curve, and page."""
 
 import json
 import re

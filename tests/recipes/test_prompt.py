@@ -1,4 +1,4 @@
-"""A prompt is read alike in training and in use, and stands in the saved folder beside the model's others."""
+"""A prompt is applied alike in training and in use, and is saved beside the model's others."""
 
 import json
 

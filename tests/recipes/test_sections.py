@@ -1,4 +1,4 @@
-"""Training on section triplets: what is drawn, and that a run tells sections apart better than before."""
+"""Training on section triplets: the drawn triplets, and the gain in telling sections apart."""
 
 import json
 

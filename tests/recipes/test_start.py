@@ -1,4 +1,4 @@
-"""What a run takes over from its start model: a tuned one keeps its own pooling, length and prompt."""
+"""Settings inherited from the start model: a tuned one keeps its own pooling, length and prompt."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The Surrogate: which pairs teach and which judge, what is regressed on what, and what a run leaves."""
+"""The Surrogate: training and held-out pairs, regression targets, and the files of a run."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What a report says of cells that were left by other versions, under other names, or not at all."""
+"""Reports of cells from other versions, under other names, or missing."""
 
 import json
 from dataclasses import replace
@@ -35,7 +35,7 @@ def plan_of(file, **overrides):
 
 
 def leave(plan, output, which=None, versions=None, precision="float32"):
-    """Write what finished cells leave, with scores of chance."""
+    """Write the files of finished cells, with random scores."""
     begin(plan, output)
     for cell in plan.cells if which is None else [plan.cells[index] for index in which]:
         splits = plan.splits_of(cell)

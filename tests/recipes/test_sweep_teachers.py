@@ -1,4 +1,4 @@
-"""What a cell with teachers is known by: what they are, and not where they or their vectors are kept."""
+"""The key of a cell with teachers depends on their content, not on their path or cache."""
 
 import shutil
 

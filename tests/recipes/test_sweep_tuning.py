@@ -1,4 +1,4 @@
-"""What is tuned: every combination is tried with the first seed, and all seeds are run with the one best on dev."""
+"""Tuning: every combination runs with the first seed, and the best on dev with all seeds."""
 
 import json
 import shutil

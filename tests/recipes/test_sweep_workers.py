@@ -1,4 +1,4 @@
-"""Cells in processes of their own, and how many of them at a time."""
+"""Cells in separate processes, and the number of parallel ones."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a small Origin by next words is made of."""
+"""Parts of a small Origin by next words."""
 
 import gzip
 import json
@@ -20,7 +20,7 @@ def write_documents(folder):
 
 
 def make(documents, model, folder, *, overwrite=False, **changes):
-    """Make an Origin; returns whether it is whole, and the lines said."""
+    """Make an Origin; return whether it is complete, and the messages."""
     lines = listen()
     settings = choose_origin("words", {**SMALL, "language_model": model, **changes})
     return recipe.run([documents], settings, folder, overwrite=overwrite), lines

@@ -1,4 +1,4 @@
-"""The page of a run: the verdict first, texts as texts, every figure, and words in the place of one that lacks."""
+"""The page of a run: the verdict first, escaped texts, every figure, and a note in place of a missing one."""
 
 import re
 from dataclasses import replace

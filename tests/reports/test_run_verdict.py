@@ -1,4 +1,4 @@
-"""A verdict in words: which of three it is, what is said loudly, and that it survives a file."""
+"""A verdict in words: its three values, its warnings, and its round trip through a file."""
 
 import json
 from dataclasses import replace

@@ -178,7 +178,7 @@ def few_resamples(monkeypatch):
 
 
 def experiment(seed, *, seeds, seed_effect, gain=0.0, pairs=120):
-    """What ``compare`` says of two methods trained ``seeds`` times, the second better by ``gain``; and the evidence."""
+    """Compare two methods trained ``seeds`` times, the second better by ``gain``; return comparison and evidence."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 6, pairs).astype(float)
     behind = []

@@ -1,4 +1,4 @@
-"""Who is best, and the sentences that say so."""
+"""The ranking of models, and its verdict in words."""
 
 import re
 from dataclasses import replace

@@ -37,5 +37,5 @@ class Encoder(torch.nn.Module):
 
 
 def gradient(model):
-    """All gradients in a row, zero where there is none."""
+    """Return all gradients concatenated, zero where there is none."""
     return torch.cat([torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in model.parameters()])

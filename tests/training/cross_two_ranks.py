@@ -68,7 +68,7 @@ def shared_out():
 
 
 def packed_loss_and_gradient(folder, rows, *, pack, distributed):
-    """Loss and gradient of CoSENT with a real model, whose pairs are packed or padded."""
+    """Return loss and gradient of CoSENT with a real model; pairs are packed or padded."""
     model = build_cross(str(folder), device="cpu").eval()
     wrapped = DistributedDataParallel(model, find_unused_parameters=True) if distributed else model
     module, columns, labels = made("cosent", model, None)

@@ -1,4 +1,4 @@
-"""What every registered loss is trained on in tests: nothing here names a loss, so that a new one is tested too."""
+"""Test data for every registered loss; no loss is named here, so new ones are tested too."""
 
 import random
 import typing

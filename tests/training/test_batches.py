@@ -1,4 +1,4 @@
-"""What every batch promises: of label-aware ones on drawn labels of all kinds, and of those without doubles."""
+"""Invariants of batches: label-aware ones on random labels of all kinds, and those without duplicates."""
 
 import itertools
 import math

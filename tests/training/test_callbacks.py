@@ -1,4 +1,4 @@
-"""What callbacks write: whole or not at all, by one process, and each loss under its own name."""
+"""Files of callbacks are written atomically, by one process, and with each loss under its own name."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Data that do not fit a loss are refused before the first step, with what would fit."""
+"""Data that do not fit a loss are refused before the first step; the message names losses that fit."""
 
 import pytest
 import torch

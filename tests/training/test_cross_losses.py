@@ -1,4 +1,4 @@
-"""The losses of logits: their value by hand, any cut of the batch, and what they refuse."""
+"""The losses of logits: values by hand, any mini-batch size, and refused data."""
 
 import math
 

@@ -33,7 +33,7 @@ class Killed(BaseException):
 
 
 class At(TrainerCallback):
-    """Does something right after a step."""
+    """Calls a function right after a step."""
 
     def __init__(self, step, action):
         self.step, self.action = step, action
@@ -48,7 +48,7 @@ def killed():
 
 
 def run_of(trunk, pairs, folder, settings=SETTINGS, selecting=True, model=None, **kwargs):
-    """Run or resume one training; gives the model, the outcome, and the dev curve that was written."""
+    """Run or resume one training; return the model, the outcome, and the written dev curve."""
     train = read_pairs(pairs / "train.tsv")
     dev = read_pairs(pairs / "dev.tsv")
     model = model or build(str(trunk), device="cpu")

@@ -1,4 +1,4 @@
-"""Which batches teach: by their texts and labels alone, as the gradients of the losses themselves say."""
+"""Whether a batch teaches is predicted from its texts and labels, and agrees with the gradient of the loss."""
 
 import numpy as np
 import pytest

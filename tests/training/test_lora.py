@@ -1,4 +1,4 @@
-"""Adapters: trained alone, exact under a token budget and over a stop, and merged into the saved model, or kept."""
+"""Adapters: only they are trained, exactly under a token budget and after a resume; merged or kept on saving."""
 
 import json
 import shutil

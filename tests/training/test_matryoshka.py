@@ -1,4 +1,4 @@
-"""Vectors that are good at several widths: the loss at each is added up, with one run of the model."""
+"""Matryoshka embeddings: the losses of all widths are summed, with one forward of the model."""
 
 import numpy as np
 import pytest

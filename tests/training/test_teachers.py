@@ -1,4 +1,4 @@
-"""What teachers make of a corpus: encoded once, the same after a kill, never another's, one process at a time."""
+"""The teacher cache: a corpus is encoded once, resumed after a kill, keyed by teacher, by one process at a time."""
 
 import json
 import logging

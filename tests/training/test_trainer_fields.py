@@ -1,4 +1,4 @@
-"""What a user tells the trainer of transformers: any field that is not ours, typed, and where a run is followed."""
+"""Trainer arguments of transformers: any field that is not ours, typed, and the reporting integrations."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""Runs that fail on the way: evaluations without a figure, gradients that are no numbers, and losses without any."""
+"""Failing runs: undefined evaluations, NaN gradients, and losses without any gradient."""
 
 import json
 import math
@@ -112,7 +112,7 @@ def test_a_run_that_diverges_before_there_is_a_best_checkpoint_is_an_error(figur
 
 
 class Nothing(EmbeddingLoss):
-    """A loss that is satisfied with all it sees."""
+    """A loss that is always zero."""
 
     labels = "order"
 

@@ -26,7 +26,7 @@ from tests.training.registered import specs, trained_on
 
 
 def every_fifth(ids, attention):
-    """Masks by what a token is, so that it does not matter who holds it."""
+    """Dropout by token id, so that it does not depend on the rank that holds the token."""
     chosen = (ids % 5 == 0) & attention.bool()
     return torch.where(chosen, 1, ids), torch.where(chosen, ids, IGNORED)
 
@@ -143,7 +143,7 @@ def adapted():
 
 
 def with_adapters(model, rows):
-    """Loss and gradient of CoSENT on rows of its batch, without a token budget and with one."""
+    """Return loss and gradient of CoSENT on rows of its batch, without a token budget and with one."""
     out = []
     for budget in (None, 9):
         model.zero_grad()
