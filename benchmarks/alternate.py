@@ -14,7 +14,7 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process that is timed would compile all modules anew
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else every timed process would compile all modules again
 
 
 def arguments(doc: str, **defaults: object) -> argparse.Namespace:
@@ -59,7 +59,7 @@ def fastest_flags() -> tuple[str, dict[str, object]]:
 
 
 def _name(model: object) -> object:
-    """Return a model's name without the folder that it lies in, which is of this machine."""
+    """Return a model's name without its folder, which only this machine has."""
     return [_name(entry) for entry in model] if isinstance(model, list) else Path(str(model)).name
 
 

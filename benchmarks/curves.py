@@ -2,11 +2,11 @@
 
     python benchmarks/curves.py --data stsb.train.tsv.gz --models wordllama=STATIC 3=L3 6=default 12=L12
 
-Each point is a process of its own. sentence-transformers' trainer has the flags that make it fastest on this processor,
-samesense what ``samesense train`` takes; both train by CoSENT. Speed is that of the median step, without the first;
-memory is what training adds at its peak to the process with the model loaded. Where lengths are compared, texts are
-sentences joined until they have as many tokens; else they are as they are. Points that are kept are not measured
-again. A point without figures needed more memory than there is. ``docs/pictures.py`` draws the result.
+Each point is a separate process. sentence-transformers' trainer has the flags that make it fastest on this processor,
+samesense the settings of ``samesense train``; both train by CoSENT. Speed is that of the median step, without the
+first; memory is the peak that training adds to the process with the model loaded. To compare lengths, sentences are
+joined until they have enough tokens. Points that are in the results are not measured again. A point without figures
+ran out of memory. ``docs/pictures.py`` draws the result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WAYS = ("sentence-transformers", "samesense")
 
 
 def longer(texts: list[str], model: Any, length: int) -> list[str]:
-    """Return as many texts, each of sentences from its own on, of ``length`` tokens or more."""
+    """Return each text joined with the texts after it until it has at least ``length`` tokens."""
     counts = [len(ids) for ids in model.tokenizer(texts, add_special_tokens=False)["input_ids"]]
     lengthened = []
     for first in range(len(texts)):
@@ -58,7 +58,7 @@ def measure_point(args: argparse.Namespace) -> dict[str, float]:
     from samesense.training.losses.pairs import CoSENT
 
     class Clock(TrainerCallback):
-        """When each step ended."""
+        """Records when each step ended."""
 
         def __init__(self) -> None:
             self.ends: list[float] = []
@@ -143,7 +143,7 @@ def main() -> None:
             done = subprocess.run(words, capture_output=True, text=True)
             if done.returncode not in (0, -signal.SIGKILL):
                 raise SystemExit(done.stderr)
-            figures = json.loads(done.stdout.splitlines()[-1]) if not done.returncode else {}  # killed: no memory left
+            figures = json.loads(done.stdout.splitlines()[-1]) if not done.returncode else {}  # killed: out of memory
             line = json.dumps({"of": point["of"], "at": point["at"], "way": way, **figures})
             print(line, flush=True)
             with log.open("a", encoding="utf-8") as file:

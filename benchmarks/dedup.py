@@ -5,7 +5,7 @@ samesense dedup texts.txt --model MODEL --output kept.txt
 samesense encode MODEL texts.txt --normalize --output vectors.npy
 python benchmarks/dedup.py samesense --texts texts.txt --vectors vectors.npy --rows 200000
 
-All ways get the same vectors, each in a process of its own; ``semhash`` needs that package alone.
+All ways get the same vectors, each in a separate process; only ``semhash`` needs that package.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 
 def sentences(path: Path) -> list[str]:
-    """Return texts of more than a word out of a table, or out of documents with sections."""
+    """Return the cells of a table, or the sentences of documents with sections."""
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         if ".jsonl" in path.name:
             return [
@@ -32,7 +32,7 @@ def sentences(path: Path) -> list[str]:
 
 
 def edited(text: str, draw: random.Random) -> str:
-    """Return a text with one edit, as copies in the world have them."""
+    """Return a text with one edit that is common in real copies."""
     words, position = text.split(), draw.randrange(len(text.split()) - 1)
     kind = draw.randrange(4)
     if kind == 0:

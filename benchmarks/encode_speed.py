@@ -2,8 +2,8 @@
 
 python benchmarks/encode_speed.py --model default --data stsb.test.tsv.gz
 
-Without length batching, sentences go through the model in the order given, a batch at a time; each batch is then sorted
-in itself, which changes nothing. Each distinct sentence is given once, so that no one gains by remembering.
+Without length batching, sentences go through the model in their order, batch by batch; sorting within a batch changes
+nothing. Each distinct sentence occurs once, so that no implementation gains by caching.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from alternate import alternate, arguments, report
 
 BATCH = 32
-"""Sentences in a batch: sentence-transformers' default."""
+"""Sentences per batch: sentence-transformers' default."""
 
 
 def main() -> None:

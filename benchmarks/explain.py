@@ -1,9 +1,9 @@
-"""How faithful explanations are: the score without the words that an explanation puts first, and without random ones.
+"""Measure how faithful explanations are: leave out the words they rank first, or random ones, and score again.
 
 python benchmarks/explain.py --model minilm-l6 --data stsb.test.tsv.gz
 
-Of pairs with a score of 0.5 or more, one, two or three words of the first text are left out. The larger the drop, the
-more faithful the order. ``gap`` is how far the shares of the first text are from the score in sum.
+One to three words of the first text are left out of pairs with a score of 0.5 or more. The larger the drop, the more
+faithful the order. ``gap`` is the distance of the sum of the first text's shares from the score.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
     drops: dict[str, list[list[float]]] = {"tokens": [], "occlusion": [], "random": []}
     gaps: dict[str, list[float]] = {"tokens": [], "occlusion": []}
     for pair in pairs:
-        joined = (without(pair[0], []), pair[1])  # so that spacing alone changes nothing
+        joined = (without(pair[0], []), pair[1])  # normalises spacing, which alone must not change the score
         orders = {}
         for by in ("tokens", "occlusion"):
             explanation = explain(model, *joined, by=by)

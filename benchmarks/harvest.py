@@ -1,4 +1,4 @@
-"""What a harvested pair costs, by the number of sentences that are paired with each other, and so what 100M pairs cost.
+"""Cost of a harvested pair by the number of sentences paired with each other, extrapolated to 100M pairs.
 
 python benchmarks/harvest.py --origin origins/mine --pairs 120 --units 2 8 32
 
@@ -59,7 +59,7 @@ def main() -> None:
     from samesense.context.harvest.scores import open_scorer
 
     scorer = open_scorer(args.origin, "cpu")
-    scorer.score([(scorer.corpus.sentence(0), scorer.corpus.sentence(1))])  # libraries set themselves up
+    scorer.score([(scorer.corpus.sentence(0), scorer.corpus.sentence(1))])  # warm-up: libraries initialise
     rows = []
     for unit in args.units:
         for kind in args.kinds:

@@ -1,10 +1,10 @@
 """Good clients beside one that sends hostile requests: their latency and the server's memory, body by body.
 
 A server is started with a collection. Good clients embed one to four short texts, search and rerank, one request after
-the other, without a pause. Each round has a quiet spell, and a spell for every hostile body, in which further clients
-send that body again and again, from a process of their own. Of each spell the 99th percentile of the good clients'
-latency is kept, and by how much the server's resident memory grew at its peak. Shown are medians over the rounds (of
-memory the most), and the factors to the quiet spells of the same rounds.
+the other, without a pause. Each round has a quiet spell, and a spell for every hostile body, in which other clients
+send that body repeatedly from a separate process. Each spell records the 99th percentile of the good clients' latency
+and the peak growth of the server's resident memory. The table shows medians over the rounds (the maximum for memory),
+and the ratio to the quiet spells of the same rounds.
 
     python benchmarks/hostile_load.py --model default --clients 16 --rounds 3 --seconds 6
 """
@@ -33,7 +33,7 @@ WORDS = "a man woman child dog train plays runs eats reads late red blue near th
 
 
 CHUNKED = "#chunked"
-"""Behind a path: the body is sent in chunks of one byte."""
+"""Suffix of a path: the body is sent in chunks of one byte."""
 
 
 def nested(depth: int) -> str:
@@ -106,7 +106,7 @@ BODIES: dict[str, Callable[[], tuple[str, bytes]]] = {
 
 
 class Connection:
-    """One connection that is kept, and opened again where it was closed."""
+    """A keep-alive connection, reopened after the server has closed it."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -146,7 +146,7 @@ class Connection:
 
 
 async def good_client(number: int, port: int, end: float, seconds: list[float], wrong: Counter[str]) -> None:
-    """Ask until the end, and keep how long each answer took."""
+    """Send requests until ``end``, and record the latency of each answer."""
     source, connection = random.Random(number), Connection(port)
     while time.monotonic() < end:
         texts = [" ".join(source.choices(WORDS, k=source.randint(3, 12))) for _ in range(source.choice([1, 1, 2, 4]))]
@@ -177,7 +177,7 @@ async def hostile_client(port: int, end: float, path: str, body: bytes, outcomes
 
 
 def resident(pid: int, field: str = "VmHWM") -> float:
-    """Megabytes."""
+    """Return a memory field of ``/proc/PID/status`` in megabytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) / 1024
@@ -185,7 +185,7 @@ def resident(pid: int, field: str = "VmHWM") -> float:
 
 
 async def send_hostile(port: int, name: str, seconds: float, clients: int) -> None:
-    """What the process of the hostile clients does: make the body, wait for the start, send it until the end."""
+    """Run the hostile clients in their process: make the body, wait for the start, send it until the end."""
     path, body = BODIES[name]()
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
@@ -196,7 +196,7 @@ async def send_hostile(port: int, name: str, seconds: float, clients: int) -> No
 
 
 async def spell(arguments: argparse.Namespace, port: int, pid: int, name: str | None) -> dict[str, Any]:
-    """Let the clients ask for a time, and hostile ones in a process of their own; what came of it."""
+    """Run the good clients for a time, beside hostile ones in a separate process; return the figures."""
     sender = None
     if name is not None:
         words = [sys.executable, __file__, "--send", name, "--port", port, "--hostile", arguments.hostile]
@@ -205,7 +205,7 @@ async def spell(arguments: argparse.Namespace, port: int, pid: int, name: str | 
         sender = await asyncio.create_subprocess_exec(*map(str, words), **pipes)
         assert sender.stdout is not None  # noqa: S101
         await sender.stdout.readline()
-    Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak begins anew
+    Path(f"/proc/{pid}/clear_refs").write_text("5")  # resets the peak
     before = resident(pid, "VmRSS")
     seconds: list[float] = []
     wrong: Counter[str] = Counter()

@@ -1,11 +1,11 @@
-"""A few labels for pairs chosen by what models make of them, against as many for random pairs.
+"""Compare a few labels on pairs that models choose with as many labels on random pairs.
 
     python benchmarks/labelling.py --pool stsb.train.tsv.gz --test stsb.test.tsv.gz --model default --other BGE \
         --output runs/labelling
 
 The labels of a real set stand for the person: a function that knows them is the scorer of samesense.label. --unrelated
-adds so many pairs of sentences drawn at random from the set, which a person would give a 0: texts of which no one has
-made pairs yet. Each run is a line of OUTPUT/results.jsonl and is not made twice, so that the same command goes on.
+adds this number of random pairs of sentences of the set with label 0, as in texts that nobody has paired yet. Each run
+is a line of OUTPUT/results.jsonl; finished runs are reused, so the same command resumes.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def report(rows: list[dict[str, Any]], start: dict[str, float]) -> None:
 
 
 def main() -> None:
-    """Make the runs that are not there, for so many minutes, and print what all say."""
+    """Make the missing runs until the minutes are over, and print the results of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pool", required=True)
     parser.add_argument("--test", nargs="+", required=True)
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=2e-5)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS)
-    parser.add_argument("--minutes", type=float, default=1e9, help="begin no run after so many")
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin no run after this number of minutes")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     log, started = args.output / "results.jsonl", time.monotonic()

@@ -39,7 +39,7 @@ def columns(encode, corpus, texts, pairs, labels):
     whitening = Whitening.shrunk(reference)
 
     def fits(vectors, contexts, by):
-        """How well each sentence fits each context, standardised over the reference."""
+        """Return how well each sentence fits each context, standardised over the reference."""
         scores, usual = vectors @ contexts.T, by @ contexts.T
         return (scores - usual.mean(axis=0)) / usual.std(axis=0)
 

@@ -1,9 +1,9 @@
 """Load: many clients for minutes on our server and on a plain FastAPI + sentence-transformers one, in turns in one run.
 
 Clients send one to sixteen texts of mixed lengths; a few send nonsense or hang up. Every vector is compared with
-offline encoding of the same texts. In the middle of its time every server is told to stop and started again; clients
-try anew. Speeds are those of the time when the server is up, latencies those of requests taken at the first try. A lost
-or mixed-up answer of our server is counted and makes the exit code 1.
+offline encoding of the same texts. Halfway through, every server is stopped and started again, and clients retry.
+Throughput is measured while the server is up, latency on requests accepted at the first try. A lost or mixed-up answer
+of our server is counted and makes the exit code 1.
 
     python benchmarks/load.py --model default --clients 64 --minutes 5 --data stsb.test.tsv.gz
 """
@@ -40,7 +40,7 @@ FLOOR = 0.999
 
 
 def plain_server(model: str, port: int) -> None:
-    """The obvious server: one endpoint, which encodes what a request brings in a thread of the pool."""
+    """Serve the obvious way: one endpoint, which encodes the texts of a request in a thread of the pool."""
     import uvicorn
     from fastapi import FastAPI
     from pydantic import BaseModel
@@ -70,7 +70,7 @@ def our_server(model: str, port: int, precision: str) -> list[str]:
 
 @dataclass
 class Tally:
-    """What the clients of one server have seen."""
+    """Outcomes that the clients of one server have counted."""
 
     seconds: list[float] = field(default_factory=list)
     texts: int = 0
@@ -83,7 +83,7 @@ class Tally:
 
 @dataclass
 class Server:
-    """One server as a process on a port of its own."""
+    """A server process on its own port."""
 
     command: list[str]
     port: int
@@ -111,7 +111,7 @@ class Server:
 
 
 async def request(port: int, method: str, path: str, body: bytes = b"", *, hang_up: bool = False) -> tuple[int, bytes]:
-    """Send one request on a connection of its own; (status, content), or (0, b"") for one that hangs up."""
+    """Send one request on a new connection; return (status, content), or (0, b"") for a client that hangs up."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         head = f"{method} {path} HTTP/1.1\r\nHost: load\r\nConnection: close\r\nContent-Type: application/json\r\n"
@@ -127,7 +127,7 @@ async def request(port: int, method: str, path: str, body: bytes = b"", *, hang_
 
 
 async def answered(port: int, body: bytes, tally: Tally) -> tuple[int, bytes, bool]:
-    """Send a request until it is answered: what a stopping, full or absent server does not take is sent again.
+    """Send a request until it is answered; retry while the server is stopping, full or absent.
 
     Returns status, content, and whether the first try was taken.
     """
@@ -147,7 +147,7 @@ async def answered(port: int, body: bytes, tally: Tally) -> tuple[int, bytes, bo
 
 
 async def client(number: int, port: int, texts: Sequence[str], rows: np.ndarray, end: float, tally: Tally) -> None:
-    """Ask until the end, one request after the other, and check every vector."""
+    """Send one request after the other until the end, and check every vector."""
     source = random.Random(number)
     while time.monotonic() < end:
         kind = source.random()
@@ -185,7 +185,7 @@ async def client(number: int, port: int, texts: Sequence[str], rows: np.ndarray,
 async def spell(
     server: Server, texts: Sequence[str], rows: np.ndarray, clients: int, seconds: float, tally: Tally
 ) -> None:
-    """Let all clients ask one server for a time, and start it anew in the middle."""
+    """Run all clients against one server for a time, and restart it halfway."""
     server.start()
     await server.ready()
     started = time.monotonic()

@@ -2,10 +2,10 @@
 
     python benchmarks/lora_memory.py --model HuggingFaceTB/SmolLM2-135M
 
-Three steps of CoSENT on four made-up pairs each, in float32. Each row is a process of its own, as the peak is that of
-the whole process: with torch, the loading of the model, and activations. Rank 0 trains whole weights. On a CPU the
-optimiser has state for those rows of the word embeddings only that a text has held, so whole weights are measured with
-torch's own AdamW too, which has it for all (--trainer optim=adamw_torch).
+Three steps of CoSENT on four made-up pairs each, in float32. Each row is a separate process, as the peak is that of the
+whole process, including torch, loading the model, and activations. Rank 0 trains whole weights. On a CPU the optimiser
+keeps state only for rows of the word embeddings that occurred in a text, so whole weights are also measured with
+torch's own AdamW, which keeps it for all rows (--trainer optim=adamw_torch).
 """
 
 from __future__ import annotations

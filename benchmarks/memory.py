@@ -5,10 +5,10 @@
 Objectives: cosent (pairs); multi_positive (an example is an anchor with one positive and one negative); rank_cse (an
 example is a sentence, embedded in two views, with a teacher of 384 dimensions).
 
-Each row is a process of its own, so that one peak does not hide another, and takes several steps on different examples,
-as training does (the library under torch keeps compiled kernels for every new shape of input: up to 300 MiB that come
-with time, with or without a budget). Memory is what the steps add to the resident set of the loaded model with its
-gradients; time is the median step's forward and backward, without the first.
+Each row is a separate process, so that one peak does not hide another, and takes several steps on different examples,
+as training does (the library under torch caches compiled kernels for every new input shape: up to 300 MiB over time,
+with or without a budget). Memory is the growth of the resident set over the loaded model with its gradients; time is
+the median step's forward and backward, without the first.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python benchmarks/mixed.py --nli lingnli.train.tsv.gz --scored stsb.train.tsv.gz --dev stsb.dev.tsv.gz \
         --test stsb.test.tsv.gz sickr.test.tsv.gz --model BARE --output runs/mixed
 
-Each run is a folder of its own and is not made twice, so that the same command goes on; --only makes some of the ways.
-One line a run and test set goes into OUTPUT/results.jsonl, and the means over seeds, x100, are printed.
+Each run has its own folder and finished runs are reused, so the same command resumes; --only selects ways. Each run and
+test set appends a line to OUTPUT/results.jsonl, and the means over seeds, x100, are printed.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def train(args: argparse.Namespace, way: str, seed: int) -> list[dict[str, Any]]
 
 
 def _some(data: Any, rows: int, seed: int) -> Any:
-    """Return so many rows of labelled pairs, drawn at random."""
+    """Return ``rows`` random rows of labelled pairs."""
     return data if rows >= len(data) else data.split(rows / len(data), seed)[1]
 
 
 def main() -> None:
-    """Make the runs that are not there, and print what all say."""
+    """Make the missing runs, and print the results of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("nli", "scored", "dev"):
         parser.add_argument(f"--{name}", required=True)

@@ -6,7 +6,7 @@
 Premises are anchors and the hypotheses that they entail are positives; all hypotheses, without their labels, are the
 corpus that negatives are mined from. Measured on the premises of dev: the mean reciprocal rank of the first entailed
 hypothesis among all hypotheses of dev, and the Spearman of the cosines with the labels; and Spearman on a set of STS.
-Each run is a folder of its own and is not made twice. One line a run goes into OUTPUT/results.jsonl.
+Each run has its own folder, and finished runs are reused. Each run appends a line to OUTPUT/results.jsonl.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MEASURES = ("mrr", "nli", "sts")
 
 
 def anchors_of(args: argparse.Namespace, way: str, pairs: Any) -> TupleData:
-    """Return premises with what they entail, and with negatives if the way has any."""
+    """Return premises with their entailed hypotheses, and with mined negatives if the way mines."""
     every = tuples_of_pairs(pairs).take(range(args.anchors))
     bare = TupleData(
         anchors=every.anchors,
@@ -96,7 +96,7 @@ def measure(args: argparse.Namespace, model: Any) -> dict[str, float]:
 
 
 def main() -> None:
-    """Make the runs that are not there, and print what all say."""
+    """Make the missing runs, and print the results of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("train", "dev", "sts"):
         parser.add_argument(f"--{name}", required=True)

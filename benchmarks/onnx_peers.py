@@ -12,7 +12,7 @@ Encode = Callable[[list[str]], np.ndarray]
 
 
 def plain_onnxruntime(folder: Path, graph: str, max_tokens: int, batch_size: int = 32) -> Encode:
-    """Return encoding by a session with its defaults: batches in the order of the texts, padded to their longest."""
+    """Return an encode function of a default session: batches in the order of the texts, padded to the longest."""
     import onnxruntime
     from tokenizers import Tokenizer
 
@@ -38,7 +38,10 @@ def plain_onnxruntime(folder: Path, graph: str, max_tokens: int, batch_size: int
 
 
 def fastembed(folder: Path, graph: str, dim: int) -> Encode | None:
-    """Return encoding by fastembed with its defaults, which has the pooling in the graph; ``None`` if not installed."""
+    """Return an encode function of fastembed with its defaults, or ``None`` if it is not installed.
+
+    The graph does the pooling.
+    """
     if find_spec("fastembed") is None:
         return None
     from fastembed import TextEmbedding

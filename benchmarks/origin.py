@@ -3,7 +3,7 @@
 python benchmarks/origin.py                                  # a small made-up corpus, a minute or two
 python benchmarks/origin.py --documents docs.jsonl.gz --sizes tiny small --contexts 20 100 --words 500000 2000000
 
-Models are random: what is measured does not depend on what they have learnt. Everything is computed anew for each row.
+Models are random: the cost does not depend on what they have learnt. Everything is computed from scratch for each row.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The protocol is in reproduce/context/words.md.
 python benchmarks/origin_sets.py dev --model smollm2 --glove glove --data data/en --folder readings
 python benchmarks/origin_sets.py test --model smollm2 --glove glove --data data/en --folder readings
 
-What was read of the sentences is kept in blocks in the folder, so that a run that was stopped goes on where it was.
+Readings of the sentences are cached in blocks in the folder, so a stopped run resumes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Scores = npt.NDArray[np.float64]
 
 
 class Library:
-    """Reads sentences, and keeps what was read of them."""
+    """Reads sentences, and caches their readings."""
 
     def __init__(self, model: Path, precision: str, folder: Path) -> None:
         self.reader = Reader(open_language_model(str(model), precision=precision))
@@ -60,7 +60,7 @@ class Library:
             self._take_up(path)
 
     def read(self, texts: Sequence[str]) -> Readings:
-        """Return what was read of the texts, reading what was not read yet."""
+        """Return the readings of the texts; read those that are not cached."""
         missing = [text for text in dict.fromkeys(texts) if text not in self._readings]
         for start in range(0, len(missing), BLOCK):
             block = missing[start : start + BLOCK]

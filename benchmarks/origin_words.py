@@ -4,7 +4,7 @@ python benchmarks/origin_words.py read --model smollm2 --data data/en --folder r
 python benchmarks/origin_words.py prompts --data data/en --folder readings      # which prompt, on dev
 python benchmarks/origin_words.py settings --data data/en --folder readings --prompts meaning    # layers and so on
 
-Readings are kept in blocks, so that a run that was stopped goes on where it was.
+Readings are cached in blocks, so a stopped run resumes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Readings:
-    """What was read of some sentences behind one prompt."""
+    """Hidden states and log probabilities of some sentences in one prompt."""
 
     states: Array  # (sentences, layers, width)
     logs: Array  # log p of each word of the vocabulary, (sentences, words)
@@ -167,7 +167,7 @@ def rows_of_one_length(rows: list[list[int]]) -> list[list[int]]:
 
 
 def readings_of(folder: Path, name: str, texts: list[str]) -> Readings:
-    """Return what was read of these texts behind a prompt."""
+    """Return the readings of these texts in a prompt."""
     states: dict[str, npt.NDArray[np.float16]] = {}
     logs: dict[str, npt.NDArray[np.float16]] = {}
     for path in sorted(folder.glob(f"{name}-???.npz")):

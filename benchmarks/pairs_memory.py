@@ -2,9 +2,9 @@
 
     python benchmarks/pairs_memory.py --model MODEL --rows 2000000
 
-Made-up pairs of 14 words a sentence, scored from 0 to 5 in steps of 0.2; each sentence stands in one pair, or with
---share in two on average. Each number of rows is a process of its own: the peak of its private memory, which is not
-that of mapped files, and the peak of all that is resident, both without what it had before the data were read. Linux.
+Made-up pairs of 14 words a sentence, scored from 0 to 5 in steps of 0.2; each sentence is in one pair, or with --share
+in two on average. Each number of rows runs in a separate process. Measured are the peaks of private memory (without
+mapped files) and of resident memory, both minus the memory before the data are read. Linux only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where the time of a training step goes, and how near the matrix products come to what this machine can do.
+"""Profile a training step, and compare its matrix products with the peak of this machine.
 
-Steps of CoSENT as ``samesense train`` takes them, under torch's profiler: every operator's own time, by what it is for,
-as a share of the wall time of the steps; what is left is Python, the making of batches and the profiler. The peak is
-that of one large product in the same precision, measured here.
+Steps of CoSENT as ``samesense train`` takes them run under torch's profiler: self time of the operators by kind, as a
+share of the wall time of the steps; the remainder is Python, collation and the profiler. The peak is measured on one
+large product in the same precision.
 
     python benchmarks/profile_training.py --model default --data stsb.train.tsv.gz --steps 30
 """

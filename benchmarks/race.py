@@ -2,9 +2,9 @@
 
     python benchmarks/race.py --name mrpc --train mrpc.train.tsv.gz --test mrpc.test.tsv.gz --budget 180 --output races
 
-Both are tested on the same pairs, which neither has selected on. The default is trained on the same pairs, with the
-steps for which the budget has time by a measurement of ten, its own number of epochs at most. What is made is not made
-twice, so that the same command goes on; a line a set goes into OUTPUT/results.jsonl.
+Both are tested on the same pairs, which were not used for selection. The default is trained on the same pairs, for as
+many steps as fit into the budget (measured on ten steps), and at most for its own number of epochs. Finished runs are
+reused, so the same command resumes; each set appends a line to OUTPUT/results.jsonl.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from samesense.execution.folders import append_json, parsed_lines
 
 
 def some(source: str, rows: int) -> Any:
-    """Return so many pairs of a source, at random, the same each time; all if it has no more."""
+    """Return ``rows`` random pairs of a source, the same each time; all of them if it has fewer."""
     data = samesense.read(source)
     return data if rows >= len(data) else data.split(rows / len(data), 0)[1]
 

@@ -2,7 +2,7 @@
 
 OMP_NUM_THREADS=1 python benchmarks/search.py --rows 50000
 
-Vectors are made, in clumps, so that neighbours exist; no model is loaded.
+Vectors are synthetic and clustered, so that neighbours exist; no model is loaded.
 """
 
 from __future__ import annotations

@@ -71,14 +71,14 @@ def similarity_of(name: str, folder: str, peer: str | None) -> dict[str, Callabl
     """Return the ways of comparing two texts with the model of a folder."""
     ways = {f"samesense similarity, {name}": lambda: processor_seconds(COMMAND, "similarity", folder, *TEXTS)}
     if peer is not None:
-        inner = Path(folder) / "model"  # of a run
+        inner = Path(folder) / "model"  # in the folder of a run
         model_folder = str(inner) if inner.is_dir() else folder
         ways[f"sentence-transformers, {name}"] = lambda: processor_seconds(peer, model_folder, *TEXTS)
     return ways
 
 
 def processor_seconds(code: str, *arguments: str) -> float:
-    """Return the seconds of all processors that a Python process took; wall time depends on what else is running."""
+    """Return the processor seconds of a Python process; wall time depends on the other load of the machine."""
     process = subprocess.Popen(
         [sys.executable, "-c", code, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -2,7 +2,7 @@
 
 OMP_NUM_THREADS=1 python benchmarks/stores.py --rows 200000 --dim 384
 
-Each runs in a process of its own. LanceDB is a dependency of development; sqlite-vec is not (``pip install sqlite-vec
+Each runs in a separate process. LanceDB is a dependency of development; sqlite-vec is not (``pip install sqlite-vec
 apsw``: the interpreter's own sqlite3 often cannot load extensions).
 """
 
@@ -28,17 +28,17 @@ TOP = 10
 
 
 def metadata(row: int) -> dict[str, int]:
-    """Return what is known of a row; conditions of a seventh and of a thousandth are on it."""
+    """Return the fields of a row; conditions on them select a seventh or a thousandth of the rows."""
     return {"topic": row % TOPICS, "n": row % 1000}
 
 
 class Store(Protocol):
-    """What is measured; a query gives numbers of rows, the nearest first."""
+    """The interface that is measured; a query returns numbers of rows, the nearest first."""
 
     def __init__(self, folder: Path, vectors: np.ndarray) -> None: ...
     def build(self) -> None: ...
     def query(self, vector: np.ndarray, where: tuple[str, int] | None = None) -> list[int]: ...
-    def approximate(self) -> Callable[[np.ndarray], list[int]] | None: ...  # in the place of build
+    def approximate(self) -> Callable[[np.ndarray], list[int]] | None: ...  # called instead of build
     def add(self, vector: np.ndarray) -> None: ...
     def delete(self, rows: list[int]) -> None: ...
 
@@ -106,7 +106,7 @@ class SqliteVec:
         return [row for row, _, _ in self.db.execute(statement, [vector.tobytes(), *values])]
 
     def approximate(self) -> None:
-        return None  # it has none
+        return None  # sqlite-vec has no approximate search
 
     def add(self, vector: np.ndarray) -> None:
         self.db.execute("insert into made(vector, topic, n, text) values (?, 0, 0, '')", [vector.tobytes()])
@@ -163,7 +163,7 @@ def median_ms(act: Callable[[np.ndarray], Any], queries: np.ndarray) -> float:
 
 
 def recall(act: Callable[[np.ndarray], list[int]], queries: np.ndarray, right: list[set[int]]) -> float:
-    """Return the share of the true nearest rows that are found."""
+    """Return the share of the true nearest rows among the results."""
     return float(np.mean([len(nearest & set(act(query))) / TOP for nearest, query in zip(right, queries, strict=True)]))
 
 
@@ -205,7 +205,7 @@ def made(rows: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def figures(name: str, folder: Path, rows: int, dim: int, *, exact: bool) -> dict[str, float]:
-    """Return everything that is measured of a store."""
+    """Return all figures of a store."""
     return dict(measured(name, folder, rows, dim, exact=exact))
 
 

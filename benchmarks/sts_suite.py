@@ -2,7 +2,8 @@
 
 python benchmarks/sts_suite.py --model MODEL --data FOLDER
 
-FOLDER holds NAME.test.tsv or NAME.test.tsv.gz of each set. Both ways open the model anew, and both read no files.
+FOLDER holds NAME.test.tsv or NAME.test.tsv.gz of each set. Both ways load the model again each time; reading data is
+not timed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def main() -> None:
     if args.data is None:
         raise SystemExit("Name the folder of the benchmark with --data.")
     paths = {name: sorted(Path(args.data).glob(f"{name}.test.tsv*")) for name in SETS}
-    sets = {name: read_pairs(results[0]) for name, results in paths.items() if results}
+    sets = {name: read_pairs(files[0]) for name, files in paths.items() if files}
     texts = [text for data in sets.values() for text in (*data.sentences1, *data.sentences2)]
     results: dict[str, dict[str, float]] = {}
 

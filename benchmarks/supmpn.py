@@ -29,7 +29,7 @@ WAYS = {"padded": (True, False), "padded, once": (True, True), "ragged": (False,
 
 
 def steps_of(args: argparse.Namespace, ways: list[str]) -> tuple[dict[str, Callable[[], None]], dict[str, Any]]:
-    """Return what makes the steps of each way, and their collators, which count sentences."""
+    """Return the step function of each way, and their collators, which count sentences."""
     from samesense.data.tuples.completion import Completion, key_of
     from samesense.data.tuples.read import read_tuples
     from samesense.encoder.assembly.build import build

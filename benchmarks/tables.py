@@ -71,8 +71,8 @@ def swept(paper: str, sweep: str, first: str, text: str) -> str:
     Args:
         paper: folder in ``reproduce``.
         sweep: the file of its results.
-        first: header of the variants.
-        text: what is shown; steps and seeds are put into it.
+        first: header of the column of variants.
+        text: caption with placeholders for steps and seeds.
     """
     path = HERE.parent / "reproduce" / paper / "results" / f"{sweep}.jsonl"
     if not path.exists():
@@ -81,7 +81,7 @@ def swept(paper: str, sweep: str, first: str, text: str) -> str:
     sizes = {row["test"]: row["n"] for row in rows}
     seeds = sorted({row["seed"] for row in rows if row["seed"] is not None})
     steps = max(row["outcome"]["steps"] for row in rows if row["seed"] is not None)
-    together = len({row["dataset"] for row in rows}) == 1 and len(sizes) > 1  # a mean says something
+    together = len({row["dataset"] for row in rows}) == 1 and len(sizes) > 1  # only then a mean is meaningful
     columns = {test: f"{test.rpartition('/')[2]} ({pairs})" for test, pairs in sizes.items()}
     columns |= {"mean": "mean"} if together else {}
     lines = [f"| {first} | {' | '.join(columns.values())} |", "|---|" + "---:|" * len(columns)]
@@ -135,7 +135,7 @@ SWEPT = (
 
 
 def judged(name: str, task: str, metric: str, title: str) -> str:
-    """A row a model and a column a data set, from the results that ``samesense compare`` keeps."""
+    """Return a table with a row per model and a column per data set, from the results of ``samesense compare``."""
     rows = [line for line in lines_of(name) if line["task"] == task and line["metric"] == metric]
     cells = {(x["model"], x["dataset"]): x["value"] for x in rows if x["subset"] == "all" or "-avg" in x["dataset"]}
     if not cells:
@@ -150,7 +150,7 @@ def judged(name: str, task: str, metric: str, title: str) -> str:
 
 
 def judge() -> str:
-    """What four kinds of models are, by the suites."""
+    """Return the tables that compare four kinds of models on the suites."""
     tables = [
         judged("judge_en", "sts", "spearman", "STS, Spearman x100"),
         judged("judge_zh", "sts", "spearman", "Chinese STS, Spearman x100"),
@@ -161,7 +161,7 @@ def judge() -> str:
 
 
 def newest() -> dict[tuple[str, str], dict]:
-    """The last figures of each benchmark and model."""
+    """Return the last figures of each benchmark and model."""
     return {(line["benchmark"], line.get("model", "")): line for line in lines_of("speed")}
 
 
@@ -185,7 +185,7 @@ DRIFT = "Drift is the change of Spearman x100 on STS-B test."
 
 
 def backends() -> str:
-    """Speed, size and drift of each backend of each model."""
+    """Return tables of speed, size and drift of each backend of each model."""
     tables = []
     for (name, model), line in newest().items():
         if name != "backends":
@@ -216,7 +216,7 @@ def backends() -> str:
 
 
 def training() -> str:
-    """How many times as fast as the peer's training ours is: as the peer comes, and at its fastest."""
+    """Return a table of our training speed relative to the peer with its defaults and with its fastest settings."""
     table = ["| training | times its defaults | times its fastest | rounds |", "|---|---:|---:|---:|"]
     for (name, model), line in newest().items():
         if model == "default" and name.startswith(("training", "end to end")):
@@ -231,7 +231,7 @@ def training() -> str:
 
 
 def load() -> str:
-    """The server under many clients, beside a plain one."""
+    """Return the table of the server under many clients, beside a plain server."""
     lines = lines_of("load")
     if not lines:
         return ""
@@ -275,7 +275,7 @@ CLAIMS = (
 
 
 def claims() -> str:
-    """The table of the papers' claims for which there are enough seeds, with links as they are from the root."""
+    """Return the table of the papers' claims that have enough seeds, with links relative to the root."""
     page = (ROOT / "reproduce/README.md").read_text(encoding="utf-8")
     table = next(block for block in page.split("\n\n") if "| claim |" in block)
     header, rule, *rows = (line for line in table.splitlines() if line.startswith("|"))
@@ -284,7 +284,7 @@ def claims() -> str:
 
 
 def short() -> str:
-    """What the README has: the claims, one table of models, one of speed."""
+    """Return the section of the README: the claims, one table of models, one of speed."""
     table = backends().split("\n\n")[1]
     first = "\n".join(line for line in table.splitlines() if "deterministic" not in line)
     return page(
@@ -297,7 +297,7 @@ def short() -> str:
 
 
 def whole() -> str:
-    """What the page of results has: all there is."""
+    """Return the section of the page of results: every table."""
     quality_tables = (quality(), *(swept(*arguments) for arguments in SWEPT))
     sections = {
         "Quality": "\n\n".join(block for block in quality_tables if block)

@@ -1,9 +1,9 @@
-"""What learning from teachers costs: SimCSE, RankCSE with its teacher cache, and RankCSE that asks in every step.
+"""Cost of learning from teachers: SimCSE, RankCSE with its teacher cache, and RankCSE without one.
 
 All three train the same student for the same steps on the same sentences, with the same head and batches, in turns.
 The cache is filled once before (its seconds are printed) and then read from disk, as in every further epoch and run.
-Asking in every step sends the sentences of the batch through each teacher, once and not for both views. Only
-``train()`` is timed.
+Without the cache, the sentences of each batch go through each teacher once, not once per view. Only ``train()`` is
+timed.
 
     python benchmarks/teacher_cache.py --model default --teacher BGE --teacher E5 --data sentences.txt --steps 40
 """
@@ -75,7 +75,7 @@ def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path)
     print(f"{len(teachers)} teachers encoded {len(sentences)} sentences once in {time.perf_counter() - began:.1f} s")
 
     class Asked:
-        """Has the rows of a store, encoded anew."""
+        """Stands in for a teacher store, but encodes the rows again at every request."""
 
         def __init__(self, teacher) -> None:
             self.encode = teacher.encode(sentences.texts, folder)

@@ -24,7 +24,7 @@ from transformers import TrainerCallback
 
 
 class Built(TrainerCallback):
-    """Notes when a trainer was made."""
+    """Records when a trainer was constructed."""
 
     def on_init_end(self, *args: object, **kwargs: object) -> None:
         self.at = time.perf_counter()

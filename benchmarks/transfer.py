@@ -70,7 +70,7 @@ def ours(splits: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[float]:
 
 
 def stratified(y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return what each of SentEval's folds learns from and is tested on."""
+    """Return the training and test rows of each of SentEval's folds."""
     from sklearn.model_selection import StratifiedKFold
 
     from tests.references.senteval_probe import SEED
@@ -111,7 +111,7 @@ def timed(function: Callable[..., list[float]], *args: object) -> tuple[list[flo
 
 def compare(task: str, splits: Sequence[tuple[np.ndarray, np.ndarray]], outer: int) -> dict:
     small = [(x[:: max(1, len(x) // 200)], y[:: max(1, len(x) // 200)]) for x, y in splits]
-    ours(small)  # what is imported on first use is not timed
+    ours(small)  # warm-up: imports on first use are not timed
     reference, slow = timed(theirs, splits, outer)
     row: dict = {"task": task, "rows": [len(labels) for _, labels in splits], "features": splits[0][0].shape[1]}
     accuracies, seconds = timed(ours, splits)

@@ -2,8 +2,8 @@
 
     python benchmarks/verdict.py --model M --data stsb.train.tsv.gz sickr.train.tsv.gz --output verdicts
 
-Both ways train on the same pairs, drawn at random, with the same number of steps. What is there is not trained
-again, so the same command goes on; a line a run goes into OUTPUT/results.jsonl, and a table is printed.
+Both ways train on the same random pairs for the same number of steps. Finished runs are reused, so the same command
+resumes; each run appends a line to OUTPUT/results.jsonl, and a table is printed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WAYS = ("held out", "folds")
 
 
 def drawn_pairs(source: str, rows: int, seed: int) -> Any:
-    """Return so many pairs of a source, at random."""
+    """Return ``rows`` random pairs of a source."""
     from samesense.data.examples import drawn_from
 
     data = samesense.read(source)
@@ -32,7 +32,7 @@ def drawn_pairs(source: str, rows: int, seed: int) -> Any:
 
 def run_of(way: str, pairs: Any, seed: int, args: argparse.Namespace) -> dict[str, Any]:
     """Train by one way, and return seconds, difference and interval x100."""
-    planning.FEW_PAIRS = len(pairs) + 1 if way == "folds" else 0  # the border is what is measured
+    planning.FEW_PAIRS = len(pairs) + 1 if way == "folds" else 0  # forces the way that is measured
     begun = time.perf_counter()
     run = samesense.train(
         pairs,

@@ -51,7 +51,7 @@ Timed = Callable[..., float]
 
 
 def peer_of(start: Any, args: argparse.Namespace, columns: dict[str, Any], loss: Callable[[Any], Any]) -> Timed:
-    """Return what trains by sentence-transformers' trainer, and how long that takes."""
+    """Return a function that trains by sentence-transformers' trainer and returns its seconds."""
     from datasets import Dataset
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 
@@ -82,7 +82,7 @@ def timed(trainer: Any) -> float:
 
 
 def fitted(start: Any, args: argparse.Namespace, settings: Any, dataset: Any, loss: Callable[[Any], Any]) -> Timed:
-    """Return what trains as the commands do, and how long that takes."""
+    """Return a function that trains as the commands do and returns its seconds."""
     from samesense.training.fit import fit
 
     limited = settings.model_copy(update={"max_steps": args.steps, "eval_steps": args.steps, "batch_size": 64})
@@ -96,7 +96,7 @@ def fitted(start: Any, args: argparse.Namespace, settings: Any, dataset: Any, lo
 
 
 def sentences(args: argparse.Namespace) -> Any:
-    """Return as many sentences as are trained on."""
+    """Return as many sentences as training needs."""
     from samesense.data.sentences import read_unlabelled
 
     read = read_unlabelled([args.documents])

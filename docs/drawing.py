@@ -1,4 +1,4 @@
-"""What pictures are drawn with: lines of text, boxes, arrows and matrices on a ground of their own, as SVG.
+"""Drawing primitives of the pictures: text, boxes, arrows and matrices on a background, as SVG.
 
 Used by ``docs/pictures.py``. Colours are those of the figures of a report, on light and on dark ground.
 """
@@ -37,7 +37,7 @@ STYLE = (
 
 
 class Picture:
-    """Shapes and words on a ground of its own, so that it is legible on any page."""
+    """Shapes and words on a background of its own, so that it is legible on any page."""
 
     def __init__(self, title: str, height: int) -> None:
         self.title, self.height, self.shapes = title, height, list[str]()
@@ -71,7 +71,7 @@ class Picture:
         self.shapes.append(f'<path d="M{x:g} {y:g}{course}" class="{look}"{marker}/>')
 
     def rule(self, y: float) -> None:
-        """Part what is above from what is below."""
+        """Draw a horizontal rule."""
         self.shapes.append(f'<path d="M{EDGE} {y:g}H{WIDTH - EDGE}" class="rule"/>')
 
     def dot(self, x: float, y: float, words: str = "", radius: float = 11, look: str = "") -> None:
@@ -81,14 +81,14 @@ class Picture:
             self.text(x, y + 5, words, "bold", "middle", room=2 * radius)
 
     def grid(self, x: float, y: float, cell: float, rows: Sequence[Sequence[str]], look: Look) -> None:
-        """Draw a matrix of square cells, of which ``look(row, column)`` says how they look."""
+        """Draw a matrix of square cells; ``look(row, column)`` returns the style of each."""
         for row, values in enumerate(rows):
             for column, value in enumerate(values):
                 corner = (x + cell * column, y + cell * row, cell - 4, cell - 4)
                 self.box(*corner, *([value] if value else []), look=look(row, column))
 
     def legend(self, y: float, pull: str, push: str, *, tip: bool = False) -> None:
-        """Say what the two kinds of lines stand for."""
+        """Draw the legend of the two kinds of lines."""
         for level, words, look in ((y, pull, "pull"), (y + 22, push, "push")):
             self.line((EDGE, level), (EDGE + 36, level), look=look, tip=tip)
             self.text(EDGE + 46, level + 5, words, "small")
@@ -98,7 +98,7 @@ class Picture:
         self.box(EDGE, y, WIDTH - 2 * EDGE, 22 + 18 * len(lines), *lines)
 
     def svg(self) -> str:
-        """Return the file."""
+        """Return the SVG file."""
         height, tip = self.height * SHOWN / WIDTH, "M0 0L8 4L0 8z"
         tips = "".join(
             f'<marker id="{look}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" '

@@ -35,7 +35,7 @@ INTRODUCTION = """\
 
 This page is made by `sh scripts/docs` from the help of the commands; do not edit it.
 
-Data goes to standard output, words for people go to standard error.
+Data goes to standard output, messages go to standard error.
 Exit codes: 0 when done; 1 when runs of a sweep failed, or `drift` is above its `--limit`; 2 on misuse or bad input, or
 when shards were given up; 130 when interrupted. Any other failure is a defect and shows a traceback.
 """
@@ -54,7 +54,7 @@ def printed(write: Callable[[Console], None]) -> str:
 
 
 def spelled() -> list[str]:
-    """Return every command, and after a group of commands each of its own."""
+    """Return every command, and after a command group each of its subcommands."""
     names = []
     for name in COMMANDS:
         names.append(name)
@@ -81,7 +81,7 @@ def page() -> str:
 
 
 def with_part(path: Path, name: str, content: str) -> str:
-    """Return a page with what is between its two marks of that name made anew."""
+    """Return a page with new content between its two marks of that name."""
     begin, end = f"<!-- {name}: written by docs/generate.py -->", f"<!-- end of {name} -->"
     before, _, remainder = path.read_text(encoding="utf-8").partition(begin)
     return f"{before}{begin}\n{content}{end}{remainder.partition(end)[2]}"

@@ -3,8 +3,8 @@
 python docs/pictures.py            writes them
 python docs/pictures.py --check    exits with 1 if one would change
 
-In all of them, blue and solid is what is pulled together or in order, orange and dashed what is pushed apart or out of
-order. Sentences, labels and cosines are examples; what follows from them is computed.
+Blue and solid lines mark what is pulled together or in order, orange and dashed ones what is pushed apart or out of
+order. Sentences, labels and cosines are examples; the values derived from them are computed.
 """
 
 from __future__ import annotations
@@ -296,9 +296,9 @@ def training() -> Picture:
 
 
 def _panel(picture: Picture, corner: Point, title: str, ways: dict[str, list[tuple[object, float | None]]]) -> None:
-    """Draw a line a way on a logarithmic scale, each point with its figure: above the upper one, below the other.
+    """Draw a line per way on a logarithmic scale, with each figure above the upper point or below the lower one.
 
-    Where a figure is missing, memory was.
+    Points that ran out of memory have no figure.
     """
     width, height = WIDTH / 2 - 2 * EDGE, 110
     values = [max(1, value) for way in ways.values() for _, value in way if value is not None]
@@ -344,7 +344,7 @@ def convergence() -> Picture:
 
 
 def _mean_curve(seeds: list[list[Point]]) -> list[Point]:
-    """Return the steps that all seeds were evaluated at, with the mean of what they had there, x100."""
+    """Return the mean score x100 at each step that all seeds were evaluated at."""
     runs = [dict(seed) for seed in seeds]
     return [
         (step, 100 * sum(run[step] for run in runs) / len(runs)) for step in runs[0] if all(step in r for r in runs)
@@ -352,7 +352,7 @@ def _mean_curve(seeds: list[list[Point]]) -> list[Point]:
 
 
 def _learning(picture: Picture, corner: Point, title: str, ways: dict[str, list[Point]]) -> None:
-    """Draw a line a way, from step 0; the ends of both scales are named."""
+    """Draw a line per way from step 0; the ends of both axes are labelled."""
     left, top, width, height = corner[0] + 24, corner[1] + 16, WIDTH / 2 - 2 * EDGE - 24, 96
     last = max(step for points in ways.values() for step, _ in points)
     scores = [score for points in ways.values() for _, score in points]

@@ -1,4 +1,4 @@
-"""What other programs open of our folders, and which clients our server was asked by, as a run of them left it."""
+"""Tables of programs that open our folders and of clients of our server, from the last run of tests/clients."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ CLIENT = "clients: "
 
 
 WHOLE = "sentence-transformers 6.2"
-"""The reader that every kind of model was tried with."""
+"""The reader that opens every kind of model."""
 
 
 def section() -> str:
-    """Return in Markdown what was tried, and the tables of readers and of clients."""
+    """Return Markdown: the kinds of models, and the tables of readers and of clients."""
     results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
     readers = [[name, *_row(result)] for name, result in results.items() if not name.startswith(CLIENT)]
     clients = [_client(name, result) for name, result in results.items() if name.startswith(CLIENT)]

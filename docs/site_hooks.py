@@ -49,7 +49,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Lead links to files outside docs/ to where they are on the site."""
+    """Return a page whose links to files outside docs/ lead to their pages on the site."""
     home = Path(page.file.abs_src_path or DOCS / page.file.src_uri).parent
     text = markdown.replace("```python no-run", "```python")
     blocks, last = [], 0
@@ -60,7 +60,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Show what docstrings name by a role, such as ``:func:``, as the name alone."""
+    """Return HTML in which roles of docstrings, such as ``:func:``, are the bare name."""
     return ROLE.sub(lambda match: f"<code>{match[1].rpartition('.')[2]}</code>", html)
 
 
@@ -70,7 +70,7 @@ def on_post_build(config: Any, **_: Any) -> None:
 
 
 def llms(description: str, nav: list[dict[str, Any]]) -> str:
-    """Return llms.txt: every page that ``nav`` of mkdocs.yml names, with what docs/index.md says that it is for."""
+    """Return llms.txt: every page that ``nav`` of mkdocs.yml names, with its purpose from docs/index.md."""
     uses = defaultdict(list)
     for what, links in ROW.findall((DOCS / "index.md").read_text(encoding="utf-8")):
         for _, target, _ in LINK.findall(what + links):
@@ -86,7 +86,7 @@ def llms(description: str, nav: list[dict[str, Any]]) -> str:
 
 
 def _pages(entries: list[Any]) -> Iterator[tuple[str, str]]:
-    """Yield title and place of each page below a section; one without a title in ``nav`` has that of its heading."""
+    """Yield title and path of each page below a section; the heading is the title if ``nav`` has none."""
     for entry in entries:
         for title, below in entry.items() if isinstance(entry, dict) else [(None, entry)]:
             if isinstance(below, list):

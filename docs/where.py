@@ -1,6 +1,6 @@
-"""Where things are: the tree and the files to touch, for CONTRIBUTING.md; made of the tree and of the registries.
+"""Write the tree and the files to touch for CONTRIBUTING.md, from the source tree and the registries.
 
-Called by ``docs/generate.py``. A file of an example that is not there is an error, so the page cannot go stale.
+Called by ``docs/generate.py``. A missing file of an example is an error, so the page cannot go stale.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _first_line(path: Path) -> str:
 
 
 def files_to_touch() -> list[tuple[str, str, list[str]]]:
-    """Return, for what is added most often, an example that is there and the files that hold it."""
+    """Return, for the most common additions, an existing example and its files."""
     loss, method, suite, command = "angle", "simcse", "binary", "mine"
     loss_module = PAIR_LOSSES.spec(loss).module.rpartition(".")[0].replace(".", "/")
     prepare = _file(METHODS[method].prepare.partition(":")[0])

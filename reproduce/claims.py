@@ -17,7 +17,7 @@ from samesense.reports.significance import Comparison
 from samesense.reports.tables import markdown
 
 NEAR = {"spearman": 1e-9, "accuracy": 1e-5}
-"""How near a comparison comes to the figures: accuracies are means over folds, and their test is over sentences."""
+"""Tolerance between a comparison and the figures: accuracies are means over folds, their test is over sentences."""
 
 
 def claims() -> list[dict[str, str]]:
@@ -26,7 +26,7 @@ def claims() -> list[dict[str, str]]:
 
 
 def compared(claim: dict[str, str]) -> Comparison:
-    """Return the comparison that speaks of a claim, after its difference and seeds are computed anew from the runs."""
+    """Return the comparison behind a claim; raise if its difference or seeds do not follow from the runs."""
     paper = claim["page"].partition("/")[0]
     key, metric = (claim["data"], claim["model"], claim["reference"]), claim.get("metric", "spearman")
     comparisons = comparisons_of(paper, claim["sweep"], metric=metric)
@@ -34,7 +34,9 @@ def compared(claim: dict[str, str]) -> Comparison:
     if key not in by_key:
         raise DataError(f"claims.toml: {paper}/results/{claim['sweep']}.comparisons.jsonl has no comparison {key}.")
     comparison, rows = by_key[key], rows_of(paper, claim["sweep"])
-    tests = {comparison.dataset} & {row["test"] for row in rows} or {row["test"] for row in rows}  # of a mean all
+    tests = {comparison.dataset} & {row["test"] for row in rows} or {
+        row["test"] for row in rows
+    }  # a mean covers all tests
     runs = {
         name: [row[metric] for row in rows if row["variant"] == name and row["test"] in tests]
         for name in (comparison.model, comparison.reference)
@@ -47,7 +49,7 @@ def compared(claim: dict[str, str]) -> Comparison:
 
 
 def outcome(claim: dict[str, str], comparison: Comparison) -> str:
-    """Return ``shown``, ``not shown`` or ``opposite``, and that it holds of these runs only where seeds are few."""
+    """Return ``shown``, ``not shown`` or ``opposite``, qualified by ``in these runs`` where seeds are few."""
     if not comparison.significant:
         return "not shown"
     agrees = (comparison.difference > 0) == (claim["says"] == "above")
@@ -55,7 +57,7 @@ def outcome(claim: dict[str, str], comparison: Comparison) -> str:
 
 
 def table() -> str:
-    """Lay the claims out, a line each."""
+    """Return the table of claims, one per line."""
     rows = []
     for claim in claims():
         comparison = compared(claim)

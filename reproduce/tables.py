@@ -1,4 +1,4 @@
-"""Write what was measured here into the pages of a paper's folder.
+"""Write the results of a paper's folder into its pages.
 
 python reproduce/tables.py cosent                       # rewrite the pages from cosent/results/
 python reproduce/tables.py cosent --check               # exit 1 if that would change one
@@ -32,7 +32,7 @@ Rows = list[dict]
 
 
 def rows_of(paper: str, sweep: str) -> Rows:
-    """Return what a sweep gave; nothing if it was not run."""
+    """Return the rows of a sweep; empty if it was not run."""
     path = HOME / paper / "results" / f"{sweep}.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
@@ -44,7 +44,7 @@ def spread(values: list[float]) -> str:
 
 
 def origin(rows: Rows) -> str:
-    """Say what was trained on what, so that the figures can be compared and repeated."""
+    """Describe start point, steps, seeds and data, so that the figures can be compared and repeated."""
     trained = [row for row in rows if row["seed"] is not None]
     starts = dict.fromkeys(f"{row['start']}{_cut(row['layers'])}" for row in rows)
     seeds = ", ".join(map(str, sorted({row["seed"] for row in trained})))
@@ -64,7 +64,7 @@ def _cut(layers: int | None) -> str:
 
 
 def figures(rows: Rows, *, metric: str = "spearman") -> str:
-    """Spearman x100 of each variant on each test set, mean ± deviation over seeds; said where some are missing."""
+    """Return Spearman x100 of each variant on each test set, mean ± deviation over seeds; missing seeds are marked."""
     tests = {row["test"]: f"{row['test']} ({row['n']})" for row in rows}
     seeds = len({row["seed"] for row in rows if row["seed"] is not None})
     table = []
@@ -83,7 +83,7 @@ def _of_seeds(values: list[float], seeds: int) -> str:
 
 
 def check_same_data(rows: Rows) -> None:
-    """Raise if a test set's name stands for different pairs in different rows, which no column may hold."""
+    """Raise if one name of a test set stands for different pairs in different rows."""
     fingerprints: dict[str, str] = {}
     for row in rows:
         if fingerprints.setdefault(row["test"], row["data"]["test"]) != row["data"]["test"]:
@@ -91,7 +91,7 @@ def check_same_data(rows: Rows) -> None:
 
 
 def comparisons_of(paper: str, sweep: str, *, metric: str = "spearman") -> list[Comparison]:
-    """Return the comparisons of a sweep by one figure; none if it was not run."""
+    """Return the comparisons of a sweep by one metric; empty if it was not run."""
     path = HOME / paper / "results" / f"{sweep}.comparisons.jsonl"
     comparisons = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
@@ -103,17 +103,17 @@ def comparisons_of(paper: str, sweep: str, *, metric: str = "spearman") -> list[
 
 
 def differences(comparisons: list[Comparison], *, examples: str = "test pairs") -> str:
-    """Lay comparisons out, with what they mean; nothing if there are none."""
+    """Return the table of comparisons with its caption; empty if there are none."""
     if not comparisons:
         return ""
     return f"\n\nTested over seeds and {examples} together; p adjusted by Holm.\n\n{difference_table(comparisons)}"
 
 
 def convergence(rows: Rows) -> str:
-    """Return, for each data set, the steps of each variant to the best dev score of each other.
+    """Return, for each data set, the steps that each variant needs to reach the best dev score of each other one.
 
-    A variant that ends no better on test than the untouched start point sets no level: all have it at step 0, which the
-    curves do not show.
+    A variant that ends no better on test than the untouched start point sets no level: all variants have reached it at
+    step 0, which the curves do not show.
     """
     blocks = []
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
@@ -132,7 +132,7 @@ def convergence(rows: Rows) -> str:
 
 
 def _gained(rows: Rows, dataset: str, variant: str) -> bool:
-    """Return whether a variant is better on test than the start point; also if this was not evaluated."""
+    """Return whether a variant is better on test than the start point; True if the start point was not evaluated."""
     tuned, start = (
         [row["spearman"] for row in rows if row["dataset"] == dataset and row["variant"] == name]
         for name in (variant, "start")
@@ -141,9 +141,9 @@ def _gained(rows: Rows, dataset: str, variant: str) -> bool:
 
 
 def cosines(rows: Rows) -> str:
-    """Mean and deviation of the cosines of each label, and how far apart the labels are; each a mean over seeds.
+    """Return mean and deviation of the cosines of each label, and the distance of the labels; all are means over seeds.
 
-    The distance is that of the two means, in deviations: the root of the mean of both squared deviations.
+    The distance is that of the two means, divided by the root mean square of both deviations.
     """
     with_cosines = [row for row in rows if len(row.get("cosines", ())) == 2]
     labels = sorted({label for row in with_cosines for label in row["cosines"]}, key=float)
@@ -163,7 +163,7 @@ def cosines(rows: Rows) -> str:
 
 
 def ratings(rows: Rows) -> str:
-    """Mean and deviation of the cosines of the pairs of five groups of ratings, means over seeds."""
+    """Return mean and deviation of the cosines of five groups of ratings, means over seeds."""
     with_ratings = [row for row in rows if "ratings" in row]
     table = []
     for variant in dict.fromkeys(row["variant"] for row in with_ratings):
@@ -177,7 +177,7 @@ def ratings(rows: Rows) -> str:
 
 
 def verdicts(rows: Rows) -> str:
-    """Equivalent or not, by the threshold fitted on the pairs held out."""
+    """Return the predictions of each pair by the threshold fitted on the pairs held out."""
     table = []
     for row in rows:
         equal = [score >= row["threshold"] for score in row["scores"]]
@@ -190,7 +190,7 @@ def verdicts(rows: Rows) -> str:
 
 
 def average(rows: Rows) -> str:
-    """Mean Spearman x100 over all test sets of each variant, mean ± deviation over seeds."""
+    """Return the mean Spearman x100 over all test sets of each variant, mean ± deviation over seeds."""
     tests = {row["test"] for row in rows}
     table = []
     for variant in dict.fromkeys(row["variant"] for row in rows):
@@ -206,7 +206,7 @@ def average(rows: Rows) -> str:
 
 
 def path(rows: Rows) -> str:
-    """Alignment and uniformity on dev along the steps, of the first seed of each variant."""
+    """Return alignment and uniformity on dev along the steps, of the first seed of each variant."""
     table = []
     for row in rows:
         if row.get("geometry") and row["seed"] == min(
@@ -220,7 +220,7 @@ def path(rows: Rows) -> str:
 
 
 def kept(rows: Rows) -> str:
-    """How near each variant comes to Origin's scores of pairs it did not learn, mean ± deviation over seeds."""
+    """Return each variant's agreement with Origin's scores of held-out pairs, mean ± deviation over seeds."""
     table, pairs = [], 0
     for variant in dict.fromkeys(row["variant"] for row in rows if "kept" in row):
         agreements = {row["seed"]: row["kept"] for row in rows if row["variant"] == variant}.values()
@@ -236,7 +236,7 @@ Block = Callable[[Rows], str]
 
 @dataclass(frozen=True)
 class Whole:
-    """A page's part about a sweep: where its figures come from, then each of the parts."""
+    """The section of a page about one sweep: where its figures come from, then each block."""
 
     sweep: str
     blocks: tuple[Block, ...]
@@ -262,13 +262,13 @@ class Whole:
 
 
 def whole(sweep: str, *blocks: Block, only: tuple[str, ...] = (), variants: str = "") -> Whole:
-    """Return a page's part; of the test sets ``only``, and of the variants whose name ``variants`` matches."""
+    """Return the section about a sweep, of the test sets ``only`` and the variants that ``variants`` matches."""
     return Whole(sweep, blocks, only, variants)
 
 
 @dataclass(frozen=True)
 class Several:
-    """A page's part about several sweeps."""
+    """The section of a page about several sweeps."""
 
     wholes: tuple[Whole, ...]
 
@@ -279,7 +279,7 @@ class Several:
 
 @dataclass(frozen=True)
 class Transfer:
-    """A page's part about transfer tasks: what ``transfer.py`` has left."""
+    """The section of a page about transfer tasks, from the results of ``transfer.py``."""
 
     sweep: str = "transfer"
 
@@ -367,7 +367,7 @@ def filled(text: str, content: str) -> str:
 
 
 def main() -> None:
-    """Take results over if asked to, then write or check the pages."""
+    """Take over results with ``--take``, then write or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paper", choices=PAGES)
     parser.add_argument("--take", nargs=2, metavar=("SWEEP", "FOLDER"))

@@ -16,10 +16,10 @@ from samesense.results import mean_name
 
 
 def take(results: Path, sweep: str, folder: Path) -> None:
-    """Copy what a sweep has left into the folder of a paper's results; scores only where they are few.
+    """Copy the results of a sweep into the folder of a paper's results; scores only where they are few.
 
-    Data sets of the sweep that are there and not yet run in ``folder`` stay, so that a sweep can be run one data set at
-    a time; the means over all, which are adjusted apart from single sets, are there where all were run together.
+    Existing results of data sets that ``folder`` has not run yet stay, so that a sweep can be run one data set at a
+    time. Means over all sets, which are adjusted separately, exist only where all sets were run together.
     """
     if not (folder / "results.jsonl").is_file():
         raise SystemExit(f"{folder} has no results.jsonl: the sweep writes it when it ends. Run it to its end.")
@@ -43,7 +43,7 @@ def commit() -> str:
 
 
 def _merged(path: Path, key: str, taken: list[dict], tests: set[str], order: list[str]) -> list[dict]:
-    """Return rows with those that were taken before of the sweep's other data sets, in the order of the sweep."""
+    """Return the new rows and the existing ones of the sweep's other data sets, in the order of the sweep."""
     existing = [row for row in (_rows(path) if path.is_file() else []) if row[key] not in tests]
     placed = [(order.index(name), row) for row in [*existing, *taken] if (name := row[key].partition("/")[0]) in order]
     return [row for _, row in sorted(placed, key=lambda entry: entry[0])]
@@ -67,7 +67,7 @@ def adjusted(rows: list[dict]) -> list[dict]:
 
 
 def _more(paper: str, sweep: str, row: dict, folder: Path) -> dict:
-    """Return what a page shows besides the figures: few pairs, a path of alignment, what is kept of Origin."""
+    """Return the extra fields that pages show: scores of few pairs, alignment by step, agreement with Origin."""
     if (paper, sweep) == ("cosent", "cases"):
         return _cases(row, folder)
     if (paper, sweep) == ("rankcse", "geometry"):
@@ -81,14 +81,14 @@ def _more(paper: str, sweep: str, row: dict, folder: Path) -> dict:
 
 
 def _geometry(row: dict, folder: Path) -> list[list[float]]:
-    """Return step, alignment and uniformity of each look of a cell."""
+    """Return step, alignment and uniformity at each evaluation of a cell."""
     history = _home(row, folder) / "history.jsonl"
     logs = _rows(history) if history.exists() else []
     return [[log["step"], log["dev_alignment"], log["dev_uniformity"]] for log in logs if "dev_alignment" in log]
 
 
 def _home(row: dict, folder: Path) -> Path:
-    """Return the folder of the cell that gave a row."""
+    """Return the folder of the cell that a row comes from."""
     plan = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
     entry = next(e for e in plan["cells"] if all(e[key] == row[key] for key in ("variant", "dataset", "seed")))
     return folder / "runs" / str(entry["folder"])
@@ -119,6 +119,6 @@ def _cases(row: dict, folder: Path) -> dict:
 
 
 def _rows(path: Path) -> list[Any]:
-    """Return what stands on the lines of a file; texts in them may hold other signs that end a line."""
+    """Return the parsed JSON lines of a file. Texts may contain other line separators than LF."""
     text = path.read_text(encoding="utf-8").removesuffix("\n")
     return [json.loads(line) for line in text.split("\n")] if text else []

@@ -1,4 +1,4 @@
-"""Evaluate the models that a sweep has kept on transfer tasks, into the results of a paper.
+"""Evaluate the saved models of a sweep on transfer tasks, and write into the results of a paper.
 
 python reproduce/transfer.py supmpn sweeps/supmpn-anchors --start START --data FOLDER --variants triplet softmax
 
@@ -22,7 +22,7 @@ from samesense.results import mean_name
 
 
 def models_of(folder: Path, variants: list[str], start: str) -> list[str]:
-    """Return the start point and the runs of these variants, those of one variant under one name: its seeds."""
+    """Return NAME=MODEL of the start point and of the runs of these variants; the seeds of a variant share its name."""
     plan = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
     runs = [(cell["variant"], folder / "runs" / cell["folder"]) for cell in plan["cells"]]
     if missing := set(variants) - {name for name, _ in runs}:

@@ -1,4 +1,4 @@
-"""Judge the variants of an Origin, and write what they gave into the pages of this folder.
+"""Evaluate the variants of an Origin, and write the results into the pages of this folder.
 
 python reproduce/context/run.py --data stsb.test.tsv.gz --origin origins/2M --tables sets size terms   # run
 python reproduce/context/run.py --data stsb.test.tsv.gz --origin a/100K a/500K a/2M --tables corpus    # Table 6
@@ -6,7 +6,7 @@ python reproduce/context/run.py --data stsb.test.tsv.gz --origin o/2M --tables s
 python reproduce/context/run.py            # rewrite the pages from results/
 python reproduce/context/run.py --check    # exit 1 if that would change one
 
-What an Origin has computed is kept in its folder, so variants share it and a run that was stopped goes on.
+An Origin caches its computations in its folder, so variants share them and a stopped run resumes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _selection(**changes: object) -> Change:
 
 
 def _sized(size: int) -> Change:
-    """Return the change to another |C|; as many contexts are scored for each that is chosen."""
+    """Return the change to another |C|; the ratio of scored to chosen contexts stays."""
 
     def change(scheme: Scheme) -> Scheme:
         ratio = scheme.selection.rescored / scheme.selection.size
@@ -85,7 +85,7 @@ TABLES: dict[str, dict[str, Change]] = {
 
 
 def overlap(pairs: Sequence[Pair]) -> Scores:
-    """Return the share of words that two sentences have in common, of all that they have; 1 if neither has one."""
+    """Return the Jaccard overlap of the words of each pair; 1 if neither sentence has a word."""
     sets = [(set(words(first)), set(words(second))) for first, second in pairs]
     return np.array(
         [
@@ -96,7 +96,7 @@ def overlap(pairs: Sequence[Pair]) -> Scores:
 
 
 def tfidf(origin: Origin) -> Score:
-    """Return the cosine of TF-IDF vectors of words, their frequencies those of the sentences of the corpus."""
+    """Return a scorer by the cosine of TF-IDF vectors of words, fitted on the sentences of the corpus."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     weights = TfidfVectorizer(analyzer=words, sublinear_tf=True).fit(origin.corpus)
@@ -111,7 +111,7 @@ def tfidf(origin: Origin) -> Score:
 def run(
     table: str, folder: Path, data: PairData, vectors: str | None, device: str, chosen: Sequence[str] | None = None
 ) -> None:
-    """Judge the chosen variants of a table on ``data``, or all, and keep what comes out."""
+    """Evaluate the chosen variants of a table (default: all) on ``data``, and append the results."""
     for variant, change in TABLES[table].items():
         if chosen and variant not in chosen:
             continue
@@ -156,7 +156,7 @@ def _judge(table: str, variant: str, score: Score, origin: Origin, data: PairDat
 
 
 def newest(table: str) -> list[dict]:
-    """Return the last row of each variant, corpus, way of scoring (its generator among it) and data set."""
+    """Return the last row of each variant, corpus, scoring protocol (with its generator) and data set."""
     path = RESULTS / f"{table}.jsonl"
     last = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
@@ -170,7 +170,7 @@ def _interval(row: dict) -> str:
 
 
 def part_of_page(table: str) -> str:
-    """Return what was measured for a table, or that it was not run."""
+    """Return the Markdown of a table's results, or a note that it was not run."""
     rows = newest(table)
     if not rows:
         return "Not run yet."
@@ -202,7 +202,7 @@ def part_of_page(table: str) -> str:
 
 
 def pages(*, check: bool) -> bool:
-    """Write the pages from the results, or look whether that would change one; return whether it does."""
+    """Write the pages from the results, or only compare them if ``check``; return whether one changes."""
     changed = False
     for table in TABLES:
         path = HERE / f"{table}.md"
@@ -216,7 +216,7 @@ def pages(*, check: bool) -> bool:
 
 
 def main() -> None:
-    """Run what is asked for, then write or check the pages."""
+    """Run the requested tables, then write or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="labelled pairs")
     parser.add_argument("--origin", nargs="+", type=Path, default=[], help="folders of samesense origin")
@@ -225,7 +225,7 @@ def main() -> None:
     parser.add_argument(
         "--variants", nargs="+", choices=variant_names, metavar="VARIANT", help=f"of {', '.join(variant_names)}; all"
     )
-    parser.add_argument("--pairs", type=int, help="only so many pairs, drawn at random with a fixed seed")
+    parser.add_argument("--pairs", type=int, help="only this number of pairs, drawn at random with a fixed seed")
     parser.add_argument("--words", help="word vectors for the baselines")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--check", action="store_true")

@@ -1,4 +1,4 @@
-"""Other programs, each in an environment of its own: skipped where `sh scripts/clients` has not made these."""
+"""Other programs, each in its own environment: skipped unless `sh scripts/clients` has created them."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def environments():
 
 @pytest.fixture(scope="session")
 def results():
-    """What each reader that behaved as expected opened; at the end they take their places in the file."""
+    """Results of the readers that behaved as expected; written into the file at the end."""
     new_results = {}
     yield new_results
     if new_results:

@@ -190,18 +190,18 @@ def cross(trunk, activation=None):
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of model: how it is made of the folder of a trunk, and what it is called in the documentation."""
+    """One kind of model: how it is built from a trunk's folder, and its group in the documentation."""
 
     name: str
     group: str
     make: object
     trunk: str = "bert"
     pairs: bool = False
-    batch: int = 32  # 1 for modules that see the padding
+    batch: int = 32  # 1 for modules that are affected by padding
 
     @property
     def forwards(self):
-        """Whether it is a language model, which reads forwards."""
+        """Whether it is a causal language model."""
         return self.trunk in LAST
 
 
@@ -244,7 +244,7 @@ def rows_of(model, batch):
 
 
 def write_folders(home: Path) -> dict[str, Path]:
-    """Save every kind of model below ``home``, with what it gives in a file of its name; name to folder."""
+    """Save every kind of model below ``home``, with its outputs in a JSON file; return name to folder."""
     trunks = home / "trunks"
     random_bert(words_folder(trunks), WORDS)
     folders = {}
@@ -279,7 +279,7 @@ EXPORTED = (
     "xlm-roberta",
     "llama",
 )
-"""Kinds that are exported too."""
+"""Kinds that are also exported."""
 
 
 def write_exports(saved: Path, home: Path) -> None:

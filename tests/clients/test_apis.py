@@ -1,4 +1,4 @@
-"""Clients that people have ask a running `samesense serve`, and get the vectors of the model."""
+"""Common clients call a running `samesense serve`, and get the vectors of the model."""
 
 import json
 import os
@@ -20,7 +20,7 @@ RERANKERS = ("cohere", "litellm rerank")
 
 @contextmanager
 def served(folder):
-    """A server of one model in a process of its own; gives the address of its interface."""
+    """Serve one model in a separate process; yield the URL of its API."""
     command = [sys.executable, "-m", "samesense", "serve", str(folder), "--port", "0", "--precision", "float32"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, env={**os.environ, "HF_HUB_OFFLINE": "1"}, **pipes) as server:
@@ -33,7 +33,7 @@ def served(folder):
 
 @pytest.fixture(scope="module")
 def answers(home, environments, tmp_path_factory):
-    """What each client got, the unit vectors that are right, and the versions."""
+    """The replies to each client, the expected unit vectors, and the versions."""
     reference = json.loads((home / "mean.json").read_text(encoding="utf-8"))
     rows = np.array(reference["rows"])
     with served(home / "mean") as url:

@@ -1,6 +1,6 @@
 """Other programs open our folders: each kind of model gives the same rows there, or is known not to, and why.
 
-What is known not to work must fail as it is said: so a table made of this run stays true.
+Known failures must fail in the documented way, so that the table of the results stays true.
 """
 
 import json
@@ -28,7 +28,7 @@ ORDER = {"mean-cls": ("unexpected keyword", "its settings cannot say the order")
 
 @dataclass(frozen=True)
 class Reader:
-    """A program, its environment, and what it does not open: kind to a part of its error, or none, and why."""
+    """A program, its environment, and the kinds it cannot open: kind to a fragment of its error, or none, and why."""
 
     name: str
     environment: str | None  # None is that of the tests
@@ -124,7 +124,7 @@ READERS = [
 
 
 def jobs_of(reader, home, exports):
-    """What a reader is asked: each kind with its folder, inputs, and the rows that are right."""
+    """Yield the jobs of a reader: each kind with its folder, inputs and expected rows."""
     for name in reader.names:
         job = json.loads((home / f"{name}.json").read_text(encoding="utf-8"))
         folder = exports if reader.backend else home
@@ -143,7 +143,7 @@ def int8_rows(folder, texts):
 
 
 def run(script, jobs, folder, environments, environment):
-    """Hand a script its questions, and return its answers and the versions of what answered."""
+    """Run a script on its jobs, and return its answers and the versions of its packages."""
     (folder / "asked.json").write_text(json.dumps(jobs), encoding="utf-8")
     arguments = [str(folder / "asked.json"), str(folder / "answers.json")]
     if environment == "node":
@@ -159,7 +159,7 @@ def run(script, jobs, folder, environments, environment):
 
 
 def difference(job, answer, unit):
-    """The largest difference of a number; infinity where rows have another form."""
+    """Return the largest absolute difference; infinity where the shapes differ."""
     expected, rows = (np.array(array, dtype=np.float64) for array in (job["rows"], answer["rows"]))
     if unit:
         expected = expected / np.linalg.norm(expected, axis=1, keepdims=True)

@@ -85,7 +85,7 @@ def unmount(folder):
 
 @pytest.fixture
 def disk(tmp_path):
-    """A function that makes a folder on a disk with so many free kilobytes."""
+    """A function that makes a folder on a disk with this number of free kilobytes."""
     folder = tmp_path / "disk"
 
     def make(free):
@@ -124,12 +124,12 @@ def write_json(path, content):
 
 
 def rounds(short, long):
-    """How often a test of chance is repeated: long where ``sh scripts/hostile`` says so."""
+    """Return the rounds of a randomised test: ``long`` under ``sh scripts/hostile``."""
     return long if os.environ.get("SAMESENSE_HOSTILE") == "long" else short
 
 
 def figures(name, counts):
-    """Keep what came out, for docs/reliability.md, where ``sh scripts/hostile`` says so."""
+    """Record the figures for docs/reliability.md, under ``sh scripts/hostile``."""
     if os.environ.get("SAMESENSE_HOSTILE") == "long":
         with Path(os.environ["SAMESENSE_FIGURES"]).open("a") as stream:
             stream.write(json.dumps({"name": name, **counts}) + "\n")

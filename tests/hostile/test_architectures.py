@@ -1,4 +1,4 @@
-"""Tiny random models of every architecture of transformers: a long text is cut to the positions that there are."""
+"""Tiny random models of every architecture of transformers: a long text is truncated to the model's positions."""
 
 import inspect
 
@@ -19,19 +19,44 @@ SMALL = {
     48: ("intermediate_size", "d_ff", "hidden_dim", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim"),
     16: ("head_dim", "d_kv"),
     2: (
-        "num_hidden_layers", "num_attention_heads", "n_layer", "n_head", "n_layers", "n_heads", "num_layers",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "n_layer",
+        "n_head",
+        "n_layers",
+        "n_heads",
+        "num_layers",
         "num_heads",
-        "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads", "bos_token_id",
+        "encoder_layers",
+        "decoder_layers",
+        "encoder_attention_heads",
+        "decoder_attention_heads",
+        "bos_token_id",
     ),
     3: ("eos_token_id",),
     1: ("num_key_value_heads",),
     POSITIONS: ("max_position_embeddings", "n_positions"),
     96: ("vocab_size",),
-}  # fmt: skip
+}
 SEVERAL = [
-    "bart", "bert", "camembert", "data2vec-text", "electra", "esm", "gpt2", "ibert", "longformer", "mpnet",
-    "nystromformer", "opt", "roberta", "roberta-prelayernorm", "t5", "xlm-roberta", "xlm-roberta-xl",
-]  # fmt: skip
+    "bart",
+    "bert",
+    "camembert",
+    "data2vec-text",
+    "electra",
+    "esm",
+    "gpt2",
+    "ibert",
+    "longformer",
+    "mpnet",
+    "nystromformer",
+    "opt",
+    "roberta",
+    "roberta-prelayernorm",
+    "t5",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+]
 READS = {"input_ids"}
 READS_MORE = {"pixel_values", "input_features", "input_values"}
 
@@ -44,7 +69,7 @@ def small_config(kind, pad):
 
 
 def small_folder(kind, folder, tiny_trunk, opener=AutoModel, pad=0):
-    """Save a small random model of a kind; skips what cannot be made small or reads no text."""
+    """Save a small random model of a kind; skip kinds that cannot be made small or read no text."""
     try:
         config = small_config(kind, pad)
         with torch.device("meta"):

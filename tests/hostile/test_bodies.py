@@ -1,4 +1,4 @@
-"""Requests made from the server's own description, and broken in every way: never a defect, never a long error."""
+"""Requests generated from the server's OpenAPI description and broken at random: no defect, no long error."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Calibrations of any scores and labels hold or are refused, and damaged files of them are refused with their key."""
+"""Calibrations of random scores and labels hold or are refused; damaged files are refused with the key."""
 
 import copy
 import json
@@ -32,7 +32,7 @@ def made_scores(random):
 
 
 def settings_of(random):
-    """Settings of which some ask for more than most pairs show."""
+    """Random settings; some promise more than most pairs allow."""
     promise = random.choice(["none", "min_precision", "min_recall"])
     least = {} if promise == "none" else {promise: float(random.choice([0.3, 0.8, 0.9, 0.95, 0.99, 1.0]))}
     return CalibrationSettings(
@@ -86,9 +86,27 @@ def test_what_was_calibrated_can_be_used_and_holds_for_many(home):
 
 
 JUNK = (
-    None, True, -1, 0, 3, 1e308, float("nan"), float("inf"), float("-inf"), "", "0.5", "x" * 5000, [], [5, 0],
-    [0, 1, 2], {}, {"f1": "x"}, [[[[[0]]]]], {"kind": "isotonic"}, {"kind": "logistic", "slope": float("nan")},
-)  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    3,
+    1e308,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    "",
+    "0.5",
+    "x" * 5000,
+    [],
+    [5, 0],
+    [0, 1, 2],
+    {},
+    {"f1": "x"},
+    [[[[[0]]]]],
+    {"kind": "isotonic"},
+    {"kind": "logistic", "slope": float("nan")},
+)
 
 
 def places(value, path=()):

@@ -1,4 +1,4 @@
-"""Parquet and Arrow from anywhere: rows, or a DataError with the column and the row; never more memory than is due."""
+"""Parquet and Arrow from anywhere: rows, or a DataError with the column and the row; memory stays bounded."""
 
 import io
 import random
@@ -102,15 +102,19 @@ def test_cells_of_every_type_and_kind_of_page_are_those_that_pyarrow_reads(tmp_p
     draw = random.Random(rows)
     texts = [draw.choice([None, "", "é", f"text {row}" * 20, "a" * 4000]) for row in range(rows)]
     struct = pa.struct({"b": "string", "c": pa.list_(pa.string())})
-    table = pa.table({
-        "text": pa.array(texts, pa.string()), "a.b": pa.array(texts, pa.large_string()),
-        "a": pa.array([{"b": text, "c": [text, None]} for text in texts], struct),
-        "category": pa.array(texts, pa.string()).dictionary_encode(),
-        "vector": pa.array([[1.5, 2]] * rows, pa.list_(pa.float32(), 2)),
-        "map": pa.array([[("k", text)] for text in texts], pa.map_(pa.string(), pa.string())),
-        "time": pa.array([1] * rows, pa.timestamp("us", "UTC")), "bytes": pa.array([b"\xff"] * rows, pa.binary(1)),
-        "null": pa.nulls(rows),
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "text": pa.array(texts, pa.string()),
+            "a.b": pa.array(texts, pa.large_string()),
+            "a": pa.array([{"b": text, "c": [text, None]} for text in texts], struct),
+            "category": pa.array(texts, pa.string()).dictionary_encode(),
+            "vector": pa.array([[1.5, 2]] * rows, pa.list_(pa.float32(), 2)),
+            "map": pa.array([[("k", text)] for text in texts], pa.map_(pa.string(), pa.string())),
+            "time": pa.array([1] * rows, pa.timestamp("us", "UTC")),
+            "bytes": pa.array([b"\xff"] * rows, pa.binary(1)),
+            "null": pa.nulls(rows),
+        }
+    )
     for name, options in {
         "plain": {"use_dictionary": False},
         "dictionary": {"dictionary_pagesize_limit": 2**26},
@@ -160,7 +164,7 @@ def read_all(path):
 
 
 def test_damaged_bytes_give_rows_or_an_error(tmp_path):
-    """Bits that flip, noise, a cut, and a piece moved: nothing but DataError, and no time."""
+    """Flipped bits, noise, truncation and moved blocks: only DataError, and quickly."""
     outcomes = {"rows": 0, "refused": 0}
     for seed in range(rounds(300, 20_000)):
         draw = random.Random(seed)

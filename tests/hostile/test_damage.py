@@ -1,7 +1,7 @@
 """Every folder that the library writes, damaged in one place and opened: refused in words, or usable.
 
-What is damaged inside of bare numbers (vectors, weights) cannot be noticed where no hash of them is kept; such answers
-are counted apart, and only formats of ``UNHASHED`` may give them.
+Damage inside bare numbers (vectors, weights) goes unnoticed where no hash of them is stored; such answers are counted
+separately, and only formats of ``UNHASHED`` may give them.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ HARVEST = {"pairs": 120, "shard_size": 40, "unit": 6, "min_words": 1}
 
 
 def damage(folder, source):
-    """Damage one file of a folder; returns what was done."""
+    """Damage one file of a folder, and return a description of the damage."""
     path = source.choice(sorted(path for path in folder.rglob("*") if path.is_file()))
     content = bytearray(path.read_bytes())
     start = source.randrange(len(content) + 1)
@@ -53,7 +53,7 @@ def damage(folder, source):
 
 
 class Formats:
-    """Each makes a folder, and opens it to an answer."""
+    """Makes folders of each format, and opens them for an answer to compare."""
 
     def __init__(self, static_model, exported_static):
         self.static_model, self.exported_static = static_model, exported_static
@@ -229,7 +229,7 @@ READ = {
     "origin": ["origin.json", "corpus/", "parts"],
     "exported": ["onnx"],
 }
-"""Parts of the names of the files that are read."""
+"""Fragments of the names of the files that each format reads."""
 
 
 @pytest.mark.posix
@@ -252,11 +252,22 @@ def test_links_out_of_a_folder_are_refused(formats, tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("rows", -1), ("rows", 10**12), ("rows", "many"), ("dim", -8), ("dim", 10**9), ("dtype", "int8"),
-        ("vectors", "../vectors-00000000-00000000.bin"), ("vectors", "collection.sqlite"), ("graph", "/etc/passwd"),
-        ("graph_rows", 10**6), ("key", None), ("approximate", "maybe"), ("next_id", None), ("new", "name"),
+        ("rows", -1),
+        ("rows", 10**12),
+        ("rows", "many"),
+        ("dim", -8),
+        ("dim", 10**9),
+        ("dtype", "int8"),
+        ("vectors", "../vectors-00000000-00000000.bin"),
+        ("vectors", "collection.sqlite"),
+        ("graph", "/etc/passwd"),
+        ("graph_rows", 10**6),
+        ("key", None),
+        ("approximate", "maybe"),
+        ("next_id", None),
+        ("new", "name"),
     ],
-)  # fmt: skip
+)
 def test_a_collection_whose_database_says_what_cannot_be_is_refused(formats, tmp_path, name, value):
     formats.make_collection(tmp_path / "C")
     with closing(sqlite3.connect(tmp_path / "C" / "collection.sqlite")) as db:

@@ -34,7 +34,7 @@ def read(path, content):
 
 
 def outcome_of(path, content):
-    """What a process of its own says of a file, and how many MB it took for that."""
+    """Read a file in a separate process; return its output and its peak memory in MB."""
     path.write_bytes(content)
     done = subprocess.run([sys.executable, "-c", _READ, path], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)

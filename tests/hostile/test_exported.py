@@ -1,4 +1,4 @@
-"""Exported folders whose parts do not belong together."""
+"""Exported folders with files of different models."""
 
 import json
 import shutil
@@ -38,8 +38,8 @@ def test_an_exchanged_graph_is_refused(folder, other_graph):
         OnnxEncoder(folder)
 
 
-def test_whatever_decides_a_vector_is_in_the_identity(folder, other_graph):
-    """Also where the description was changed along."""
+def test_everything_that_decides_a_vector_is_in_the_identity(folder, other_graph):
+    """Also where the description was changed to match."""
     identities = {OnnxEncoder(folder).identity}
     description = json.loads((folder / DESCRIPTION).read_text())
     for name, value in (("prompt", "a "), ("max_tokens", 3), ("special_tokens", True), ("padding_side", "left")):
@@ -54,11 +54,24 @@ def test_whatever_decides_a_vector_is_in_the_identity(folder, other_graph):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("dim", 7), ("dim", 9), ("dim", -1), ("dim", 10**30), ("max_tokens", 0), ("max_tokens", -5), ("pad_token", -1),
-        ("max_tokens", 2**70), ("inputs", ["input_ids"]), ("inputs", []), ("inputs", ["text"]), ("graphs", {}),
-        ("graphs", {"onnx": {"bytes": 1, "sha256": ""}}), ("padding_side", "up"), ("format", 2), ("prompt", None),
+        ("dim", 7),
+        ("dim", 9),
+        ("dim", -1),
+        ("dim", 10**30),
+        ("max_tokens", 0),
+        ("max_tokens", -5),
+        ("pad_token", -1),
+        ("max_tokens", 2**70),
+        ("inputs", ["input_ids"]),
+        ("inputs", []),
+        ("inputs", ["text"]),
+        ("graphs", {}),
+        ("graphs", {"onnx": {"bytes": 1, "sha256": ""}}),
+        ("padding_side", "up"),
+        ("format", 2),
+        ("prompt", None),
     ],
-)  # fmt: skip
+)
 def test_a_description_that_is_not_of_its_graph_is_refused(folder, name, value):
     description = json.loads((folder / DESCRIPTION).read_text())
     write_json(folder / DESCRIPTION, description | {name: value})

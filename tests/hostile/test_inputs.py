@@ -1,6 +1,6 @@
-"""Generated inputs, most of them broken, through every command: a right end, or a message; never a traceback.
+"""Generated inputs, most of them broken, through every command: success or a message, never a traceback.
 
-One process, one seed an input, models that are quick. Nothing may take long or pile up memory.
+One process, one seed per input, fast models. No input may take long, and memory may not grow.
 """
 
 import gzip
@@ -20,20 +20,73 @@ from tests.conftest import WORDS
 from tests.hostile.conftest import figures, rounds
 
 LONGEST = 20.0
-"""Seconds of one input, on a slow machine too."""
+"""Limit in seconds of one input, on a slow machine too."""
 
 MOST_MEMORY = 600_000
 """Kilobytes by which the process may grow over all inputs."""
 
 ODD = (
-    "", " ", "\t", "nan", "inf", "-1e400", "1e999", "0x10", "١", "1_000", "1,5", "-0", "None", "NULL", "true", "[]",
-    "\0", "\ufeff", "\u2028", "\x85", "\x1b[31m", '"', "''", '"a', 'a"b', "\\", "=1+1", "9" * 400, "a" * 9000, "é",
-    "e\u0301", "\U0001f600", "\u202e", "../../etc/passwd", "%s%n", "${HOME}", "{0}", "<script>", "entailment", "0.5",
-)  # fmt: skip
+    "",
+    " ",
+    "\t",
+    "nan",
+    "inf",
+    "-1e400",
+    "1e999",
+    "0x10",
+    "١",
+    "1_000",
+    "1,5",
+    "-0",
+    "None",
+    "NULL",
+    "true",
+    "[]",
+    "\0",
+    "\ufeff",
+    "\u2028",
+    "\x85",
+    "\x1b[31m",
+    '"',
+    "''",
+    '"a',
+    'a"b',
+    "\\",
+    "=1+1",
+    "9" * 400,
+    "a" * 9000,
+    "é",
+    "e\u0301",
+    "\U0001f600",
+    "\u202e",
+    "../../etc/passwd",
+    "%s%n",
+    "${HOME}",
+    "{0}",
+    "<script>",
+    "entailment",
+    "0.5",
+)
 NAMES = (
-    "sentence1", "sentence2", "score", "label", "text", "id", "premise", "hypothesis", "anchor", "positive", "negative",
-    "", " score ", "Sentence1", "sentence1", "\0", "é", "x" * 300,
-)  # fmt: skip
+    "sentence1",
+    "sentence2",
+    "score",
+    "label",
+    "text",
+    "id",
+    "premise",
+    "hypothesis",
+    "anchor",
+    "positive",
+    "negative",
+    "",
+    " score ",
+    "Sentence1",
+    "sentence1",
+    "\0",
+    "é",
+    "x" * 300,
+)
 
 
 def text(draw):
@@ -57,7 +110,7 @@ def value(draw, depth=0):
 
 
 def rows(draw):
-    """Lines of a table, as most files have them, with accidents."""
+    """Rows of a usual table, some of them malformed."""
     count, width = draw.randrange(12), draw.randint(1, 5)
     lines = [["sentence1", "sentence2", "score"] if draw.random() < 0.6 else draw.choices(NAMES, k=width)]
     for _ in range(count):
@@ -213,7 +266,7 @@ def prepared(here, capsys):
 
 
 def one_input(here, capsys, seed):
-    """Run one input; returns what came out, and what is wrong with that, if anything is."""
+    """Run one input; return its outcome, and the problem if there is one."""
     draw = random.Random(seed)
     command, suffixes = draw.choice(list(COMMANDS.items()))
     suffix = draw.choice(suffixes)
@@ -244,7 +297,7 @@ def one_input(here, capsys, seed):
 def test_every_input_ends_well(prepared, capsys):
     import resource  # not on Windows
 
-    run_command(capsys, "similarity", "no/such-model", "a", "b")  # so that libraries are there before all is measured
+    run_command(capsys, "similarity", "no/such-model", "a", "b")  # warm-up: imports the libraries before measuring
     outcomes, wrong = Counter(), []
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for seed in range(rounds(short=100, long=10_000)):

@@ -1,4 +1,4 @@
-"""Runs that are killed at any moment, up to three times, and started again: they end as if nothing had been."""
+"""Runs that are killed at random moments, up to three times, and restarted: they end as an uninterrupted run does."""
 
 import json
 import random
@@ -16,7 +16,7 @@ from tests.hostile.conftest import figures, rounds
 from tests.recipes.test_context import ORIGIN
 
 STEPS = ("--dev", "pairs.tsv", "--max-steps", "6", "--eval-steps", "2", "--batch-size", "8", "--precision", "float32")
-# precision is stated: a run that is killed before it has begun measures anew which one is faster
+# precision is fixed: a run killed early would measure again which precision is faster
 RUNS = {
     "cosent": ("train", "pairs.tsv", *STEPS, "--model", "STATIC", "--output", "out"),
     "mse": ("train", "pairs.tsv", *STEPS, "--loss", "mse", "--model", "TINY", "--output", "out"),
@@ -52,7 +52,7 @@ RUNS = {
     ),
 }
 GOES_ON = ("train", "pretrain", "distil")
-"""Commands that go on with ``--resume``; the others with the same words."""
+"""Commands that resume with ``--resume``; the others resume with the same arguments."""
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def origin(here):
 
 
 def began(words):
-    """Begin a command in a process of its own."""
+    """Start a command in a separate process."""
     return subprocess.Popen([sys.executable, "-m", "samesense", *words], stdout=subprocess.DEVNULL)
 
 
@@ -98,7 +98,7 @@ def command(name, models, here):
 
 
 def outcome(name, models, here):
-    """What a run leaves, as far as it must be the same."""
+    """Return the output of a run that must be reproducible."""
     out = here / "out"
     if name == "index":
         from samesense.inference.collection.collection import Collection

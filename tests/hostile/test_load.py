@@ -15,7 +15,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "hostile_load.py"
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 @pytest.mark.parametrize("bodies", ["names", "documents", "deep", "900,000"])
 def test_others_hardly_notice(tmp_path, bodies):
-    """The bodies that held up every request for seconds to a minute, or took gigabytes."""
+    """Regression test of bodies that blocked all requests for up to a minute, or took gigabytes."""
     sizes = ["--rounds", "3", "--seconds", "2", "--texts", "500", "--only", bodies]
     command = [sys.executable, BENCHMARK, *sizes, "--results", tmp_path / "load.jsonl"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

@@ -25,9 +25,26 @@ TEXTS = ["a dog runs", "the man reads a book at night", "a dog " * 100, ""]
 PAIRS = [("a dog runs", "the cat sleeps"), ("snow", "a dog " * 100)]
 DEEP = "[" * 100_000
 VALUES = [
-    None, True, -1, 0, 3, 10**9, 10**25, 1.5, math.nan, math.inf, "", "x", "../x", "/etc/passwd", [], [[]], ["x", 1],
-    {}, {"x": None},
-]  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    3,
+    10**9,
+    10**25,
+    1.5,
+    math.nan,
+    math.inf,
+    "",
+    "x",
+    "../x",
+    "/etc/passwd",
+    [],
+    [[]],
+    ["x", 1],
+    {},
+    {"x": None},
+]
 WHOLE = [
     b"",
     b"{",
@@ -44,7 +61,7 @@ WHOLE = [
 
 
 def with_value(content, keys, value):
-    """A copy of content with another value at a place, or without it for ``...``."""
+    """Return a copy of content with another value at a path of keys, or without it for ``...``."""
     changed = json.loads(json.dumps(content))
     inner = changed
     for key in keys[:-1]:
@@ -57,7 +74,7 @@ def with_value(content, keys, value):
 
 
 def places(content, above=(), depth=3):
-    """Every key and index of content, those within others too."""
+    """Yield the path of keys to every value of content, nested ones too."""
     items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
     for key, value in list(items)[:40]:
         yield (*above, key)
@@ -66,7 +83,7 @@ def places(content, above=(), depth=3):
 
 
 def changes(folder):
-    """Each change of a file of JSON: its file, what it is in words, and its content."""
+    """Yield each change of a JSON file: its file, a description, and its content."""
     for path in sorted(folder.rglob("*.json")):
         name = path.relative_to(folder)
         if path.name == "tokenizer.json":
@@ -166,7 +183,7 @@ def reshaped(weight):
 
 
 def weight_changes(weights):
-    """Each change of one weight: what it is in words, and all weights after it."""
+    """Yield each change of one weight: a description, and all weights after it."""
     for name in weights:
         remaining = {key: weight for key, weight in weights.items() if key != name}
         yield f"{name} gone", remaining

@@ -25,7 +25,7 @@ def name(draw):
 
 def rendered(page):
     """The markup that a reader of Markdown would see: what is left without escapes and code."""
-    page = re.sub(r"\A---\n.*?\n---\n", "", page, flags=re.S)  # front matter, which is YAML
+    page = re.sub(r"\A---\n.*?\n---\n", "", page, flags=re.S)  # removes the YAML front matter
     page = re.sub(r"^```\w+\n.*?^```$", "", page, flags=re.S | re.M)
     bare = re.sub(r"(?<![\\`])(`+)(?!`).*?(?<!`)\1(?!`)", "", re.sub(r"\\\\", "", page))
     return re.sub(r"\\[^a-zA-Z0-9\s]", "", bare)
@@ -33,16 +33,28 @@ def rendered(page):
 
 def result(dataset, model="m"):
     return Result(
-        task="sts", dataset=dataset, subset="all", metric="spearman", value=0.5, n=9, protocol=f"cosine {dataset}",
-        model=model, split="test",
-    )  # fmt: skip
+        task="sts",
+        dataset=dataset,
+        subset="all",
+        metric="spearman",
+        value=0.5,
+        n=9,
+        protocol=f"cosine {dataset}",
+        model=model,
+        split="test",
+    )
 
 
 def card(text):
     return Card(
-        name=text, base=text, method=f"trained by {text}", data=[CardData("train", text, 3, "0" * 64)],
-        settings={"loss": text, "data": [text, text]}, results=[result(text)], versions={"samesense": text},
-    )  # fmt: skip
+        name=text,
+        base=text,
+        method=f"trained by {text}",
+        data=[CardData("train", text, 3, "0" * 64)],
+        settings={"loss": text, "data": [text, text]},
+        results=[result(text)],
+        versions={"samesense": text},
+    )
 
 
 @pytest.mark.parametrize("seed", [None, *range(rounds(60, 3000))])

@@ -1,4 +1,4 @@
-"""What a command writes to: never what it reads, never what is another's, and said before the work if it cannot be."""
+"""Outputs never replace inputs or foreign files, and one that cannot be written is refused before the work."""
 
 import os
 import re

@@ -19,14 +19,26 @@ from tests.hostile.conftest import rounds
 from tests.hostile.test_model_folders import changes
 
 RUN = {
-    "method": "cosent", "settings": {"model": "default", "seed": 1}, "data": {"train": {"source": "t", "sha256": "0"}},
-    "processes": 1, "versions": {"torch": "2"}, "status": "running", "outcome": {"steps": 3, "seconds": 1.0},
-}  # fmt: skip
+    "method": "cosent",
+    "settings": {"model": "default", "seed": 1},
+    "data": {"train": {"source": "t", "sha256": "0"}},
+    "processes": 1,
+    "versions": {"torch": "2"},
+    "status": "running",
+    "outcome": {"steps": 3, "seconds": 1.0},
+}
 STAGED = {"method": "origin", "stages": {"corpus": {"inputs": {"a": 1}, "status": "done", "summary": ["s"]}}}
 RACE = {
-    "identity": {"data": "0"}, "spent": 1.5, "starts": [{"name": "a"}], "entrants": [], "brackets": [[{"n": 1}]],
-    "lines": [], "notes": ["left out"], "forms": False, "result": None,
-}  # fmt: skip
+    "identity": {"data": "0"},
+    "spent": 1.5,
+    "starts": [{"name": "a"}],
+    "entrants": [],
+    "brackets": [[{"n": 1}]],
+    "lines": [],
+    "notes": ["left out"],
+    "forms": False,
+    "result": None,
+}
 CELL = {"status": "finished", "variant": "v", "seconds": 1.0, "identity": {"tests": {}}, "error": ""}
 PLANNED_CELL = {"folder": "a", "variant": "v", "dataset": "d", "seed": 1}
 PLANNED = {"cells": [PLANNED_CELL], "tuning": [], "dev": {}, "skipped": []}

@@ -42,7 +42,7 @@ serve(Services([served(search=store_search)], limits=Limits(**given)), port=0, *
 
 @contextmanager
 def process(**settings):
-    """A server in a process of its own; its port, and what it has said when it is over."""
+    """Start a server in a separate process; yield the process and its port."""
     command = [sys.executable, "-c", CODE, repr(settings)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=Path(__file__).parents[2], **pipes) as child:
@@ -98,13 +98,21 @@ def test_a_search_for_which_no_one_waits_ends_and_others_have_their_turn():
 @pytest.mark.parametrize(
     ("options", "host", "status"),
     [
-        ({}, "evil.example", 421), ({}, "127.0.0.1.evil.example:80", 421), ({}, "", 421), ({}, "[", 421),
-        ({}, "localhost", 200), ({}, "LOCALHOST:1", 200), ({}, "127.0.0.1", 200), ({}, "[::1]:5", 200),
-        ({"hosts": ["my.name"]}, "my.name:80", 200), ({"hosts": ["my.name"]}, "localhost", 200),
-        ({"hosts": ["my.name"]}, "evil.example", 421), ({"keys": ["k"]}, "any.name", 200),
+        ({}, "evil.example", 421),
+        ({}, "127.0.0.1.evil.example:80", 421),
+        ({}, "", 421),
+        ({}, "[", 421),
+        ({}, "localhost", 200),
+        ({}, "LOCALHOST:1", 200),
+        ({}, "127.0.0.1", 200),
+        ({}, "[::1]:5", 200),
+        ({"hosts": ["my.name"]}, "my.name:80", 200),
+        ({"hosts": ["my.name"]}, "localhost", 200),
+        ({"hosts": ["my.name"]}, "evil.example", 421),
+        ({"keys": ["k"]}, "any.name", 200),
         ({"keys": ["k"], "hosts": ["my.name"]}, "any.name", 421),
     ],
-)  # fmt: skip
+)
 def test_names_by_which_the_server_may_be_asked(options, host, status, monkeypatch):
     from samesense.inference.serve import run
 
@@ -200,18 +208,20 @@ def nonsense(source, port):
     body = json.dumps({"model": "toy", "input": "x"}).encode()
     head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     whole = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
-    sent = source.choice([
-        whole[: source.randrange(len(whole))],
-        source.randbytes(source.randrange(400)),
-        head + b"Content-Length: 99999999999\r\n\r\n",
-        head + b"Content-Length: -1\r\n\r\n",
-        head + b"Transfer-Encoding: chunked\r\n\r\nffffffffff\r\n",
-        head + b"X: " + b"y" * 70_000 + b"\r\n\r\n",
-        head + b"Content-Length: %d\r\n\r\n" % (len(body) + 9) + body + b"[[[[[[[[[",
-        head + b"Content-Length: 8000000\r\n\r\n" + b"[" * 8_000_000,
-        whole * 20,
-        b"GET /search/%2e%2e/%00 HTTP/1.1\r\nHost: \xff\r\n\r\n",
-    ])  # fmt: skip
+    sent = source.choice(
+        [
+            whole[: source.randrange(len(whole))],
+            source.randbytes(source.randrange(400)),
+            head + b"Content-Length: 99999999999\r\n\r\n",
+            head + b"Content-Length: -1\r\n\r\n",
+            head + b"Transfer-Encoding: chunked\r\n\r\nffffffffff\r\n",
+            head + b"X: " + b"y" * 70_000 + b"\r\n\r\n",
+            head + b"Content-Length: %d\r\n\r\n" % (len(body) + 9) + body + b"[[[[[[[[[",
+            head + b"Content-Length: 8000000\r\n\r\n" + b"[" * 8_000_000,
+            whole * 20,
+            b"GET /search/%2e%2e/%00 HTTP/1.1\r\nHost: \xff\r\n\r\n",
+        ]
+    )
     with socket.create_connection(("127.0.0.1", port), 5) as caller:
         try:
             caller.sendall(sent)
@@ -232,7 +242,7 @@ def good(source, port, wrong):
 
 
 def memory(pid):
-    """Kilobytes that a process holds."""
+    """Return the resident kilobytes of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1])

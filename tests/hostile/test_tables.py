@@ -36,7 +36,7 @@ def text(draw, most=5):
 
 
 def rows_of(path, options=None):
-    """The rows of a table, and whether something of its quotes was warned of; ``None`` if it is refused."""
+    """Return the rows of a table, ``None`` if it is refused, and whether its quotes caused a warning."""
     heard = []
     handler = logging.Handler()
     handler.emit = heard.append
@@ -53,7 +53,7 @@ def rows_of(path, options=None):
 
 
 def written(draw, path, names, rows):
-    """Write a table as some program does; returns the options that say how."""
+    """Write a table as some program does; return the options that describe its format."""
     mark = "\t" if path.suffix == ".tsv" else draw.choice([",", ",", ";", "\t", "|"])
     quoting = draw.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
     program = draw.choice(["csv", "pandas", "polars"])

@@ -68,7 +68,7 @@ def test_huggingface_hub_and_datasets_see_their_opt_out(user):
 
 
 def test_workers_of_processes_that_begin_without_an_environment(user):
-    """Spark and Ray begin workers elsewhere: there, too, what they unpickle imports samesense first."""
+    """Spark and Ray start workers elsewhere: unpickling there imports samesense first, too."""
     code = "import pickle, sys; pickle.loads(sys.stdin.buffer.read()); import onnxruntime"
     payload = b"csamesense.inference.models.load\nload\n."
     subprocess.run([sys.executable, "-c", code], input=payload, env=user, check=True, capture_output=True)
@@ -120,7 +120,7 @@ def test_training_from_a_folder_asks_no_hub(user, tiny_trunk, toy_pairs, tmp_pat
 @pytest.mark.long
 @pytest.mark.posix
 def test_an_exported_model_connects_to_no_one(user, exported_static, tmp_path):
-    """The control, onnxruntime alone, is run beside it until it has tried to upload twice."""
+    """The control, plain onnxruntime, runs beside it until it has tried to upload twice."""
     if not uploads(user):
         pytest.skip("this version of onnxruntime has no telemetry")
     control, proxy = Proxy(), Proxy()

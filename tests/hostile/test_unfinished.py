@@ -1,4 +1,4 @@
-"""Builds that are stopped and whose kept vectors are damaged: the next build gives what a whole one gives."""
+"""Interrupted builds with damaged partial vectors: the next build gives the same result as an uninterrupted one."""
 
 import io
 import random
@@ -47,7 +47,7 @@ DAMAGES = {
     "left": lambda draw, path: shutil.copy(path, path.with_name(f".{path.name}.123-0123abcd.part")),
     "another array": lambda draw, path: path.write_bytes(array(8, draw.randint(1, 40))),
 }
-"""What a crash, a bad disk or a person may do to a file."""
+"""Damage that a crash, a bad disk or a user may do to a file."""
 
 
 def array(*shape):

@@ -1,4 +1,4 @@
-"""Random texts that a model cannot tell apart, since it reads a part of them only: never taken for the same."""
+"""Random texts that a model cannot tell apart because they are truncated: never merged as duplicates."""
 
 import random
 

@@ -17,12 +17,32 @@ from tests.command import run_command
 from tests.hostile.conftest import rounds
 
 REFUSED = (
-    "tar://x.tsv::bomb.zip", "zip://x.tsv::s3://bucket/all.zip", "reference://x.tsv", "jupyter://host/x.tsv", "ssh://h/x.tsv",
-    "sftp://h/x.tsv", "smb://h/x.tsv", "ftp://h/x.tsv", "github://o:r@main/x.tsv", "dask://x.tsv", "git://x.tsv",
-    "local://x.tsv", "simplecache::s3://bucket/x.tsv", "filecache::memory://x.tsv", "memory://x.tsv::memory://y.tsv",
-    "blockcache::https://host/x.tsv", "libarchive://x.tsv::a.7z", "dir://x.tsv", "data://text,x.tsv", "hdfs://h/x.tsv",
-    "FILE://x.tsv", "S3://bucket/x.tsv", "generic://x.tsv", "asynclocal://x.tsv", "python://os:system.tsv",
-)  # fmt: skip
+    "tar://x.tsv::bomb.zip",
+    "zip://x.tsv::s3://bucket/all.zip",
+    "reference://x.tsv",
+    "jupyter://host/x.tsv",
+    "ssh://h/x.tsv",
+    "sftp://h/x.tsv",
+    "smb://h/x.tsv",
+    "ftp://h/x.tsv",
+    "github://o:r@main/x.tsv",
+    "dask://x.tsv",
+    "git://x.tsv",
+    "local://x.tsv",
+    "simplecache::s3://bucket/x.tsv",
+    "filecache::memory://x.tsv",
+    "memory://x.tsv::memory://y.tsv",
+    "blockcache::https://host/x.tsv",
+    "libarchive://x.tsv::a.7z",
+    "dir://x.tsv",
+    "data://text,x.tsv",
+    "hdfs://h/x.tsv",
+    "FILE://x.tsv",
+    "S3://bucket/x.tsv",
+    "generic://x.tsv",
+    "asynclocal://x.tsv",
+    "python://os:system.tsv",
+)
 
 
 @pytest.mark.parametrize("url", REFUSED)
@@ -34,9 +54,17 @@ def test_what_is_not_documented_is_refused_by_name(url, monkeypatch):
             read(url)
 
 
-@pytest.mark.parametrize("command", ["doctor URL", "encode words:words.vec URL", "dedup URL --model words:words.vec",
-                                     "evaluate words:words.vec --data URL", "train URL --output run",
-                                     "encode words:words.vec texts.txt --output URL --format npy"])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        "doctor URL",
+        "encode words:words.vec URL",
+        "dedup URL --model words:words.vec",
+        "evaluate words:words.vec --data URL",
+        "train URL --output run",
+        "encode words:words.vec texts.txt --output URL --format npy",
+    ],
+)
 @pytest.mark.parametrize("url", REFUSED[:4])
 def test_commands_refuse_it_in_one_line(here, capsys, command, url):
     code, _, err = run_command(capsys, *(word.replace("URL", url) for word in command.split()))

@@ -20,7 +20,7 @@ from samesense.parquet import ParquetTable
 
 WIDTH = 1000
 LONGEST_MESSAGE = 2500
-"""Characters of an error or a warning, whatever a table's columns are."""
+"""Limit in characters of an error or a warning, for any columns of a table."""
 
 TEXTS = [f"a man plays a guitar for the time {row}" for row in range(30)]
 
@@ -43,7 +43,7 @@ def wide_tables(folder, columns):
 
 @pytest.fixture
 def columns_read(monkeypatch):
-    """Return the columns of Parquet of which a block was decoded."""
+    """Return the Parquet columns that had a block decoded."""
     read = set()
     blocks = ParquetTable.blocks
     monkeypatch.setattr(ParquetTable, "blocks", lambda self, group, name: read.add(name) or blocks(self, group, name))

@@ -21,7 +21,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
-MOST_NOT_RUN = 3  # that of docs/spark.md is run by a test of its own
+MOST_NOT_RUN = 3  # docs/spark.md has its own test
 
 
 def named(path):
@@ -29,7 +29,7 @@ def named(path):
 
 
 def blocks(page, *languages):
-    """(line in the page, code) of the fenced blocks in these languages."""
+    """Yield (line in the page, code) of the fenced blocks in these languages."""
     text = page.read_text(encoding="utf-8")
     for match in BLOCK.finditer(text):
         if match[1].strip() in languages:
@@ -37,7 +37,7 @@ def blocks(page, *languages):
 
 
 def commands(page):
-    """(line in the page, words after samesense) of every samesense command that is shown."""
+    """Yield (line in the page, words after samesense) of every samesense command that is shown."""
     for start, code in blocks(page, "bash", "console"):
         for offset, line in enumerate(code.splitlines(), 1):
             try:
@@ -62,13 +62,13 @@ def with_python(page):
 
 @pytest.fixture
 def _stores(request, monkeypatch):
-    """What the page on stores needs, where it is installed."""
+    """The packages and server that the page on stores needs; skip without them."""
     for package in ("lancedb", "qdrant_client") if request.node.callspec.params["page"].name == "stores.md" else ():
         pytest.importorskip(package)
         address = request.getfixturevalue("postgres")
         monkeypatch.setenv("DATABASE_URL", address)
         with pytest.importorskip("psycopg").connect(address) as database:
-            database.execute("DROP TABLE IF EXISTS news")  # of another test
+            database.execute("DROP TABLE IF EXISTS news")  # left by another test
 
 
 @pytest.mark.parametrize("page", [*filter(with_python, PAGES)], ids=named)
@@ -119,7 +119,7 @@ def test_links_lead_somewhere():
     assert not lost, "\n".join(lost)
 
 
-def test_images_are_there_and_described_and_each_picture_is_shown():  # that it is up to date, scripts/check says
+def test_images_are_there_and_described_and_each_picture_is_shown():  # scripts/check tests that it is up to date
     images = set()
     for page in PAGES:
         for words, target in IMAGE.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
@@ -135,14 +135,14 @@ def test_every_page_is_on_the_map():
     assert set((ROOT / "docs").rglob("*.md")) - linked == {index}
 
 
-def test_every_page_is_on_the_site():  # that the site builds, sh scripts/docs says
+def test_every_page_is_on_the_site():  # sh scripts/docs tests that the site builds
     listed = re.findall(r"^ +- (?:.*: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert pages <= set(listed)
     assert len(listed) == len(set(listed))
 
 
-def test_help_of_commands_fits_the_page():  # that it is up to date, scripts/check says
+def test_help_of_commands_fits_the_page():  # scripts/check tests that it is up to date
     spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)

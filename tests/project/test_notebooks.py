@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 LINK = re.compile(r"\]\(([^)#\s]+)")
 FEW = {"steps": 2, "seeds": (1, 2)}
-"""What the cell of parameters is changed to; its other values stay."""
+"""Values that replace those of the parameters cell; the others stay."""
 
 
 def cells(path, kind):
@@ -19,7 +19,7 @@ def cells(path, kind):
 
 
 def run(code, namespace):
-    """Run a cell; what its last line gives is shown as a notebook shows it."""
+    """Run a cell; return its last value as a notebook shows it."""
     tree = ast.parse(code)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "cell", "exec"), namespace)

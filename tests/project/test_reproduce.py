@@ -138,8 +138,9 @@ def test_every_file_at_the_scale_of_a_paper_is_planned_as_a_dry_run_does(path, t
     for splits in plan.splits.values():
         for name, test in splits.tests.items():
             assert name.rpartition("/")[2] != "sickr" or (test.source, test.label_column) == (
-                "RobZamp/sick:test", "relatedness_score",
-            )  # fmt: skip
+                "RobZamp/sick:test",
+                "relatedness_score",
+            )
 
 
 def test_sick_is_tested_on_its_test_part():
@@ -253,10 +254,15 @@ def test_models_that_pages_compare_are_kept(paper):
         # printed as 84.94; its figures give 84.95
         ("rankcse", ["table2", "table3", "table10", "table13"], None, 0.0051, ["last avg."]),
         # the two that the pages speak of
-        ("supmpn", ["table2", "table3", "tableA1"], 28 + 16 + 4, 0.035,
-         ["fastText embeddings (1)", "CLEAR-RoBERTa-base (1)"]),
+        (
+            "supmpn",
+            ["table2", "table3", "tableA1"],
+            28 + 16 + 4,
+            0.035,
+            ["fastText embeddings (1)", "CLEAR-RoBERTa-base (1)"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_means_of_the_printed_figures_are_those_printed(paper, pages, count, tolerance, off):
     rows = []
     for page in pages:

@@ -65,8 +65,17 @@ def test_no_page_calls_significant_what_few_seeds_show(tables):
 def test_results_of_one_data_set_are_taken_beside_those_of_others(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(HOME))
     taking = importlib.import_module("taking")
-    entry = {"task": "sts", "metric": "spearman", "model": "mse", "reference": "cosent", "difference": 0.1, "low": 0.0,
-           "high": 0.2, "n": 9, "seeds": 5}  # fmt: skip
+    entry = {
+        "task": "sts",
+        "metric": "spearman",
+        "model": "mse",
+        "reference": "cosent",
+        "difference": 0.1,
+        "low": 0.0,
+        "high": 0.2,
+        "n": 9,
+        "seeds": 5,
+    }
     folder = tmp_path / "sweep"
     folder.mkdir()
     for name, value, datasets in (("c", 0.1, "abc"), ("a", 0.4, "abc"), ("b", 0.7, "ab"), ("a", 0.5, "ab")):
@@ -82,16 +91,27 @@ def test_results_of_one_data_set_are_taken_beside_those_of_others(monkeypatch, t
     )
     assert [(entry["test"], entry["spearman"]) for entry in rows] == [("a", 0.5), ("b", 0.7)]
     assert [(entry["dataset"], entry["adjusted"], entry["significant"]) for entry in compared] == [
-        ("a", 0.08, "no"), ("b", 0.08, "no"),
-    ]  # fmt: skip
+        ("a", 0.08, "no"),
+        ("b", 0.08, "no"),
+    ]
 
 
 def test_means_over_all_sets_are_taken_where_all_were_run_together(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(HOME))
     taking = importlib.import_module("taking")
     all_rows = [row("cosent", 4, 0.4, test=name, dataset=name) for name in ("a", "b")]
-    entry = {"task": "sts", "metric": "spearman", "model": "mse", "reference": "cosent", "difference": 0.1, "low": 0.0,
-           "high": 0.2, "n": 9, "seeds": 5, "p_value": 0.04}  # fmt: skip
+    entry = {
+        "task": "sts",
+        "metric": "spearman",
+        "model": "mse",
+        "reference": "cosent",
+        "difference": 0.1,
+        "low": 0.0,
+        "high": 0.2,
+        "n": 9,
+        "seeds": 5,
+        "p_value": 0.04,
+    }
     compared = [{**entry, "dataset": name, "adjusted": 0.04, "significant": "yes"} for name in ("mean of 2", "a", "b")]
     results = tmp_path / "cosent" / "results"
     for rows in (all_rows, all_rows[:1]):

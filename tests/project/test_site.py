@@ -1,4 +1,4 @@
-"""What the site and the repository's host read: llms.txt names every page, and files of settings can be parsed."""
+"""Files that the site and GitHub read: llms.txt names every page, and settings are valid YAML."""
 
 import re
 import runpy
@@ -21,7 +21,7 @@ def parsed(path):
 
 
 def pages(entries):
-    """Title, or none, and place of every page of a navigation."""
+    """Yield the title, or None, and the path of every page of a navigation."""
     for entry in entries:
         for title, below in entry.items() if isinstance(entry, dict) else [(None, entry)]:
             yield from pages(below) if isinstance(below, list) else [(title, below)]

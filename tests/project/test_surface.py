@@ -74,8 +74,11 @@ def test_data_flows_one_way():
     assert importlinter
     done = subprocess.run(
         [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -91,7 +94,7 @@ def test_files_are_named_for_their_topic():
 
 
 def imports(path):
-    """Names that a test takes from samesense.losses, and whether it takes a twin from tests.references."""
+    """Return what a test imports from samesense.losses, and whether it imports a twin from tests.references."""
     nodes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)]
     taken = {name.name for node in nodes if node.module.startswith("samesense.losses") for name in node.names}
     return taken, any(node.module.startswith("tests.references") for node in nodes)

@@ -1,4 +1,4 @@
-"""Ask a running `samesense serve` by the clients that people have; each is one name, and gives the vectors of texts."""
+"""Call a running `samesense serve` by common clients; each function returns the vectors of the texts."""
 
 import os
 from importlib.util import find_spec

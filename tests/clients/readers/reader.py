@@ -1,4 +1,4 @@
-"""What every reader has in common: models come in one file, what they give goes into another."""
+"""Shared by every reader: read the models from one file, write their outputs into another."""
 
 import json
 import sys
