@@ -67,7 +67,7 @@ def test_command_and_function_have_the_same_defaults(name):
             field.name: inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
             for field in fields(PairOptions)
         }
-    if command.pop("reading", None) and name != "similarity":  # which reads standard input alone
+    if command.pop("reading", None) and name != "similarity":  # this command reads standard input only
         command |= {
             field.name: inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
             for field in fields(TableFormat)
@@ -132,4 +132,4 @@ def test_nothing_is_printed_unasked(tiny_desk, tmp_path):
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     progress = (" so far", " gone", " left")  # lines of operations that take longer than eight seconds
     lines = [line for line in done.stderr.splitlines() if not line.endswith(progress)]
-    assert [line for line in lines if "unknown to the model" not in line] == []  # of logging
+    assert [line for line in lines if "unknown to the model" not in line] == []  # nothing from logging

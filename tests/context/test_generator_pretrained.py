@@ -209,7 +209,7 @@ def test_no_more_than_so_many_texts_are_kept(causal, monkeypatch):
     monkeypatch.setattr(generator, "tokenizer", lambda *a, **k: tokenized.append(a[0]) or tokenizer(*a, **k))
     for text in ("a", "b", "a", "c", "d", "d", "a", "b"):
         assert generator.ids(text, inside=False) == tokenizer(text, add_special_tokens=False)["input_ids"]
-    assert tokenized == ["a", "b", "c", "d", "b"]  # of the oldest ones nothing is left
+    assert tokenized == ["a", "b", "c", "d", "b"]  # the oldest entries are evicted
 
 
 def test_refusals(causal, infill, tmp_path):

@@ -60,7 +60,7 @@ def test_kinds_are_as_they_are_called_and_no_pair_comes_twice(corpus):
     assert counts["random"] == counts["neighbours"] == 400
     near = [pair for pair, kind in zip(pairs, planned.kinds, strict=True) if kind == "neighbours"]
     best = [min(ranks[a].get(b, 99), ranks[b].get(a, 99)) for a, b in near]
-    assert np.mean(np.array(best) < nearest / 4) > 0.4  # the near ones more often
+    assert np.mean(np.array(best) < nearest / 4) > 0.4  # nearer pairs are drawn more often
 
 
 def planned(rng, n, kind="random", sentences=1000):

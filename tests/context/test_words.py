@@ -39,7 +39,7 @@ def test_texts_that_differ_in_marks_alone_are_no_copies():
 
 
 def test_keys_are_the_same_in_every_process():
-    assert key("a") == 0x2F42665B399EF840  # b2sum --length=64, its bytes from the last to the first
+    assert key("a") == 0x2F42665B399EF840  # b2sum --length=64, little-endian
     assert key("a") != key("A")
 
 

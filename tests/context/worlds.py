@@ -88,7 +88,7 @@ class WordCounts:
     def scores(self, vectors, windows):
         self.asked += 1
         around = self.encode([" ".join(self.windows[i].left + self.windows[i].right) for i in map(int, windows)])
-        logits = 0.3 * (vectors.astype(float) @ around.T.astype(float)) - 2  # whole numbers: equals stay equal
+        logits = 0.3 * (vectors.astype(float) @ around.T.astype(float)) - 2  # integers, so equal values stay equal
         return -np.logaddexp(0.0, -logits)
 
 

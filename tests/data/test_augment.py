@@ -123,7 +123,7 @@ def test_places_are_filled_with_variants_of_an_anchors_own_positives_in_turn():
         *(("y", n) for n in range(4)),
     ]
     assert augmented.positives[0] == ["one big dog", "a dog runs", "one big dog 0", "a dog runs 0", "one big dog 1"]
-    assert [len(positives) for positives in augmented.positives] == [5, 5, 5, 1]  # what was not changed is not added
+    assert [len(positives) for positives in augmented.positives] == [5, 5, 5, 1]  # unchanged variants are not added
     assert data.positives[1] == []
     assert augmented.sha256 != data.sha256
     assert augment_positives(data, augment, 1).positives[0] == data.positives[0]

@@ -126,7 +126,10 @@ def test_single_sentences_are_looked_for_beside_pairs(tmp_path):
     pairs_file = tmp_path / "other.tsv"
     pairs_file.write_text("sentence1\tsentence2\tscore\nA!\tnew\t1\nF\tg\t2\nb\ta\t3\n")
     report = samesense.doctor(lists, against=pairs_file)
-    assert (report.overlaps, report.shared_sentences) == ({str(pairs_file): 1}, {str(pairs_file): 3})  # a, b and f
+    assert (report.overlaps, report.shared_sentences) == (
+        {str(pairs_file): 1},
+        {str(pairs_file): 3},
+    )  # sentences a, b and f are shared
     assert f"  also in {pairs_file}: 1 pairs, 3 of 7 sentences" in report.lines()
     pairs = samesense.doctor(pairs_file, against=lists)
     assert (pairs.overlaps, pairs.shared_sentences) == ({str(lists): 1}, {str(lists): 3})

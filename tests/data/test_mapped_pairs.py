@@ -168,7 +168,7 @@ def long_pairs(path, rows, words=40):
 def test_reading_and_checking_hold_no_texts(tmp_path, monkeypatch):
     path = long_pairs(tmp_path / "pairs.tsv", 4000)
     few(monkeypatch, 1000)
-    read_pairs(path)  # what it imports is not counted
+    read_pairs(path)  # warm-up, so that imports are not counted
     monkeypatch.setattr(mapped, "BLOCK", 200)
     monkeypatch.setattr("samesense.data.pairs.read.BLOCK", 200)
     tracemalloc.start()

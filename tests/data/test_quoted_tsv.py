@@ -65,7 +65,7 @@ def test_blocks_of_it_are_read_in_the_same_way(tmp_path, size):
         ('"', None),
         ('"""', None),
         ('""two""', None),
-        ('"one""two""three"', None),  # three phrases in quotes of their own
+        ('"one""two""three"', None),  # three phrases, each in its own quotes
         ('"one ""row"" alone"', 'one "row" alone'),
         ('"""Yes."""', '"Yes."'),
         ('"two\tcolumns"', "two\tcolumns"),

@@ -36,7 +36,7 @@ def test_a_padded_tuple(rows, positives, negatives, epoch, false_negative_filter
             left, right = complete(row, epoch)
         except DataError:
             free = pool - taken - {fold(text) for text in negatives_of_row}
-            assert len(free) < negatives - len(negatives_of_row)  # there were really too few
+            assert len(free) < negatives - len(negatives_of_row)  # too few other texts exist
             continue
         assert (len(left), len(right)) == (positives, negatives)
         own_positives = left[: len(positives_of_row)]
@@ -83,7 +83,7 @@ def test_what_augmentation_makes_of_a_class_is_of_it():
     assert {augmented.classes[text] for text in augmented.positives[0]} == {data.classes["a b"]}
     assert {augmented.classes[text] for text in augmented.positives[2]} == {data.classes["e f"]}
     of_another = augment_positives(data, lambda variants: ["e f" for _ in variants], 2)
-    assert of_another.classes == data.classes  # a text that was there stays what it was
+    assert of_another.classes == data.classes  # existing texts keep their class
 
 
 @settings(max_examples=50, deadline=None)
@@ -112,7 +112,7 @@ def test_another_epoch_another_draw_unless_fixed():
     other_seed = Completion(data=made(MANY), positives=3, negatives=4, seed=1)
     assert [drawn(row, 0) for row in rows] != [other_seed(row, 0) for row in rows]
     chosen = {text for epoch in range(40) for text in drawn(3, epoch)[0]}
-    assert chosen == set(MANY[3][1])  # in the course of time each has its turn
+    assert chosen == set(MANY[3][1])  # over many epochs each text is drawn
 
 
 def test_too_few_texts_to_draw_from():

@@ -120,7 +120,7 @@ def test_rows_of_an_anchor_are_merged_or_not(tmp_path):
     apart = read_tuples(path, group_anchors=False)
     assert apart.anchors == ["A dog runs.", "It rains.", "A dog runs."]
     assert apart.positives == [["An animal moves."], ["Water falls."], ["A dog moves."]]
-    assert read_tuples(path).left_out["repeated rows"] == 1  # the negative stands there twice
+    assert read_tuples(path).left_out["repeated rows"] == 1  # the negative occurs twice
 
 
 def test_sources_of_several_layouts_are_joined(tmp_path):

@@ -157,9 +157,7 @@ def test_a_hidden_label_among_named_classes_leaves_its_row_out():
     assert (len(read_pairs(rows)), read_pairs(rows).dropped_unlabelled) == (2, 2)
 
 
-@pytest.mark.parametrize(
-    "third", ["1999", "No", "neutral"]
-)  # a number, a label and a class, which are texts among texts
+@pytest.mark.parametrize("third", ["1999", "No", "neutral"])  # a number, a label and a class, read as texts
 def test_the_form_of_tuples_is_decided_once(third):
     rows = [TEXTS[0], TEXTS[1], ("When was it?", "In 1998.", third)]
     assert samesense.read(rows).pairs()[-1] == ("When was it?", third)

@@ -61,7 +61,7 @@ def test_packed_texts_attend_as_each_alone(key_heads, causal, scale, of):
 @pytest.mark.parametrize("causal", [False, True])
 def test_gradients_with_dropout_are_those_of_what_was_kept(key_heads, causal):
     def attend(*inputs):
-        torch.manual_seed(1)  # the same is dropped
+        torch.manual_seed(1)  # the same seed drops the same weights
         return packed_attention(module(causal), *inputs, None, dropout=0.4, packing=groups())[0]
 
     torch.autograd.gradcheck(attend, tensors(key_heads))

@@ -88,7 +88,9 @@ def test_what_is_remembered_is_bounded(bare, pairs, monkeypatch):
     first = score(pairs[:2])
     assert score(pairs[:2]).tolist() == first.tolist()
     assert requests == pairs[:2]
-    np.testing.assert_allclose(score(pairs[1:4]), score(pairs[1:4]), rtol=1e-6)  # more than fits: forgotten, not lost
+    np.testing.assert_allclose(
+        score(pairs[1:4]), score(pairs[1:4]), rtol=1e-6
+    )  # more pairs than the cache holds: evicted and scored again
     assert requests.count(pairs[0]) == 1
     score(pairs[:1])
     assert requests.count(pairs[0]) == 2

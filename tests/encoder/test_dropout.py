@@ -7,7 +7,7 @@ from samesense.encoder.forward.dropout import CheapDropout, factors, use_cheap_d
 
 def test_each_module_is_in_training_again_that_was(tiny):
     tiny.eval()
-    tiny.training = True  # as a model is that was loaded
+    tiny.training = True  # like a loaded model: training at the top, eval below
     inside = next(module for module in tiny.modules() if isinstance(module, nn.LayerNorm)).train()
     before = [module.training for module in tiny.modules()]
     with without_dropout(tiny):

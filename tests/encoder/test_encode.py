@@ -112,7 +112,7 @@ def test_save_refuses_to_lose_anything(tiny, tmp_path):
     )
     with pytest.raises(OutputError, match="neither a model nor a run"):
         save(tiny, tmp_path / "model", overwrite=True)
-    for name in ("manifest.json", "config.json"):  # of another program
+    for name in ("manifest.json", "config.json"):  # files of another program
         (tmp_path / "model" / name).write_text('{"name": "an extension of a browser"}')
         with pytest.raises(OutputError, match="neither a model nor a run"):
             save(tiny, tmp_path / "model", overwrite=True)

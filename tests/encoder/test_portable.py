@@ -145,7 +145,7 @@ def test_the_class_of_the_tokenizer_is_one_of_transformers_4(tiny_trunk, tmp_pat
         content = read(folder / "tokenizer_config.json")
         assert content["tokenizer_class"] == "PreTrainedTokenizerFast"
         assert content["model_input_names"] == ["input_ids", "token_type_ids", "attention_mask"]
-        assert content["additional_special_tokens"] == ["<topic>"]  # a list under the newer key stops transformers 4
+        assert content["additional_special_tokens"] == ["<topic>"]  # transformers 4 fails on a list under the newer key
         assert not {"extra_special_tokens", "is_local", "local_files_only"} & set(content)
         again = AutoTokenizer.from_pretrained(folder)
         pair = ("A dog <topic> runs", "no cat")

@@ -36,7 +36,7 @@ def test_a_start_is_whitened(narrow, sentences, tmp_path):
     after = rows_of(SentenceTransformer(str(save(narrow, tmp_path / "model")), device="cpu"), sentences)
     assert abs(anisotropy(after)) < 0.1
     fitted = rows_of_distinct(before, sentences)
-    inverse = np.linalg.inv(ledoit_wolf(fitted)[0])  # x' inverse(S) y is what whitened rows have as dot product
+    inverse = np.linalg.inv(ledoit_wolf(fitted)[0])  # x' inverse(S) y is the dot product of whitened rows
     deviations = before - fitted.mean(axis=0)
     np.testing.assert_allclose(after @ after.T, deviations @ inverse @ deviations.T, rtol=5e-3, atol=5e-2)
 

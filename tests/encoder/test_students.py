@@ -52,7 +52,7 @@ def test_a_static_student_is_made_of_the_vectors_of_single_tokens(tiny_trunk, se
     words = [word for word in vocabulary if not word.startswith("[")]
     alone = encode(teacher, words, precision="float32")
 
-    # twin: the teacher embeds words as texts; scikit-learn turns them; counts by splitting
+    # twin: the teacher embeds words as texts, scikit-learn computes the PCA, split() the counts
     table = {vocabulary[word]: row for word, row in zip(words, alone, strict=True)}
     with torch.no_grad():
         for mark in (name for name in vocabulary if name.startswith("[")):
@@ -66,7 +66,7 @@ def test_a_static_student_is_made_of_the_vectors_of_single_tokens(tiny_trunk, se
     expected = turned * (COMMON / (COMMON + shares))[:, None]
 
     weights = student[0].embedding.weight.detach().numpy()
-    for axis in range(5):  # the direction of an axis is free
+    for axis in range(5):  # the sign of a principal axis is arbitrary
         sign = np.sign(weights[:, axis] @ expected[:, axis])
         np.testing.assert_allclose(sign * weights[:, axis], expected[:, axis], atol=2e-4)
 

@@ -70,9 +70,9 @@ def test_a_tokenizer_that_cuts_from_the_left_reads_the_end(tiny):
 @pytest.mark.parametrize(
     ("first", "second", "differ"),
     [
-        (LONG + "dog", LONG + "bird", True),  # behind the cut
-        (LONG + "dog", LONG + "DOG", False),  # the tokenizer folds case, which is reading
-        ("cat " + LONG, "dog " + LONG, False),  # all that differs is read
+        (LONG + "dog", LONG + "bird", True),  # differs after the truncation
+        (LONG + "dog", LONG + "DOG", False),  # the tokenizer folds case, so the difference is read
+        ("cat " + LONG, "dog " + LONG, False),  # all differences are read
         ("cat dog " + LONG, "dog " + LONG, False),
         (LONG, LONG + "dog", True),
         (LONG, "the cat", True),
@@ -81,7 +81,7 @@ def test_a_tokenizer_that_cuts_from_the_left_reads_the_end(tiny):
         ("\N{POUTING FACE} the", "the \N{POUTING FACE}", False),
         ("the \u200b cat", "the cat", True),  # this tokenizer reads it as an unknown word
         ("zzz cat", "ZZZ cat", False),
-        ("\N{POUTING FACE}", "the \N{POUTING FACE}", True),  # nothing is known of the first
+        ("\N{POUTING FACE}", "the \N{POUTING FACE}", True),  # all words of the first are unknown
     ],
 )
 def test_texts_differ_in_what_was_not_read(loaded, first, second, differ):

@@ -158,7 +158,7 @@ def test_the_sink_of_a_language_model_is_left_out_for_every_reader(tmp_path, tin
     np.testing.assert_allclose(
         SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(texts), expected, atol=1e-5
     )
-    assert not leave_out_sink(model)  # done already
+    assert not leave_out_sink(model)  # already whitened
     dropping = build(str(small_causal(tmp_path / "causal")), device="cpu").train()
     set_dropout(dropping, 0.5)
     assert is_causal(dropping)

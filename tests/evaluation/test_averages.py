@@ -141,7 +141,9 @@ def test_the_interval_of_a_mean_is_that_of_sets_drawn_each_by_itself():
     ]
     evidence = [behind(name, values) for name, values in zip("ab", outcomes, strict=True)]
     (mean,) = suite_averages(rows, evidence)
-    error = sum(values.var() / len(values) for values in outcomes) ** 0.5 / 2  # of a mean of two independent means
+    error = (
+        sum(values.var() / len(values) for values in outcomes) ** 0.5 / 2
+    )  # the standard error of a mean of two independent means
     assert (mean.low, mean.high) == pytest.approx((mean.value - 1.96 * error, mean.value + 1.96 * error), abs=0.003)
     assert suite_averages(rows, evidence[:1])[0].low is None
 

@@ -17,8 +17,8 @@ ROWS = [
     ("cat", "small cat", 4.5),
     ("the red bus", "cat", 0.0),  # the query is second
     ("big animal", "cat", 2.0),
-    ("cat", "dog", 4.0),  # again: one partner with label 3.5
-    ("dog", "cat", 3.5),  # and the other way round
+    ("cat", "dog", 4.0),  # a repeated pair: one partner with label 3.5
+    ("dog", "cat", 3.5),  # the same pair in reverse
     ("sea", "lake", 4.0),
     ("sea", "river", 4.0),
     ("sea", "rain", 4.0),
@@ -125,7 +125,7 @@ def test_constant_scores_on_a_query_are_undefined_and_counted():
     kcc, ndcg = evaluated.results
     assert (kcc.n, ndcg.n) == (3, 4)
     assert "mean over 3 of 4 queries; undefined: 0 with equal labels, 1 with constant scores" in kcc.protocol
-    assert [evidence.metric for evidence in evaluated.evidence] == ["ndcg"]  # kcc would be about other queries
+    assert [evidence.metric for evidence in evaluated.evidence] == ["ndcg"]  # kcc would cover other queries
 
 
 def test_a_model_without_any_order_is_refused():

@@ -48,7 +48,7 @@ def minimum(monkeypatch):
     """The folds and penalties are tested with a classifier that can be fitted again one at a time."""
     monkeypatch.setattr("samesense.evaluation.classifier.train_layers", exact_minimum)
     stopped = "samesense.evaluation.classifier._early_stopping_rows"
-    monkeypatch.setattr(stopped, lambda fold: (fold.train, fold.test))  # it needs no dev
+    monkeypatch.setattr(stopped, lambda fold: (fold.train, fold.test))  # the test needs no dev set
 
 
 def with_ones(x):

@@ -55,7 +55,7 @@ def manifest(output):
 
 def survive(folder, stride):
     """Die at one file operation after the other, and resume; return the number of deaths."""
-    os.fsync = lambda handle: None  # it guards against loss of power, and takes long
+    os.fsync = lambda handle: None  # fsync guards against power loss only, and is slow
     whole = folder / "whole"
     output = folder / "killed"
     step = 1

@@ -147,5 +147,5 @@ def test_a_real_terminal_shows_one_live_line(tmp_path, size):
 def _read(descriptor):
     try:
         return os.read(descriptor, 65536)
-    except OSError:  # of Linux, where the other end is closed
+    except OSError:  # Linux raises where the other end is closed
         return b""

@@ -32,7 +32,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     monkeypatch.setattr(progress, "now", clock := Clock())
-    monkeypatch.setattr(progress, "TICK", 1e9)  # the thread sleeps; the clock does its work
+    monkeypatch.setattr(progress, "TICK", 1e9)  # the thread sleeps; the test advances the clock
     monkeypatch.setattr(progress, "PATIENCE", 0.5)
     monkeypatch.setattr(progress, "_heard", clock.at)
     return clock
@@ -160,7 +160,7 @@ def test_a_terminal_has_one_live_line(clock, monkeypatch):
             assert len(bar._drawn._instances) == 1
     printed = screen.getvalue()
     assert "samesense train" in printed and "3/8" in printed and "loss=0.5" in printed
-    assert printed.count("\n") == 1  # the end of what stays in sight
+    assert printed.count("\n") == 1  # the last visible line
 
 
 def test_times_are_shown_with_what_they_count():

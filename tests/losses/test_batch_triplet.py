@@ -46,7 +46,7 @@ def test_no_triplet_costs_nothing_and_moves_nothing(loss):
 def test_small_euclidean_distances_are_not_cancelled():
     small = 2.0**-10
     embeddings = torch.tensor([[1000.0, 0.0], [1000.0 + small, 0.0], [1000.0, 2 * small]])
-    # only the first has a positive further away than its nearest negative, by `small`; the last one costs nothing
+    # only the first positive is further away than the nearest negative, by `small`; the last anchor adds nothing
     loss = batch_hard(embeddings, torch.tensor([0, 1, 0]), distance="euclidean", margin=0.0)
     assert loss.item() == pytest.approx(small / 2)
 

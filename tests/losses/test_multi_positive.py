@@ -22,7 +22,7 @@ def test_golden_value_and_not_that_of_a_logit_of_zero():
     anchors, positives, negatives = golden_vectors()
     loss = multi_positive(anchors, positives, negatives, positive_owner=OWNERS).item()
     assert loss == pytest.approx(0.0094446821, abs=1e-10)
-    assert loss != pytest.approx(0.0094464259, abs=1e-7)  # own other positives left in with exp(0)
+    assert loss != pytest.approx(0.0094464259, abs=1e-7)  # the value with the other positives left in as exp(0)
 
 
 def ragged(vectors, n, most_negatives):
@@ -63,7 +63,7 @@ def test_excluded_candidates_are_in_no_sum(vectors, value_and_gradients, exclude
         assert value.item() == pytest.approx(expected, rel=1e-11, abs=1e-11)
         assert all(gradient.isfinite().all() for gradient in gradients)
         if excluded == 1.0:
-            assert value.item() == 0.0  # nothing is left to tell a positive from
+            assert value.item() == 0.0  # no candidate is left to contrast with
 
 
 def test_a_mask_of_blocks_of_rows_is_that_of_the_whole(vectors, monkeypatch):

@@ -20,7 +20,7 @@ def test_equals_the_loops(vectors):
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_anchors_without_a_positive_have_no_part_in_the_mean(vectors, reduction):
     embeddings = vectors(7)
-    labels = torch.tensor([0, 0, 1, 1, 1, 2, 3])  # the last two have none
+    labels = torch.tensor([0, 0, 1, 1, 1, 2, 3])  # the last two have no positive
     expected = reference(embeddings.tolist(), labels.tolist(), 0.1, reduction)
     assert sup_con(embeddings, labels, temperature=0.1, reduction=reduction).item() == pytest.approx(
         expected, rel=1e-11

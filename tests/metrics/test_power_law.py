@@ -20,7 +20,7 @@ def test_a_law_without_noise_is_found_and_goes_on():
 
 
 def test_every_fit_equals_its_twin():
-    figures = 0.8 + 0.2 * np.random.default_rng(0).normal(size=(20, len(ROWS)))  # some want a limit above 1
+    figures = 0.8 + 0.2 * np.random.default_rng(0).normal(size=(20, len(ROWS)))  # some fits have a limit above 1
     laws = power_laws(ROWS / 1000, figures)
     for row, law in zip(figures, laws, strict=True):
         assert law == pytest.approx(power_law(ROWS.tolist(), row.tolist(), EXPONENTS), abs=1e-9)
@@ -46,7 +46,7 @@ def test_the_band_holds_what_twice_the_rows_give():
         inside += twice.low <= 0.0326 <= twice.high  # the gain on 400,000 pairs
         widths.append(twice.high - twice.low)
     assert inside >= 16
-    assert np.mean(widths) < 0.045  # a band without an end would hold it too
+    assert np.mean(widths) < 0.045  # an infinite band would hold it too
 
 
 def test_a_resample_adds_a_residual_widened_for_the_parameters(monkeypatch):

@@ -53,7 +53,7 @@ def by_hand(first, second, labels, correlate, *, same_seeds, samples):
         columns = list(zip(*resampled, strict=True))
         each = np.mean([np.var(column, ddof=1) for column in columns])
         mean = np.var([np.mean(row) for row in resampled], ddof=1)
-        own_examples = (each - mean) * count / (count - 1)  # variance that a run has for itself
+        own_examples = (each - mean) * count / (count - 1)  # variance of each run by itself
         of_seeds = np.var(values, ddof=1) / count
         variance += max(0.0, of_seeds - own_examples / count)
         spread += of_seeds**2 / (count - 1)
@@ -119,7 +119,7 @@ def test_the_interval_of_a_method_is_that_of_its_difference_from_nothing():
     comparison = paired_seeds(outcomes, [np.zeros(200)], samples=200)
     low, high = interval_of_runs(resampled_figures(outcomes, None, samples=200, seed=0))
     assert (low, high) == pytest.approx((comparison.low, comparison.high), rel=1e-9)
-    assert high - low > 0.2  # of the seeds, which differ; the examples alone give 0.06
+    assert high - low > 0.2  # from the seeds, which differ; the examples alone give 0.06
 
 
 def test_runs_that_are_all_alike_do_not_differ():

@@ -259,7 +259,7 @@ def test_sentences_of_the_heatmap_are_evaluated_pairs_from_the_most_to_the_least
     assert own_sentences([Overlap()]).groups == ()
     long = rows(labels)
     long.sentences1[:] = [text * SHOWN_CHARS for text in long.sentences1]
-    assert len(own_sentences([StsTask(long)]).groups) == PAIRS  # none is short: the data are shown all the same
+    assert len(own_sentences([StsTask(long)]).groups) == PAIRS  # no text is short: the data are shown anyway
 
 
 def test_speed_is_measured_again_and_leaves_what_is_remembered_alone(toy):

@@ -71,7 +71,7 @@ def test_the_share_of_texts_that_a_model_cuts(tiny, tmp_path):
     data = pairs([0, 1, 1, 0], [("cat " * (2 * longest), "a cat"), *((f"cat {row}", f"dog {row}") for row in "abc")])
     table = count_unread([model, candidate(lambda a, b: 0.0)], [StsTask(data, dataset="long.tsv")])
     assert table.header == ["model", "tokens at most", "long.tsv"]
-    assert table.rows == [[model.name, f"{longest:,}", "12 %"]]  # one of eight texts; what has no tokens has no row
+    assert table.rows == [[model.name, f"{longest:,}", "12 %"]]  # one of eight texts; texts without tokens have no row
     assert count_unread([candidate(lambda a, b: 0.0)], [StsTask(data)]) is None
 
 

@@ -162,7 +162,7 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     _, lines = make(documents, output, changed, test=test, overwrite=True)
     assert begun(lines) == ["evaluation"] and (output / "report.html").exists()
 
-    changed["harvest"] = {**HARVEST, "workers": 2, "retries": 1}  # how, not what
+    changed["harvest"] = {**HARVEST, "workers": 2, "retries": 1}  # these settings do not change the result
     _, lines = make(documents, output, changed, test=test, overwrite=True)
     assert begun(lines) == []
     changed["harvest"] = HARVEST

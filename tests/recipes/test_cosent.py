@@ -114,7 +114,10 @@ def test_overwrite_is_asked_for_and_takes_only_its_own(parts, settings, tmp_path
     quick = settings.model_copy(update={"max_steps": 2})
     METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     (tmp_path / "run" / "notes.txt").write_text("mine")
-    for name, file in (("fold-01", "manifest.json"), ("fold-02", "notes.txt")):  # of a cross-validation, and the user's
+    for name, file in (
+        ("fold-01", "manifest.json"),
+        ("fold-02", "notes.txt"),
+    ):  # a file of a cross-validation, and one of the user
         (tmp_path / "run" / name).mkdir()
         (tmp_path / "run" / name / file).write_text("{}")
     with pytest.raises(OutputError) as error:

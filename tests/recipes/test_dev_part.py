@@ -108,5 +108,5 @@ def test_a_run_keeps_what_it_held_out_and_is_calibrated_on_it(tiny_trunk, senten
         2,
         f"{message}\nsamesense: error: A seed is 0 or more; received --seed -1.\n",
     )
-    begin(trained.folder, describe("cosent", {}, {}), {})  # another run in its place
+    begin(trained.folder, describe("cosent", {}, {}), {})  # another run replaces it
     assert not (trained.folder / "dev.jsonl").exists() and not (trained.folder / "held-out-scores.json").exists()

@@ -129,7 +129,7 @@ def test_a_run_killed_while_it_was_evaluated_is_evaluated_by_resume(
     assert card.count("## Distilled") == 1
     assert f"{done.report.text()}\n" in card
     lines = (tmp_path / "run" / "results.jsonl").read_text().splitlines()
-    assert len(lines) == len(done.report.results) + 2  # those of the student before it was trained
+    assert len(lines) == len(done.report.results) + 2  # two of the student before training
     assert distil_report.KEPT in read_manifest(tmp_path / "run")
     with pytest.raises(OutputError, match="is finished"):
         run(settings=chosen, resume=True)

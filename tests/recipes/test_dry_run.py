@@ -90,7 +90,7 @@ def test_teachers_are_asked_about_a_part(tiny_trunk, sentences, tmp_path, monkey
     assert len(planned.train) > 24
     with pytest.raises(StopAsking):
         planned.dry_run(tmp_path / "run")
-    assert asked_about == [24]  # two more than are timed
+    assert asked_about == [24]  # two more than the timed ones
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ def test_every_loss_learns(loss, topics, tiny_trunk, tmp_path):
     messages = listen()
     before = dev_score(BiEncoder(), topics["dev"])(build(str(tiny_trunk), device="cpu"))
     trained = METHODS["cosent"].run(topics["train"], settings, tmp_path / "run", dev=topics["dev"])
-    if loss == "softmax":  # whose loss may fall without a better cosine: the CoSENT paper's point
+    if loss == "softmax":  # its loss may fall without a better cosine, as the CoSENT paper argues
         history = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
         values = [entry["loss"] for entry in history if "loss" in entry]
         assert sum(values[-5:]) / 5 < sum(values[:5]) / 5 - 0.1
@@ -148,7 +148,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, 
     head = tmp_path / "killed" / "checkpoints" / "checkpoint-6" / "loss.pt"
     assert head.exists() == (loss == "softmax")
     assert json.loads((tmp_path / "killed" / "manifest.json").read_text())["status"] == "running"
-    torch.manual_seed(99)  # what happened before in the process must not matter
+    torch.manual_seed(99)  # earlier work of the process must not matter
     monkeypatch.setattr(runner, "pick_precision", lambda *_: runner.PrecisionChoice("float32", "measured later"))
     resumed = run("killed", resume=True)
     assert resumed.output.precision == whole.output.precision == ("bfloat16" if loss == "cosent" else "float32")

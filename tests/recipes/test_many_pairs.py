@@ -59,7 +59,7 @@ def test_three_hundred_thousand_pairs_take_little_memory(tiny_trunk, tmp_path, m
     """Python's own memory at its peak, from reading to the trained model, against that of the texts as lists."""
     small = written(tmp_path / "small.tsv", 300, ["0", "1", "2.5"])
     overrides = {"max_steps": 2}
-    trained(small, tiny_trunk, tmp_path / "small", **overrides)  # what it imports is not counted
+    trained(small, tiny_trunk, tmp_path / "small", **overrides)  # warm-up, so that imports are not counted
     path = written(tmp_path / "pairs.tsv", 300_000, ["0", "1", "2.5"], words=30)
     pairs = read_pairs(path)
     texts = sum(text.__sizeof__() for side in (pairs.sentences1, pairs.sentences2) for text in side)

@@ -44,7 +44,7 @@ def test_the_method_is_told_by_data_settings_and_teachers(sources, config, setti
 def test_every_method_has_a_shipped_file_that_holds_its_defaults():
     for name, method in METHODS.items():
         assert name in shipped()
-        if name != "cosent":  # whose files depend on the labels; tested with its recipe
+        if name != "cosent":  # its files depend on the labels; tested with its recipe
             bound_name, bound = method.choose("auto", {}, lambda: None)
             assert (bound_name, bound) == (name, method.settings())
     assert {max((n for n in METHODS if file.startswith(n)), key=len, default="") for file in shipped()} == set(METHODS)

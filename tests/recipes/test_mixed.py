@@ -96,7 +96,7 @@ def test_settings_go_to_the_run_to_all_parts_that_have_them_or_to_one(files):
         "tuples": "padded",
         "parts": {"nli": {"loss": "softmax", "batch_size": 4}},
     }
-    with pytest.raises(ConfigError, match="temperature"):  # which softmax has not
+    with pytest.raises(ConfigError, match="temperature"):  # softmax has no such setting
         plan(sources, settings=overrides)
     part_settings = {"nli": {"loss": "softmax", "batch_size": 4}, "scored": {"temperature": 0.1}}
     planned = plan(sources, dev="none", settings={"epochs": 2, "tuples": "padded", "parts": part_settings})
@@ -140,7 +140,7 @@ def test_what_concerns_the_encoder_of_all_parts_is_set_for_the_run_or_the_only_p
     scored, sentences, classes = planned.train.parts
     assert "dropout" not in type(scored.settings).model_fields
     assert (sentences.settings.dropout, classes.settings.dropout, sentences.settings.head) == (0.2, 0.2, "kept")
-    part_settings = {"sentences": {"head": "none"}}  # which leaves the encoder as it is
+    part_settings = {"sentences": {"head": "none"}}  # this setting leaves the encoder unchanged
     assert plan(sources, settings={"parts": part_settings}).train.parts[1].settings.head == "none"
     alone = plan(named(files, "texts"), method="mixed", settings={"parts": {"sentences": {"dropout": 0.2}}})
     assert alone.train.parts[0].settings.dropout == 0.2

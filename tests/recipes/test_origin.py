@@ -106,7 +106,7 @@ def test_only_what_changed_is_made_again_and_only_when_told(documents, tmp_path)
     identity = Origin.open(folder).generator.identity
     with pytest.raises(OutputError, match=r"stage generator .* other inputs: training was .* `overwrite`"):
         make(documents, folder, generator_max_steps=3)
-    assert Origin.open(folder).generator.identity == identity  # what was refused has broken nothing
+    assert Origin.open(folder).generator.identity == identity  # the refused calls have changed nothing
     done, lines = make(documents, folder, generator_max_steps=3, overwrite=True)
     assert done and sum("there already" in line for line in lines) == 2
     assert Origin.open(folder).generator.identity != identity

@@ -81,7 +81,7 @@ def twin_of_loss(model, batch, shift):
 def test_the_loss_is_that_of_all_scores(tiny_trunk, tiny_decoder, kind):
     folder = tiny_trunk if kind == "encoder" else tiny_decoder
     model, new_head = open_masked_lm(str(folder))
-    assert new_head == (kind == "encoder")  # that of the decoder is its embeddings
+    assert new_head == (kind == "encoder")  # the decoder's head is tied to its embeddings
     _, _, batch = batch_of(folder)
     model.eval()
     loss = MaskedLoss()(model, batch["ids"], batch["attention"], batch["labels"]).detach()
@@ -138,7 +138,7 @@ def test_a_decoder_reads_in_both_directions_once_it_is_saved(tiny_decoder, docum
     trunk = encoder[0].model.eval()
     with torch.no_grad():
         states = trunk(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"]).last_hidden_state
-    assert not torch.allclose(states[0, 0], states[1, 0])  # the first token knows of the last one
+    assert not torch.allclose(states[0, 0], states[1, 0])  # the first token attends to the last one
 
 
 def test_blocks_are_the_text_and_masks_are_the_share(tiny_trunk):
@@ -214,7 +214,7 @@ def test_a_run_lowers_the_loss_and_leaves_an_encoder_with_its_head(tiny_trunk, d
     assert next(running_documents(documents))[0][0] not in card
     assert "to be trained for the similarity of sentences before use" in card
     assert "pipeline_tag: feature-extraction" in card and 'samesense train pairs.tsv --model "this folder"' in card
-    assert f"held-out text: {pretrained.after:.4g} after." in card  # before, its head was a new one
+    assert f"held-out text: {pretrained.after:.4g} after." in card  # earlier the head was randomly initialised
     assert f"held-out text: {again.before:.4g} before, {again.after:.4g} after." in (
         (again.model / "README.md").read_text()
     )
@@ -226,7 +226,7 @@ def test_patience_stops_it_and_a_budget_of_tokens_is_refused(tiny_trunk, documen
     options = {**HOW, "max_steps": 12, "eval_steps": 2, "learning_rate": 1e-12, "early_stopping_patience": 2}
     samesense.pretrain(documents, model=str(tiny_trunk), output=tmp_path / "run", **options)
     steps = json.loads((tmp_path / "run" / "manifest.json").read_text())["outcome"]["steps"]
-    assert steps == 6  # the first look, then two that are no better
+    assert steps == 6  # the first evaluation, then two without improvement
     with pytest.raises(ConfigError, match="`mini_batch_num_tokens` is for texts of different lengths"):
         samesense.pretrain(documents, model=str(tiny_trunk), output=tmp_path / "b", **HOW, mini_batch_num_tokens=99)
 

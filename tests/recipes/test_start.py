@@ -104,7 +104,7 @@ def test_a_given_pooling_and_length_win_and_the_length_is_that_of_training_alone
     assert f"model {tuned}, pooling cls, 0.0 M parameters, at most 40, in training 6 tokens" in messages
     assert cut_texts(messages) == "were cut to 6 tokens in training; the model reads 40, as before"
     longer = train(lines, output=tmp_path / "longer", **{**options, "max_seq_length": 500})
-    assert build(str(longer.folder), device="cpu").max_seq_length == 64  # as many as it has positions for
+    assert build(str(longer.folder), device="cpu").max_seq_length == 64  # the number of its positions
     bare = train(lines, output=tmp_path / "bare", model=str(tiny_trunk), **QUICK)
     assert (describe_pooling(build(str(bare.folder))), build(str(bare.folder)).max_seq_length) == ("cls", 64)
     record = json.loads((bare.folder / "manifest.json").read_text())["settings"]
@@ -127,7 +127,7 @@ def test_every_run_ends_with_what_it_gained(tuned, toy_pairs, tmp_path):
     before, after = (100 * result_row.value for result_row in run.results if result_row.metric == "spearman")
     start = 100 * run.output.start_dev_spearman
     best = 100 * run.output.best_dev_spearman
-    assert after != before  # 20 steps of so small a model may go either way
+    assert after != before  # 20 steps of such a small model may improve or harm it
     verdict, _, _, row, dev, following, page = str(run).splitlines()[-7:]
     assert verdict.startswith("verdict: ") and verdict.endswith(" the start on test.tsv, 60 examples")
     assert row.split()[:4] == ["test.tsv", f"{before:.2f}", f"{after:.2f}", f"{after - before:+.2f}"]

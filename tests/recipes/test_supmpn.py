@@ -68,7 +68,7 @@ def test_the_shipped_settings_are_the_defaults():
     text = (Path(supmpn.__file__).parents[1] / "configs" / "supmpn.toml").read_text(encoding="utf-8")
     lines = [line.lstrip("# ") for line in text.splitlines() if " = " in line]
     names = set(tomllib.loads("\n".join(lines)))
-    assert names == set(SupmpnSettings.model_fields)  # those without a value stand there as comments
+    assert names == set(SupmpnSettings.model_fields)  # settings without a value are comments
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -253,7 +253,7 @@ def test_what_is_said_of_the_data(nli, tiny):
     supmpn_settings = SupmpnSettings(dropout=0.2)
     prepared = prepare(tiny, job(read([str(nli)], supmpn_settings), supmpn_settings))
     assert prepared.summary[-1].startswith("sentences: ")
-    assert prepared.collator.apart  # copies of an anchor have dropout of their own
+    assert prepared.collator.apart  # copies of an anchor have separate dropout masks
     assert {module.p for module in tiny.modules() if hasattr(module, "p")} == {0.2}
 
 

@@ -283,7 +283,7 @@ def test_a_run_learns_from_sentences(of_words, tiny_trunk, tmp_path):
     assert values["spearman"] == pytest.approx(spearman(scores, harvest.held.labels), abs=1e-6)
     assert values["spearman"] > 0.5
     model = SentenceTransformer(str(output / "model"), device="cpu")
-    assert [type(module).__name__ for module in model] == ["Transformer", "Pooling"]  # its map is not kept
+    assert [type(module).__name__ for module in model] == ["Transformer", "Pooling"]  # its projection is not saved
 
 
 @pytest.mark.parametrize("options", [{"pooling": "cls"}, {"first": "embeddings"}, {"standardize": "mean"}])

@@ -113,7 +113,9 @@ def test_a_sweep_leaves_figures_scores_tables_and_no_models(toy, tmp_path):
     assert "## Steps to the best dev score of each: toy" in text
     assert "Not run" not in text
     page = (tmp_path / "report.html").read_text()
-    assert page.count("<figure>") + page.count("<figure ") >= 3  # learning, the grid's setting, and how scores spread
+    assert (
+        page.count("<figure>") + page.count("<figure ") >= 3
+    )  # learning curves, the grid's setting, the spread of scores
     before = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/scores.npz"))]
     again = run(quick(toy, start=True, seeds=[1, 2]), tmp_path)
     assert again.finished == 5

@@ -131,7 +131,7 @@ def test_a_signal_leaves_what_can_be_resumed_and_no_process(written, tmp_path, n
             assert process.poll() is None
             time.sleep(0.2)
         process.send_signal(number)
-        _, error = process.communicate(timeout=120)  # to the end of all that write there, cells among them
+        _, error = process.communicate(timeout=120)  # until all writers have closed it, cells among them
     finally:
         process.kill()
     if number != signal.SIGKILL:

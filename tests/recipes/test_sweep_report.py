@@ -163,7 +163,9 @@ def test_means_over_the_test_sets_are_compared_too_and_the_best_is_named(file, t
     assert [line["dataset"] for line in lines] == ["mean of 2", "toy/one", "toy/two"]
     assert lines[0]["difference"] == pytest.approx((lines[1]["difference"] + lines[2]["difference"]) / 2)
     assert lines[0]["adjusted"] == lines[0]["p_value"]  # apart from single sets
-    assert text.split("| temperature 0.1 |")[1].partition("\n")[0].count("≈") == 3  # of chance, in each column
+    assert (
+        text.split("| temperature 0.1 |")[1].partition("\n")[0].count("≈") == 3
+    )  # a difference by chance, in each column
     assert "| mean of 2 | Spearman | temperature 0.1 - temperature 0.05 |" in text
     assert "of 2 models: Spearman" in text.splitlines()[0]
     assert "≈: not significantly different from temperature 0.05" in text
@@ -243,7 +245,7 @@ def test_one_name_for_two_things_is_refused(file):
 
 
 def test_cut_starts_of_long_names_are_kept_apart(file, tmp_path, monkeypatch):
-    import_module("samesense.recipes.model_adapters")  # whose build stays the real one
+    import_module("samesense.recipes.model_adapters")  # imported now, so that its build stays the real one
     cell = plan_of(file, base={**file["base"], "layers": 1}).cells[0]
     folders = []
     monkeypatch.setattr("samesense.encoder.assembly.build.build", lambda *_, **__: None)

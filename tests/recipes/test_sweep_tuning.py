@@ -87,7 +87,9 @@ def test_some_data_sets_are_run_now_and_the_others_later(toy, toy_pairs, tmp_pat
     assert (ended.finished, ended.left) == (2, 0)
     assert not any(line.startswith(("not run: ", "chosen: toy")) for line in messages)
     assert {cell.entry["dataset"] for cell in gather(tmp_path / "s")} == {"other"}
-    shutil.rmtree(plan.tuning[-1].folder(tmp_path / "s"))  # as if what is tuned on the other had been stopped half-way
+    shutil.rmtree(
+        plan.tuning[-1].folder(tmp_path / "s")
+    )  # as if the tuning on the other data set had been stopped half-way
     messages.clear()
     assert run(plan, tmp_path / "s", datasets=["toy"]).finished == 2
     assert {line.partition(",")[0] for line in messages if line.startswith("chosen: ")} == {"chosen: toy"}

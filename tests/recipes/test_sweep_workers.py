@@ -129,7 +129,7 @@ def test_cells_in_processes_give_the_same_figures_and_all_models_are_kept_on_req
     run(plan, tmp_path / "one")
     ended = run(plan, tmp_path / "two", jobs="auto")
     assert (ended.finished, ended.failed) == (3, 0)
-    assert max(running_counts) >= 1  # how far they are is looked at while they run
+    assert max(running_counts) >= 1  # their progress is polled while they run
     assert len(list(tmp_path.glob("*/runs/*/model"))) == 6
     first, second = ([row["spearman"] for row in rows(gather(tmp_path / name))] for name in ("one", "two"))
     assert first == pytest.approx(second, abs=1e-6)
@@ -143,7 +143,7 @@ def test_cells_in_processes_are_seen_at_their_last_step(toy, tmp_path):
     for job, logs in zip(work[:2], logged, strict=True):
         write_json(job.folder / "manifest.json", {})
         write_json_lines(job.folder / "history.jsonl", logs)
-    assert describe_progress(work) == {"at step": "8 (dev 50.00)"}  # the others have not begun
+    assert describe_progress(work) == {"at step": "8 (dev 50.00)"}  # the other cells have not begun
     write_json_lines(work[1].folder / "history.jsonl", [{"step": 4, "loss": 1.0}])
     assert describe_progress(work) == {"at step": "8 (dev 50.00) and 4"}
     assert describe_progress(work[2:]) == {}

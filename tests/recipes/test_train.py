@@ -40,7 +40,7 @@ def test_no_sentence_of_the_pairs_held_out_is_trained_on(tmp_path):
     held, trained_on = ({text for pair in data.pairs() for text in pair} for data in (apart.dev, apart.train))
     assert len(apart.dev) == 4 and not held & trained_on
     assert "  also in dev: 0 pairs, 0 of 54 sentences" in apart.lines()
-    tied = plan([("one text", f"text {number}", number % 5) for number in range(60)])  # all hang together
+    tied = plan([("one text", f"text {number}", number % 5) for number in range(60)])  # all pairs form one component
     assert len(tied.dev) == 6
     message = "6 pairs held out, 1 of whose 7 sentences are also trained on, as the pairs hang together"
     assert f"selection: Spearman on {message}" in tied.lines()

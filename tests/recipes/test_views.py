@@ -141,7 +141,7 @@ def test_a_shipped_file_is_changed_by_what_is_given_and_a_file_of_ones_own_must_
         ({}, {"rank", "learning_rate", "tau2", "tau3"}),
         ({"rank": "listmle"}, {"learning_rate", "tau2"}),
         ({"gamma": 0.0}, {"learning_rate"}),
-        ({"gamma": 0.0, "tau2": 0.05}, {"learning_rate"}),  # the default, as good as not given
+        ({"gamma": 0.0, "tau2": 0.05}, {"learning_rate"}),  # the default, equal to no override
     ]:
         name, settings = choose("rankcse-listnet", overrides, lambda: None)
         assert name == "rankcse-listnet"

@@ -166,7 +166,7 @@ def test_every_figure_has_a_caption_and_a_name_for_those_who_do_not_see_it(page)
 
 def test_light_and_dark_are_both_given(page):
     assert "prefers-color-scheme: dark" in page
-    used = set(re.findall(r"var\((--[\w-]+)\)", page)) - {"--share"}  # of a word, which has it itself
+    used = set(re.findall(r"var\((--[\w-]+)\)", page)) - {"--share"}  # set in the style attribute of a word
     defined = re.findall(r"(--[\w-]+): #", page)
     assert used <= set(defined)
     assert all(defined.count(name) == 2 for name in used)

@@ -111,7 +111,7 @@ def test_the_page_opens_with_the_start_and_the_trained_model_on_every_set(page):
     assert {"test.tsv: worse, -10.00 (-20.00 to -5.00)", "Spearman x100"} <= {*written}
     assert [written.count(name) for name in ("start", "trained")] == [2, 2]
     assert "test.tsv:" in lines_of(top[phone:rows]) and "worse, -10.00 (-20.00 to -5.00)" in lines_of(top[phone:rows])
-    assert '<td title="95 % interval 45.00 to 55.00">50.00</td>' in top  # and for who does not see the figure
+    assert '<td title="95 % interval 45.00 to 55.00">50.00</td>' in top  # and for readers who cannot see the figure
     assert top.count("95 % interval 30.00 to 50.00") == 2 and "<td>50.00</td>" in top
 
 

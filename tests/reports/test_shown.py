@@ -50,7 +50,7 @@ def test_the_best_is_above_every_rival(noise, best):
 def test_few_seeds_and_missing_seeds_show_nothing():
     noise = {"a": 0.5, "b": 3.0}
     assert best_of(noise, 5) == {KEY: "a"}
-    assert best_of(noise, 4) == {}  # a difference of these runs
+    assert best_of(noise, 4) == {}  # a difference between these runs
     assert best_of(noise, 5, incomplete={"one.test"}) == {}
 
 

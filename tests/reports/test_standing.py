@@ -71,7 +71,7 @@ def test_the_best_of_many_models_can_be_shown():
 def test_a_third_from_which_the_best_cannot_be_told_apart_is_named():
     best = rights(0.7, 300)
     second = best.copy()
-    second[np.flatnonzero(best)[:12]] = 0  # errs where the best does, and a little more
+    second[np.flatnonzero(best)[:12]] = 0  # makes the errors of the best, and a few more
     third = np.random.default_rng(5).permutation(np.arange(300) < best.sum() - 18).astype(float)
     ranking = rank(*of_outcomes(best=best, second=second, third=third))
     assert [standing.model for standing in ranking.standings] == ["best", "second", "third"]
@@ -402,7 +402,7 @@ def test_every_ranked_model_has_a_row():
     assert [row[0] for row in rows] == ["a", "b", "c"]
     assert rows[2][3] == "the reference"
     assert [row[4] for row in rows] == ["-", "50 (48 to 53)", "-"]
-    assert header[4:] == ["ms a text (range)"]  # nothing is known of their sizes
+    assert header[4:] == ["ms a text (range)"]  # their sizes are unknown
     models = [model("a"), replace(model("b"), cost=Cost(computed="in int8 on 1 thread"))]
     header, rows = ranking_cells(rank(behind, results, models, against="c"))
     assert header[4:] == ["computed"]  # only where it differs

@@ -134,7 +134,7 @@ def test_a_figure_for_each_number_that_was_varied():
         "two": [run("a", 1, 0.5, temperature=1, loss="cosent")],
     }
     plots = setting_figures(runs, ["temperature", "loss", "absent"])
-    assert [plot.name for plot in plots] == ["sweep-temperature--one--1-2"]  # it stands in attributes
+    assert [plot.name for plot in plots] == ["sweep-temperature--one--1-2"]  # it is written into attributes
     crossed = [run("a", 1, 0.1, temperature=1, margin=0), run("a", 1, 0.2, temperature=2, margin=1)]
     assert setting_figures({"x": crossed}, ["temperature"]) == []
     [line] = plots[0].figure.axes[0].lines[:1]

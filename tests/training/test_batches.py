@@ -71,7 +71,7 @@ def test_the_same_seed_and_epoch_give_the_same_batches_and_others_others():
     assert batches_of(labels, 16, seed=3, epoch=2) != first
     assert batches_of(labels, 16, seed=4, epoch=1) != first
     drawn = {index for epoch in range(8) for batch in batches_of(labels, 16, epoch=epoch) for index in batch}
-    assert drawn == set(range(200))  # what one epoch leaves out comes in another
+    assert drawn == set(range(200))  # examples that one epoch leaves out come in another
 
 
 def test_neighbours_in_label_meet_in_some_epoch():
@@ -81,7 +81,7 @@ def test_neighbours_in_label_meet_in_some_epoch():
         for batch in batches_of(labels, 16, epoch=epoch):
             met |= set(itertools.combinations(sorted(batch), 2))
     fraction = len(met) / math.comb(64, 2)
-    assert fraction > 0.9  # those of one part, 6 of each 16th, never do
+    assert fraction > 0.9  # pairs within one part, 6 of each 16th, never do
 
 
 def test_a_rare_label_shortens_the_epoch_and_every_common_example_has_its_turn():
@@ -102,7 +102,9 @@ def test_ranks_share_the_batches(ranks):
     assert len({len(shard) for shard in shards}) == 1
     dealt = [batch for step in zip(*shards, strict=True) for batch in step]
     assert dealt[: len(whole)] == whole
-    assert all(len({labels[index] for index in batch}) == 2 for batch in dealt)  # what fills the last step too
+    assert all(
+        len({labels[index] for index in batch}) == 2 for batch in dealt
+    )  # also the batches that fill the last step
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

@@ -201,7 +201,7 @@ def test_ctrl_c_breaks_an_evaluation_off_and_the_resumed_run_makes_up_for_it(
 def test_early_stopping(start):
     frozen = SETTINGS.model_copy(update={"learning_rate": 1e-12, "early_stopping_patience": 2})
     _, outcome, curve = start("run", frozen)
-    assert outcome.steps == 15  # first look, then two without a better score
+    assert outcome.steps == 15  # first evaluation, then two without improvement
     assert [step for step, _ in curve] == [0, 5, 10, 15]
     assert not outcome.interrupted
     _, again, resumed = start("run", frozen, resume=True)  # as if it was killed before its model was saved

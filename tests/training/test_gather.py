@@ -32,7 +32,7 @@ def test_two_ranks_equal_one_process(tiny_trunk, tmp_path):
     out = json.loads((tmp_path / "out.json").read_text())
     assert out["bi"]["gathered"] == [0, 1, 2, 10, 11]
     at_widths = [out["bi"][f"cosent {widths} None"][0] for widths in WIDTHS]
-    assert at_widths[1] > at_widths[0]  # the widths were there
+    assert at_widths[1] > at_widths[0]  # each further width adds to the loss
     check_encoders(out["bi"])
     check_cross_encoders(out["cross"])
     check_packed_pairs(out["packed"], tiny_trunk)

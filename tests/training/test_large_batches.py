@@ -41,7 +41,7 @@ def test_replay_gives_the_loss_and_gradient_of_the_masks_that_were_drawn(tiny, c
                     lambda model, columns_of_batch: torch.cat([batching.forward(model, p) for p in columns_of_batch]),
                 )
             loss = CoSENT(tiny, mini_batch_num_tokens=40)(columns(), LABELS)
-        torch.rand(7)  # someone else draws between forward and backward
+        torch.rand(7)  # another draw from the generator between forward and backward
         loss.backward()
         return loss.detach(), gradient(tiny)
 

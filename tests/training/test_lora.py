@@ -184,7 +184,9 @@ def test_kept_adapters_open_everywhere_and_give_the_vectors_of_merged_ones(tiny_
     model = build(str(adapters), device="cpu")
     assert list(model.state_dict()) == list(build(str(tiny_trunk), device="cpu").state_dict())
     assert all(weight.requires_grad for weight in model.parameters())
-    trained_again = trained(adapters, toy_pairs, tmp_path / "further").model  # from what was kept, as from any model
+    trained_again = trained(
+        adapters, toy_pairs, tmp_path / "further"
+    ).model  # kept adapters are a start model like any other
     assert size(trained_again) == size(merged)
     assert np.abs(vectors(trained_again, sentences) - expected).max() > 0.01
 

@@ -38,7 +38,7 @@ def trained(batches, decay=0.0, rows=True, kind=RowAdamW, stop=None, max_norm=1e
                 adamw = kind([{"params": module.parameters()} for module in (model.words, model.last)], fused=True)
                 adamw.load_state_dict(state)
             adamw.zero_grad()
-            for chunk in ids:  # several backwards add up
+            for chunk in ids:  # gradients of several backwards are summed
                 model(chunk).backward()
             clip_gradients(model.parameters(), max_norm, adamw)
             adamw.step()
@@ -108,7 +108,7 @@ def test_gradients_of_float16_are_unscaled_before_they_are_clipped():
     model.last.weight.grad = torch.full((1, DIM), 1024.0)
 
     class Accelerator:
-        scaler = object()  # of float16
+        scaler = object()  # the loss scaler of float16
 
         def unscale_gradients(self):
             model.last.weight.grad /= 1024

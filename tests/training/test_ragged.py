@@ -110,7 +110,7 @@ def test_encoding_once_changes_neither_loss_nor_gradient_without_dropout(tiny, d
     complete = batches_of(tiny, data).complete
     tuples = [[data.anchors[row], *chain(*complete(row, 0))] for row in range(ANCHORS)]
     columns = [tiny.preprocess(list(column)) for column in zip(*tuples, strict=True)]
-    far = result(tiny, MultiPositive(tiny, positives=3), (columns, None))  # a column for each place
+    far = result(tiny, MultiPositive(tiny, positives=3), (columns, None))  # a column for each position
     for loss, gradient in (once, plain):
         torch.testing.assert_close(loss, far[0], atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(gradient, far[1], atol=3e-5, rtol=1e-3)
@@ -184,7 +184,7 @@ def test_lists_that_name_each_other_are_one_class(tiny):
     pairs = [("a b", "b c"), ("b c", "a b"), ("x y", "y z"), ("y z", "x y")]
     data = tuple_data([Group(first, [second], [], []) for first, second in pairs], source="x", name="x")
     labels = batches_of(tiny, data, sizes=(1, 0), padded=False)(examples(range(4)))["label"]
-    vectors = torch.eye(2)[[0, 0, 1, 1]]  # of the texts in their order: of one pair the same
+    vectors = torch.eye(2)[[0, 0, 1, 1]]  # in the order of the texts: both of a pair have the same
     assert as_classes(unfold(vectors, labels, 1))[1].unique().numel() == 2
     loss = TupleBatchTriplet(tiny, positives=1)
     texts, classes = as_classes(unfold(vectors, labels, 1))

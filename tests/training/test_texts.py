@@ -59,7 +59,7 @@ def test_dev_is_scored_at_the_models_own_length(tiny_trunk, sentences, tmp_path)
         return 0.5
 
     fit(model, data, CoSENT(model), settings, tmp_path, dev_score=dev_score, max_length=4)
-    assert lengths == [32, 32, 32]  # the start, and two looks
+    assert lengths == [32, 32, 32]  # the start, and two evaluations
 
 
 def test_training_precision_is_timed_on_the_texts_of_training(asking, sentences, monkeypatch):
@@ -83,7 +83,7 @@ def test_training_precision_is_timed_on_packed_texts_as_in_training(tiny, senten
     monkeypatch.setattr(place, "training_precision", lambda model, *_: packed.append(takes_packed_texts(model)))
     data = Dataset.from_dict({"a": sentences[:4], "b": sentences[4:8], "label": [0.0, 1.0, 2.0, 3.0]})
     place.pick_precision(tiny, data, TrainingSettings())
-    with packing(tiny):  # of a run that has begun
+    with packing(tiny):  # in a run that has begun
         place.pick_precision(tiny, data, TrainingSettings())
         packed.append(takes_packed_texts(tiny))
     assert packed == [True] * 3 and not takes_packed_texts(tiny)

@@ -112,7 +112,7 @@ def test_a_run_that_diverges_before_there_is_a_best_checkpoint_is_an_error(figur
 
 
 class Nothing(EmbeddingLoss):
-    """A loss that is always zero."""
+    """A loss without a gradient, except in the steps of ``taught``."""
 
     labels = "order"
 
