@@ -26,7 +26,9 @@ from typing import Any
 from alternate import RESULTS, fastest_flags
 from memory import resident
 
-BATCH_SIZES, LENGTHS, USUAL = (16, 64, 256, 1024), (16, 64, 256), 16
+BATCH_SIZES = (16, 64, 256, 1024)
+LENGTHS = (16, 64, 256)
+USUAL = 16
 WAYS = ("sentence-transformers", "samesense")
 
 
@@ -35,10 +37,13 @@ def longer(texts: list[str], model: Any, length: int) -> list[str]:
     counts = [len(ids) for ids in model.tokenizer(texts, add_special_tokens=False)["input_ids"]]
     lengthened = []
     for first in range(len(texts)):
-        sentences, tokens, position = [], 0, first
+        sentences = []
+        tokens = 0
+        position = first
         while tokens < length:
             sentences.append(texts[position % len(texts)])
-            tokens, position = tokens + counts[position % len(texts)], position + 1
+            tokens += counts[position % len(texts)]
+            position += 1
         lengthened.append(" ".join(sentences))
     return lengthened
 
@@ -66,7 +71,8 @@ def measure_point(args: argparse.Namespace) -> dict[str, float]:
         def on_step_end(self, *_: Any, **kwargs: Any) -> None:
             self.ends.append(time.perf_counter())
 
-    data, method = read_pairs(args.data), CosentSettings()
+    data = read_pairs(args.data)
+    method = CosentSettings()
     dataset = as_dataset(method.targets(data).columns)
     model = build(args.model, max_seq_length=args.length)
     if args.length:
@@ -74,7 +80,9 @@ def measure_point(args: argparse.Namespace) -> dict[str, float]:
             texts = longer(dataset[side][:500], model, args.length)
             dataset = dataset.select(range(len(texts))).remove_columns(side).add_column(side, texts)
         dataset = dataset.select_columns(["sentence1", "sentence2", "label"])
-    clock, peak, done = Clock(), [0], threading.Event()
+    clock = Clock()
+    peak = [0]
+    done = threading.Event()
     before = resident()
 
     def watch() -> None:
@@ -109,6 +117,13 @@ def measure_point(args: argparse.Namespace) -> dict[str, float]:
     return {"pairs_a_second": args.batch_size / seconds, "mib": peak[0] - before}
 
 
+def steps_for(batch_size: int) -> int:
+    """Return fewer steps for larger batches, whose steps take longer."""
+    if batch_size > 256:
+        return 3
+    return 4 if batch_size > 16 else 12
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
@@ -132,7 +147,7 @@ def main() -> None:
     for point in points:
         usual = {"model": models["6"], "batch_size": USUAL, "length": None}
         options = {**usual, **{name: value for name, value in point.items() if name in usual}}
-        options["steps"] = 3 if options["batch_size"] > 256 else 4 if options["batch_size"] > 16 else 12
+        options["steps"] = steps_for(options["batch_size"])
         flags = [
             word for name, value in options.items() if value for word in (f"--{name.replace('_', '-')}", str(value))
         ]

@@ -33,7 +33,8 @@ def sentences(path: Path) -> list[str]:
 
 def edited(text: str, draw: random.Random) -> str:
     """Return a text with one edit that is common in real copies."""
-    words, position = text.split(), draw.randrange(len(text.split()) - 1)
+    words = text.split()
+    position = draw.randrange(len(text.split()) - 1)
     kind = draw.randrange(4)
     if kind == 0:
         return text.lower().rstrip(".!?")

@@ -67,7 +67,8 @@ def main() -> None:
     evaluation = args.steps // 5
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        splits, test = [read_pairs(path) for path in (args.data, args.dev)], read_pairs(args.test)
+        splits = [read_pairs(path) for path in (args.data, args.dev)]
+        test = read_pairs(args.test)
         rows = [{"sentence1": p.sentences1, "sentence2": p.sentences2, "score": p.labels} for p in splits]
         (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
         (folder / "peer.py").write_text(PEER, encoding="utf-8")

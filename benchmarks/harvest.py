@@ -31,9 +31,12 @@ def measure(scorer, kind: str, pairs: int, unit: int) -> dict[str, object]:
     planning = time.process_time()
     planned = plan.shard(0)
     texts = planned.texts(scorer.corpus)
-    planning, computing, started = time.process_time() - planning, time.process_time(), time.perf_counter()
+    planning = time.process_time() - planning
+    computing = time.process_time()
+    started = time.perf_counter()
     scored = scorer.score(texts)
-    cpu, wall = time.process_time() - computing, time.perf_counter() - started
+    cpu = time.process_time() - computing
+    wall = time.perf_counter() - started
     return {
         "kind": kind,
         "unit": unit,

@@ -147,15 +147,19 @@ class Connection:
 
 async def good_client(number: int, port: int, end: float, seconds: list[float], wrong: Counter[str]) -> None:
     """Send requests until ``end``, and record the latency of each answer."""
-    source, connection = random.Random(number), Connection(port)
+    source = random.Random(number)
+    connection = Connection(port)
     while time.monotonic() < end:
         texts = [" ".join(source.choices(WORDS, k=source.randint(3, 12))) for _ in range(source.choice([1, 1, 2, 4]))]
         kind = source.random()
-        path, form = "/v1/embeddings", {"input": texts, "encoding_format": "base64"}
+        path = "/v1/embeddings"
+        form = {"input": texts, "encoding_format": "base64"}
         if kind < 0.15:
-            path, form = "/search", {"query": texts, "top": 5}
+            path = "/search"
+            form = {"query": texts, "top": 5}
         elif kind < 0.25:
-            path, form = "/v1/rerank", {"query": texts[0], "documents": [*texts, "a red house", "late trains"]}
+            path = "/v1/rerank"
+            form = {"query": texts[0], "documents": [*texts, "a red house", "late trains"]}
         started = time.perf_counter()
         status, _ = await connection.ask(path, json.dumps(form).encode())
         seconds.append(time.perf_counter() - started)

@@ -115,9 +115,11 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no run after this number of minutes")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
-    log, started = args.output / "results.jsonl", time.monotonic()
+    log = args.output / "results.jsonl"
+    started = time.monotonic()
     models = [samesense.load(name, cache=args.output / "vectors") for name in (args.model, args.other)]
-    pool, done = pool_of(args), parsed_lines(log.read_bytes()) if log.is_file() else []
+    pool = pool_of(args)
+    done = parsed_lines(log.read_bytes()) if log.is_file() else []
     for seed in args.seeds:
         for way in args.only:
             if any((row["way"], row["seed"]) == (way, seed) for row in done):

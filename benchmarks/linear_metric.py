@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-CONTEXTS, REFERENCE, SEED = 2000, 4000, 5
+CONTEXTS = 2000
+REFERENCE = 4000
+SEED = 5
 
 
 def unit(rows):
@@ -32,7 +34,8 @@ def columns(encode, corpus, texts, pairs, labels):
 
     windows = corpus.windows_at(corpus.random_windows(SEED, CONTEXTS))
     usual = reference_sentences(corpus, REFERENCE, SEED)
-    rows, reference = encode(texts).astype(float), encode(usual).astype(float)
+    rows = encode(texts).astype(float)
+    reference = encode(usual).astype(float)
     beside = [(number, text) for number, window in enumerate(windows) for text in (*window.left, *window.right)]
     around = np.zeros((len(windows), rows.shape[1]))
     np.add.at(around, [number for number, _ in beside], encode([text for _, text in beside]))
@@ -40,7 +43,8 @@ def columns(encode, corpus, texts, pairs, labels):
 
     def fits(vectors, contexts, by):
         """Return how well each sentence fits each context, standardised over the reference."""
-        scores, usual = vectors @ contexts.T, by @ contexts.T
+        scores = vectors @ contexts.T
+        usual = by @ contexts.T
         return (scores - usual.mean(axis=0)) / usual.std(axis=0)
 
     white, white_reference, white_around = (whitening.apply(x).astype(float) for x in (rows, reference, around))
@@ -63,8 +67,10 @@ def main():
     parser.add_argument("--data", required=True)
     parser.add_argument("--models", nargs="+", required=True)
     args = parser.parse_args()
-    corpus, read = Corpus(args.corpus), read_pairs(args.data)
-    pairs, labels = list(read.pairs()), np.asarray(read.labels)
+    corpus = Corpus(args.corpus)
+    read = read_pairs(args.data)
+    pairs = list(read.pairs())
+    labels = np.asarray(read.labels)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     for name in args.models:
         figures = columns(load(name, precision="auto").encode, corpus, texts, pairs, labels)

@@ -50,7 +50,8 @@ def plain_server(model: str, port: int) -> None:
         model: str
         input: list[str]
 
-    encoder, app = SentenceTransformer(model), FastAPI()
+    encoder = SentenceTransformer(model)
+    app = FastAPI()
 
     def embeddings(body: Wanted) -> dict[str, Any]:
         rows = encoder.encode(body.input, normalize_embeddings=True, show_progress_bar=False)
@@ -272,7 +273,8 @@ def main() -> int:
         "samesense serve": Server(our_server(args.model, ports[0], args.precision), ports[0]),
         "plain FastAPI": Server([sys.executable, __file__, "--plain", resolve(args.model), str(ports[1])], ports[1]),
     }
-    tallies, seconds = {name: Tally() for name in servers}, 60 * args.minutes / args.rounds
+    tallies = {name: Tally() for name in servers}
+    seconds = 60 * args.minutes / args.rounds
     for _ in range(args.rounds):
         for name, server in servers.items():
             asyncio.run(spell(server, texts, rows, args.clients, seconds, tallies[name]))

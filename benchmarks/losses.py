@@ -81,10 +81,12 @@ def main() -> None:
         if n == 4096:
             ways = {"quadratic": quadratic_cosent, **ways}
         compare(f"CoSENT, {n} pairs", ways, inputs, args.rounds)
-    student, teacher = torch.rand(256, 256).requires_grad_(), torch.rand(256, 256)
+    student = torch.rand(256, 256).requires_grad_()
+    teacher = torch.rand(256, 256)
     rows = {"quadratic": quadratic_rows, "samesense": lambda s, t: row_cosent(s, t, include_diagonal=True)}
     compare("row-wise CoSENT, 256 x 256", rows, (student, teacher), args.rounds)
-    student, teacher = torch.rand(1024, 1024).requires_grad_(), torch.rand(1024, 1024)
+    student = torch.rand(1024, 1024).requires_grad_()
+    teacher = torch.rand(1024, 1024)
     lists = {
         "position by position": looped_listmle,
         "samesense": lambda s, t: listmle(s, t, student_temperature=0.05),

@@ -76,7 +76,9 @@ def one(args: argparse.Namespace, examples: int, budget: int | None, steps: int)
         loss.backward()
 
     step(tokens(order[:4]), order[:4])
-    before, peak, done = resident(), [0], threading.Event()
+    before = resident()
+    peak = [0]
+    done = threading.Event()
 
     def watch() -> None:
         while not done.wait(0.005):
@@ -86,7 +88,8 @@ def one(args: argparse.Namespace, examples: int, budget: int | None, steps: int)
     watcher.start()
     seconds = []
     for rows in batches:
-        columns, started = tokens(rows), time.perf_counter()
+        columns = tokens(rows)
+        started = time.perf_counter()
         step(columns, rows)
         seconds.append(time.perf_counter() - started)
     done.set()

@@ -76,11 +76,13 @@ def anchors_of(args: argparse.Namespace, way: str, pairs: Any) -> TupleData:
 
 def measure(args: argparse.Namespace, model: Any) -> dict[str, float]:
     """Return the figures of a model, x100."""
-    encoder, dev = samesense.load(model, cache=True), samesense.read(args.dev)
+    encoder = samesense.load(model, cache=True)
+    dev = samesense.read(args.dev)
     data = tuples_of_pairs(dev)
     anchors = set(data.anchors[: args.dev_anchors])
     dev = dev.take(row for row, premise in enumerate(dev.sentences1) if premise in anchors)
-    data, texts = tuples_of_pairs(dev), list(dict.fromkeys(dev.sentences2))
+    data = tuples_of_pairs(dev)
+    texts = list(dict.fromkeys(dev.sentences2))
     column_of = {text: row for row, text in enumerate(texts)}
     scores = encoder.encode(data.anchors, normalize=True) @ encoder.encode(texts, normalize=True).T
     ranks = [

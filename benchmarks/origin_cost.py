@@ -22,7 +22,9 @@ from samesense.data import read_pairs
 from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.origin.words import fit_parts
 
-SENTENCES, REFERENCE, ROUNDS = 256, 200, 5
+SENTENCES = 256
+REFERENCE = 200
+ROUNDS = 5
 
 
 def milliseconds(work: Callable[[], object]) -> float:

@@ -62,7 +62,9 @@ class Profiled(TrainerCallback):
             record_shapes=True,
             with_flops=True,
         )
-        self.skip, self.wall, self.seen = skip, 0.0, 0
+        self.skip = skip
+        self.wall = 0.0
+        self.seen = 0
 
     def on_train_begin(self, *args: object, **kwargs: object) -> None:
         self.profiler.start()

@@ -76,7 +76,8 @@ def main() -> None:
     log = args.output / "results.jsonl"
     if log.is_file() and any(row["name"] == args.name for row in parsed_lines(log.read_bytes())):
         return
-    train, test = some(args.train, args.train_rows), some(args.test, args.test_rows)
+    train = some(args.train, args.train_rows)
+    test = some(args.test, args.test_rows)
     if args.dev is None:
         train, dev = train.split(0.1, 42)
     else:

@@ -64,7 +64,8 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         corpus = Corpus.build(Path(folder) / "corpus", documents[: 1 + int(np.searchsorted(ends, size))])
         index_seconds, tfidf = timed(lambda: Tfidf(corpus, Path(folder)))
-        alone, both = [], []
+        alone = []
+        both = []
         for _ in range(rounds):
             alone.append(timed(lambda: [tfidf.chunks(query, k) for query in queries])[0])
             both.append(timed(lambda: tfidf.search(queries, k))[0])

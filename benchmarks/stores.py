@@ -49,7 +49,8 @@ class Ours:
     def __init__(self, folder: Path, vectors: np.ndarray) -> None:
         from samesense.inference.collection.embedder import Embedder
 
-        self.folder, self.vectors = folder, vectors
+        self.folder = folder
+        self.vectors = vectors
         self.model = Embedder(lambda texts: self.vectors[[int(text) for text in texts]], "made", "made")
 
     def build(self) -> None:
@@ -88,7 +89,8 @@ class SqliteVec:
         import sqlite_vec
 
         folder.mkdir()
-        self.vectors, self.db = vectors, apsw.Connection(str(folder / "made.db"))
+        self.vectors = vectors
+        self.db = apsw.Connection(str(folder / "made.db"))
         self.db.enable_load_extension(True)
         self.db.load_extension(sqlite_vec.loadable_path())
         self.db.execute("pragma journal_mode = wal")
@@ -122,7 +124,8 @@ class Lance:
     def __init__(self, folder: Path, vectors: np.ndarray) -> None:
         import lancedb
 
-        self.vectors, self.db = vectors, lancedb.connect(str(folder))
+        self.vectors = vectors
+        self.db = lancedb.connect(str(folder))
 
     def _rows(self) -> Any:
         import pyarrow as pa

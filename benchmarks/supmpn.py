@@ -79,7 +79,9 @@ def steps_of(args: argparse.Namespace, ways: list[str]) -> tuple[dict[str, Calla
 def peak(args: argparse.Namespace) -> None:
     """Print the MiB that the steps of one way add."""
     runs, _ = steps_of(args, [args.way])
-    before, most, done = resident(), [0], threading.Event()
+    before = resident()
+    most = [0]
+    done = threading.Event()
 
     def watch() -> None:
         while not done.wait(0.005):

@@ -17,7 +17,8 @@ from samesense.reports.tables import markdown
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-START, END = "<!-- results: written by benchmarks/tables.py -->", "<!-- end of results -->"
+START = "<!-- results: written by benchmarks/tables.py -->"
+END = "<!-- end of results -->"
 NAMES = {
     "start": "untouched start point",
     "mse": "MSE on cosine (CosineSimilarityLoss)",
@@ -184,19 +185,27 @@ def speed() -> str:
 DRIFT = "Drift is the change of Spearman x100 on STS-B test."
 
 
+def _size_kind(way: str) -> str:
+    """Return the key of a way's size on disk."""
+    if "torch" in way or "encode" in way:
+        return "torch"
+    return "onnx-int8" if "int8" in way else "onnx"
+
+
 def backends() -> str:
     """Return tables of speed, size and drift of each backend of each model."""
     tables = []
     for (name, model), line in newest().items():
         if name != "backends":
             continue
-        quality, sizes = line["spearman"], line["megabytes"]
+        quality = line["spearman"]
+        sizes = line["megabytes"]
         base = quality[line["rows"][0]["way"]]
         table = [f"| backends of {model} | sentences a second | ratio | lowest to highest | MB | drift |"]
         table.append("|---|---:|---:|---:|---:|---:|")
         for row in line["rows"]:
             way = row["way"]
-            kind = "torch" if "torch" in way or "encode" in way else "onnx-int8" if "int8" in way else "onnx"
+            kind = _size_kind(way)
             cells = [
                 way,
                 f"{row['sentences_a_second']:.0f}",

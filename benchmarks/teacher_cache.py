@@ -67,7 +67,8 @@ def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path)
 
     common = {"batch_size": args.batch_size, "max_steps": args.steps, "eval_steps": args.steps}
     common |= {"precision": args.precision, "pooling": None, "learning_rate": 3e-5, "warmup_ratio": 0.0}
-    plain, ranked = SimcseSettings(**common), RankcseSettings(**common, teacher=teachers, rank=args.rank)
+    plain = SimcseSettings(**common)
+    ranked = RankcseSettings(**common, teacher=teachers, rank=args.rank)
     start = build(args.model, max_seq_length=plain.max_seq_length)
     teachers_opened = [open_teacher(name, precision=args.precision) for name in teachers]
     began = time.perf_counter()

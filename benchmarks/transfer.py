@@ -47,7 +47,8 @@ def load(folder: Path, task: str, encode: Callable) -> list[tuple[np.ndarray, np
         path = folder / f"{task}{split and '.' + split}.tsv.gz"
         if task == "mrpc":
             data = read_pairs(path)
-            u, v = encode(data.sentences1), encode(data.sentences2)
+            u = encode(data.sentences1)
+            v = encode(data.sentences2)
             splits.append((np.concatenate([abs(u - v), u * v], axis=1), np.array(data.labels, dtype=np.intp)))
         else:
             rows = read_sentences(path, keep_empty=True)
@@ -82,7 +83,8 @@ def by_folds(x: np.ndarray, y: np.ndarray) -> Any:
     """Return SentEval's classifier: its penalty is chosen by folds of the rows, then it learns from all of them."""
     from tests.references.senteval_probe import GRID, Classifier
 
-    dim, classes = x.shape[1], int(y.max()) + 1
+    dim = x.shape[1]
+    classes = int(y.max()) + 1
     splits = stratified(y)
     scores = [
         np.mean([Classifier(dim, classes, l2).fit(x[learnt], y[learnt], (x[held], y[held])) for learnt, held in splits])

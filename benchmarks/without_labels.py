@@ -111,7 +111,8 @@ def simcse(args: argparse.Namespace, folder: Path) -> tuple[Timed, Timed, int, s
     from samesense.recipes.unsupervised.settings import SimcseSettings
     from samesense.recipes.unsupervised.simcse import loss_of
 
-    read, settings = sentences(args), SimcseSettings(pooling="mean")
+    read = sentences(args)
+    settings = SimcseSettings(pooling="mean")
     start = build(args.model, max_seq_length=settings.bare_length)
     peer = peer_of(start, args, {"anchor": read.texts, "positive": read.texts}, MultipleNegativesRankingLoss)
     dataset = as_dataset({"sentence": read.texts})
@@ -131,7 +132,8 @@ def distil(args: argparse.Namespace, folder: Path) -> tuple[Timed, Timed, int, s
     from samesense.recipes.unsupervised.rankcse import columns
     from samesense.training.teachers import teacher_store
 
-    read, settings = sentences(args), DistilSettings(teacher=(args.model,))
+    read = sentences(args)
+    settings = DistilSettings(teacher=(args.model,))
     store = teacher_store(open_teacher(args.model), read, folder)
     start = first_layers(build(args.model, max_seq_length=settings.max_seq_length), 3)
     peer = peer_of(start, args, {"sentence": read.texts, "label": vectors(store)}, MSELoss)

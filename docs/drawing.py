@@ -40,7 +40,9 @@ class Picture:
     """Shapes and words on a background of its own, so that it is legible on any page."""
 
     def __init__(self, title: str, height: int) -> None:
-        self.title, self.height, self.shapes = title, height, list[str]()
+        self.title = title
+        self.height = height
+        self.shapes = list[str]()
 
     def text(self, x: float, y: float, words: str, look: str = "", anchor: str = "start", room: float = 0) -> None:
         """Write a line, ``s_a`` as s with a subscript; ValueError if it is wider than ``room``, or the picture."""
@@ -99,7 +101,8 @@ class Picture:
 
     def svg(self) -> str:
         """Return the SVG file."""
-        height, tip = self.height * SHOWN / WIDTH, "M0 0L8 4L0 8z"
+        height = self.height * SHOWN / WIDTH
+        tip = "M0 0L8 4L0 8z"
         tips = "".join(
             f'<marker id="{look}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" '
             f'markerUnits="userSpaceOnUse" orient="auto"><path d="{tip}" class="tip-{look}"/></marker>'

@@ -27,7 +27,8 @@ import where
 PAGE = Path(__file__).with_name("cli.md")
 CONTRIBUTING = PAGE.parents[1] / "CONTRIBUTING.md"
 DEPLOY = PAGE.with_name("deploy.md")
-WHERE, READERS = "where things are", "other readers"
+WHERE = "where things are"
+READERS = "other readers"
 COLUMNS = 80
 
 INTRODUCTION = """\
@@ -82,7 +83,8 @@ def page() -> str:
 
 def with_part(path: Path, name: str, content: str) -> str:
     """Return a page with new content between its two marks of that name."""
-    begin, end = f"<!-- {name}: written by docs/generate.py -->", f"<!-- end of {name} -->"
+    begin = f"<!-- {name}: written by docs/generate.py -->"
+    end = f"<!-- end of {name} -->"
     before, _, remainder = path.read_text(encoding="utf-8").partition(begin)
     return f"{before}{begin}\n{content}{end}{remainder.partition(end)[2]}"
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from drawing import EDGE, WIDTH, Picture, Point
 
 FOLDER = Path(__file__).with_name("images")
-MIDDLE, RIGHT = WIDTH / 2, WIDTH - EDGE
+MIDDLE = WIDTH / 2
+RIGHT = WIDTH - EDGE
 
 CURVES = Path(__file__).parent.parent / "benchmarks/results/curves.jsonl"
 REPRODUCED = Path(__file__).parent.parent / "reproduce/cosent/results"
@@ -50,7 +51,8 @@ def cosent() -> Picture:
         picture.text(EDGE, 56 + 27 * row, sentences, "small")
         picture.dot(370, 51 + 27 * row, str(label))
         picture.text(RIGHT, 56 + 27 * row, f"{score:.2f}", "", "end")
-        level, goal = 201 + 25 * row, place(label / 5)
+        level = 201 + 25 * row
+        goal = place(label / 5)
         picture.line((goal, level - 9), (goal, level + 9), tip=False)
         picture.line((place(score), level), (goal, level))
         picture.dot(place(score), level, str(label))
@@ -88,7 +90,8 @@ def supmpn() -> Picture:
     picture = Picture("One anchor of SupMPN and its candidates", 550)
     picture.text(EDGE, 128, "anchor i", "bold")
     picture.box(EDGE, 138, 130, 92, "A man plays", "the guitar.")
-    level, port = 24, 145
+    level = 24
+    port = 145
     for name, look, texts in groups:
         picture.text(235, level + 4, name, "bold")
         for text in texts:
@@ -127,7 +130,8 @@ def simcse() -> Picture:
     picture.line((95, 118), (95, 251))
     picture.text(107, 160, "the same encoder", "muted")
     for view in range(3):
-        across, down = 280 + 75 * view, 208 + 75 * view
+        across = 280 + 75 * view
+        down = 208 + 75 * view
         picture.line((across, 96), (across, 140))
         picture.text(across, 160, f"v_{view + 1}", "bold", "middle")
         picture.line((179, 283 + 12 * (view - 1)), (205, down))
@@ -300,9 +304,11 @@ def _panel(picture: Picture, corner: Point, title: str, ways: dict[str, list[tup
 
     Points that ran out of memory have no figure.
     """
-    width, height = WIDTH / 2 - 2 * EDGE, 110
+    width = WIDTH / 2 - 2 * EDGE
+    height = 110
     values = [max(1, value) for way in ways.values() for _, value in way if value is not None]
-    low, high = math.log(min(values)), math.log(max(values))
+    low = math.log(min(values))
+    high = math.log(max(values))
     names = [index for index, _ in next(iter(ways.values()))]
 
     def place(index: int, value: float) -> Point:
@@ -353,10 +359,14 @@ def _mean_curve(seeds: list[list[Point]]) -> list[Point]:
 
 def _learning(picture: Picture, corner: Point, title: str, ways: dict[str, list[Point]]) -> None:
     """Draw a line per way from step 0; the ends of both axes are labelled."""
-    left, top, width, height = corner[0] + 24, corner[1] + 16, WIDTH / 2 - 2 * EDGE - 24, 96
+    left = corner[0] + 24
+    top = corner[1] + 16
+    width = WIDTH / 2 - 2 * EDGE - 24
+    height = 96
     last = max(step for points in ways.values() for step, _ in points)
     scores = [score for points in ways.values() for _, score in points]
-    low, high = math.floor(min(scores)), math.ceil(max(scores))
+    low = math.floor(min(scores))
+    high = math.ceil(max(scores))
 
     def place(step: float, score: float) -> Point:
         return round(left + width * step / last, 1), round(top + height * (high - score) / (high - low), 1)
@@ -382,7 +392,8 @@ def main(arguments: list[str]) -> int:
         return 2
     stale = 0
     for draw in PICTURES:
-        path, now = FOLDER / f"{draw.__name__}.svg", draw().svg()
+        path = FOLDER / f"{draw.__name__}.svg"
+        now = draw().svg()
         if path.exists() and path.read_text(encoding="utf-8") == now:
             continue
         if arguments:

@@ -52,7 +52,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Return a page whose links to files outside docs/ lead to their pages on the site."""
     home = Path(page.file.abs_src_path or DOCS / page.file.src_uri).parent
     text = markdown.replace("```python no-run", "```python")
-    blocks, last = [], 0
+    blocks = []
+    last = 0
     for fence in FENCE.finditer(text):
         blocks += [_relinked(text[last : fence.start()], home, page.file.src_uri), fence[0]]
         last = fence.end()
@@ -126,7 +127,9 @@ def _targets(page: Path) -> set[Path]:
 
 def _relinked(prose: str, home: Path, uri: str) -> str:
     def changed(match: re.Match[str]) -> str:
-        label, target, anchor = match[1], match[2], match[3] or ""
+        label = match[1]
+        target = match[2]
+        anchor = match[3] or ""
         if not _is_path(target):
             return match[0]
         path = (home / target).resolve()

@@ -41,7 +41,10 @@ def _first_line(path: Path) -> str:
 
 def files_to_touch() -> list[tuple[str, str, list[str]]]:
     """Return, for the most common additions, an existing example and its files."""
-    loss, method, suite, command = "angle", "simcse", "binary", "mine"
+    loss = "angle"
+    method = "simcse"
+    suite = "binary"
+    command = "mine"
     loss_module = PAIR_LOSSES.spec(loss).module.rpartition(".")[0].replace(".", "/")
     prepare = _file(METHODS[method].prepare.partition(":")[0])
     settings = _file(METHODS[method].settings.__module__)

@@ -28,12 +28,14 @@ def claims() -> list[dict[str, str]]:
 def compared(claim: dict[str, str]) -> Comparison:
     """Return the comparison behind a claim; raise if its difference or seeds do not follow from the runs."""
     paper = claim["page"].partition("/")[0]
-    key, metric = (claim["data"], claim["model"], claim["reference"]), claim.get("metric", "spearman")
+    key = (claim["data"], claim["model"], claim["reference"])
+    metric = claim.get("metric", "spearman")
     comparisons = comparisons_of(paper, claim["sweep"], metric=metric)
     by_key = {(comparison.dataset, comparison.model, comparison.reference): comparison for comparison in comparisons}
     if key not in by_key:
         raise DataError(f"claims.toml: {paper}/results/{claim['sweep']}.comparisons.jsonl has no comparison {key}.")
-    comparison, rows = by_key[key], rows_of(paper, claim["sweep"])
+    comparison = by_key[key]
+    rows = rows_of(paper, claim["sweep"])
     tests = {comparison.dataset} & {row["test"] for row in rows} or {
         row["test"] for row in rows
     }  # a mean covers all tests

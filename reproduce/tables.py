@@ -26,7 +26,8 @@ from samesense.reports.tables import markdown
 from samesense.results import mean_name
 
 HOME = Path(__file__).parent
-BEGIN, END = "<!-- here: written by tables.py -->", "<!-- end of here -->"
+BEGIN = "<!-- here: written by tables.py -->"
+END = "<!-- end of here -->"
 
 Rows = list[dict]
 
@@ -152,7 +153,8 @@ def cosines(rows: Rows) -> str:
         for variant in dict.fromkeys(row["variant"] for row in with_cosines if row["test"] == test):
             runs = [row["cosines"] for row in with_cosines if (row["test"], row["variant"]) == (test, variant)]
             ends = np.asarray([[run[label][:2] for label in labels] for run in runs])  # seed, label, mean/deviation
-            means, deviations = ends[..., 0], ends[..., 1]
+            means = ends[..., 0]
+            deviations = ends[..., 1]
             apart = (means[:, 1] - means[:, 0]) / np.sqrt((deviations**2).mean(axis=1))
             cells = [f"{m:z.3f} ± {d:.3f}" for m, d in zip(means.mean(axis=0), deviations.mean(axis=0), strict=True)]
             over = f" ± {apart.std(ddof=1):.2f}" if len(apart) > 1 else ""
@@ -221,7 +223,8 @@ def path(rows: Rows) -> str:
 
 def kept(rows: Rows) -> str:
     """Return each variant's agreement with Origin's scores of held-out pairs, mean ± deviation over seeds."""
-    table, pairs = [], 0
+    table = []
+    pairs = 0
     for variant in dict.fromkeys(row["variant"] for row in rows if "kept" in row):
         agreements = {row["seed"]: row["kept"] for row in rows if row["variant"] == variant}.values()
         pairs = max(agreement["pairs"] for agreement in agreements)

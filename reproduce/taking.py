@@ -31,7 +31,8 @@ def take(results: Path, sweep: str, folder: Path) -> None:
     tests = {row["test"] for row in rows}
     merged = _merged(results / f"{sweep}.jsonl", "test", rows, tests, order)
     write_rows(results / f"{sweep}.jsonl", merged)
-    path, compared = results / f"{sweep}.comparisons.jsonl", _rows(folder / "comparisons.jsonl")
+    path = results / f"{sweep}.comparisons.jsonl"
+    compared = _rows(folder / "comparisons.jsonl")
     means = [row for row in compared if row["dataset"] == mean_name(len({row["test"] for row in merged}))]
     write_rows(path, [*means, *adjusted(_merged(path, "dataset", compared, tests, order))])
 
@@ -112,7 +113,8 @@ def _cases(row: dict, folder: Path) -> dict:
     home = _home(row, folder)
     identity = json.loads((home / "cell.json").read_text(encoding="utf-8"))["identity"]
     with np.load(home / "scores.npz") as arrays:
-        scores, dev = arrays[f"sts:{row['test']}:spearman"], arrays["dev"]
+        scores = arrays[f"sts:{row['test']}:spearman"]
+        dev = arrays["dev"]
     labels = {"test": _labels(folder, row["data"]["test"]), "dev": _labels(folder, identity["dev"])}
     threshold = float(best_threshold(dev, labels["dev"], "accuracy"))
     return {"scores": scores.tolist(), "labels": labels["test"], "threshold": threshold}

@@ -42,7 +42,8 @@ def rows_of(report: Report, start: str) -> list[dict]:
     means = []
     for run in runs:
         run_rows = [row for row in rows if (row["variant"], row["seed"]) == run]
-        figure, n = float(np.mean([row["accuracy"] for row in run_rows])), sum(row["n"] for row in run_rows)
+        figure = float(np.mean([row["accuracy"] for row in run_rows]))
+        n = sum(row["n"] for row in run_rows)
         means.append({**run_rows[0], "test": mean_name(len(run_rows)), "n": n, "accuracy": figure})
     return [*rows, *means]
 

@@ -32,7 +32,8 @@ from samesense.types import Pair, Score, Scores
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-BEGIN, END = "<!-- here: written by run.py -->", "<!-- end of here -->"
+BEGIN = "<!-- here: written by run.py -->"
+END = "<!-- end of here -->"
 FULL = "full"
 
 Change = Callable[[Scheme], Scheme]

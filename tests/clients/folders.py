@@ -207,7 +207,8 @@ class Kind:
 
 def kinds():
     """Every kind of model that is tried."""
-    dense, tanh = Dense(32, 8, activation_function=torch.nn.Identity()), Dense(32, 16, bias=False)
+    dense = Dense(32, 8, activation_function=torch.nn.Identity())
+    tanh = Dense(32, 16, bias=False)
     of = [
         *(Kind(mode, "one pooling", partial(pooled, mode=mode)) for mode in Pooling.POOLING_MODES),
         Kind("cls-max-mean", "several poolings", partial(pooled, mode=("cls", "max", "mean"))),

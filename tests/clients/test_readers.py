@@ -171,9 +171,11 @@ def test_reader(reader, home, request, tmp_path, environments, results):
     exports = request.getfixturevalue("exports") if reader.backend else None
     jobs = list(jobs_of(reader, home, exports))
     answers, versions = run(reader.script, jobs, tmp_path, environments, reader.environment)
-    wrong, groups = {}, {}
+    wrong = {}
+    groups = {}
     for job in jobs:
-        answer, name = answers[job["name"]], job["name"]
+        answer = answers[job["name"]]
+        name = job["name"]
         message, why = reader.cannot.get(name, (None, ""))
         apart = None if "error" in answer else difference(job, answer, reader.unit)
         opens = apart is not None and apart <= reader.tolerance

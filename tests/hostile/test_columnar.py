@@ -71,7 +71,8 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_small_file_takes_little_memory(tmp_path, name):
     make, options = BOMBS[name]
-    path, harmless = tmp_path / "bomb.parquet", tmp_path / "other.parquet"
+    path = tmp_path / "bomb.parquet"
+    harmless = tmp_path / "other.parquet"
     pq.write_table(pa.table({"text": make()}), path, compression="zstd", store_schema=False, **options)
     pq.write_table(pa.table({"text": ["a"]}), harmless)
     assert path.stat().st_size < 100_000

@@ -111,7 +111,9 @@ PIECES = [*SIGNS.split(), *WORDS.split(), '"c d"', "\0", "\ud800", "\u2028", "  
 
 
 def test_random_conditions_are_read_or_refused(folder):
-    collection, source, read = Collection.open(folder), random.Random(7), 0
+    collection = Collection.open(folder)
+    source = random.Random(7)
+    read = 0
     for _ in range(rounds(short=1500, long=200_000)):
         where = source.choice(["", " "]).join(source.choices(PIECES, k=source.randint(1, 12)))
         try:
@@ -123,7 +125,8 @@ def test_random_conditions_are_read_or_refused(folder):
 
 
 def test_random_values_are_read_or_refused(folder):
-    collection, source = Collection.open(folder), random.Random(8)
+    collection = Collection.open(folder)
+    source = random.Random(8)
 
     def value(depth=0):
         kind = source.randrange(9 if depth < 4 else 6)

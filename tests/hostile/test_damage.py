@@ -56,7 +56,8 @@ class Formats:
     """Makes folders of each format, and opens them for an answer to compare."""
 
     def __init__(self, static_model, exported_static):
-        self.static_model, self.exported_static = static_model, exported_static
+        self.static_model = static_model
+        self.exported_static = exported_static
 
     def make_collection(self, folder):
         from samesense.inference.collection.collection import Collection, Entry
@@ -69,7 +70,8 @@ class Formats:
         from samesense.inference.collection.collection import Collection
         from samesense.inference.collection.embedder import embedder_of
 
-        collection, model = Collection.open(folder), embedder_of(load(str(self.exported_static)), "m")
+        collection = Collection.open(folder)
+        model = embedder_of(load(str(self.exported_static)), "m")
         answers = [
             collection.query(TEXTS, model, top=40, hybrid=hybrid, where=where)
             for hybrid, where in ((False, None), (True, None), (False, "topic = 'two' AND n > 4"))
@@ -173,7 +175,8 @@ class Formats:
         from samesense.evaluation.sts import evaluate_pairs
         from samesense.reports.store import append_results
 
-        model, dev = load(str(self.exported_static)), read_pairs(sample_path("dev"))
+        model = load(str(self.exported_static))
+        dev = read_pairs(sample_path("dev"))
         append_results(folder / "results.jsonl", evaluate_pairs(model, dev, intervals=False))
         (folder / "manifest.json").write_text(json.dumps({"settings": {"seed": 1}}))
         (folder / "history.jsonl").write_text('{"step": 5, "eval_dev_spearman": 0.5}\n' * 3)
@@ -196,12 +199,15 @@ def formats(static_model, exported_static):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_damaged_folder_is_refused_in_words_or_usable(formats, tmp_path, name):
-    make, reopen = getattr(formats, f"make_{name}"), getattr(formats, f"open_{name}")
-    intact, folder = tmp_path / "made" / name, tmp_path / "opened" / name
+    make = getattr(formats, f"make_{name}")
+    reopen = getattr(formats, f"open_{name}")
+    intact = tmp_path / "made" / name
+    folder = tmp_path / "opened" / name
     intact.parent.mkdir()
     make(intact)
     shutil.copytree(intact.parent, folder.parent)
-    expected, outcomes = reopen(folder), Counter()
+    expected = reopen(folder)
+    outcomes = Counter()
     source = random.Random(int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]))
     for _ in range(rounds(short=12, long=1000)):
         shutil.rmtree(folder)
@@ -292,13 +298,16 @@ JSON_FORMATS = ["exported", "shards", "harvest", "corpus", "origin", "calibratio
 
 @pytest.mark.parametrize("name", JSON_FORMATS)
 def test_a_changed_file_of_json_is_refused_in_words_or_usable(formats, tmp_path, name):
-    make, reopen = getattr(formats, f"make_{name}"), getattr(formats, f"open_{name}")
-    intact, folder = tmp_path / "made" / name, tmp_path / "opened" / name
+    make = getattr(formats, f"make_{name}")
+    reopen = getattr(formats, f"open_{name}")
+    intact = tmp_path / "made" / name
+    folder = tmp_path / "opened" / name
     intact.parent.mkdir()
     make(intact)
     shutil.copytree(intact.parent, folder.parent)
     reopen(folder)
-    every, outcomes = list(changes(intact)), Counter()
+    every = list(changes(intact))
+    outcomes = Counter()
     seed = JSON_FORMATS.index(name)
     for number in np.random.default_rng(seed).permutation(len(every))[: rounds(short=25, long=100_000)]:
         file, words, content = every[number]

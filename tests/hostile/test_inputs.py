@@ -111,7 +111,8 @@ def value(draw, depth=0):
 
 def rows(draw):
     """Rows of a usual table, some of them malformed."""
-    count, width = draw.randrange(12), draw.randint(1, 5)
+    count = draw.randrange(12)
+    width = draw.randint(1, 5)
     lines = [["sentence1", "sentence2", "score"] if draw.random() < 0.6 else draw.choices(NAMES, k=width)]
     for _ in range(count):
         good = [text(draw), text(draw), str(draw.randint(0, 5))]
@@ -273,7 +274,8 @@ def one_input(here, capsys, seed):
     content = spoilt(draw, FILES[suffix](draw))
     file = here / f"input.{suffix}"
     if draw.random() < 0.1:
-        file, content = here / f"input.{suffix}.gz", gzip.compress(content)[: draw.choice([None, None, -5])]
+        file = here / f"input.{suffix}.gz"
+        content = gzip.compress(content)[: draw.choice([None, None, -5])]
     file.write_bytes(content)
     started = time.monotonic()
     try:
@@ -298,7 +300,8 @@ def test_every_input_ends_well(prepared, capsys):
     import resource  # not on Windows
 
     run_command(capsys, "similarity", "no/such-model", "a", "b")  # warm-up: imports the libraries before measuring
-    outcomes, wrong = Counter(), []
+    outcomes = Counter()
+    wrong = []
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for seed in range(rounds(short=100, long=10_000)):
         outcome, reason = one_input(prepared, capsys, seed)

@@ -131,9 +131,11 @@ def test_a_killed_run_ends_as_one_that_was_not(prepared, here, name, request):
         request.getfixturevalue("origin")
     started = time.monotonic()
     assert ended(began(command(name, prepared, here))) == 0
-    seconds, expected = time.monotonic() - started, outcome(name, prepared, here)
+    seconds = time.monotonic() - started
+    expected = outcome(name, prepared, here)
     assert expected
-    draw, kills = random.Random(name), 0
+    draw = random.Random(name)
+    kills = 0
     for _ in range(rounds(short=1, long=8)):
         shutil.rmtree(here / "out")
         for output in ("page.md", "kept.txt"):

@@ -107,7 +107,8 @@ class Folders:
     def whole(self, folder):
         model = build(str(self.trunk), device="cpu")
         model.extend([Dense(32, 8), Normalize()])
-        model.prompts, model.default_prompt_name = {"query": "a man "}, "query"
+        model.prompts = {"query": "a man "}
+        model.default_prompt_name = "query"
         save(model, folder)
 
     def bare(self, folder):
@@ -149,7 +150,8 @@ def use(folder):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_changed_file_of_json_is_refused_in_words_or_of_no_account(form, tiny_trunk, tmp_path):
     torch.manual_seed(0)
-    intact, folder = tmp_path / "made", tmp_path / "m"
+    intact = tmp_path / "made"
+    folder = tmp_path / "m"
     getattr(Folders(tiny_trunk), form)(intact)
     shutil.copytree(intact, folder)
     use(folder)
@@ -196,7 +198,8 @@ def weight_changes(weights):
 @pytest.mark.parametrize("form", ["whole", "bare", "cross", "adapted", "static"])
 def test_a_changed_weight_is_refused_or_of_no_account(form, tiny_trunk, static_model, tmp_path):
     torch.manual_seed(0)
-    intact, folder = tmp_path / "made", tmp_path / "m"
+    intact = tmp_path / "made"
+    folder = tmp_path / "m"
     if form == "static":
         shutil.copytree(static_model, intact)
     else:

@@ -24,7 +24,8 @@ from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
 from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet
 
 BAD = (math.nan, math.inf, -math.inf)
-N, DIM = 6, 4
+N = 6
+DIM = 4
 
 
 def rows(n=N, dim=DIM, seed=0):
@@ -118,7 +119,8 @@ def test_an_empty_batch_is_0_with_a_gradient_or_refused(function):
 
 
 def test_teachers_are_refused_too():
-    finite, bad = rows(), rows()
+    finite = rows()
+    bad = rows()
     bad[2, 1] = math.nan
     with pytest.raises(NotFiniteError, match="cosine_matrix takes finite numbers"):
         losses.teacher_scores([finite, bad], [1, 1])

@@ -68,7 +68,8 @@ def test_a_changed_record_is_refused_in_words_or_read(tmp_path, kind):
     path = tmp_path / name
     path.write_text(json.dumps(content))
     read(tmp_path)
-    every, refused = list(changes(tmp_path)), 0
+    every = list(changes(tmp_path))
+    refused = 0
     for number in np.random.default_rng(0).permutation(len(every))[: rounds(short=150, long=100_000)]:
         _, words, changed = every[number]
         path.write_bytes(changed)

@@ -253,7 +253,9 @@ def memory(pid):
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_good_clients_between_bad_ones_get_their_own_answers():
-    count, clients, wrong = rounds(short=60, long=11_000), rounds(short=4, long=64), []
+    count = rounds(short=60, long=11_000)
+    clients = rounds(short=4, long=64)
+    wrong = []
     dropped = []  # a client that waits in vain ends its thread, which fails the test
 
     def client(port, seed, times):
@@ -280,7 +282,8 @@ def test_good_clients_between_bad_ones_get_their_own_answers():
         all_clients(port, 0, count)
         before = memory(child.pid)
         all_clients(port, 100, count)
-        after, seconds = memory(child.pid), round(time.monotonic() - started)
+        after = memory(child.pid)
+        seconds = round(time.monotonic() - started)
         assert ask(port, "/health")[0] == 200 and not wrong, wrong[:3]
         assert after < before * 1.3 + 20_000, (before, after)
         child.send_signal(signal.SIGTERM)

@@ -29,9 +29,11 @@ def spelled(draw, text):
 
 def graph(draw):
     """Pairs by numbers of texts: chains, stars, circles, twins, self pairs, loose ones and random ones."""
-    pairs, texts = [], iter(range(100_000))
+    pairs = []
+    texts = iter(range(100_000))
     for _ in range(draw.choice([1, 2, 5, 20, 40])):
-        kind, size = draw.choice(["chain", "star", "twin", "self", "loose", "random"]), draw.randint(1, 9)
+        kind = draw.choice(["chain", "star", "twin", "self", "loose", "random"])
+        size = draw.randint(1, 9)
         nodes = [next(texts) for _ in range(size + 1)]
         if kind == "chain":
             pairs += pairwise(nodes)

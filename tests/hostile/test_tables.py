@@ -75,7 +75,8 @@ def written(draw, path, names, rows):
 
 
 def test_what_programs_write_is_read_as_it_was_or_said_or_refused(tmp_path):
-    draw, outcomes = random.Random(0), dict.fromkeys(("exact", "warned", "refused"), 0)
+    draw = random.Random(0)
+    outcomes = dict.fromkeys(("exact", "warned", "refused"), 0)
     for seed in range(rounds(short=150, long=5_000)):
         draw.seed(seed)
         names = draw.sample(NAMES, draw.randint(2, 4))
@@ -199,7 +200,8 @@ FORMATS = {
 
 
 def test_labels_of_any_form_are_the_numbers_that_were_meant_or_refused():
-    draw, columns = random.Random(0), Columns("a", "b", "score")
+    draw = random.Random(0)
+    columns = Columns("a", "b", "score")
     outcomes = dict.fromkeys(("read", "refused"), 0)
     for seed in range(rounds(short=2_000, long=100_000)):
         draw.seed(seed)
@@ -231,7 +233,8 @@ def typed(draw, word):
 
 
 def test_words_for_yes_and_no_are_what_was_meant_or_refused():
-    draw, columns = random.Random(0), Columns("a", "b", "label")
+    draw = random.Random(0)
+    columns = Columns("a", "b", "label")
     outcomes = dict.fromkeys(("read", "bad row", "refused"), 0)
     strays = ["", "-", "vielleicht", "maybe", "1", "0", "x", "o", "ja", "no", "ne", "nai", "n", "是的", "?"]
     for seed in range(rounds(short=1_000, long=100_000)):

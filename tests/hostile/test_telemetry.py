@@ -123,7 +123,8 @@ def test_an_exported_model_connects_to_no_one(user, exported_static, tmp_path):
     """The control, plain onnxruntime, runs beside it until it has tried to upload twice."""
     if not uploads(user):
         pytest.skip("this version of onnxruntime has no telemetry")
-    control, proxy = Proxy(), Proxy()
+    control = Proxy()
+    proxy = Proxy()
     encode = f"import samesense, time; samesense.load({str(exported_static)!r}).encode(['a cat']); time.sleep(600)"
     alone = "import onnxruntime, time; time.sleep(600)"
     processes = [

@@ -17,8 +17,10 @@ def folded(source, count):
 
 
 def test_the_same_text_is_first_among_equals(tiny_trunk, tmp_path):
-    model, source = samesense.load(str(tiny_trunk), precision="float32"), random.Random(11)
-    embedder, query_count = embedder_of(model, "tiny"), 0
+    model = samesense.load(str(tiny_trunk), precision="float32")
+    source = random.Random(11)
+    embedder = embedder_of(model, "tiny")
+    query_count = 0
     for number in range(rounds(4, 60)):
         texts = folded(source, source.choice([5, 40, 150]))
         first = {text: texts.index(text) for text in reversed(texts)}

@@ -38,7 +38,8 @@ def pair(source):
 
 
 def test_what_was_not_read_is_never_the_same(model):
-    source, count = random.Random(52), rounds(150, 5000)
+    source = random.Random(52)
+    count = rounds(150, 5000)
     merged = 0
     for _ in range(count):
         first, second, same = pair(source)

@@ -37,7 +37,8 @@ def sweep(path):
 
 
 def variants(path):
-    file, chosen = sweep(path), []
+    file = sweep(path)
+    chosen = []
     for entry in file.data:
         for variant in file.variants():
             overrides = {**file.base, **entry.settings, **variant.settings}
@@ -111,7 +112,8 @@ def on_the_hub(name, config, split, source):
     short = name.partition("/")[2].lower()
     drawn = [row % 2 for row in range(30)]
     if short == "all-nli":
-        texts, names = {"premise": PAIR["sentence1"], "hypothesis": PAIR["sentence2"]}, CODED["sick"]
+        texts = {"premise": PAIR["sentence1"], "hypothesis": PAIR["sentence2"]}
+        names = CODED["sick"]
         rows = {**texts, "label": [row % 3 for row in range(30)]}
     elif short in CODED:
         names = CODED[short]

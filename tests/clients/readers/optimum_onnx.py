@@ -12,7 +12,8 @@ def rows(job):
     model = ORTModelForFeatureExtraction.from_pretrained(job["folder"], file_name="model.onnx", subfolder="onnx")
     texts = [job["prompt"] + text for text in job["inputs"]]
     read = tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
-    states, mask = model(**read).last_hidden_state, read["attention_mask"].unsqueeze(-1)
+    states = model(**read).last_hidden_state
+    mask = read["attention_mask"].unsqueeze(-1)
     return ((states * mask).sum(1) / mask.sum(1)).detach().to(torch.float32).tolist()
 
 

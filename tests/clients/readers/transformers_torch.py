@@ -11,7 +11,8 @@ def rows(job):
     model = AutoModel.from_pretrained(job["folder"]).eval()
     with torch.inference_mode():
         read = tokenizer(job["inputs"], padding=True, truncation=True, return_tensors="pt")
-        states, mask = model(**read).last_hidden_state, read["attention_mask"].unsqueeze(-1)
+        states = model(**read).last_hidden_state
+        mask = read["attention_mask"].unsqueeze(-1)
     return ((states * mask).sum(1) / mask.sum(1)).tolist()
 
 
