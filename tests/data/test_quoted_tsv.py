@@ -48,8 +48,8 @@ def test_blocks_of_it_are_read_in_the_same_way(tmp_path, size):
     assert read_rows == [cells for _, cells in load_rows(path)]
     again = [
         cells
-        for each_block in blocks(path, size)
-        for _, cells in rows_at(path, each_block.start, each_block.end, each_block.form)
+        for read_block in blocks(path, size)
+        for _, cells in rows_at(path, read_block.start, read_block.end, read_block.form)
     ]
     assert again == read_rows
 

@@ -19,8 +19,8 @@ def slow_partners(data, anchor):
     highest = 2.0 if data.kind == "nli" else 1.0
     sides = {highest: [], 0.0: []}
     for first, second, label in zip(data.sentences1, data.sentences2, data.labels, strict=True):
-        for side, partner in [(first, second)] + [(second, first)] * (data.kind == "binary"):
-            if side == anchor and partner != anchor and label in sides and partner not in sides[label]:
+        for first_text, partner in [(first, second)] + [(second, first)] * (data.kind == "binary"):
+            if first_text == anchor and partner != anchor and label in sides and partner not in sides[label]:
                 sides[label].append(partner)
     both = set(sides[highest]) & set(sides[0.0])
     return tuple([text for text in sides[label] if text not in both] for label in (highest, 0.0))

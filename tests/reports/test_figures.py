@@ -120,9 +120,7 @@ def test_names_stand_inside_and_part_where_models_are_near():
     axes = overview(near, styles={}, score="Spearman", name="overview").figure.axes[0]
     boxes = [text.get_window_extent() for text in axes.texts]
     assert all(axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 for box in boxes)
-    assert not [
-        1 for index, box_of_name in enumerate(boxes) for earlier in boxes[:index] if box_of_name.overlaps(earlier)
-    ]
+    assert not [1 for index, name_box in enumerate(boxes) for earlier in boxes[:index] if name_box.overlaps(earlier)]
 
 
 def test_a_name_is_not_written_on_the_range_of_a_speed():
