@@ -36,7 +36,7 @@ NONSENSE = [b"{", b'{"model": "served"}', b'{"model": "served", "input": [""]}',
 TRIES = 400
 PAUSE = 0.1
 FLOOR = 0.999
-"""Least cosine with the offline vector; how many texts are nearer to another is said at the start."""
+"""Minimum cosine with the offline vector; the number of texts nearer to another one is printed at the start."""
 
 
 def plain_server(model: str, port: int) -> None:

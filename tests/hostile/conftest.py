@@ -123,6 +123,13 @@ def write_json(path, content):
     path.write_text(json.dumps(content))
 
 
+def json_items(value):
+    """Return the (key, value) pairs of a JSON object or the (index, value) pairs of a list; empty for other values."""
+    if isinstance(value, dict):
+        return list(value.items())
+    return list(enumerate(value)) if isinstance(value, list) else []
+
+
 def rounds(short, long):
     """Return the rounds of a randomised test: ``long`` under ``sh scripts/hostile``."""
     return long if os.environ.get("SAMESENSE_HOSTILE") == "long" else short

@@ -11,6 +11,7 @@ from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.fit import CalibrationSettings, calibrate
 from samesense.inference.calibration.storage import home_of, read, store
 from samesense.metrics import precision_at, recall_at
+from tests.hostile.conftest import json_items
 from tests.inference.made_labelled import labelled, reader
 
 
@@ -110,16 +111,15 @@ JUNK = (
 
 
 def places(value, path=()):
-    """Every key and index of a value of JSON."""
+    """Yield the path of keys to every value in a JSON value."""
     if path:
         yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inner in items:
+    for key, inner in json_items(value):
         yield from places(inner, (*path, key))
 
 
 def damaged(content, generator):
-    """The content with one thing in it changed, removed, or added."""
+    """Return the content with one value changed, removed, or added."""
     changed = copy.deepcopy(content)
     *outer, last = generator.choice([*places(changed)])
     inside = changed

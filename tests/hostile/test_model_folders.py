@@ -19,7 +19,7 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.saving.storage import save
 from samesense.errors import ModelError, SamesenseError
 from samesense.inference.models.load import load
-from tests.hostile.conftest import figures, rounds
+from tests.hostile.conftest import figures, json_items, rounds
 
 TEXTS = ["a dog runs", "the man reads a book at night", "a dog " * 100, ""]
 PAIRS = [("a dog runs", "the cat sleeps"), ("snow", "a dog " * 100)]
@@ -75,8 +75,7 @@ def with_value(content, keys, value):
 
 def places(content, above=(), depth=3):
     """Yield the path of keys to every value of content, nested ones too."""
-    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
-    for key, value in list(items)[:40]:
+    for key, value in json_items(content)[:40]:
         yield (*above, key)
         if depth > 1:
             yield from places(value, (*above, key), depth - 1)

@@ -24,7 +24,7 @@ def name(draw):
 
 
 def rendered(page):
-    """The markup that a reader of Markdown would see: what is left without escapes and code."""
+    """Return the markup that Markdown would render: the page without escapes and code."""
     page = re.sub(r"\A---\n.*?\n---\n", "", page, flags=re.S)  # removes the YAML front matter
     page = re.sub(r"^```\w+\n.*?^```$", "", page, flags=re.S | re.M)
     bare = re.sub(r"(?<![\\`])(`+)(?!`).*?(?<!`)\1(?!`)", "", re.sub(r"\\\\", "", page))

@@ -41,7 +41,7 @@ def binary(n=N):
     return (torch.arange(n) % 2).float()
 
 
-# the inputs of each function by name, given how many rows there are; and the settings that are numbers
+# per function: its inputs for a number of rows, and its numeric settings
 FUNCTIONS = {
     losses.cosent: (lambda n: (scores(n), torch.arange(n).float()), ("temperature", "margin")),
     losses.contrastive: (lambda n: (scores(n), binary(n)), ("threshold",)),
