@@ -18,9 +18,18 @@ from typing import Any
 from samesense.errors import MissingExtraError, ModelError, OutputError, SamesenseError
 
 DAMAGED = (
-    OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, SyntaxError, TokenError, MemoryError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    EOFError,
+    SyntaxError,
+    TokenError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 """What reading a damaged file raises: numpy parses the head of an array as Python."""
 
 _FIXES = {

@@ -235,9 +235,12 @@ def _has_lengths(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
-    )  # fmt: skip
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
 
 
 def values_of(array: pa.Array) -> list[object]:

@@ -152,10 +152,16 @@ def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str
     set_seed(job.settings.seed)
     clock = _Clock()
     output = fit(
-        model, inputs.dataset, inputs.loss(), job.settings.model_copy(update=overrides), job.output,
-        batches=inputs.batches, collator=inputs.collator, max_length=job.settings.max_seq_length,
+        model,
+        inputs.dataset,
+        inputs.loss(),
+        job.settings.model_copy(update=overrides),
+        job.output,
+        batches=inputs.batches,
+        collator=inputs.collator,
+        max_length=job.settings.max_seq_length,
         callbacks=[clock, *inputs.callbacks],
-    )  # fmt: skip
+    )
     if output.interrupted:
         raise KeyboardInterrupt
     return (clock.times[-1] - clock.times[0]) / TIMED_STEPS, output.spent["saving"]

@@ -75,9 +75,17 @@ def scored_along_steps(
     recorder = StepScores(folder / STEP_SCORES, score, every=every if selects else steps, resume=resume)
     set_seed(settings.seed)
     trained = fit(
-        model, inputs.dataset, inputs.loss(), settings, folder, batches=inputs.batches, collator=inputs.collator,
-        resume=resume, max_length=settings.max_seq_length, callbacks=[*inputs.callbacks, recorder],
-    )  # fmt: skip
+        model,
+        inputs.dataset,
+        inputs.loss(),
+        settings,
+        folder,
+        batches=inputs.batches,
+        collator=inputs.collator,
+        resume=resume,
+        max_length=settings.max_seq_length,
+        callbacks=[*inputs.callbacks, recorder],
+    )
     if trained.interrupted:
         return None
     if not recorder.by_step:

@@ -101,9 +101,11 @@ def _evaluated(
             scores[test], protocol = content["scores"], content["protocol"]
             bar.update()
     model = Model(
-        name=str(output), score=lambda pairs: scores, seed=settings.seed,
+        name=str(output),
+        score=lambda pairs: scores,
+        seed=settings.seed,
         protocol=f"{protocol}; each pair scored by a model that was trained without it",
-    )  # fmt: skip
+    )
     results = task.evaluate(model).results
     (output / RESULTS).unlink(missing_ok=True)
     append_results(output / RESULTS, results)

@@ -133,9 +133,18 @@ class Method:
         remarks = self.lessons(train, settings)
         settings = settings.for_data(train)
         job = Job(
-            method=self.name, data=train, settings=settings, output=output, dev=dev, test=test, guards=guards,
-            concludes=concludes, cross_validation=cross_validation, begun=begun, remarks=remarks,
-        )  # fmt: skip
+            method=self.name,
+            data=train,
+            settings=settings,
+            output=output,
+            dev=dev,
+            test=test,
+            guards=guards,
+            concludes=concludes,
+            cross_validation=cross_validation,
+            begun=begun,
+            remarks=remarks,
+        )
         if self.pipeline:
             training_run: TrainingRun = means(job, overwrite=overwrite)  # which always goes on
             return training_run

@@ -18,8 +18,11 @@ from samesense.recipes.reading import Reading
 from samesense.recipes.settings import SettingsFile, bind, read_settings
 
 NAMES: Mapping[DataKind, str] = {
-    "tuples": "anchors", "classes": "classes", "texts": "sentences", "documents": "sections",
-}  # fmt: skip
+    "tuples": "anchors",
+    "classes": "classes",
+    "texts": "sentences",
+    "documents": "sections",
+}
 """What parts are called, but for labelled pairs, which are called as their labels are."""
 
 OF_ALL = ("batch_size", "max_seq_length", "mini_batch_num_tokens", "seed")

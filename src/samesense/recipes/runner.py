@@ -230,11 +230,18 @@ def _trained(
         recorder = StepScores(job.output / STEP_SCORES, pairs_score, resume=resume)
     set_seed(job.settings.seed)  # a loss may have weights of its own
     trained = fit(
-        model, inputs.dataset, inputs.loss(), job.settings.model_copy(update={"precision": choice.precision}),
-        job.output, dev_score=selection_score if recorder is None else recorded_score(recorder, sets.selecting),
-        batches=inputs.batches, collator=inputs.collator, resume=resume, max_length=job.settings.max_seq_length,
+        model,
+        inputs.dataset,
+        inputs.loss(),
+        job.settings.model_copy(update={"precision": choice.precision}),
+        job.output,
+        dev_score=selection_score if recorder is None else recorded_score(recorder, sets.selecting),
+        batches=inputs.batches,
+        collator=inputs.collator,
+        resume=resume,
+        max_length=job.settings.max_seq_length,
         callbacks=[*inputs.callbacks, *([] if recorder is None else [recorder])],
-    )  # fmt: skip
+    )
     laps.add(trained.spent)
     if is_main() and not trained.interrupted:
         if job.settings.merge and selection_score is not None:
@@ -258,9 +265,16 @@ def _on_part(
     """Train on a part of the data as the run did on all."""
     settings = settings_of_part(job.settings, len(shard) / len(job.data))
     part_job = replace(
-        job, data=shard, settings=settings, output=folder, dev=sets.selecting, test=None, guards=(), concludes=False,
+        job,
+        data=shard,
+        settings=settings,
+        output=folder,
+        dev=sets.selecting,
+        test=None,
+        guards=(),
+        concludes=False,
         begun=time.perf_counter(),
-    )  # fmt: skip
+    )
     return run(part_job, lambda model, job: replace(prepare(model, job), after_training=None), build=build, **how)
 
 

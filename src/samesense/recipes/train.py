@@ -192,9 +192,14 @@ class TrainingPlan:
         if self.cross_validation is not None and not resume:
             self._announce_folds(self.cross_validation, Path(output))
         trained = self.method.run(
-            self.train, self.settings, Path(output), concludes=True, resume=resume, overwrite=overwrite,
+            self.train,
+            self.settings,
+            Path(output),
+            concludes=True,
+            resume=resume,
+            overwrite=overwrite,
             **self._pairs(),
-        )  # fmt: skip
+        )
         self._write_held_out(Path(output))
         return trained
 
@@ -294,10 +299,19 @@ def plan(
         if is_main():
             logger.info(f"learning rate {rate.value:g}: {rate.why}; `learning_rate` overrides")
     return TrainingPlan(
-        method=fitting.method, config=name, settings=bound, given=options, train=examples, dev=dev_data, test=test_data,
-        guards=tuple(guard_data for guard_data in guards if guard_data is not None), held_out=held_out,
-        test_held_out=test_share is not None, cross_validation=cross_validation, told=fitting.told,
-    )  # fmt: skip
+        method=fitting.method,
+        config=name,
+        settings=bound,
+        given=options,
+        train=examples,
+        dev=dev_data,
+        test=test_data,
+        guards=tuple(guard_data for guard_data in guards if guard_data is not None),
+        held_out=held_out,
+        test_held_out=test_share is not None,
+        cross_validation=cross_validation,
+        told=fitting.told,
+    )
 
 
 def labelled_training_pairs(train: Examples, method: Method) -> PairData:

@@ -49,8 +49,12 @@ class Coherence(nn.Module):
                 f"below 1; received words {words}, dim {dim}, hidden {hidden}, {interaction!r} and {dropout}."
             )
         self.settings = {
-            "words": words, "dim": dim, "hidden": hidden, "interaction": interaction, "dropout": dropout,
-        }  # fmt: skip
+            "words": words,
+            "dim": dim,
+            "hidden": hidden,
+            "interaction": interaction,
+            "dropout": dropout,
+        }
         width = 2 * hidden
         self.embedding = nn.Embedding(words, dim, padding_idx=PADDING)
         self.lstm = nn.LSTM(dim, hidden, batch_first=True, bidirectional=True)

@@ -42,9 +42,15 @@ class Contribution:
     def of(cls, window: Window, whose: Whose, first: float, second: float, share: float) -> Contribution:
         """Make one from a window of the corpus."""
         return cls(
-            window=window.id, left=window.left, centre=window.centre, right=window.right,
-            whose=whose, first=first, second=second, share=share,
-        )  # fmt: skip
+            window=window.id,
+            left=window.left,
+            centre=window.centre,
+            right=window.right,
+            whose=whose,
+            first=first,
+            second=second,
+            share=share,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

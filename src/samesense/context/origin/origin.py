@@ -158,9 +158,12 @@ class Origin:
         def entry(k: int) -> Contribution:
             i = int(distinct[k])
             return Contribution.of(
-                self.corpus.window(i), _whose(i, sets[first], sets[second]), float(one[at[k]]), float(other[at[k]]),
+                self.corpus.window(i),
+                _whose(i, sets[first], sets[second]),
+                float(one[at[k]]),
+                float(other[at[k]]),
                 float(summed[k]),
-            )  # fmt: skip
+            )
 
         order = np.argsort(-summed, kind="stable")
         return Explanation(

@@ -81,9 +81,11 @@ def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> Tra
         stages.finish()
         logger.info(f"report: {output / REPORT}")
         return TrainingRun(
-            output, later.train_output(), Results(read_results(output / RESULTS)),
+            output,
+            later.train_output(),
+            Results(read_results(output / RESULTS)),
             verdict=verdict_from(stages.record["verdict"]),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True)

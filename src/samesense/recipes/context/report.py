@@ -117,9 +117,13 @@ def _conclude(
     if job.settings.report:
         before, after = ([e for e in found.evidence if e.model == one] for one in (START, SURROGATE))
         page = RunPage(
-            name=output.resolve().name, verdict=verdict, history=run, before=before,
-            after=[replace(one, model="trained") for one in after], record=record,
-        )  # fmt: skip
+            name=output.resolve().name,
+            verdict=verdict,
+            history=run,
+            before=before,
+            after=[replace(one, model="trained") for one in after],
+            record=record,
+        )
         write_page(page, load(output / SURROGATE, precision="float32"), output)
 
 

@@ -112,9 +112,15 @@ def _job(
 ) -> Job[Sentences, DistilSettings]:
     """Return what is trained; the student is compared with its start on the first test set."""
     return Job(
-        method=METHOD, data=train, settings=settings, output=output, dev=dev, test=tests[0] if tests else None,
-        guards=[read_pairs(source) for source in settings.guard], concludes=True,
-    )  # fmt: skip
+        method=METHOD,
+        data=train,
+        settings=settings,
+        output=output,
+        dev=dev,
+        test=tests[0] if tests else None,
+        guards=[read_pairs(source) for source in settings.guard],
+        concludes=True,
+    )
 
 
 def _check(settings: DistilSettings, tests: Sequence[PairData]) -> None:
@@ -128,10 +134,14 @@ def build_student(job: Job[Sentences, DistilSettings]) -> SentenceTransformer:
     """Return the student before training; ModelError if its vectors are cut, as losses are given whole ones."""
     settings = job.settings
     student = make_student(
-        settings.model, settings.teacher[0], job.data.texts,
-        spacing=settings.spacing, pooling=settings.pooling, first=settings.first,
+        settings.model,
+        settings.teacher[0],
+        job.data.texts,
+        spacing=settings.spacing,
+        pooling=settings.pooling,
+        first=settings.first,
         teacher_pooling=settings.teacher_pooling,
-    )  # fmt: skip
+    )
     check_whole(student)
     return set_prompt(student, settings.prompt)
 

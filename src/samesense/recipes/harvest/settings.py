@@ -34,10 +34,13 @@ class HarvestSettings(Mixture):
     def choose_executor(self, default_workers: int = 1) -> Executor:
         """Return where shards are to be made."""
         return choose_executor(
-            self.executor, workers=self.workers, address=self.address, retries=self.retries,
+            self.executor,
+            workers=self.workers,
+            address=self.address,
+            retries=self.retries,
             default_workers=default_workers,
             gpus=0 if self.device == "cpu" else 1,
-        )  # fmt: skip
+        )
 
     def check_contexts(self, contexts: str) -> None:
         """Raise ConfigError for a setting without effect on the harvest of an Origin with these contexts."""

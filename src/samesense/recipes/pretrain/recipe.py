@@ -172,9 +172,12 @@ def _trained(
         interrupted = run_trainer(trainer, newest, stop) and stop.interrupted
     laps.count("training")
     return TrainOutput(
-        steps=trainer.state.global_step, seconds=laps.seconds["training"], precision=settings.precision,
-        best_step=trainer.state.best_global_step, interrupted=interrupted,
-    )  # fmt: skip
+        steps=trainer.state.global_step,
+        seconds=laps.seconds["training"],
+        precision=settings.precision,
+        best_step=trainer.state.best_global_step,
+        interrupted=interrupted,
+    )
 
 
 def _ended(output: Path, record: dict[str, Any], trained: TrainOutput, laps: Laps) -> Pretraining:

@@ -84,9 +84,14 @@ class Cells:
             return
         start = entrant.start
         line = self.line(
-            entrant.name, "trained" if steps else "start", _scores_in(job.folder), start.speed, start.megabytes,
-            steps, str(job.folder / "model") if steps else start.model,
-        )  # fmt: skip
+            entrant.name,
+            "trained" if steps else "start",
+            _scores_in(job.folder),
+            start.speed,
+            start.megabytes,
+            steps,
+            str(job.folder / "model") if steps else start.model,
+        )
         run = manifest.read(job.folder) if steps else None
         took = {
             "training": run["outcome"]["spent"].get("training", 0.0) if run else 0.0,
@@ -111,9 +116,16 @@ class Cells:
         dev = float(spearman(scores, labels))
         logger.info(f"dev {100 * dev:.2f}")
         return Line(
-            name=name, form=form, dev=dev, low=low, high=high, speed=round(speed, 1), megabytes=round(megabytes, 1),
-            steps=steps, place=place,
-        )  # fmt: skip
+            name=name,
+            form=form,
+            dev=dev,
+            low=low,
+            high=high,
+            speed=round(speed, 1),
+            megabytes=round(megabytes, 1),
+            steps=steps,
+            place=place,
+        )
 
     def save(self) -> None:
         """Write what is known, and the time that was used."""
@@ -145,9 +157,16 @@ class Cells:
             **splits.identity(),
         }
         cell = Cell(
-            variant=entrant.name, dataset=DEV, seed=self.asked.seed if steps else None, method=planned.method,
-            settings=settings, reading="", layers=None, given={**entrant.given, **every}, identity=identity,
-        )  # fmt: skip
+            variant=entrant.name,
+            dataset=DEV,
+            seed=self.asked.seed if steps else None,
+            method=planned.method,
+            settings=settings,
+            reading="",
+            layers=None,
+            given={**entrant.given, **every},
+            identity=identity,
+        )
         return CellJob(cell, splits, cell.folder(self.asked.output), "float32")
 
     def _forget(self, start: str) -> None:

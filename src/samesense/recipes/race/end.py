@@ -51,18 +51,28 @@ def finish(cells: Cells) -> RaceResult:
             _put(cpu, request.output / "cpu")
         test_rows = [] if test is None else [row for line in dict.fromkeys([quality, cpu]) for row in _test(line, test)]
         outcome = state.result = {
-            "models": models, "test": [row.to_dict() for row in test_rows], "spent": cells.clock.spent,
-            "test_sha256": None if test is None else test.sha256, "speeds": rounds, "disturbed": disturbed,
-        }  # fmt: skip
+            "models": models,
+            "test": [row.to_dict() for row in test_rows],
+            "spent": cells.clock.spent,
+            "test_sha256": None if test is None else test.sha256,
+            "speeds": rounds,
+            "disturbed": disturbed,
+        }
         cells.save()
     elif rounds != outcome.get("speeds"):
         outcome = state.result = {**outcome, "speeds": rounds, "disturbed": disturbed}
         cells.save()
     result = RaceResult(
-        folder=request.output, lines=lines, quality=quality, cpu=cpu, spent=outcome["spent"], budget=request.budget,
-        test=Results(Result(**row) for row in outcome["test"]), notes=state.notes,
+        folder=request.output,
+        lines=lines,
+        quality=quality,
+        cpu=cpu,
+        spent=outcome["spent"],
+        budget=request.budget,
+        test=Results(Result(**row) for row in outcome["test"]),
+        notes=state.notes,
         disturbed=disturbed,
-    )  # fmt: skip
+    )
     write_text(request.output / BOARD, result.markdown())
     write_text(request.output / "leaderboard.json", json.dumps(result.to_dict(), indent=2, ensure_ascii=False) + "\n")
     return result

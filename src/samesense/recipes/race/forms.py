@@ -88,9 +88,14 @@ def int8(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
     model = load(folder, backend="onnx-int8")
     size = read_description(folder).graphs["onnx-int8"].bytes / 1e6
     return Form(
-        form="int8", name=f"{winner.name}, int8", model=model, speed=speed(model.encode_uncached, winner.sample),
-        megabytes=size, steps=0, place=str(folder),
-    )  # fmt: skip
+        form="int8",
+        name=f"{winner.name}, int8",
+        model=model,
+        speed=speed(model.encode_uncached, winner.sample),
+        megabytes=size,
+        steps=0,
+        place=str(folder),
+    )
 
 
 def static(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
@@ -120,19 +125,30 @@ def _distilled(student: str, winner: Winner, folder: Path, seconds: float, *, st
         return f"{form}: no time was left, or there are too few texts"
     texts = [winner.texts[index * len(winner.texts) // count] for index in range(count)]
     overrides = {
-        "model": student, "teacher": (winner.place,), "batch_size": BATCH, "max_steps": steps, "eval_steps": steps,
+        "model": student,
+        "teacher": (winner.place,),
+        "batch_size": BATCH,
+        "max_steps": steps,
+        "eval_steps": steps,
         "seed": winner.seed,
-    }  # fmt: skip
+    }
     _, settings = choose_distil("auto", overrides)
     job = Job(
-        method="distil", data=Sentences(texts=texts, source="the training data", name="training data"),
-        settings=settings, output=folder,
-    )  # fmt: skip
+        method="distil",
+        data=Sentences(texts=texts, source="the training data", name="training data"),
+        settings=settings,
+        output=folder,
+    )
     if not run_or_resume(folder, partial(run_job, job, prepare, build=build_student)):
         return None
     location = str(folder / "model")
     start = measured(student, location, build(location), winner.sample)
     return Form(
-        form=form, name=f"{winner.name}, distilled into {student}", model=load(location, precision="float32"),
-        speed=start.speed, megabytes=start.megabytes, steps=steps, place=location,
-    )  # fmt: skip
+        form=form,
+        name=f"{winner.name}, distilled into {student}",
+        model=load(location, precision="float32"),
+        speed=start.speed,
+        megabytes=start.megabytes,
+        steps=steps,
+        place=location,
+    )

@@ -212,9 +212,15 @@ def _make_forms(cells: Cells) -> None:
         return
     texts = _texts(cells)
     winner = Winner(
-        place=location, name=best.name, speed=best.speed, depth=depth, width=width, texts=texts, sample=_sample(cells),
+        place=location,
+        name=best.name,
+        speed=best.speed,
+        depth=depth,
+        width=width,
+        texts=texts,
+        sample=_sample(cells),
         seed=cells.asked.seed,
-    )  # fmt: skip
+    )
     for form, make in FORMS.items():
         if not any(line["form"] == form for line in state.lines):
             logger.info(f"smaller form of the best: {form}")

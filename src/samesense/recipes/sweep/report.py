@@ -246,14 +246,18 @@ def _failures(cells: Sequence[CellResults]) -> list[Failure]:
     tasks = dict.fromkeys((row.task, row.dataset) for cell in cells for row in cell.results)
     return [
         Failure(
-            model=str(cell.entry["variant"]), task=task, dataset=name, reason=cell.error, seed=cell.entry["seed"],
+            model=str(cell.entry["variant"]),
+            task=task,
+            dataset=name,
+            reason=cell.error,
+            seed=cell.entry["seed"],
             trained=False,
         )
         for cell in cells
         if cell.status == "failed"
         for task, name in tasks
         if name in cell.record["rows"]["tests"]
-    ]  # fmt: skip
+    ]
 
 
 def _made(cells: Sequence[CellResults]) -> dict[str, list[str]]:

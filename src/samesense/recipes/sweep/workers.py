@@ -35,10 +35,22 @@ LOOK = 2.0
 Watch = Callable[[Sequence[CellJob]], None]
 """Is told every :data:`LOOK` seconds which cells run."""
 
-COSTLESS = frozenset({
-    "early_stopping_patience", "epochs", "eval_steps", "learning_rate", "lr_scheduler_type", "margin", "max_grad_norm",
-    "max_steps", "temperature", "threshold", "warmup_ratio", "weight_decay",
-})  # fmt: skip
+COSTLESS = frozenset(
+    {
+        "early_stopping_patience",
+        "epochs",
+        "eval_steps",
+        "learning_rate",
+        "lr_scheduler_type",
+        "margin",
+        "max_grad_norm",
+        "max_steps",
+        "temperature",
+        "threshold",
+        "warmup_ratio",
+        "weight_decay",
+    }
+)
 """Settings that leave the time of a step as it is."""
 
 

@@ -117,5 +117,13 @@ def terms(model: SentenceTransformer, settings: RankcseSettings, stores: list[Te
 
 
 _OF_THE_LOSS = (
-    "rank", "contrast", "beta", "gamma", "tau1", "tau2", "tau3", "consistency", "include_diagonal",
-)  # fmt: skip
+    "rank",
+    "contrast",
+    "beta",
+    "gamma",
+    "tau1",
+    "tau2",
+    "tau3",
+    "consistency",
+    "include_diagonal",
+)
