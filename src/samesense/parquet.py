@@ -129,7 +129,8 @@ def bounds(
     Raises:
         DataError: if a page, or the lists of a row, would take far more memory than the file.
     """
-    size, as_dictionary = 1, False
+    size = 1
+    as_dictionary = False
     for chunk, width in zip(chunks, widths, strict=True):
         leaf = _Leaf(width)
         for page in pages(stream, chunk, place):
@@ -414,7 +415,8 @@ def _whole(table: ParquetTable, name: str) -> pa.ChunkedArray:
     """Return a column whose values are checked, in the type that the file names."""
     import pyarrow as pa
 
-    kind, blocks = table.type_of(name), []
+    kind = table.type_of(name)
+    blocks = []
     try:
         for block in table.column(name):
             block.validate(full=True)

@@ -48,7 +48,9 @@ def measure_time(
     job = checked(job, build)
     sets = job.sets()
     check_outcome(job, sets)
-    settings, adapter, seconds = job.settings, adapter_of(job.settings), {}
+    settings = job.settings
+    adapter = adapter_of(job.settings)
+    seconds = {}
     with TemporaryDirectory() as scratch, stage("measuring a few steps"):
         started = time.perf_counter()
         sample_job = replace(job, data=_part(job), output=Path(scratch))
@@ -62,7 +64,8 @@ def measure_time(
         examples = len(inputs.dataset) if sample_job.data is job.data and not multi_dataset else len(job.data)
         if inputs.batches == "label-aware":  # which take fewer
             examples = settings.examples(job.data)
-        steps, every = settings.steps(examples), settings.steps_between_evaluations(examples)
+        steps = settings.steps(examples)
+        every = settings.steps_between_evaluations(examples)
         step, saving = _step(sample_job, model, inputs, choice.precision)
         score = adapter.score(model, choice.precision)
         cross_validation = job.cross_validation

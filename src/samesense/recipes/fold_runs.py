@@ -59,7 +59,8 @@ def scored_along_steps(
     """
     selects = job.cross_validation is not None and job.cross_validation.selects
     examples = job.settings.examples(teaching)
-    steps, every = job.settings.steps(examples), job.settings.steps_between_evaluations(examples)
+    steps = job.settings.steps(examples)
+    every = job.settings.steps_between_evaluations(examples)
     settings = job.settings.model_copy(update={"precision": choice.precision, "early_stopping_patience": None})
     fold = replace(
         job, data=teaching, settings=settings, output=folder, guards=(), concludes=False, cross_validation=None

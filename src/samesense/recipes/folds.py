@@ -98,7 +98,8 @@ def _evaluated(
                     f"{folder / FOLD_SCORES} must hold the scores of {len(test)} pairs; it holds "
                     f"{len(content['scores'])}. Delete the folder {folder}."
                 )
-            scores[test], protocol = content["scores"], content["protocol"]
+            scores[test] = content["scores"]
+            protocol = content["protocol"]
             bar.update()
     model = Model(
         name=str(output),

@@ -140,11 +140,9 @@ def of_tuples(train: TupleData, settings: SupmpnSettings) -> list[str]:
         seed=settings.seed,
         false_negative_filter=settings.false_negative_filter,
     )
-    spelled, classes, size = (
-        key_of(settings.false_negative_filter),
-        rows.classes or {},
-        settings.batch_size * world_size(),
-    )
+    spelled = key_of(settings.false_negative_filter)
+    classes = rows.classes or {}
+    size = settings.batch_size * world_size()
     order = np.random.default_rng(settings.seed).permutation(len(rows))[: max(MOST_TUPLES, size)]
     teaches = _TEACHES.get(settings.loss, _has_rival)
 

@@ -90,7 +90,8 @@ def adapter_of(settings: EncoderSettings) -> Adapter:
 
 
 def _length(model: SentenceTransformer | CrossEncoder, settings: EncoderSettings) -> str:
-    own, given = model.max_seq_length, settings.max_seq_length
+    own = model.max_seq_length
+    given = settings.max_seq_length
     if own is None or math.isinf(own):  # static vectors
         return "inputs of any length"
     shorter = f", in training {given}" if given is not None and given < own else ""

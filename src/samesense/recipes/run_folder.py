@@ -210,7 +210,8 @@ SECTIONS = "card"
 
 def card_of(output: Path, record: Mapping[str, Any]) -> Card:
     """Return the facts of a trained model's card, from the manifest and the results of its run."""
-    settings, data = dict(record["settings"]), record["data"]
+    settings = dict(record["settings"])
+    data = record["data"]
     # only of encoders: the language of a pretraining is how its documents are split
     rights = {name: settings.pop(name) for name in RIGHTS} if "license" in settings else {}
     start = str(settings.pop("model"))  # of a student it may be how it is made of its teacher

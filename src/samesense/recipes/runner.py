@@ -80,7 +80,9 @@ def run(
     """
     laps = Laps(job.begun)
     job = checked(job, build)
-    settings, output, adapter = job.settings, job.output, adapter_of(job.settings)
+    settings = job.settings
+    output = job.output
+    adapter = adapter_of(job.settings)
     sets = job.sets()
     check_outcome(job, sets)
     record = _record_of(job)
@@ -303,7 +305,8 @@ def _evaluate(
 
 def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
     """Return the results at the widths that were trained too, and a section of the card; by dev if there is no test."""
-    widths, data = job.settings.matryoshka, job.dev if job.test is None else job.test
+    widths = job.settings.matryoshka
+    data = job.dev if job.test is None else job.test
     if not widths or data is None:
         return [], {}
     saved = load(job.output, precision="float32", seed=job.settings.seed)

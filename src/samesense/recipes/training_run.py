@@ -57,7 +57,8 @@ class TrainingRun(Shown):
         """Return, for people, whether the model is better than its start, and where that is shown."""
         if self.output.interrupted:
             return []
-        start, best = self.output.start_dev_spearman, self.output.best_dev_spearman
+        start = self.output.start_dev_spearman
+        best = self.output.best_dev_spearman
         said = [] if self.verdict is None else self.verdict.lines()
         task = None if self.verdict is None else self.verdict.task
         # beside a verdict on the same pairs, their optimistic figure would only confuse

@@ -58,7 +58,8 @@ class Corpus:
             raise DataError(f"{folder} is of format {manifest.get('format')}; this reads {FORMAT}. Build it anew.")
         if missing := {"sha256", "documents", "bytes", "sentences", "sections"} - manifest.keys():
             raise DataError(f"{folder / 'manifest.json'} is damaged: it has no {min(missing)}. Build the corpus anew.")
-        self.folder, self.shape = folder, shape or Shape()
+        self.folder = folder
+        self.shape = shape or Shape()
         self.sha256: str = manifest["sha256"]
         self.documents: int = manifest["documents"]
         self._text = map_array(folder / "sentences.bin", np.uint8, manifest["bytes"])
@@ -117,7 +118,8 @@ class Corpus:
     def is_window(self, ids: Indices) -> npt.NDArray[np.bool_]:
         """Return whether each sentence has the neighbours that the centre of a window needs."""
         first, end = self.window_bounds(ids)
-        left, right = ids - first, end - 1 - ids
+        left = ids - first
+        right = end - 1 - ids
         enough: npt.NDArray[np.bool_] = (np.minimum(left, right) >= self.shape.least) & (left + right > 0)
         return enough
 
@@ -274,7 +276,8 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Indices, Indices]:
     names, sizes = np.unique(documents, return_counts=True)
     if len(names) == 1:
         return windows[:-count], windows[-count:]
-    held, drawn = 0, []
+    held = 0
+    drawn = []
     for at in np.random.default_rng(seed).permutation(len(names)):
         if held < count and held + sizes[at] <= len(windows) // 2:
             held += sizes[at]

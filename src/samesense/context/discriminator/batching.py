@@ -57,9 +57,13 @@ class Steps(Dataset[Batch]):
     """Every step of a run, in order, each decided by the seed alone, so that a resumed run sees what is left."""
 
     def __init__(self, corpus: Corpus, windows: Indices, schedule: Schedule, allowed: Allowed | None = None) -> None:
-        self._corpus, self._schedule, self._allowed = corpus, schedule, allowed
+        self._corpus = corpus
+        self._schedule = schedule
+        self._allowed = allowed
         self._runs = _runs(corpus, windows)
-        self._epoch, self._windows, self._negatives = -1, windows, windows
+        self._epoch = -1
+        self._windows = windows
+        self._negatives = windows
         self._an_epoch = -(-len(windows) // schedule.batch_size)
 
     def __len__(self) -> int:
@@ -122,7 +126,8 @@ class Collate:
     """Makes tensors of the one batch that the trainer draws, each sentence encoded once."""
 
     def __init__(self, encoder: SentenceEncoder, corpus: Corpus) -> None:
-        self._reader, self._corpus = encoder, corpus
+        self._reader = encoder
+        self._corpus = corpus
 
     def __call__(self, batches: Sequence[Batch]) -> dict[str, torch.Tensor]:
         """Return the arguments of :meth:`~samesense.context.discriminator.lstm.Coherence.forward`."""
@@ -169,7 +174,8 @@ def draw_negatives(
     missing = np.arange(len(flat))
     for attempt in range(ATTEMPTS):
         near[missing] &= attempt < ATTEMPTS // 2  # a document of nothing but the same sentence
-        low, high = np.where(near, start, 0)[missing], np.where(near, stop, len(corpus))[missing]
+        low = np.where(near, start, 0)[missing]
+        high = np.where(near, stop, len(corpus))[missing]
         inner = (end - first)[missing]
         if np.any(high - low <= inner):
             break

@@ -43,7 +43,10 @@ class SentenceEncoder:
             )
         if most_words < 1:
             raise ConfigError(f"most_words must be at least 1; received {most_words}.")
-        self.model, self.vocabulary, self.shape, self.most_words = model, vocabulary, shape, most_words
+        self.model = model
+        self.vocabulary = vocabulary
+        self.shape = shape
+        self.most_words = most_words
 
     @property
     def dim(self) -> int:
@@ -63,7 +66,8 @@ class SentenceEncoder:
         numbers = self.numbers(sentences)
         order = sorted(range(len(numbers)), key=lambda row: len(numbers[row]))
         out = np.empty((len(numbers), self.dim), dtype=np.float32)
-        device, training = self.model.last.weight.device, self.model.training
+        device = self.model.last.weight.device
+        training = self.model.training
         self.model.eval()
         try:
             with torch.inference_mode():
@@ -116,7 +120,8 @@ def load_sentence_encoder(folder: Path, *, device: str = "cpu") -> SentenceEncod
         model = Coherence(**config["network"])
         model.load_state_dict(load_file(str(folder / "model.safetensors")))
         words = (folder / "words.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        shape, most_words = Shape(**config["shape"]), config["most_words"]
+        shape = Shape(**config["shape"])
+        most_words = config["most_words"]
     except (OSError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"{folder} holds a damaged discriminator ({error}). Train it again.") from error
     return SentenceEncoder(model.to(device).eval(), Vocabulary(words), shape, most_words)
@@ -128,7 +133,8 @@ def corpus_vectors(encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> Em
     They are made once for these weights and this corpus. A run that is killed goes on where it stopped.
     """
     name = text_hash(f"{encoder.identity()} {corpus.sha256}")[:32]
-    path, beside = folder / f"vectors-{name}.bin", folder / f".vectors-{name}.part"
+    path = folder / f"vectors-{name}.bin"
+    beside = folder / f".vectors-{name}.part"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         row = 4 * encoder.dim
@@ -163,7 +169,8 @@ class Discriminator:
                 f"The discriminator was trained on {trained[0]} sentences before and {trained[1]} after the centre, "
                 f"and the corpus is cut into {given[0]} and {given[1]}. Open it with the same shape, or train anew."
             )
-        self.encoder, self.corpus = encoder, corpus
+        self.encoder = encoder
+        self.corpus = corpus
         self._vectors = corpus_vectors(encoder, corpus, folder)
 
     @classmethod
@@ -190,7 +197,8 @@ class Discriminator:
         changes nothing that a rounding to 9 decimals would show.
         """
         rows, place = np.unique(spans(starts, ends), return_inverse=True)
-        products, wanted = np.empty((len(rows), len(queries))), queries.T.astype(np.float64)
+        products = np.empty((len(rows), len(queries)))
+        wanted = queries.T.astype(np.float64)
         for at in range(0, len(rows), BLOCK_ROWS):
             products[at : at + BLOCK_ROWS] = self._vectors[rows[at : at + BLOCK_ROWS]].astype(np.float64) @ wanted
         lengths = ends - starts

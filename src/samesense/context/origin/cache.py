@@ -66,7 +66,9 @@ class CellCache:
         if not len(keys):
             return
         block = np.empty(len(keys), dtype=self._dtype)
-        block["first"], block["second"], block["values"] = keys[:, 0], keys[:, 1], values
+        block["first"] = keys[:, 0]
+        block["second"] = keys[:, 1]
+        block["values"] = values
         block = block[np.argsort(block["first"], kind="stable")]
         if self._folder is not None:
             write_array(self._folder / f"{content_hash([block.tobytes()])[:32]}.npy", block)

@@ -87,7 +87,10 @@ class ContextSets:
         selection: Selection,
         folder: Path | None = None,
     ) -> None:
-        self.corpus, self.tfidf, self.terms, self.selection = corpus, tfidf, terms, selection
+        self.corpus = corpus
+        self.tfidf = tfidf
+        self.terms = terms
+        self.selection = selection
         self.reference = list(reference)
         self.short = self.widened = 0
         self._sets = ArrayCache(folder, self._identity())

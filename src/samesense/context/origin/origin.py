@@ -64,7 +64,9 @@ class Origin:
         folder: Path | None = None,
         reference: Sequence[str] | None = None,
     ) -> None:
-        self.corpus, self.generator, self.scheme = corpus, generator, scheme
+        self.corpus = corpus
+        self.generator = generator
+        self.scheme = scheme
         self.reference = (
             list(reference) if reference is not None else reference_sentences(corpus, scheme.reference, scheme.seed)
         )
@@ -110,7 +112,8 @@ class Origin:
     @property
     def protocol(self) -> str:
         """Everything that changes a score, in words."""
-        scheme, selection = self.scheme, self.scheme.selection
+        scheme = self.scheme
+        selection = self.scheme.selection
         names = {"right": "right given the sentence alone"} if scheme.right_given == "sentence" else {}
         weights = asdict(scheme.weights).items()
         terms = ", ".join(f"{names.get(name, name)} {value:g}" for name, value in weights if value)
@@ -230,7 +233,8 @@ def _open_generator(folder: Path, content: dict[str, Any], device: str) -> Gener
 
 
 def _whose(window: int, first: Indices, second: Indices) -> Whose:
-    own, other = bool((first == window).any()), bool((second == window).any())
+    own = bool((first == window).any())
+    other = bool((second == window).any())
     return "both" if own and other else "first" if own else "second"
 
 
@@ -249,7 +253,8 @@ class PairVectors:
         pairs: Sequence[Pair],
         sets: Mapping[str, Indices],
     ) -> None:
-        self._scheme, self._sets = scheme, sets
+        self._scheme = scheme
+        self._sets = sets
         self._rows = {text: row for row, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
         self._windows = np.unique(np.concatenate([sets[text] for text in self._rows]))
         windows = corpus.windows_at(self._windows)

@@ -44,7 +44,9 @@ class Terms:
         *,
         right_given: RightGiven = "both",
     ) -> None:
-        self.discriminator, self.generator, self.weights = discriminator, generator, weights
+        self.discriminator = discriminator
+        self.generator = generator
+        self.weights = weights
         self.right_given = right_given
         self._places: dict[Kind, int] = {kind: at for at, kind in enumerate(kinds_of(right_given), 1)}  # in TERMS
         self.kinds = tuple(kind for kind, at in self._places.items() if weights.values()[at] > 0)
@@ -56,7 +58,8 @@ class Terms:
 
     def note_unread(self, sentences: Sequence[str]) -> None:
         """Count sentences of which a model does not read the end; see :mod:`samesense.execution.unread`."""
-        unread, distinct = Unread(), list(dict.fromkeys(sentences))
+        unread = Unread()
+        distinct = list(dict.fromkeys(sentences))
         unread.see(distinct)
         words = self.discriminator.encoder
         readers = [(words.beyond(distinct), words.most_words, "words")]
@@ -64,7 +67,8 @@ class Terms:
             readers.append((self.generator.beyond(distinct), self.generator.longest or 0, "tokens"))
         for beyond, longest, unit in readers:
             if beyond:
-                unread.longest, unread.unit = longest, unit
+                unread.longest = longest
+                unread.unit = unit
             for text in beyond:
                 unread.cut.add(text)
         note(unread, self)
@@ -85,11 +89,13 @@ class Terms:
 
     def statistics(self, windows: Sequence[Window], reference: Sequence[str]) -> Statistics:
         """Return what is usual in each window for the sentences of ``reference``."""
-        means, deviations = np.zeros((len(TERMS), len(windows))), np.zeros((len(TERMS), len(windows)))
+        means = np.zeros((len(TERMS), len(windows)))
+        deviations = np.zeros((len(TERMS), len(windows)))
         if self.weights.discriminative > 0 and windows:
             ids = np.array([window.id for window in windows], dtype=np.int64)
             usual = self.discriminator.scores(self.discriminator.encoder.encode(reference), ids)
-            means[0], deviations[0] = usual.mean(axis=0), usual.std(axis=0)
+            means[0] = usual.mean(axis=0)
+            deviations[0] = usual.std(axis=0)
         population = content_keys([json.dumps(list(reference))])
         for start in range(0, len(windows) if self.kinds else 0, BLOCK_WINDOWS):
             block = windows[start : start + BLOCK_WINDOWS]

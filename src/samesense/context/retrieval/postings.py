@@ -75,8 +75,10 @@ class Postings:
         manifest = read_object(folder / "manifest.json", PostingsRecord)
         if missing := {"chunks", "terms", "postings"} - manifest.keys():
             raise DataError(f"{folder / 'manifest.json'} is damaged: it has no {min(missing)}. Delete its folder.")
-        self.folder, self.chunks = folder, int(manifest["chunks"])
-        terms, postings = manifest["terms"], manifest["postings"]
+        self.folder = folder
+        self.chunks = int(manifest["chunks"])
+        terms = manifest["terms"]
+        postings = manifest["postings"]
         self._keys: Keys = map_array(folder / "keys.bin", np.uint64, terms)
         self._ends: Indices = map_array(folder / "ends.bin", np.int64, terms)
         self._chunks = map_array(folder / "chunks.bin", np.int32, postings)
@@ -126,7 +128,9 @@ def _write_block(path: Path, first: int, chunks: Sequence[Sequence[str]], unigra
     for chunk, texts in enumerate(chunks, first):
         keys, counts = counted(texts, unigrams)
         part = np.empty(len(keys), dtype=_POSTING)
-        part["key"], part["chunk"], part["count"] = keys, chunk, counts
+        part["key"] = keys
+        part["chunk"] = chunk
+        part["count"] = counts
         parts.append(part)
     block = np.concatenate(parts)
     write_array(path, block[np.argsort(block["key"], kind="stable")])
@@ -149,7 +153,8 @@ def _merge(folder: Path, blocks: Sequence[npt.NDArray[Any]], chunks: int) -> Non
         append(folder / "ends.bin", (postings + np.cumsum(frequencies)).astype(np.int64))
         append(folder / "chunks.bin", rows["chunk"])
         append(folder / "counts.bin", rows["count"])
-        terms, postings = terms + len(keys), postings + len(rows)
+        terms = terms + len(keys)
+        postings = postings + len(rows)
     append(folder / "norms.bin", np.sqrt(squares))
     write_json(folder / "manifest.json", {"chunks": chunks, "terms": terms, "postings": postings})
 

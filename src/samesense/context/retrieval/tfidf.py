@@ -64,7 +64,8 @@ class Tfidf:
         if most_postings < 1:
             raise ConfigError(f"most_postings must be at least 1; received {most_postings}.")
         self.corpus = corpus
-        self._unigrams, self._most = unigrams, most_postings
+        self._unigrams = unigrams
+        self._most = most_postings
         index = [FORMAT, corpus.sha256, corpus.shape.chunk, unigrams]
         self.identity = json.dumps([*index, most_postings])
         self.folder = folder / f"screening-{text_hash(json.dumps(index))[:32]}"

@@ -57,7 +57,8 @@ def _cost(spec: str, model: Scorer, speed: Speed | None, disturbed: str) -> Cost
         return Cost(computed=_computed(model.protocol, "", function=True))
     base = split_maps(spec)[0]
     kind, place = split_kind(base)
-    parameters, size = None, None
+    parameters = None
+    size = None
     if model.home is not None:  # it was opened by a name
         parameters, size = _weights(kind, place if kind else split_options(base)[0], model.backend)
     computed = _computed(model.protocol, model.backend, function=bool(kind))

@@ -99,7 +99,8 @@ def _text_cells(texts: Sequence[str]) -> list[str]:
     if not distinct:
         return ["0", ABSENT, ABSENT]
     facts = describe_texts(distinct)
-    median, most = number_text(facts["words_median"]), number_text(facts["words_p99"])
+    median = number_text(facts["words_median"])
+    most = number_text(facts["words_p99"])
     longest = max(map(len, distinct))
     length = f"median {median} {facts['length_unit']}, 99 % at most {most}; longest {longest:,} characters"
     return [f"{len(distinct):,}", length, script_text(_sample(distinct))]

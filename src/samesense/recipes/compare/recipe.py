@@ -78,7 +78,8 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     curves = run_figures(trained, sweep)
     tasks, missing, unfit = find_tasks(data, suites, fast=fast, reading=reading)
     shown_sentences = own_sentences(tasks) if sentences is None else sentences
-    made_in, shades = describe_environment(precision), _Shades()
+    made_in = describe_environment(precision)
+    shades = _Shades()
     if "transfer" in suites:
         made_in["transfer folds"] = "5 (fast)" if fast else "10"
     with TemporaryDirectory() as scratch:  # a model and its maps share their vectors, if only for this run
@@ -112,7 +113,8 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     logger.info("comparing")
     with stage("comparing the models"):
         comparisons, problems = paired_comparisons(evaluations.evidence, evaluations.results, against=reference)
-        means, styles = averages(evaluations.results), model_styles(names)
+        means = averages(evaluations.results)
+        styles = model_styles(names)
         try:
             failed = {failure.model for failure in evaluations.failures}
             ranking = rank(

@@ -18,7 +18,8 @@ def read_runs(specs: Sequence[str]) -> list[Run]:
     first: dict[str, Run] = {}
     seen: set[tuple[str, str]] = set()
     for run in runs:
-        one, other = first.setdefault(run.name, run).settings, run.settings
+        one = first.setdefault(run.name, run).settings
+        other = run.settings
         differing = [key for key in {**one, **other} if key != "seed" and one.get(key) != other.get(key)]
         seed = run.name, repr(other.get("seed"))
         if differing or seed in seen:

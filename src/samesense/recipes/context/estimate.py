@@ -35,12 +35,14 @@ WORDS, REFERENCE, SENTENCES, STEPS, WINDOWS = 20_000, 50, 200, 8, 50
 
 def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
     """Return, in words, the steps and an estimate of the time; in a larger corpus, contexts take a little longer."""
-    settings, origin = job.settings, job.settings.origin_settings()
+    settings = job.settings
+    origin = job.settings.origin_settings()
     whole = _sentences(job.data.sources, origin)
     logger.info(f"measuring with {WORDS:,} words of the documents, in a folder that is thrown away")
     with TemporaryDirectory() as scratch, stage("measuring"):
         folder = Path(scratch)
-        little, by_words = origin.model_copy(update=_less(origin)), origin.contexts == "words"
+        little = origin.model_copy(update=_less(origin))
+        by_words = origin.contexts == "words"
         with torch_threads(1 if by_words else None):  # as the processes that read
             if not origin_recipe.run(list(job.data.sources), little, folder / "origin"):
                 raise KeyboardInterrupt

@@ -56,7 +56,8 @@ def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> Tra
     Without a dev set, pairs that are held out of the harvest select. The same call always goes on. Returned are how the
     training of the Surrogate ended, and the results on test and on what was held out.
     """
-    settings, output = job.settings, job.output
+    settings = job.settings
+    output = job.output
     check_settings(settings)  # which is needed last
     pairs = data_identity({"dev": job.dev, "test": job.test, **{f"guard {one.name}": one for one in job.guards}})
     data = {"documents": job.data.fingerprints, **pairs}
@@ -65,7 +66,8 @@ def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> Tra
     with only_writer(output):
         if not (output / manifest.FILE).is_file():  # before the Origin puts anything there
             manifest.write(output, stages.record)
-        sources, started = list(job.data.sources), time.perf_counter()
+        sources = list(job.data.sources)
+        started = time.perf_counter()
         if not origin_recipe.run(sources, settings.origin_settings(), output / ORIGIN, overwrite=overwrite):
             return TrainingRun(output, TrainOutput(steps=0, seconds=0.0, precision="", interrupted=True), Results())
         stages.spent[ORIGIN] = time.perf_counter() - started
@@ -105,7 +107,8 @@ class _Later:
 
     def harvest(self) -> list[str]:
         """Harvest, or go on."""
-        settings, output = self.job.settings.harvest_settings(), self.job.output
+        settings = self.job.settings.harvest_settings()
+        output = self.job.output
         return harvest(output / ORIGIN, output / HARVEST, settings).lines()
 
     def _taught(self) -> SurrogateSettings:
@@ -123,7 +126,8 @@ class _Later:
 
     def surrogate(self) -> list[str]:
         """Train the Surrogate, or go on, and evaluate what it kept."""
-        settings, folder = self._taught(), self.job.output / SURROGATE
+        settings = self._taught()
+        folder = self.job.output / SURROGATE
         harvested = read_harvest([str(self.job.output / HARVEST)], settings)
         settings = settings.for_data(harvested)
         dev = self.job.dev or harvested.dev

@@ -75,7 +75,9 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
     the outcome, of which the first say which model to take: by the test pairs, or else by the sections, and by the
     pairs that selected the Surrogate only where there is nothing else.
     """
-    folder, path, settings = output / SURROGATE, output / RESULTS, job.settings
+    folder = output / SURROGATE
+    path = output / RESULTS
+    settings = job.settings
     own = [row for row in read_results(folder / RESULTS) if row.task == TASK]
     sections, said = _sections(job)
     pairs = [None if data is None else StsTask(data, dataset=data.name) for data in (job.test, job.dev)]
@@ -102,7 +104,8 @@ def _conclude(
     output: Path, job: Job[Documents, ContextSettings], found: Evaluations, tasks: Sequence[tuple[Role, Task | None]]
 ) -> None:
     """Write whether the Surrogate is better than the start, for the manifest, and the page of the run."""
-    findings, problems = [], [f"{one.dataset}: {one.reason}" for one in found.failures]
+    findings = []
+    problems = [f"{one.dataset}: {one.reason}" for one in found.failures]
     for role, task in tasks:
         with suppress(DataError, StopIteration):  # StopIteration: a failure is among the problems, or there is no start
             findings += [] if task is None else [compare(role, *[_of(found, task, one) for one in (START, SURROGATE)])]
@@ -110,7 +113,8 @@ def _conclude(
     guards = tuple(one for one in findings if one.role == "guard")
     reason = NO_START if job.settings.encoder == "cross" else f"neither test pairs nor {FEWEST_TRIPLETS} triplets"
     verdict = Verdict(task=first, guards=guards, reason="" if first else reason, problems=tuple(problems))
-    run, record = read_run(output / SURROGATE), manifest.read(output / SURROGATE)
+    run = read_run(output / SURROGATE)
+    record = manifest.read(output / SURROGATE)
     observations = Observations(job.settings, job.data, record["outcome"]["steps"], run.curve)
     verdict = replace(verdict, advice=advice(verdict, observations))
     write_json(output / VERDICT, verdict.to_dict())
@@ -196,7 +200,8 @@ def speed(folder: Path, pairs: Sequence[Pair]) -> Speed:
 def write_report(output: Path) -> None:
     """Write ``report.md``: what was kept of Origin, the figures on labelled pairs, and the stages with their times."""
     kept = manifest.read(output / SURROGATE)[KEPT]
-    results, stages = read_results(output / RESULTS), manifest.read(output)["stages"]
+    results = read_results(output / RESULTS)
+    stages = manifest.read(output)["stages"]
     rows = [row for part in PARTS for row in _stages(part, manifest.read(output / part)["stages"])]
     figures = markdown_table([row for row in results if row.task != TASK and row.subset == "all"])
     compared = (output / COMPARED).read_text(encoding="utf-8").strip()

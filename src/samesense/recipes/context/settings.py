@@ -37,7 +37,8 @@ class ContextSettings(SurrogateSettings):
 
     @model_validator(mode="after")
     def _parts_are_settings(self) -> ContextSettings:
-        origin, harvest = self.origin_settings(), self.harvest_settings()
+        origin = self.origin_settings()
+        harvest = self.harvest_settings()
         if origin.contexts == "retrieved":
             origin.scheme()
         harvest.check_contexts(origin.contexts)

@@ -31,7 +31,8 @@ WORTH_SAYING = 0.01
 
 def prepare(model: SentenceTransformer | CrossEncoder, job: Job[PairData, CosentSettings]) -> TrainingInputs:
     """Return what a bi-encoder or a cross-encoder is trained on."""
-    settings, formed = job.settings, job.settings.targets(job.data)
+    settings = job.settings
+    formed = job.settings.targets(job.data)
     return TrainingInputs(
         dataset=as_dataset(formed.columns),
         loss=lambda: settings.spec.build(model, settings, formed),

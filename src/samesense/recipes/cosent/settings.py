@@ -78,8 +78,10 @@ def choose(config: str, given: Mapping[str, Any], *, kind: str) -> tuple[str, Co
     encoder, loss = ({**named, **given}.get(key, default) for key, default in (("encoder", "bi"), ("loss", "cosent")))
     check_belongs(given, loss, encoder)
     paper = "cosent-cross" if encoder == "cross" else "cosent-nli" if kind == "nli" and config == "auto" else "cosent"
-    papers, own = {**read_settings("cosent"), **read_settings(paper)}, named
+    papers = {**read_settings("cosent"), **read_settings(paper)}
+    own = named
     if config in shipped():
-        papers, own = {**papers, **named}, {}
+        papers = {**papers, **named}
+        own = {}
     fitting = {name: value for name, value in papers.items() if belongs(name, loss, encoder)}
     return paper if config == "auto" else config, bind(CosentSettings, fitting, own, given)

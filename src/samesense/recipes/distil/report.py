@@ -93,7 +93,8 @@ def report_student(
     notes = [f"Not evaluated, as it is no model: {name}." for name in settings.teacher if not is_model(name)]
     models = [build(names[0]), *(build(name, pooling=settings.teacher_pooling) for name in names[1:])]
     logger.info(f"evaluating and timing the student and {len(models) - 1} of {len(settings.teacher)} teachers")
-    results, spearman = [], []
+    results = []
+    spearman = []
     for at, (name, model) in enumerate(zip(names, models, strict=True)):
         seed = None if at else settings.seed
         scorer = load(model, name=name, precision="float32", seed=seed)

@@ -217,7 +217,8 @@ def _of_vectors(folder: Path, output: Path, settings: HarvestSettings, check: bo
         shards = vectors.scored_pairs(origin, folder, output, settings, check)
 
         def make(shard: int) -> Shard:
-            started, (planned, scored) = time.perf_counter(), shards[shard]
+            started = time.perf_counter()
+            (planned, scored) = shards[shard]
             content = parquet(origin.corpus, planned, scored, shard)
             return Shard(content, len(scored.rows), time.perf_counter() - started, {"cells": scored.cells})
 

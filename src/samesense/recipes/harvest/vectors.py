@@ -47,7 +47,8 @@ class VectorWork:
 
     def __call__(self, shard: int) -> Shard:
         """Make a shard, by itself; ModelError if the Origin is not the expected one."""
-        started, origin = time.perf_counter(), opened(self.origin, self.device)
+        started = time.perf_counter()
+        origin = opened(self.origin, self.device)
         if origin.identity != self.expected:
             raise ModelError(
                 f"Every worker must have the same Origin; {self.origin} holds another one here. Copy its folder to "
@@ -56,7 +57,8 @@ class VectorWork:
         texts = origin.corpus.sentences(self.sentences[shard * SHARD : (shard + 1) * SHARD])
         with torch_threads(1), threadpool_limits(1, user_api="blas"), counted(apart=True) as unread:
             vectors = origin.fresh().encode(texts)
-        sink, stored = io.BytesIO(), Quantizer("float32", vectors.shape[1])
+        sink = io.BytesIO()
+        stored = Quantizer("float32", vectors.shape[1])
         write_rows(Encoded(texts, stored.apply(vectors), stored), sink, "parquet")
         return Shard(sink.getvalue(), len(texts), time.perf_counter() - started, unread=unread.summary)
 

@@ -38,7 +38,8 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
             f"Data of several kinds are trained on by one process; received {world_size()}, whose batches would be of "
             "different kinds in one step. Start it without torchrun."
         )
-    parts, settings = job.data.parts, job.settings
+    parts = job.data.parts
+    settings = job.settings
     inputs_by_name = {part.name: _prepared(model, job, part) for part in parts}
     texts = {
         part.name: TrainingTexts(model, _length(job, part)) for part in parts if not inputs_by_name[part.name].collator

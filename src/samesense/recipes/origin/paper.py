@@ -56,14 +56,17 @@ class PaperMaker:
     """
 
     def __init__(self, settings: OriginSettings, device: torch.device) -> None:
-        self._settings, self._device, self._scheme = settings, device, settings.scheme()
+        self._settings = settings
+        self._device = device
+        self._scheme = settings.scheme()
         self._language_model = settled(settings.language_model)
         if self._language_model is not None and self._scheme.weights.generative:
             open_language_model(self._language_model)
 
     def make(self, stages: Stages, corpus: Corpus) -> dict[str, Any]:
         """Do the stages, and return what ``origin.json`` says; raises Interrupted."""
-        settings, folder = self._settings, stages.folder
+        settings = self._settings
+        folder = stages.folder
         precision = inference_precision(settings.precision, self._device)
         _discriminator(stages, corpus, settings, precision)
         if not self._scheme.weights.generative:

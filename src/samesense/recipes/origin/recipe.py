@@ -100,7 +100,8 @@ def learnt_from(sources: Sequence[str], settings: OriginSettings) -> Iterator[li
 
 
 def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], settings: OriginSettings) -> Corpus:
-    folder, shape = stages.folder / "corpus", settings.shape()
+    folder = stages.folder / "corpus"
+    shape = settings.shape()
     how = {"language": settings.language, "paragraphs": settings.paragraphs}
 
     def documents() -> Iterator[list[list[str]]]:

@@ -56,7 +56,8 @@ class Stages:
 
     def __init__(self, folder: Path, record: dict[str, Any], *, overwrite: bool) -> None:
         before = read_stages(folder, record["method"])
-        self.folder, self.overwrite = folder, overwrite
+        self.folder = folder
+        self.overwrite = overwrite
         self.record = record | {"stages": before.get("stages", {})}
         self.spent: dict[str, float] = {}  # seconds of the stages that this run did
 

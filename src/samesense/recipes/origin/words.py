@@ -80,7 +80,9 @@ class WordMaker:
 
     def make(self, stages: Stages, corpus: Corpus) -> dict[str, Any]:
         """Do the stages, and return what ``origin.json`` says; raises Interrupted."""
-        settings, folder, reader = self._settings, stages.folder, self._reader
+        settings = self._settings
+        folder = stages.folder
+        reader = self._reader
         reference = _reference(corpus, settings)
         self._check_language(reference)
         texts = [reference[index] for index in reader.order(reference)]
@@ -181,7 +183,8 @@ class ReadingWork:
 
     def __call__(self, shard: int) -> Shard:
         """Make a shard; ModelError if the language model is not the expected one."""
-        started, reader = time.perf_counter(), self.reader
+        started = time.perf_counter()
+        reader = self.reader
         if self.expected not in (None, reader.identity):
             raise ModelError(
                 f"Every worker must have the same language model; {self.language_model} is another one here. Copy its "
@@ -228,7 +231,8 @@ def _log_estimate(work: ReadingWork, shard: int, missing: int, workers: int) -> 
     """Say how long reading will take, by the time of a few sentences of a shard."""
     if missing <= SHARD:
         return
-    reader, few = work.reader, work.sentences(shard)[:4]
+    reader = work.reader
+    few = work.sentences(shard)[:4]
     with torch_threads(1 if workers > 1 else None):
         reader.read(few[:1])
         started = time.perf_counter()

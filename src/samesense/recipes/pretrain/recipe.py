@@ -219,7 +219,8 @@ def _trainer(
     callbacks: Sequence[TrainerCallback],
 ) -> MaskedLmTrainer:
     set_seed(settings.seed)
-    steps, loss = settings.steps(len(learnt)), MaskedLoss()
+    steps = settings.steps(len(learnt))
+    loss = MaskedLoss()
     arguments = training_arguments(
         TrainingArguments,
         settings,

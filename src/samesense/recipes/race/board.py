@@ -145,7 +145,8 @@ class RaceResult(Shown):
     def said(self) -> list[str]:
         """Return, for people, what is recommended, and what the time was used for."""
         backend = ", with backend onnx-int8" if self.cpu.form == "int8" else ""
-        faster, lost = self.cpu.speed / self.quality.speed, 100 * (self.cpu.dev - self.quality.dev)
+        faster = self.cpu.speed / self.quality.speed
+        lost = 100 * (self.cpu.dev - self.quality.dev)
         speeds = f"{self.cpu.speed_text} against {self.quality.speed_text} sentences a second"
         gain = f"about {faster:.1f} times as fast ({speeds}), dev {lost:+.2f}"
         same_text = "the same; no other that loses little is known to be faster"

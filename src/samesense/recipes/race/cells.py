@@ -40,7 +40,10 @@ class Cells:
     """Runs entrants, and writes down what they took and gave."""
 
     def __init__(self, asked: Race, state: State, clock: Clock, dev: PairData) -> None:
-        self.asked, self.state, self.clock, self.dev = asked, state, clock, dev
+        self.asked = asked
+        self.state = state
+        self.clock = clock
+        self.dev = dev
         self._known: dict[str, str] = {}
 
     @cached_property
@@ -147,7 +150,8 @@ class Cells:
 
     def _job(self, entrant: Entrant, steps: int, *, final: bool) -> CellJob:
         every = {"max_steps": steps, "eval_steps": self._looks_every(steps) if final else steps} if steps else {}
-        settings, planned = self._settings(entrant, every), self.asked.planned
+        settings = self._settings(entrant, every)
+        planned = self.asked.planned
         splits = Splits(planned.train, self.dev if final else None, {DEV: self.dev})
         identity = {
             "method": planned.method.name,

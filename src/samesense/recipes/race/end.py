@@ -36,12 +36,14 @@ def finish(cells: Cells) -> RaceResult:
 
     Models are put into their folders, and evaluated on test, once: again only if others are chosen, or test is another.
     """
-    state, request = cells.state, cells.asked
+    state = cells.state
+    request = cells.asked
     outcome = state.result or {}
     board = sorted(state.board(), key=lambda line: -line.dev)
     rounds, disturbed = time_models(cells, board, outcome)
     lines = [_timed(line, rounds.get(str(line.place), [])) for line in board]
-    quality, cpu = quality_of(lines), cpu_of(lines, request.cpu_drop)
+    quality = quality_of(lines)
+    cpu = cpu_of(lines, request.cpu_drop)
     test = request.planned.test
     models = [quality.name, cpu.name]
     if models != outcome.get("models") or (test is not None and test.sha256 != outcome["test_sha256"]):

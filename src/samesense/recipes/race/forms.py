@@ -120,7 +120,8 @@ def _distilled(student: str, winner: Winner, folder: Path, seconds: float, *, st
     steps = min(int(0.45 * seconds / step), PASSES * count // BATCH)
     if (folder / manifest.FILE).is_file():  # begun by an earlier call, which had other time left
         begun = manifest.read(folder)
-        count, steps = begun["data"]["train"]["rows"], begun["settings"]["max_steps"]
+        count = begun["data"]["train"]["rows"]
+        steps = begun["settings"]["max_steps"]
     if count < LEAST_TEXTS or steps < FEW_STEPS:
         return f"{form}: no time was left, or there are too few texts"
     texts = [winner.texts[index * len(winner.texts) // count] for index in range(count)]

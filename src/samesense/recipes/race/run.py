@@ -83,7 +83,8 @@ def _checked(request: Race) -> list[str]:
 
 def _cells(request: Race) -> Cells:
     """Return the race in its folder, or a new one."""
-    train, dev = request.planned.train, request.planned.dev
+    train = request.planned.train
+    dev = request.planned.dev
     assert dev is not None  # noqa: S101 - checked
     fingerprints: dict[str, str] = {}
     identity = {
@@ -166,7 +167,8 @@ def _enter(cells: Cells) -> bool:
 
 def _run_rungs(cells: Cells) -> None:
     """Run the newest bracket, or go on with it."""
-    clock, bracket = cells.clock, cells.state.brackets[-1]
+    clock = cells.clock
+    bracket = cells.state.brackets[-1]
     count = rungs(len(bracket[0]))
     for number in range(count):
         if number == len(bracket):
@@ -184,7 +186,8 @@ def _bind_steps(cells: Cells, rung: Rung, name: str, seconds: float, *, final: b
     """Decide how many steps an entrant has, unless that is decided; returns whether there is time for them."""
     if rung[name] is not None:
         return True
-    entrant, costs = cells.state.entrant(name), cells.costs()
+    entrant = cells.state.entrant(name)
+    costs = cells.costs()
     evaluation_seconds = costs.evaluation_of(entrant)
     reserved_seconds = evaluation_seconds + min(LOOKS * evaluation_seconds, LOOKS_SHARE * seconds) if final else 0.0
     steps = min(costs.steps_in(entrant, seconds - reserved_seconds), cells.most_steps(entrant))
@@ -204,7 +207,8 @@ def _best_of(cells: Cells, rung: Rung) -> list[str]:
 
 def _make_forms(cells: Cells) -> None:
     """Make smaller forms of the best model, as far as there is time."""
-    state, best = cells.state, quality_of(cells.state.board())
+    state = cells.state
+    best = quality_of(cells.state.board())
     location = str(best.place)
     depth, width = shape_of(location)
     if not depth:

@@ -34,7 +34,8 @@ logger = logging.getLogger(__name__)
 
 def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> TrainingInputs:
     """Return what a model is trained on; its dropout is set."""
-    train, settings = job.data, job.settings
+    train = job.data
+    settings = job.settings
     if settings.dropout is not None:
         set_dropout(model, settings.dropout)
     if settings.spec.targets is not None:
@@ -78,7 +79,8 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
 
 def _key(rows: TupleData, settings: SupmpnSettings) -> Callable[[str], int]:
     """Return what gives texts that are no negatives of each other one number: those of a class, where there are any."""
-    key, classes = key_of(settings.false_negative_filter), rows.classes
+    key = key_of(settings.false_negative_filter)
+    classes = rows.classes
     return key if classes is None else lambda text: classes[text] if text in classes else key(text)
 
 
@@ -87,7 +89,9 @@ def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings:
     for line in ("augmented positives, such as:", *example_lines(rows, augment)):
         logger.info(line)
     more = augment_positives(rows, augment, settings.places[0])
-    batches.complete, batches.positives, batches.key = completion(more, settings), more.positives, _key(more, settings)
+    batches.complete = completion(more, settings)
+    batches.positives = more.positives
+    batches.key = _key(more, settings)
 
 
 def completion(rows: TupleData, settings: SupmpnSettings) -> Completion:
@@ -123,7 +127,8 @@ def _formed(rows: TupleData, anchors: int, settings: SupmpnSettings) -> list[str
             f"tuples: {places[0]} positives, {shares[0]:.0%} of them {filled}; {places[1]} negatives, {shares[1]:.0%} "
             "of them drawn from other anchors"
         )
-    each, joined = settings.sentences_each(rows), settings.batch_size * world_size()
+    each = settings.sentences_each(rows)
+    joined = settings.batch_size * world_size()
     return [*lines, f"sentences: about {each * joined:.0f} a step ({joined} anchors)"]
 
 

@@ -157,7 +157,8 @@ def _note_places(job: CellJob) -> None:
     """
     if not (job.folder / manifest.FILE).is_file():
         return
-    kept, now = manifest.read(job.folder), job.cell.settings.model_dump(mode="json", include=set(APART | OTHERWISE))
+    kept = manifest.read(job.folder)
+    now = job.cell.settings.model_dump(mode="json", include=set(APART | OTHERWISE))
     manifest.write(job.folder, kept | {"settings": kept["settings"] | now})
 
 
@@ -187,7 +188,8 @@ def open_start(job: CellJob) -> Scorer:
     """Make the encoder from which a cell with its settings would start, standardized if they ask for it."""
     from samesense.recipes.model_adapters import BiEncoder, start_settings
 
-    settings, precision = start_settings(job.cell.settings), job.test_precision
+    settings = start_settings(job.cell.settings)
+    precision = job.test_precision
     model = BiEncoder().build(settings)
     if settings.standardize != "none":
         standardize(model, list(texts_of(job.splits.train)), settings.standardize, precision=precision)

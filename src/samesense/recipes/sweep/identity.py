@@ -61,7 +61,8 @@ def fingerprint_of(model: str, known: dict[str, str]) -> str:
 
         folder = Path(resolve(model))
         paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
-        content_hash, base = folder_hash(folder, paths) if folder.is_dir() else model, base_of(folder)
+        content_hash = folder_hash(folder, paths) if folder.is_dir() else model
+        base = base_of(folder)
         known[model] = content_hash if base is None else f"{content_hash} on {fingerprint_of(base, known)}"
     return known[model]
 

@@ -60,7 +60,8 @@ class RunClock:
     """Logs how each cell ended, and how long the rest may take."""
 
     def __init__(self, cells: int) -> None:
-        self.cells, self.done = cells, 0
+        self.cells = cells
+        self.done = 0
         self.started = time.perf_counter()
 
     def tell(self, job: CellJob, status: str) -> None:

@@ -114,7 +114,8 @@ def with_chosen(plan: Plan, chosen: Choices) -> Plan:
 
 
 def _cells(plan: Plan) -> Iterator[Cell]:
-    file, variants = plan.file, plan.file.variants()
+    file = plan.file
+    variants = plan.file.variants()
     for start, entry in product(file.starts(), file.data):
         if start_variants := [variant for variant in start.variants if entry.name in variant.data]:
             yield _start(plan, entry, start, start_variants)
@@ -147,7 +148,8 @@ def _check_distinct(cells: Sequence[Cell]) -> None:
 def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:
     overrides = {**plan.file.base, **entry.settings, **variant.settings}
     bound = _bind(plan, entry, variant.name, {**overrides, "seed": seed})
-    settings, splits = bound.settings, plan.splits[entry.name, bound.reading]
+    settings = bound.settings
+    splits = plan.splits[entry.name, bound.reading]
     identity = {
         "settings": deciding(settings, plan.starts),
         "start": fingerprint_of(settings.model, plan.starts),
@@ -167,7 +169,8 @@ def _start(plan: Plan, entry: DataEntry, start: Start, variants: Sequence[Varian
     methods = list(dict.fromkeys(variant.settings.get(METHOD, overrides.get(METHOD, "cosent")) for variant in variants))
     # the first method's data can be read
     bound = _bind(plan, entry, start.name, {**overrides, METHOD: methods[0], "standardize": start.how})
-    settings, splits = bound.settings, plan.splits[entry.name, bound.reading]
+    settings = bound.settings
+    splits = plan.splits[entry.name, bound.reading]
     _check_pooling(f"{entry.name}, {start.name}", settings, list(map(method_named, methods)))
     if getattr(settings, "encoder", "bi") == "cross":
         raise ConfigError(

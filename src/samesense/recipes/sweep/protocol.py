@@ -94,7 +94,8 @@ def _data(cells: Sequence[CellResults], dev_sources: Mapping[str, str]) -> list[
     """Return for each data set how many pairs train, choose the checkpoint, and test."""
     described: dict[str, str] = {}
     for cell in cells:
-        name, rows = str(cell.entry["dataset"]), cell.record.get("rows")
+        name = str(cell.entry["dataset"])
+        rows = cell.record.get("rows")
         if rows is None or name in described or cell.run is None:
             continue
         dev = dev_sources.get(name, "")

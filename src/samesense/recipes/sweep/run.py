@@ -81,7 +81,8 @@ def run(
             interrupted = _run_cells(plan, plan.cells, selected, output, places, budget)
     note(_unread(plan, selected, output), places)
     states = [status_of(cell.folder(output)) for cell in plan.every if cell.dataset in selected]
-    finished, failed = states.count("finished"), states.count("failed")
+    finished = states.count("finished")
+    failed = states.count("failed")
     return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
 
 

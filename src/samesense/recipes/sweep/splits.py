@@ -112,7 +112,8 @@ def _read(entry: DataEntry, source: str | TestSource) -> PairData:
     reading = how_of(entry)
     options = entry.options_of(source)
     if isinstance(source, TestSource):
-        reading, source = replace(reading, columns=source.columns or reading.columns), source.source
+        reading = replace(reading, columns=source.columns or reading.columns)
+        source = source.source
     with table_options(options):
         return read_pairs(source, **vars(reading.for_evaluation(source)))
 

@@ -52,7 +52,8 @@ def with_teachers(
     Teachers' vectors are kept in ``teachers`` in the run folder, unless the settings name another one. Where ``loss``
     is made, the weights of its head are drawn, so the seed must be set.
     """
-    settings, train = job.settings, job.data
+    settings = job.settings
+    train = job.data
     if settings.dropout is not None:
         set_dropout(model, settings.dropout)
     if settings.views == "two":

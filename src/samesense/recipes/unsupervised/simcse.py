@@ -31,7 +31,8 @@ from samesense.training.losses.tuples import InfoNCE
 
 def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSettings]) -> TrainingInputs:
     """Return what a model is trained on; its dropout is set. Selection is without the train-only head."""
-    settings, formed = job.settings, form(job.data, job.settings)
+    settings = job.settings
+    formed = form(job.data, job.settings)
     if settings.dropout is not None:
         set_dropout(model, settings.dropout)
     if not settings.supervised:

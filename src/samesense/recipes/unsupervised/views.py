@@ -36,7 +36,8 @@ def check_two_views(model: SentenceTransformer, texts: Sequence[str], advice: st
     """Raise if a model in training gives a text the same vector twice; leaves the random state as it was."""
     features = batch_to_device(tokenize_texts(model, texts[:8]), model.device)
     with in_mode(model, training=True), torch.random.fork_rng(), torch.no_grad():
-        one, other = forward(model, features), forward(model, features)
+        one = forward(model, features)
+        other = forward(model, features)
     if torch.equal(one, other):
         raise ConfigError(
             "Two views of a sentence differ by dropout, and this model has none: it embeds a text twice alike. "
