@@ -19,7 +19,7 @@ def check_columns(columns: object, name: str = "columns") -> None:
     """Raise ConfigError if names of columns are no text, such as a list of them."""
     if columns is None or isinstance(columns, str):
         return
-    listed = isinstance(columns, list | tuple) and all(isinstance(one, str) for one in columns)
+    listed = isinstance(columns, list | tuple) and all(isinstance(column, str) for column in columns)
     form = ",".join(columns) if listed else "left,right,same"  # type: ignore[arg-type]  # texts
     raise ConfigError(f'`{name}` is one text, names separated by commas; received {columns!r}. Write {name}="{form}".')
 

@@ -83,18 +83,21 @@ def system_reason(error: Exception) -> str | None:
     Libraries that are not written in Python raise classes of their own, and of some only the words tell.
     """
     number = error.errno if isinstance(error, OSError) else None
-    if found := re.search(r"\(os error (\d+)\)", str(error)):
-        number = int(found[1])
+    if match := re.search(r"\(os error (\d+)\)", str(error)):
+        number = int(match[1])
     elif re.search(r"\d+ requested and \d+ written|failed writing file|file write failed", str(error)):
         number = errno.ENOSPC
     if number is None and not isinstance(error, OSError):
         return None
-    said = "" if isinstance(error, OSError) and error.errno else f" ({os.strerror(number)})" if number else ""
-    return f"{error}{said}. {_FIXES.get(number or 0, 'Name another place.')}"
+    # the text of an OSError with a number holds the system's reason already
+    reason = ""
+    if number and not (isinstance(error, OSError) and error.errno):
+        reason = f" ({os.strerror(number)})"
+    return f"{error}{reason}. {_FIXES.get(number or 0, 'Name another place.')}"
 
 
 def shortened(error: BaseException, most: int = 200) -> str:
-    """Return what an error says on one line, of so many characters at most."""
+    """Return what an error says on one line, shortened to ``most`` characters."""
     return " ".join(str(error).split())[:most]
 
 
@@ -105,7 +108,9 @@ def excerpt(value: object, most: int = 200) -> str:
     "['aaaaaaaa ..."
     """
     shortening = reprlib.Repr()
-    shortening.maxstring = shortening.maxother = shortening.maxlong = most
+    shortening.maxstring = most
+    shortening.maxother = most
+    shortening.maxlong = most
     shortening.maxlevel = 3
     try:
         text = shortening.repr(value)

@@ -73,8 +73,8 @@ _STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 def _descriptor(path: str | Path) -> int | None:
     """Return the number of an open file that a name stands for."""
-    found = _DESCRIPTOR.fullmatch(str(path))
-    return int(found[1]) if found else _STANDARD.get(str(path))
+    match = _DESCRIPTOR.fullmatch(str(path))
+    return int(match[1]) if match else _STANDARD.get(str(path))
 
 
 def is_special(path: str | Path) -> bool:
@@ -148,8 +148,12 @@ def left_of(path: Path) -> str:
     """
     aside = _set_aside(path)
     left = [] if path.exists() or not path.parent.is_dir() else sorted(path.parent.iterdir())
-    found = [one for one in left if one.name.startswith(aside)]
-    return f" A writer was killed, and what was there before is {found[-1]}: rename it to {path.name}." if found else ""
+    remaining = [entry for entry in left if entry.name.startswith(aside)]
+    return (
+        f" A writer was killed, and what was there before is {remaining[-1]}: rename it to {path.name}."
+        if remaining
+        else ""
+    )
 
 
 def _as_new(folder: Path) -> None:
@@ -180,7 +184,7 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> Path:
 
 
 def write_json(path: str | Path, content: object, *, sync: bool = False) -> Path:
-    """Write JSON for people to read, and return the path; see :func:`replacing`."""
+    """Write indented JSON, and return the path; see :func:`replacing`."""
     return write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n", sync=sync)
 
 
@@ -262,14 +266,14 @@ def map_array(path: Path, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
     expected = count * np.dtype(dtype).itemsize
     size = path.stat().st_size if path.is_file() else -1
     if size != expected:
-        found = "is absent" if size < 0 else f"holds {size} bytes"
-        raise DataError(f"{path} must hold {expected} bytes and {found}. Delete its folder; it will be made anew.")
+        size_text = "is absent" if size < 0 else f"holds {size} bytes"
+        raise DataError(f"{path} must hold {expected} bytes and {size_text}. Delete its folder; it will be made again.")
     if count == 0:
         return np.zeros(0, dtype=dtype)  # an empty file cannot be mapped
     return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
 
 
-def read_json(path: Path, fix: str = "Make its folder anew.") -> dict[str, Any]:
+def read_json(path: Path, fix: str = "Make its folder again.") -> dict[str, Any]:
     """Return the JSON object in a file; DataError if there is none, with what the user can do (``fix``)."""
     try:
         return as_object(path.read_bytes(), path, fix)
@@ -277,7 +281,7 @@ def read_json(path: Path, fix: str = "Make its folder anew.") -> dict[str, Any]:
         raise DataError(f"{path} must be a file of JSON ({error}). {fix}") from error
 
 
-def as_object(read: bytes, path: str | Path, fix: str = "Make its folder anew.") -> dict[str, Any]:
+def as_object(read: bytes, path: str | Path, fix: str = "Make its folder again.") -> dict[str, Any]:
     """Return the JSON object that was read from a file; see :func:`read_json`."""
     try:
         content = parse_json(read.decode())

@@ -9,14 +9,14 @@ from itertools import chain
 from pathlib import Path
 
 
-def content_hash(parts: Iterable[bytes | memoryview | Path]) -> str:
+def content_hash(pieces: Iterable[bytes | memoryview | Path]) -> str:
     """Return the SHA-256, in hex, of bytes and of the content of files, one after the other."""
     digest = hashlib.sha256()
-    for part in parts:
-        if not isinstance(part, Path):
-            digest.update(part)
+    for piece in pieces:
+        if not isinstance(piece, Path):
+            digest.update(piece)
             continue
-        with part.open("rb") as stream:
+        with piece.open("rb") as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)
     return digest.hexdigest()

@@ -35,7 +35,7 @@ BLOCK_CELLS = 2**20
 """Cells of the blocks of all columns together, where these are many."""
 
 LARGEST_PAGE = 256 * 2**20
-"""Bytes of a page that may be unpacked whatever it takes packed."""
+"""Bytes of an unpacked page that are allowed for any packed size."""
 
 PAGE_RATIO = 20
 """How many times its packed size a page that is larger than :data:`LARGEST_PAGE` may have."""
@@ -47,7 +47,7 @@ ELEMENT_RATIO = 100
 """How many times their packed size the elements of lists may take, if that is more than :data:`LARGEST_PAGE`."""
 
 ROWS_A_BYTE = 100
-"""Rows that a file may have for each of its bytes: no column of texts has so many."""
+"""Rows that a file may have for each of its bytes: no column of texts has more."""
 
 FEW_ROWS = 1_000_000
 """Rows that a file of any size may have."""
@@ -108,14 +108,14 @@ def pages(stream: IO[bytes], chunk: pq.ColumnChunkMetaData, name: str) -> Iterat
 
 @dataclass(frozen=True)
 class Bounds:
-    """How a part of a column is read: so many rows at a time, and the texts of its dictionary once or in each row."""
+    """How a block of a column is read: its rows, and whether dictionary texts are decoded once or in each row."""
 
     rows: int
     as_dictionary: bool
 
 
 def bounds(
-    stream: IO[bytes], chunks: Sequence[pq.ColumnChunkMetaData], widths: Sequence[int], rows: int, place: str
+    stream: IO[bytes], chunks: Sequence[pq.ColumnChunkMetaData], widths: Sequence[int], rows: int, location: str
 ) -> Bounds:
     """Return how the parts that a column has in a group of rows are read within :data:`BLOCK_BYTES`.
 
@@ -124,7 +124,7 @@ def bounds(
         chunks: one for each leaf of the type of the column; several of a struct.
         widths: bytes of a value of each leaf that has a fixed length, else 0.
         rows: of the group.
-        place: what messages call the column.
+        location: what messages call the column.
 
     Raises:
         DataError: if a page, or the lists of a row, would take far more memory than the file.
@@ -133,10 +133,10 @@ def bounds(
     as_dictionary = False
     for chunk, width in zip(chunks, widths, strict=True):
         leaf = _Leaf(width)
-        for page in pages(stream, chunk, place):
-            _check_page(page, place)
+        for page in pages(stream, chunk, location):
+            _check_page(page, location)
             leaf.add(page)
-        _check_elements(leaf.values - rows, chunk.total_compressed_size, place)
+        _check_elements(leaf.values - rows, chunk.total_compressed_size, location)
         size = max(size, leaf.largest_row(rows))
         as_dictionary |= leaf.has_large_dictionary
     return Bounds(max(1, min(BLOCK_ROWS, BLOCK_BYTES // size)), as_dictionary)
@@ -172,19 +172,19 @@ class _Leaf:
         return int(max(self._density, dictionary, self._width)) * max(elements, 1)
 
 
-def _check_page(page: Page, place: str) -> None:
+def _check_page(page: Page, location: str) -> None:
     if page.unpacked > max(LARGEST_PAGE, PAGE_RATIO * page.packed):
         raise DataError(
-            f"{place}: a page of {page.packed:,} bytes would take {page.unpacked / 2**20:,.0f} MB unpacked; at most "
+            f"{location}: a page of {page.packed:,} bytes would take {page.unpacked / 2**20:,.0f} MB unpacked; at most "
             f"{LARGEST_PAGE // 2**20} MB, or {PAGE_RATIO} times its size, are read. Write the file again with smaller "
             "pages, or as JSON lines."
         )
 
 
-def _check_elements(elements: int, packed: int, place: str) -> None:
+def _check_elements(elements: int, packed: int, location: str) -> None:
     if elements * ELEMENT_BYTES > max(LARGEST_PAGE, ELEMENT_RATIO * packed):
         raise DataError(
-            f"{place}: lists of {elements:,} elements stand in {packed:,} bytes, which is too many to be texts or "
+            f"{location}: lists of {elements:,} elements stand in {packed:,} bytes, which is too many to be texts or "
             "vectors. Leave the column out, or write the file again as JSON lines."
         )
 
@@ -224,7 +224,7 @@ def most_bytes(array: pa.Array) -> int:
         return pc.sum(pc.binary_length(array)).as_py() or 0
     if isinstance(array, pa.MapArray):
         start, end = (array.offsets[index].as_py() for index in (0, -1))
-        return sum(most_bytes(part.slice(start, end - start)) for part in (array.keys, array.items)) + len(array)
+        return sum(most_bytes(child.slice(start, end - start)) for child in (array.keys, array.items)) + len(array)
     if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
         return most_bytes(array.flatten()) + len(array)
     if isinstance(array, pa.StructArray):
@@ -257,11 +257,11 @@ def values_of(array: pa.Array) -> list[object]:
     return [None if index is None else texts[index] for index in indices.to_pylist()]
 
 
-def check_total(total: int, size: int, place: str) -> None:
+def check_total(total: int, size: int, location: str) -> None:
     """Raise DataError if the values of a column take far more memory than their file of ``size`` bytes."""
     if total > max(LARGEST_TOTAL, TOTAL_RATIO * size):
         raise DataError(
-            f"{place}: up to here the column takes {total / 2**30:,.1f} GB unpacked, and the file {size:,} bytes, "
+            f"{location}: up to here the column takes {total / 2**30:,.1f} GB unpacked, and the file {size:,} bytes, "
             "which is no table of texts. If it is, write JSON lines."
         )
 
@@ -336,8 +336,8 @@ class ParquetTable:
         chunks = [self._file.metadata.row_group(group).column(leaf) for leaf in self._leaves[name]]
         leaves = [self._file.schema.column(leaf) for leaf in self._leaves[name]]
         widths = [leaf.length if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0 for leaf in leaves]
-        place = f"{self.path}, column {name!r}"
-        limits = bounds(self._stream, chunks, widths, self.sizes[group], place)
+        location = f"{self.path}, column {name!r}"
+        limits = bounds(self._stream, chunks, widths, self.sizes[group], location)
         rows = min(limits.rows, max(_FEWEST_ROWS, BLOCK_CELLS // len(self.names)))
         file = self._file
         if limits.as_dictionary and self._longest(group, name) * rows > BLOCK_BYTES:
@@ -404,11 +404,11 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Tab
     import pyarrow as pa
 
     table = ParquetTable(path)
-    wanted = table.names if columns is None else columns
-    absent = [name for name in wanted if name not in table.names]
+    names = table.names if columns is None else columns
+    absent = [name for name in names if name not in table.names]
     if absent:
-        raise DataError(f"{path}: the columns {', '.join(wanted)} are needed; {', '.join(absent)} is not there.")
-    return pa.table([_whole(table, name) for name in wanted], names=list(wanted))
+        raise DataError(f"{path}: the columns {', '.join(names)} are needed; {', '.join(absent)} is not there.")
+    return pa.table([_whole(table, name) for name in names], names=list(names))
 
 
 def _whole(table: ParquetTable, name: str) -> pa.ChunkedArray:
@@ -516,7 +516,8 @@ class _Compact:
         return byte
 
     def _varint(self) -> int:
-        number = shift = 0
+        number = 0
+        shift = 0
         while True:
             byte = self._byte()
             number |= (byte & 0x7F) << shift

@@ -28,9 +28,9 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
     with writing(path):
         if target.is_dir():
             raise OutputError(f"{path} is a folder, and a file is to be written there. Name a file in it.")
-        for given in _there(inputs) if target.exists() else ():
-            if target.samefile(given) or target.resolve().is_relative_to(given.resolve()):
-                raise OutputError(f"{path} would be written over, and {given} is read here. Name another output.")
+        for input_path in _there(inputs) if target.exists() else ():
+            if target.samefile(input_path) or target.resolve().is_relative_to(input_path.resolve()):
+                raise OutputError(f"{path} would be written over, and {input_path} is read here. Name another output.")
         _check_parents(target)
         target.resolve().parent.mkdir(parents=True, exist_ok=True)
         _try(target.resolve())
@@ -45,9 +45,11 @@ def check_folder(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
     if is_special(path):
         raise OutputError(f"{path} is no folder or file, and is not replaced by a folder. Name another place.")
     with writing(path):
-        for given in _there(inputs):
-            if given.resolve().is_relative_to(target.resolve()):
-                raise OutputError(f"{path} would be written over, and {given} in it is read here. Name another output.")
+        for input_path in _there(inputs):
+            if input_path.resolve().is_relative_to(target.resolve()):
+                raise OutputError(
+                    f"{path} would be written over, and {input_path} in it is read here. Name another output."
+                )
         _try(_check_parents(target) / target.name)
 
 
@@ -72,10 +74,10 @@ def _check_parents(target: Path) -> Path:
 
 def _there(inputs: Iterable[str | Path]) -> Iterator[Path]:
     """Yield the files and folders among names of anything, also of several sources that were joined."""
-    for given in inputs:
-        joined = [str(given), *str(given).split(JOINT)]
+    for value in inputs:
+        joined = [str(value), *str(value).split(JOINT)]
         # a folder may be followed by the name of a split
-        for name in (name for one in joined for name in (one, one.rpartition(":")[0])):
+        for name in (name for spec in joined for name in (spec, spec.rpartition(":")[0])):
             with suppress(OSError, ValueError, RuntimeError):  # a name that no file can have
                 path = Path(local(name)).expanduser()
                 if name and path.exists():

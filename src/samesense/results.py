@@ -28,7 +28,7 @@ Table = tuple[list[str], Rows]
 class Measure:
     """How a metric is shown."""
 
-    label: str  # its name for people
+    label: str  # its name in tables and messages
     factor: float = 100.0  # what values are multiplied by
     digits: int = 2  # decimals that are shown
     better: Literal["higher", "lower", ""] = "higher"  # which direction is better; "" where neither is so by itself
@@ -115,8 +115,8 @@ class ShownRows(Shown):
         first, total = self._first_dicts(rows)
         if not first:
             return ""
-        more = [f"... {total - len(first):,} more rows"] if total > len(first) else []
-        return "\n".join([text_table(*dict_table(first), left=_text_columns(first)), *more])
+        ellipsis = [f"... {total - len(first):,} more rows"] if total > len(first) else []
+        return "\n".join([text_table(*dict_table(first), left=_text_columns(first)), *ellipsis])
 
     def _repr_html_(self) -> str:
         first, total = self._first_dicts(SHOWN_ROWS)
@@ -222,18 +222,18 @@ class Results(ShownRows, list[Result]):
 
 
 def mean_name(sets: int) -> str:
-    """Return how a mean over so many data sets is called where it has no name of its own."""
+    """Return the name of a mean over ``sets`` data sets that has no other name."""
     return f"mean of {sets}"
 
 
 def result_tables(results: Sequence[Result], *, subsets: bool = False) -> list[Table]:
     """Return the tables that all layouts share, one a suite, in the order of the results; see :class:`Results`."""
-    shown = list(results if subsets else _whole(results))
-    suites = list(dict.fromkeys(row.task for row in shown))
+    selected = list(results if subsets else _whole(results))
+    suites = list(dict.fromkeys(row.task for row in selected))
     if len(suites) < 2:
-        return [_table(shown, _fields(shown))]
-    of_suites = [[row for row in shown if row.task == suite] for suite in suites]
-    return [_table(own, ["task", *_fields(own)]) for own in of_suites]
+        return [_table(selected, _fields(selected))]
+    of_suites = [[row for row in selected if row.task == suite] for suite in suites]
+    return [_table(suite_rows, ["task", *_fields(suite_rows)]) for suite_rows in of_suites]
 
 
 def _fields(results: Sequence[Result]) -> list[str]:
@@ -244,16 +244,16 @@ def _fields(results: Sequence[Result]) -> list[str]:
         values: dict[tuple[Any, ...], set[Any]] = {}
         for row in results:
             values.setdefault(tuple(getattr(row, field) for field in fields), set()).add(getattr(row, name))
-        fields += [name] if any(len(own) > 1 for own in values.values()) else []
+        fields += [name] if any(len(field_values) > 1 for field_values in values.values()) else []
     return fields
 
 
 def _whole(results: Sequence[Result]) -> Iterator[Result]:
     """Yield what stands for the whole of a data set: ``all``, else ``mean``, else ``wmean``, else what there is."""
-    found: dict[tuple[Any, ...], list[Result]] = {}
+    groups: dict[tuple[Any, ...], list[Result]] = {}
     for row in results:
-        found.setdefault((row.task, row.dataset, row.split, row.model, row.seed, row.metric), []).append(row)
-    for rows in found.values():
+        groups.setdefault((row.task, row.dataset, row.split, row.model, row.seed, row.metric), []).append(row)
+    for rows in groups.values():
         subsets = {row.subset for row in rows}
         chosen = next((name for name in WHOLE_SUBSETS if name in subsets), None)
         yield from (row for row in rows if chosen in (row.subset, None))
@@ -274,12 +274,12 @@ def _table(results: Sequence[Result], fields: Sequence[str]) -> Table:
         header += [measure.heading]
         header += ["95 % interval"] if name in bounded else []
     rows = []
-    for key, found in lines.items():
+    for key, row_results in lines.items():
         cells = ["" if cell is None else one_line(str(cell)) for cell in key[: len(fields)]]
         for name, measure in metrics.items():
-            cells += [measure.text(found[name].value) if name in found else ""]
-            cells += [_interval(found.get(name), measure)] if name in bounded else []
-        rows.append([*cells, str(next(iter(found.values())).n)])
+            cells += [measure.text(row_results[name].value) if name in row_results else ""]
+            cells += [_interval(row_results.get(name), measure)] if name in bounded else []
+        rows.append([*cells, str(next(iter(row_results.values())).n)])
     return [*header, "n"], rows
 
 

@@ -17,7 +17,7 @@ Schema = TypeVar("Schema", bound=BaseModel)
 
 
 class Record(BaseModel):
-    """An object of JSON of which the keys that are read are stated; others may stand there too."""
+    """A JSON object: the keys that are read are declared, and others are allowed."""
 
     model_config = ConfigDict(strict=True, extra="allow", protected_namespaces=())
 
@@ -39,7 +39,7 @@ def read_checked(path: Path, schema: type[Schema], *, fix: str, error: type[Same
 
 
 def read_object(
-    path: Path, schema: type[Record], *, fix: str = "Make its folder anew.", error: type[SamesenseError] = DataError
+    path: Path, schema: type[Record], *, fix: str = "Make its folder again.", error: type[SamesenseError] = DataError
 ) -> dict[str, Any]:
     """Return the object in a file of JSON as it stands, once its schema has it; raises as :func:`read_checked`."""
     return read_checked(path, schema, fix=fix, error=error).model_dump(exclude_unset=True)

@@ -39,7 +39,7 @@ First = Literal["layer", "embeddings"]
 """What "first" means in first-last pooling: the first transformer layer, or the embedding layer."""
 
 END_OF_TEXT = "<|endoftext|>"
-"""The mark between documents in the pretraining of GPT-2 and many after it, whatever a chat template calls bos."""
+"""The mark between documents in the pretraining of GPT-2 and later models; a chat template may name another bos."""
 
 TaskName = Literal["query", "document"]
 """What a text is looked for with, or found; as sentence-transformers has it."""

@@ -1,7 +1,7 @@
 """Names of files that are URLs, such as ``s3://bucket/texts.parquet``: read and written by fsspec.
 
 ``file://`` is the file itself. Keys and other settings of a store are those that fsspec reads from its environment and
-configuration. fsspec knows many more kinds, some of which unpack archives, follow references or run commands, and any
+configuration. fsspec knows many more kinds; some unpack archives, follow references or run commands, and any
 package may add others; what is not one of :data:`SCHEMES` is refused before fsspec sees it.
 """
 
@@ -70,8 +70,8 @@ def file_of(path: Path) -> Path:
     """Return a file that can be read again and again: of a pipe a copy of what it brought."""
     if _pipes is None or not is_pipe(path):
         return path
-    known = path.stat()
-    key = known.st_dev, known.st_ino
+    status = path.stat()
+    key = status.st_dev, status.st_ino
     if key not in _pipes:
         _folders.append(TemporaryDirectory(prefix="samesense-", ignore_cleanup_errors=True))
         copy = Path(_folders[-1].name) / "content"
@@ -121,19 +121,19 @@ def store_of(url: str) -> tuple[Any, str]:
     from fsspec.core import url_to_fs
 
     try:
-        store, place = url_to_fs(url)
+        store, path = url_to_fs(url)
     except Exception as error:  # each store has errors of its own
         raise ConfigError(f"{url}: this store cannot be opened ({_said(error)}).") from error
-    return store, str(place)
+    return store, str(path)
 
 
 def open_file(name: str | Path) -> IO[bytes]:
     """Open a file or an object to read; DataError if a store does not give it, OSError for a file."""
     if not is_url(name):
         return file_of(Path(local(str(name))).expanduser()).open("rb")
-    store, place = store_of(str(name))
+    store, path = store_of(str(name))
     try:
-        stream: IO[bytes] = store.open(place, "rb")
+        stream: IO[bytes] = store.open(path, "rb")
     except (FileNotFoundError, PermissionError, ValueError, NotImplementedError) as error:
         raise DataError(
             f"{name} cannot be read ({_said(error)}). Check the name, and the keys of the store."
@@ -147,9 +147,9 @@ def open_file(name: str | Path) -> IO[bytes]:
 
 def delivered(url: str, content: bytes) -> None:
     """Write an object, whole or not at all; OutputError if the store refuses."""
-    store, place = store_of(url)
+    store, path = store_of(url)
     try:
-        store.pipe_file(place, content)
+        store.pipe_file(path, content)
     except Exception as error:  # each store has errors of its own
         raise OutputError(f"{url} cannot be written ({_said(error)}). Check the name, and the keys.") from error
 
@@ -157,9 +157,9 @@ def delivered(url: str, content: bytes) -> None:
 def is_file(name: str | Path) -> bool:
     """Return whether there is a file or an object of this name."""
     if is_url(name):
-        store, place = store_of(str(name))
+        store, path = store_of(str(name))
         with _asking(str(name)):
-            return bool(store.isfile(place))
+            return bool(store.isfile(path))
     return is_readable(Path(local(str(name))).expanduser())
 
 
@@ -171,9 +171,9 @@ def whole(name: str) -> str:
 def matching(pattern: str) -> list[str]:
     """Return the files or objects that match a pattern with ``*``, ``**``, ``?`` or ``[]``, by name."""
     if is_url(pattern):
-        store, place = store_of(pattern)
+        store, path = store_of(pattern)
         with _asking(pattern):
-            return [store.unstrip_protocol(name) for name in sorted(store.glob(place)) if store.isfile(name)]
+            return [store.unstrip_protocol(name) for name in sorted(store.glob(path)) if store.isfile(name)]
     from fsspec.implementations.local import LocalFileSystem
 
     inside = Path(escape(str(Path.cwd())))  # of a working directory, no sign is one of a pattern
@@ -184,11 +184,11 @@ def matching(pattern: str) -> list[str]:
 def state(name: str) -> tuple[int, str]:
     """Return the bytes of a file or an object, and a text that is another one once it has been changed."""
     if is_url(name):
-        store, place = store_of(name)
+        store, path = store_of(name)
         with _asking(name):
-            return int(store.info(place)["size"]), str(store.ukey(place))
-    found = file_of(Path(name)).stat()
-    return found.st_size, str(found.st_mtime_ns)
+            return int(store.info(path)["size"]), str(store.ukey(path))
+    status = file_of(Path(name)).stat()
+    return status.st_size, str(status.st_mtime_ns)
 
 
 def _said(error: Exception) -> str:

@@ -65,7 +65,7 @@ def test_resume_refuses_another_run(parts, settings, tmp_path):
     METHODS["cosent"].run(parts["train"], settings, run, dev=parts["dev"])
     with pytest.raises(OutputError) as error:
         METHODS["cosent"].run(parts["train"], settings, run, dev=parts["dev"], resume=True)
-    assert str(error.value) == f"The run in {run} is finished: its model is there. Overwrite it to train anew."
+    assert str(error.value) == f"The run in {run} is finished: its model is there. Overwrite it to train again."
     shutil.rmtree(run / "model")
     changed = settings.model_copy(update={"learning_rate": 0.5})
     with pytest.raises(ConfigError) as error:

@@ -65,7 +65,7 @@ def test_every_kind_becomes_a_part_with_its_method(files):
         "anchors.csv: read as anchors with positives, by the columns anchor and positive; method"
     )
     assert "anchors: data: 20 anchors with 20 positives and 0 negatives" in lines
-    assert "selection: Spearman on 2 pairs held out, no sentence of which is trained on" in lines
+    assert "selection: Spearman on 2 pairs held out, none of their sentences is trained on" in lines
 
 
 def test_sources_of_one_kind_are_one_part_and_labels_of_two_scales_are_two(files):

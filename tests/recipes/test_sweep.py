@@ -202,7 +202,7 @@ def test_an_interrupted_cell_goes_on_though_its_files_were_moved(toy, tiny_trunk
     base = {**toy["base"], "model": str(trunk), "license": "mit"}
     messages = listen()
     assert run(quick(toy, grid={}, seeds=[1], base=base, data=[data]), tmp_path / "out").finished == 1
-    assert not [line for line in messages if "begun anew" in line]
+    assert not [line for line in messages if "started again" in line]
     [path] = (tmp_path / "out").glob("runs/*/manifest.json")
     manifest = read_json(path)
     assert len(manifest["resumed"]) == 1 and manifest["settings"]["model"] == str(trunk)

@@ -66,9 +66,9 @@ def hold_out(train: Examples, seed: int, share: float = HELD_OUT_SHARE) -> tuple
 
     A harvest has held out its own. Of data of several kinds, labelled pairs are split: scored ones, if there are any.
     """
-    if isinstance(train, Mixture) and (part := train.labelled()) is not None:
-        remaining, dev = hold_out(part.data, seed, share)
-        return train.with_data(part.name, remaining), dev
+    if isinstance(train, Mixture) and (component := train.labelled()) is not None:
+        remaining, dev = hold_out(component.data, seed, share)
+        return train.with_data(component.name, remaining), dev
     if not isinstance(train, PairData):
         return train, getattr(train, "dev", None)
     return hold_out_pairs(train, share, seed)
@@ -85,8 +85,8 @@ def hold_out_share(train: Examples, share: float, name: str, seed: int) -> tuple
 def _labelled_pairs(train: Examples) -> PairData | None:
     """Return the pairs that can be held out."""
     if isinstance(train, Mixture):
-        part = train.labelled()
-        return None if part is None else part.data
+        component = train.labelled()
+        return None if component is None else component.data
     return train if isinstance(train, PairData) else None
 
 
@@ -132,17 +132,17 @@ def texts_of(data: Examples) -> Iterable[str]:
     return data.texts if isinstance(data, Sentences) else []
 
 
-def met(other: PairData, train: Examples) -> tuple[int, int]:
-    """Return how many sentences of some pairs are trained on, whatever their case and punctuation, and of how many."""
-    sentences = np.unique(plain_keys(texts_of(other)))
+def met(pairs: PairData, train: Examples) -> tuple[int, int]:
+    """Return how many sentences of ``pairs`` are trained on, ignoring case and punctuation, and how many it has."""
+    sentences = np.unique(plain_keys(texts_of(pairs)))
     return len(np.intersect1d(sentences, plain_keys(texts_of(train)))), len(sentences)
 
 
-def leaks(train: Examples, other: PairData, name: str) -> list[str]:
+def leaks(train: Examples, pair_data: PairData, name: str) -> list[str]:
     """Return in words how many sentences of some pairs are trained on, and a warning if whole pairs are."""
-    count, total = met(other, train)
-    pairs = trained_on(other, train)
-    lines = [f"also in {name}: {count} of its {total} sentences, {pairs} of its {len(other)} pairs"]
+    count, total = met(pair_data, train)
+    pairs = trained_on(pair_data, train)
+    lines = [f"also in {name}: {count} of its {total} sentences, {pairs} of its {len(pair_data)} pairs"]
     if pairs:
         lines.append(f"warning: {pairs} pairs of {name} are trained on: a score on it would be inflated")
     return lines
@@ -154,5 +154,5 @@ def shared(dev: PairData, train: Examples) -> str:
         return "of other pairs"
     count, total = met(dev, train)
     if not count:
-        return "no sentence of which is trained on"
-    return f"{count} of whose {total} sentences are also trained on, as the pairs hang together"
+        return "none of their sentences is trained on"
+    return f"{count} of their {total} sentences are also trained on, because the pairs share sentences"

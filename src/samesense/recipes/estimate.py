@@ -60,7 +60,7 @@ def measure_time(
         seconds["loading"] = time.perf_counter() - started
         if inputs.before_training is not None:
             seconds["teachers"] = _timed(inputs.before_training) * len(job.data) / len(sample_job.data)
-        multi_dataset = isinstance(inputs.dataset, dict)  # of which the steps are known
+        multi_dataset = isinstance(inputs.dataset, dict)  # its number of steps is known
         examples = len(inputs.dataset) if sample_job.data is job.data and not multi_dataset else len(job.data)
         if inputs.batches == "label-aware":  # which take fewer
             examples = settings.examples(job.data)
@@ -69,7 +69,7 @@ def measure_time(
         step, saving = _step(sample_job, model, inputs, choice.precision)
         score = adapter.score(model, choice.precision)
         cross_validation = job.cross_validation
-        # so many folds train on as many rows as one run fewer of all, and the run on all makes up for it
+        # k folds together train on k - 1 times all rows, and the run on all rows makes it k times
         trainings = 1 if cross_validation is None else len(cross_validation.folds)
         evaluations = 1
         if cross_validation is None:
@@ -114,7 +114,7 @@ class Estimate:
     dealt: CrossValidation | None = None
 
     def lines(self) -> list[str]:
-        """Return the estimate for people."""
+        """Return the estimate in words."""
         evaluated = "on dev" if self.dealt is None else "of each fold"
         trainings = "" if self.dealt is None else f"; {len(self.dealt.folds)} folds, then a run on all"
         return [

@@ -44,14 +44,14 @@ class Fitting:
     method: Method
     form: str = ""  # shipped file of what differs from the method's own
     columns: str | None = None  # columns of the data, where they are given or guessed
-    told: tuple[str, ...] = ()  # lines for people: what the data are, and by what that is told
+    told: tuple[str, ...] = ()  # lines to print: what the data are, and how that was detected
     found: tuple[Found, ...] = ()  # of method mixed, its sources
 
 
 def fitting_method(
     data: Sequence[Source] | Examples,
     config: str,
-    given: Mapping[str, Any],
+    overrides: Mapping[str, Any],
     reading: Reading = Reading(),  # noqa: B008 - frozen
     *,
     method: str = "auto",
@@ -76,7 +76,7 @@ def fitting_method(
     if isinstance(data, DATA_TYPES):
         suitable = next(method for method in METHODS.values() if isinstance(data, method.data))
         form = RAGGED if suitable.name == "supmpn" and config == "auto" else ""
-        return Fitting(METHODS["rankcse"] if given.get("teacher") else suitable, form, columns=reading.columns)
+        return Fitting(METHODS["rankcse"] if overrides.get("teacher") else suitable, form, columns=reading.columns)
     sources = cast(Sequence[Source], data)
     detected = _found(sources, reading, read=method == "mixed" or len(sources) > 1)
     lines = tuple(
@@ -85,7 +85,7 @@ def fitting_method(
     )
     if method == "mixed" or len({item.key for item in detected}) > 1:
         return Fitting(METHODS["mixed"], told=lines, found=detected)
-    if given.get("teacher"):
+    if overrides.get("teacher"):
         return Fitting(METHODS["rankcse"], columns=reading.columns)
     kind = detected[0].told.kind
     form = DOCUMENTS if kind == "documents" and config == "auto" else form_of(kind)

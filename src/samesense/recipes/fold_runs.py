@@ -147,7 +147,7 @@ def standardize_start(job: Job[Any, Any], model: Any, inputs: TrainingInputs, ch
 
 
 def training_texts(dataset: Any, rows: int) -> list[str]:
-    """Return the texts of so many rows of the training data, evenly from all of them."""
+    """Return the texts of ``rows`` rows, spread evenly over the training data."""
     if isinstance(dataset, dict):
         return [
             text

@@ -2,7 +2,7 @@
 
     samesense.cross_validate("arguments/", folds=10, loss="mse", model="runs/surrogate", output="runs/folds")
 
-Folds share no sentence, whatever case and punctuation; ``10-mixed`` deals the pairs at random, as published folds are.
+Folds share no sentence, ignoring case and punctuation; ``10-mixed`` deals the pairs at random, as published folds are.
 Nothing selects within a fold: the last state is kept. A model is deleted once it has scored its pairs.
 
 Source: Misra, Ecker and Walker 2016, 10 folds; Reimers and Gurevych 2019, also each topic a fold.

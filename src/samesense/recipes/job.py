@@ -39,7 +39,7 @@ class Job(Generic[Data, Settings]):
     dev: PairData | None = None
     test: PairData | None = None  # labelled pairs on which the model is evaluated before and after
     guards: Sequence[PairData] = ()  # labelled pairs on which the model must not get worse
-    remarks: Sequence[str] = ()  # lines for people on data and settings
+    remarks: Sequence[str] = ()  # lines to print on data and settings
     # whether it ends with a verdict, for which a part of dev is set aside where there is no test, and with a report;
     # else it is a part of something larger, which compares its models itself
     concludes: bool = False
@@ -68,7 +68,7 @@ class TrainingInputs:
     dataset: Dataset | DatasetDict  # text columns, then label where the loss takes one; of several objectives, by name
     # makes the loss; called once the seed is set, since a loss may have weights of its own
     loss: Callable[[], nn.Module]
-    summary: Sequence[str] = ()  # lines for people and for the manifest: what was read, formed and left out
+    summary: Sequence[str] = ()  # lines to print and for the manifest: what was read, formed and left out
     batches: Batches | Mix = "random"  # how examples are put into batches
     collator: Callable[..., Any] | None = None  # puts examples into a batch, where the trainer's own does not do
     callbacks: Sequence[TrainerCallback] = ()  # of the trainer

@@ -25,7 +25,7 @@ _CONFIGS = ["modules.json", "config.json", "*/config.json"]
 
 
 class Rate(NamedTuple):
-    """A learning rate, and for people why it is taken."""
+    """A learning rate, and the reason for it in words."""
 
     value: float
     why: str

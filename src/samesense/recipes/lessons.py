@@ -24,7 +24,7 @@ from samesense.training.losses.registry import PAIR_LOSSES
 from samesense.types import Indices
 
 WORTH_SAYING = 0.01
-"""Share of batches that teach nothing from which on it is said."""
+"""Share of batches that teach nothing from which on it is reported."""
 
 MOST_TUPLES = 5_000
 """Anchors of an epoch whose tuples are made to be looked at."""
@@ -57,7 +57,9 @@ class Lessons:
 
 def counted(batches: Iterable[Indices], teaches: Callable[[Indices], bool], rows: int, lesson: Lesson) -> Lessons:
     """Return how many batches teach."""
-    number = teaching = held = 0
+    number = 0
+    teaching = 0
+    held = 0
     for batch in batches:
         number += 1
         held += len(batch)
@@ -66,14 +68,18 @@ def counted(batches: Iterable[Indices], teaches: Callable[[Indices], bool], rows
 
 
 def of_targets(
-    formed: Targets, lesson: Lesson, settings: Any, batches: str = "random", own: Mapping[str, Any] | None = None
+    formed: Targets,
+    lesson: Lesson,
+    settings: Any,
+    batches: str = "random",
+    adapter_settings: Mapping[str, Any] | None = None,
 ) -> Lessons:
     """Return how many batches of columns of texts and labels teach."""
     columns = [values for name, values in formed.columns.items() if name != "label"]
     texts = np.stack([text_keys(map(normalize_text, values)) for values in columns])
     label = formed.columns.get("label")
     labels = None if label is None else np.asarray(label, dtype=np.float64)
-    options = {**dict(settings), **formed.settings, **(own or {})}
+    options = {**dict(settings), **formed.settings, **(adapter_settings or {})}
 
     def teaches(rows: Indices) -> bool:
         return lesson.teaches(Batch(texts[:, rows], None if labels is None else labels[rows], options))
@@ -155,8 +161,8 @@ def of_tuples(train: TupleData, settings: SupmpnSettings) -> list[str]:
         return _Tuple(key(rows.anchors[row]), tuple(map(key, near)), tuple(map(key, far)), frozenset(row_keys))
 
     drawn = (order[start : start + size] for start in range(0, len(order), size))
-    found = counted(drawn, lambda batch: teaches([made(row) for row in batch.tolist()]), len(rows), IN_BATCH)
-    return found.lines(train.source)
+    lessons = counted(drawn, lambda batch: teaches([made(row) for row in batch.tolist()]), len(rows), IN_BATCH)
+    return lessons.lines(train.source)
 
 
 @dataclass(frozen=True)
@@ -176,7 +182,7 @@ def _has_rival(batch: list[_Tuple]) -> bool:
 
 
 def _has_triplet(batch: list[_Tuple]) -> bool:
-    return any(near != far for one in batch for near in one.positives for far in one.negatives)
+    return any(near != far for tuple_ in batch for near in tuple_.positives for far in tuple_.negatives)
 
 
 _TEACHES: dict[str, Callable[[list[_Tuple]], bool]] = {"triplet": _has_triplet}

@@ -58,27 +58,27 @@ class Method:
     selects: str = "none, the last state is kept; labelled pairs as dev choose the best checkpoint"
 
     def choose(
-        self, config: str, given: Mapping[str, Any], read: Callable[[], Examples], form: str = ""
+        self, config: str, overrides: Mapping[str, Any], read: Callable[[], Examples], form: str = ""
     ) -> tuple[str, EncoderSettings]:
         """Return the settings of a run: the shipped ones, then the user's own file, then what was given.
 
-        ``config`` is the name of a shipped file, whose settings that have no effect beside ``given`` are left out, the
-        path of the user's own, or ``"auto"`` for the method's; the name returned is for people. ``read`` reads the
+        ``config`` is the name of a shipped file, whose settings that have no effect beside ``overrides`` are left out, the
+        path of the user's own, or ``"auto"`` for the method's; the name returned is for display. ``read`` reads the
         data, for a method whose settings depend on their kind. ``form`` is a shipped file of what differs for the data
         at hand.
         """
-        check_known(self, given)
+        check_known(self, overrides)
         shipped_files = [read_settings(name) for name in (self.name, form) if name]
         config_settings = {} if config == "auto" else read_settings(config)
         if config in shipped():
-            config_settings = self.settings.fitting(read_settings(config), given)
+            config_settings = self.settings.fitting(read_settings(config), overrides)
         return (form or self.name) if config == "auto" else config, bind(
-            self.settings, *shipped_files, config_settings, given
+            self.settings, *shipped_files, config_settings, overrides
         )
 
-    def read(self, sources: Sequence[Source], settings: EncoderSettings, how: Reading) -> Examples:
+    def read(self, sources: Sequence[Source], settings: EncoderSettings, reading: Reading) -> Examples:
         """Return the training data; ConfigError if it is told how to read labels, and the method takes none."""
-        if how != Reading():
+        if reading != Reading():
             raise ConfigError(
                 f"columns, label order, label range and drop bad rows are for labelled pairs; method {self.name} takes "
                 f"{self.takes}. Leave them out."
@@ -87,22 +87,22 @@ class Method:
             raise ConfigError(f"Method {self.name} reads {self.takes} from files; received {name_of(sources[0])}.")
         return self.reader(sources, settings)
 
-    def own_settings(self, given: Mapping[str, Any], how: Reading) -> tuple[dict[str, Any], Reading]:
+    def own_settings(self, overrides: Mapping[str, Any], reading: Reading) -> tuple[dict[str, Any], Reading]:
         """Return settings and reading, with what the method has as a setting of its own moved there."""
         moved = {
             name: value
-            for name, value in vars(how).items()
+            for name, value in vars(reading).items()
             if name in self.settings.model_fields and value != getattr(Reading(), name)
         }
-        remaining = {name: value for name, value in vars(how).items() if name not in moved}
-        return {**given, **moved}, Reading(**remaining)
+        remaining = {name: value for name, value in vars(reading).items() if name not in moved}
+        return {**overrides, **moved}, Reading(**remaining)
 
     def check(self, train: Examples, settings: EncoderSettings) -> list[str]:
-        """Return, for people, what is made of the data; raises if they do not fit the settings, or teach nothing."""
+        """Return lines on how the data are used; raises if they do not fit the settings, or teach nothing."""
         return [*self.made(train, settings), *self.lessons(train, settings)]
 
     def made(self, train: Examples, settings: EncoderSettings) -> list[str]:
-        """Return, for people, what is made of the data; raises if they do not fit the settings."""
+        """Return lines on how the data are used; raises if they do not fit the settings."""
         return []
 
     def run(  # noqa: PLR0913 - the parts of a job
@@ -193,13 +193,13 @@ class _Cosent(Method):
     """Labelled pairs, on whose kind the paper's settings depend; for both kinds of encoder."""
 
     def choose(
-        self, config: str, given: Mapping[str, Any], read: Callable[[], Examples], form: str = ""
+        self, config: str, overrides: Mapping[str, Any], read: Callable[[], Examples], form: str = ""
     ) -> tuple[str, EncoderSettings]:
-        check_known(self, given)
-        return choose(config, given, kind=read().kind)  # type: ignore[attr-defined]  # PairData
+        check_known(self, overrides)
+        return choose(config, overrides, kind=read().kind)  # type: ignore[attr-defined]  # PairData
 
-    def read(self, sources: Sequence[Source], settings: EncoderSettings, how: Reading) -> PairData:
-        return read_labelled(sources, settings, how)
+    def read(self, sources: Sequence[Source], settings: EncoderSettings, reading: Reading) -> PairData:
+        return read_labelled(sources, settings, reading)
 
     def made(self, train: Any, settings: Any) -> list[str]:
         return [settings.targets(train).summary]
@@ -221,14 +221,18 @@ class _Mixed(Method):
     """Data of several kinds, each with a method of its own."""
 
     def made(self, train: Mixture, settings: EncoderSettings) -> list[str]:  # type: ignore[override]
-        lines_by_part = [(part, METHODS[part.method].made(part.data, part.settings)) for part in train.parts]
-        return [f"{part.name}: {line}" for part, lines in lines_by_part for line in lines]
+        lines_by_part = [
+            (component, METHODS[component.method].made(component.data, component.settings)) for component in train.parts
+        ]
+        return [f"{component.name}: {line}" for component, lines in lines_by_part for line in lines]
 
 
 def _of_parts(train: Mixture, settings: MixedSettings) -> list[str]:
     """Return what is to be said of the batches of each kind."""
-    lines_by_part = [(part, METHODS[part.method].lessons(part.data, part.settings)) for part in train.parts]
-    return [f"{part.name}: {line}" for part, lines in lines_by_part for line in lines]
+    lines_by_part = [
+        (component, METHODS[component.method].lessons(component.data, component.settings)) for component in train.parts
+    ]
+    return [f"{component.name}: {line}" for component, lines in lines_by_part for line in lines]
 
 
 _BARE = ("columns", "keep_repeated", "min_chars", "max_chars")
@@ -331,9 +335,9 @@ def method_named(name: str) -> Method:
     return METHODS[name]
 
 
-def check_known(method: Method, given: Mapping[str, Any]) -> None:
+def check_known(method: Method, overrides: Mapping[str, Any]) -> None:
     """Raise if a given setting is none of the method's, but another's; one of no method is left to :func:`bind`."""
-    for name in given:
+    for name in overrides:
         if name not in method.settings.model_fields:
             owners = [candidate.name for candidate in METHODS.values() if name in candidate.settings.model_fields]
             if owners:

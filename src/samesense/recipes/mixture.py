@@ -33,9 +33,9 @@ OF_RUN = {*MixedSettings.model_fields} - {*OF_ALL, "parts"}
 
 
 def mixture(
-    found: Sequence[Found], config: str, given: Mapping[str, Any], reading: Reading
+    sources: Sequence[Found], config: str, options: Mapping[str, Any], reading: Reading
 ) -> tuple[str, MixedSettings, Mixture]:
-    """Read the sources and bind the settings of the run and of each part; the name returned is for people.
+    """Read the sources and bind the settings of the run and of each part; the name returned is for display.
 
     A setting that the run itself has not is one of every part whose method has it; a table of ``parts`` is one part's.
 
@@ -44,11 +44,11 @@ def mixture(
             an encoder of another kind.
         DataError: if a source cannot be read.
     """
-    stated = {**({} if config in ("auto", "mixed") else read_settings(config)), **given}
+    stated = {**({} if config in ("auto", "mixed") else read_settings(config)), **options}
     tables = {name: dict(table) for name, table in stated.pop("parts", {}).items()}
     of_run = {name: value for name, value in stated.items() if name in MixedSettings.model_fields}
     part_settings = {name: value for name, value in stated.items() if name not in of_run}
-    groups = _groups(found)
+    groups = _groups(sources)
     methods = {name: _method(group[0], part_settings) for name, group in groups.items()}
     _check_used(methods, part_settings, tables)
     overrides = {
@@ -57,23 +57,23 @@ def mixture(
         for name, method in methods.items()
     }
     shared = {name: value for name, value in of_run.items() if name in OF_ALL}
-    parts = [
+    components = [
         _part(name, methods[name], group, {**shared, **overrides[name]}, reading) for name, group in groups.items()
     ]
-    largest = max(part.settings.batch_size for part in parts)
+    largest = max(component.settings.batch_size for component in components)
     settings = bind(
         MixedSettings,
         read_settings("mixed"),
         SettingsFile(of_run, config),
         {"parts": overrides, "batch_size": largest},
     )
-    return "mixed" if config == "auto" else config, settings, Mixture(parts=tuple(parts))
+    return "mixed" if config == "auto" else config, settings, Mixture(parts=tuple(components))
 
 
-def _groups(found: Sequence[Found]) -> dict[str, list[Found]]:
+def _groups(sources: Sequence[Found]) -> dict[str, list[Found]]:
     """Return the sources by the name of their part, those that are trained on as one together."""
     groups: dict[tuple[Any, ...], list[Found]] = {}
-    for item in found:
+    for item in sources:
         groups.setdefault(item.key, []).append(item)
     groups_by_name: dict[str, list[Found]] = {}
     for group in groups.values():
@@ -84,12 +84,12 @@ def _groups(found: Sequence[Found]) -> dict[str, list[Found]]:
     return groups_by_name
 
 
-def _method(found: Found, part_settings: Mapping[str, Any]) -> Method:
-    if found.told.kind == "documents":
+def _method(source: Found, part_settings: Mapping[str, Any]) -> Method:
+    if source.told.kind == "documents":
         return METHODS["sections"]  # contexts are more than one training
-    if found.told.kind == "texts" and part_settings.get("teacher"):
+    if source.told.kind == "texts" and part_settings.get("teacher"):
         return METHODS["rankcse"]
-    return METHODS[KIND_INFO[found.told.kind].method]
+    return METHODS[KIND_INFO[source.told.kind].method]
 
 
 def _check_used(methods: Mapping[str, Method], part_settings: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
@@ -106,13 +106,15 @@ def _check_used(methods: Mapping[str, Method], part_settings: Mapping[str, Any],
     unknown = next((name for name in tables if name not in methods), None)
     if unknown is not None:
         raise ConfigError(f"The tables of `parts` are those of the data, {descriptions}; received {unknown!r}.")
-    for part, table in tables.items():
+    for part_name, table in tables.items():
         for name in table:
             if name in OF_RUN:
-                raise ConfigError(f"`{name}` of part {part} is a setting of the whole run: set it outside `parts`.")
+                raise ConfigError(
+                    f"`{name}` of part {part_name} is a setting of the whole run: set it outside `parts`."
+                )
             if len(methods) > 1 and _changes_encoder(name, table[name]):
                 raise ConfigError(
-                    f"`{name}` of part {part} changes the encoder of every part; received {table[name]!r}. Set it "
+                    f"`{name}` of part {part_name} changes the encoder of every part; received {table[name]!r}. Set it "
                     "outside `parts`."
                 )
 

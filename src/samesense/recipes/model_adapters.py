@@ -90,12 +90,12 @@ def adapter_of(settings: EncoderSettings) -> Adapter:
 
 
 def _length(model: SentenceTransformer | CrossEncoder, settings: EncoderSettings) -> str:
-    own = model.max_seq_length
-    given = settings.max_seq_length
-    if own is None or math.isinf(own):  # static vectors
+    model_length = model.max_seq_length
+    requested = settings.max_seq_length
+    if model_length is None or math.isinf(model_length):  # static vectors
         return "inputs of any length"
-    shorter = f", in training {given}" if given is not None and given < own else ""
-    return f"at most {own}{shorter} tokens"
+    shorter = f", in training {requested}" if requested is not None and requested < model_length else ""
+    return f"at most {model_length}{shorter} tokens"
 
 
 def _size(model: nn.Module) -> str:

@@ -37,13 +37,13 @@ READING = tuple(field.name for field in fields(Reading))
 """Names of what decides how labelled pairs are read."""
 
 
-def read_labelled(sources: Sequence[Source], settings: Any, how: Reading | None = None) -> PairData:
+def read_labelled(sources: Sequence[Source], settings: Any, reading: Reading | None = None) -> PairData:
     """Return labelled pairs; those of argument similarity come in a folder of their own form."""
     return concat(
         [
             read_argument_pairs(Path(source).expanduser())
-            if how in (None, Reading()) and not in_memory(source) and holds_arguments(source)
-            else read_pairs(source, **vars(how or Reading()))
+            if reading in (None, Reading()) and not in_memory(source) and holds_arguments(source)
+            else read_pairs(source, **vars(reading or Reading()))
             for source in sources
         ]
     )

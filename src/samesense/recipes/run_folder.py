@@ -50,7 +50,7 @@ FOLD_SCORES = "scores.json"
 """Scores of the pairs of a fold, in its folder."""
 
 
-def data_identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
+def data_identity(datasets: Mapping[str, Examples | None]) -> dict[str, Any]:
     """Return what tells the data of one run from those of another: source, fingerprint, rows and scale of each part.
 
     The scale of labels decides targets, and may be the user's word.
@@ -58,7 +58,7 @@ def data_identity(parts: Mapping[str, Examples | None]) -> dict[str, Any]:
     return {
         name: {"source": data.source, "sha256": data.sha256, "rows": len(data)}
         | ({"scale": data.scale} if isinstance(data, PairData) else {})
-        for name, data in parts.items()
+        for name, data in datasets.items()
         if data is not None
     }
 
@@ -71,7 +71,7 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
             check_inputs(output, record)
         return {}
     if (output / MODEL).exists() and manifest.read(output).get("status") == "finished":
-        raise OutputError(f"The run in {output} is finished: its model is there. Overwrite it to train anew.")
+        raise OutputError(f"The run in {output} is finished: its model is there. Overwrite it to train again.")
     return manifest.check_same_run(output, record)
 
 
@@ -79,7 +79,7 @@ def check_new(output: Path, method: str, *, overwrite: bool) -> None:
     """Raise OutputError where a new run may not be written to ``output``; one of the method may go on there."""
     if not overwrite and _begun(output, method):
         raise OutputError(
-            f"{output} holds a run that is not finished. Pass `resume` to go on with it, or `overwrite` to begin anew."
+            f"{output} holds a run that is not finished. Pass `resume` to go on with it, or `overwrite` to start again."
         )
     check_free(output, overwrite=overwrite)
 
@@ -127,7 +127,7 @@ def finished_training(output: Path, before: Mapping[str, Any]) -> TrainOutput | 
         return TypeAdapter(TrainOutput).validate_python(before["outcome"])
     except ValidationError as error:
         raise DataError(
-            f"{output / manifest.FILE} is damaged: its `outcome` is none of a run ({shortened(error)}). Train anew."
+            f"{output / manifest.FILE} is damaged: its `outcome` is none of a run ({shortened(error)}). Train again."
         ) from error
 
 
@@ -164,7 +164,7 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
 
 
 def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:
-    """Run unless that is done; go on with what was begun, and begin anew if it was another run.
+    """Run unless that is done; resume an unfinished run, and start again if it was another run.
 
     Returned is whether the run is finished; otherwise it was interrupted, and the same call goes on.
     """
@@ -174,7 +174,7 @@ def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:
         try:
             return not run(resume=True).output.interrupted
         except AnotherRunError as error:
-            logger.info(f"begun anew: {error}")
+            logger.info(f"started again: {error}")
     return not run(overwrite=True).output.interrupted
 
 
@@ -182,7 +182,7 @@ def end(
     output: Path,
     record: dict[str, Any],
     trained: TrainOutput,
-    more: Mapping[str, Any],
+    entries: Mapping[str, Any],
     write_start: Callable[[Path], object] | None = None,
 ) -> None:
     """Write into the manifest how the run ended, and what the method adds, and before that the model's card.
@@ -192,7 +192,7 @@ def end(
     if write_start is not None:
         write_start(output / MODEL)
     status = "interrupted" if trained.interrupted else "finished"
-    record = record | {"outcome": asdict(trained), "status": status, **more}
+    record = record | {"outcome": asdict(trained), "status": status, **entries}
     if not trained.interrupted:
         write_card(output / MODEL, card_of(output, record))
     manifest.write(output, record)
@@ -202,7 +202,7 @@ PRETRAIN = "pretrain"
 """The method whose models are to be trained further before sentences are compared by them."""
 
 FOLDS = "folds"
-"""What a cross-validation is called in its manifest, whatever its method."""
+"""The method of any cross-validation in its manifest."""
 
 SECTIONS = "card"
 """Key in what a method adds: text for the card, by heading."""

@@ -262,7 +262,7 @@ def _on_part(
     build: Callable[[Job[Any, Any]], Any] | None,
     shard: Examples,
     folder: Path,
-    **how: bool,
+    **options: bool,
 ) -> TrainingRun:
     """Train on a part of the data as the run did on all."""
     settings = settings_of_part(job.settings, len(shard) / len(job.data))
@@ -277,7 +277,7 @@ def _on_part(
         concludes=False,
         begun=time.perf_counter(),
     )
-    return run(part_job, lambda model, job: replace(prepare(model, job), after_training=None), build=build, **how)
+    return run(part_job, lambda model, job: replace(prepare(model, job), after_training=None), build=build, **options)
 
 
 def _evaluate(

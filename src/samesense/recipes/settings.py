@@ -91,9 +91,9 @@ class EncoderSettings(TrainingSettings):
         return {}
 
     @classmethod
-    def fitting(cls, shipped: SettingsFile, given: Mapping[str, Any]) -> SettingsFile:
+    def fitting(cls, shipped: SettingsFile, overrides: Mapping[str, Any]) -> SettingsFile:
         """Return a shipped file without what has no effect beside the settings that are given."""
-        idle = cls.without_effect({**shipped, **given})
+        idle = cls.without_effect({**shipped, **overrides})
         return SettingsFile({name: value for name, value in shipped.items() if name not in idle}, shipped.name)
 
     def examples(self, train: Any) -> int:
@@ -110,10 +110,10 @@ class EncoderSettings(TrainingSettings):
         """Return the settings with the pooling and the length of the method where the start model has none."""
         if not bare:
             return self
-        own: dict[str, Any] = {"max_seq_length": self.max_seq_length or self.bare_length}
+        start_settings: dict[str, Any] = {"max_seq_length": self.max_seq_length or self.bare_length}
         if getattr(self, "encoder", "bi") == "bi":
-            own["pooling"] = self.pooling or self._bare_pooling()
-        return self.model_copy(update=own)
+            start_settings["pooling"] = self.pooling or self._bare_pooling()
+        return self.model_copy(update=start_settings)
 
     def _bare_pooling(self) -> PoolingName:
         """Return the pooling of a bare transformer: in a template the last token speaks for the text."""
@@ -156,7 +156,7 @@ class SettingsFile(dict[str, Any]):
 
 
 def read_toml(path: Path | Traversable) -> dict[str, Any]:
-    """Return what a TOML file holds; ConfigError if it is none, whatever is wrong with it."""
+    """Return the contents of a TOML file; ConfigError if it cannot be read or parsed."""
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError as error:
@@ -182,13 +182,15 @@ def bind(model: type[Settings], *layers: Mapping[str, Any]) -> Settings:
         raise as_config_error(error, _place(str((*error.errors()[0]["loc"], "")[0]), layers)) from error
 
 
-def check_known(given: Iterable[str], known: Collection[str], place: Callable[[str], str] = lambda key: "") -> None:
-    """Raise ConfigError for an unknown key, naming the nearest one; ``place`` says where a key stands."""
-    unknown = min(set(given) - set(known), default=None)
+def check_known(
+    keys: Iterable[str], fields: Collection[str], location_of: Callable[[str], str] = lambda key: ""
+) -> None:
+    """Raise ConfigError for an unknown key, naming the nearest one; ``location_of`` says where a key stands."""
+    unknown = min(set(keys) - set(fields), default=None)
     if unknown is not None:
-        near = difflib.get_close_matches(unknown, known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(known)}."
-        raise ConfigError(f"{place(unknown)}There is no setting {unknown!r}.{hint}")
+        near = difflib.get_close_matches(unknown, fields, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(fields)}."
+        raise ConfigError(f"{location_of(unknown)}There is no setting {unknown!r}.{hint}")
 
 
 def _place(key: str, layers: Sequence[Mapping[str, Any]]) -> str:
@@ -197,9 +199,9 @@ def _place(key: str, layers: Sequence[Mapping[str, Any]]) -> str:
     return f"{last.name}: " if isinstance(last, SettingsFile) else ""
 
 
-def as_config_error(error: ValidationError, place: str = "") -> ConfigError:
+def as_config_error(error: ValidationError, location: str = "") -> ConfigError:
     """Return what pydantic found wrong first, in one line: the setting, its rule, and what was received."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"])) or "settings"
     rule = "is a list, in brackets" if first["type"] in ("tuple_type", "list_type") else first["msg"].lower()
-    return ConfigError(f"{place}{key}: {rule}; received {repr(first['input'])[:MOST_SHOWN]}.")
+    return ConfigError(f"{location}{key}: {rule}; received {repr(first['input'])[:MOST_SHOWN]}.")

@@ -58,7 +58,7 @@ class TrainingPlan:
     """Data and settings of a training, checked, before anything is computed."""
 
     method: Method  # by which is trained
-    config: str  # name of the settings, for people
+    config: str  # name of the settings, for display
     settings: EncoderSettings  # of the run
     given: Mapping[str, Any] = field(default_factory=dict)  # settings that were given one by one
     train: Examples  # what is trained on
@@ -68,10 +68,10 @@ class TrainingPlan:
     held_out: bool = False  # whether dev was held out of the training data
     test_held_out: bool = False  # whether test was
     cross_validation: CrossValidation | None = None  # folds that give the verdict and choose the number of steps
-    told: tuple[str, ...] = ()  # lines for people: what the data are, which decided the method
+    told: tuple[str, ...] = ()  # lines to print: what the data are, which decided the method
 
     def lines(self) -> list[str]:
-        """Return, for people, what the data are, what selects, and which settings hold."""
+        """Return in words what the data are, what selects, and which settings hold."""
         settings = "".join(f", {key} = {value}" for key, value in self.given.items())
         return [
             *self.told,
@@ -83,7 +83,9 @@ class TrainingPlan:
 
     def _data_lines(self) -> list[str]:
         if isinstance(self.train, Mixture):
-            return [f"{part.name}: {line}" for part in self.train.parts for line in self._lines_of(part.data)]
+            return [
+                f"{component.name}: {line}" for component in self.train.parts for line in self._lines_of(component.data)
+            ]
         return self._lines_of(self.train)
 
     def _lines_of(self, train: Examples) -> list[str]:
@@ -126,8 +128,9 @@ class TrainingPlan:
             return self.method.selects
         if not self.held_out:
             return f"Spearman on {self._selecting()} pairs of {self.dev.name}"
-        part = self.train.labelled() if isinstance(self.train, Mixture) else None
-        return f"Spearman on {self._selecting()} pairs held out, {shared(self.dev, part.data if part else self.train)}"
+        component = self.train.labelled() if isinstance(self.train, Mixture) else None
+        trained_data = component.data if component else self.train
+        return f"Spearman on {self._selecting()} pairs held out, {shared(self.dev, trained_data)}"
 
     @cached_property
     def sets(self) -> Sets:
@@ -168,7 +171,7 @@ class TrainingPlan:
         }
 
     def dry_run(self, output: str | Path, *, free: bool = True) -> list[str]:
-        """Return, for people, what is made of the data, the steps, and an estimate of the time.
+        """Return in words how the data are used, the steps, and an estimate of the time.
 
         What the run opens is opened, and what it checks before its first step is checked, the output folder too where
         it must be ``free``. Nothing is left behind.
@@ -378,7 +381,7 @@ def _selecting_pairs(
 ) -> tuple[Examples, PairData | None, bool]:
     """Return what is trained on, the pairs that select, and whether these were held out of the training data.
 
-    Of labelled pairs, ``sparing`` holds out a tenth; else so many that they give a verdict too.
+    Of labelled pairs, ``sparing`` holds out a tenth; otherwise enough are held out for a verdict too.
     """
     fraction = held_share(dev, "dev")
     if fraction is not None:

@@ -1,4 +1,4 @@
-"""What a training leaves, for people and programs."""
+"""The result of a training: figures, and lines to print."""
 
 from __future__ import annotations
 
@@ -43,34 +43,34 @@ class TrainingRun(Shown):
         return self.folder / "model"
 
     def lines(self) -> list[str]:
-        """Return, for people, how the training ended."""
+        """Return in words how the training ended."""
         if self.output.interrupted:
             return [f"interrupted at step {self.output.steps}; everything is kept, and resume goes on"]
-        said = [f"trained {self.output.steps} steps in {self.output.precision}"]
+        lines = [f"trained {self.output.steps} steps in {self.output.precision}"]
         if self.output.best_dev_spearman is not None:
             best = 100 * self.output.best_dev_spearman
-            said.append(f"best dev Spearman {best:.2f} at step {self.output.best_step}")
+            lines.append(f"best dev Spearman {best:.2f} at step {self.output.best_step}")
         spent = [time_summary(self.spent)] if self.spent else []
-        return [*said, *spent, f"model: {self.model}"]
+        return [*lines, *spent, f"model: {self.model}"]
 
     def conclusion(self) -> list[str]:
-        """Return, for people, whether the model is better than its start, and where that is shown."""
+        """Return in words whether the model is better than its start, and where that is shown."""
         if self.output.interrupted:
             return []
         start = self.output.start_dev_spearman
         best = self.output.best_dev_spearman
-        said = [] if self.verdict is None else self.verdict.lines()
+        lines = [] if self.verdict is None else self.verdict.lines()
         task = None if self.verdict is None else self.verdict.task
         # beside a verdict on the same pairs, their optimistic figure would only confuse
         if start is not None and best is not None and (task is None or task.role != CROSS_FITTED):
-            said.append(f"dev, which selected: {change(start, best)}")
+            lines.append(f"dev, which selected: {change(start, best)}")
         if self.calibrates_on:
-            said.append(
+            lines.append(
                 f"next: samesense calibrate {quote(str(self.folder))} finds what its scores mean, by "
                 f"{self.calibrates_on:,} pairs whose scores were kept"
             )
         page = self.folder / "report.html"
-        return [*said, *([f"report: {page}"] if page.is_file() else [])]
+        return [*lines, *([f"report: {page}"] if page.is_file() else [])]
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the results and, last, the verdict, as plain JSON types."""

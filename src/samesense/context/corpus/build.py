@@ -9,8 +9,8 @@ While it is built, the folder has another name; it is renamed at the end, so tha
     keys.bin        uint64: hash of the words of each sentence
     manifest.json   counts, and the SHA-256 over the hashes of all documents
 
-A build that was killed begins anew: reading and splitting the documents, which it would have to do again in any case,
-takes six times as long as the rest.
+A build that was killed starts from the beginning: it would have to read and split the documents again in any case,
+which takes six times as long as the rest.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def _append(folder: Path, documents: Sequence[Document], counts: dict[str, int])
         "documents": counts["sentences"] + _ends(sum(map(len, document)) for document in documents),
         "keys": text_keys(texts),
     }
-    for name, part in content.items():
-        append(folder / f"{name}.bin", part)
+    for name, array_bytes in content.items():
+        append(folder / f"{name}.bin", array_bytes)
     sizes = (len(texts), len(sections), len(documents), sum(map(len, encoded)))
     for name, size in zip(counts, sizes, strict=True):
         counts[name] += size
@@ -90,16 +90,16 @@ def _ends(lengths: Iterable[int]) -> np.ndarray:
 
 def _digest(document: Document, number: int) -> bytes:
     """Return the hash of a document, having checked every sentence."""
-    for place, section in enumerate(document):
+    for index, section in enumerate(document):
         for sentence in [section] if isinstance(section, str) else section:
             if isinstance(section, str) or not isinstance(sentence, str) or not sentence.strip():
                 raise DataError(
-                    f"A document is a list of sections, each a list of sentences that are not blank; section {place} "
+                    f"A document is a list of sections, each a list of sentences that are not blank; section {index} "
                     f"of document {number} holds {sentence!r}. Split texts into sentences, and leave blank ones out."
                 )
             if not sentence.isascii() and any("\ud800" <= character <= "\udfff" for character in sentence):
                 raise DataError(
-                    f"A sentence must be whole characters; section {place} of document {number} holds half of a "
+                    f"A sentence must be whole characters; section {index} of document {number} holds half of a "
                     f"surrogate pair in {sentence!r}. Decode the text again."
                 )
     return text_digest(json.dumps([list(section) for section in document]))

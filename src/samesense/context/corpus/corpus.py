@@ -55,9 +55,9 @@ class Corpus:
             raise DataError(f"{folder} is no corpus: it has no manifest.json. Build one there from documents first.")
         manifest = read_object(folder / "manifest.json", CorpusRecord)
         if manifest.get("format") != FORMAT:
-            raise DataError(f"{folder} is of format {manifest.get('format')}; this reads {FORMAT}. Build it anew.")
+            raise DataError(f"{folder} is of format {manifest.get('format')}; this reads {FORMAT}. Build it again.")
         if missing := {"sha256", "documents", "bytes", "sentences", "sections"} - manifest.keys():
-            raise DataError(f"{folder / 'manifest.json'} is damaged: it has no {min(missing)}. Build the corpus anew.")
+            raise DataError(f"{folder / 'manifest.json'} is damaged: it has no {min(missing)}. Build the corpus again.")
         self.folder = folder
         self.shape = shape or Shape()
         self.sha256: str = manifest["sha256"]
@@ -91,7 +91,7 @@ class Corpus:
         try:
             return self._text[start : int(self._ends[i])].tobytes().decode()
         except UnicodeDecodeError as error:
-            raise DataError(f"{self.folder} is damaged at sentence {i} ({error}). Build the corpus anew.") from error
+            raise DataError(f"{self.folder} is damaged at sentence {i} ({error}). Build the corpus again.") from error
 
     def sentences(self, ids: Iterable[int]) -> list[str]:
         """Return the sentences of these numbers, in their order."""
@@ -107,8 +107,8 @@ class Corpus:
 
     def document_bounds(self, ids: Indices) -> tuple[Indices, Indices]:
         """Return, of the document of each sentence, the first sentence and the one after its last."""
-        own = self.documents_of(ids)
-        return self._starts[own], self._documents[own]
+        document_ids = self.documents_of(ids)
+        return self._starts[document_ids], self._documents[document_ids]
 
     def window_bounds(self, ids: Indices) -> tuple[Indices, Indices]:
         """Return the first sentence of each window and the one after its last."""
@@ -156,28 +156,28 @@ class Corpus:
 
     def chunks_of(self, ids: Indices) -> Indices:
         """Return the number of the chunk of each sentence."""
-        own = self.documents_of(ids)
-        chunks: Indices = self._first_chunks[own] + (ids - self._starts[own]) // self.shape.chunk
+        document_ids = self.documents_of(ids)
+        chunks: Indices = self._first_chunks[document_ids] + (ids - self._starts[document_ids]) // self.shape.chunk
         return chunks
 
     def chunk_bounds(self, chunks: Indices) -> tuple[Indices, Indices]:
         """Return the first sentence of each chunk and the one after its last."""
-        own = np.searchsorted(self._first_chunks, chunks, side="right") - 1
-        start = self._starts[own] + (chunks - self._first_chunks[own]) * self.shape.chunk
-        return start, np.minimum(start + self.shape.chunk, self._documents[own])
+        document_ids = np.searchsorted(self._first_chunks, chunks, side="right") - 1
+        start = self._starts[document_ids] + (chunks - self._first_chunks[document_ids]) * self.shape.chunk
+        return start, np.minimum(start + self.shape.chunk, self._documents[document_ids])
 
     def random_windows(self, seed: int, n: int) -> Indices:
-        """Return ``n`` different windows drawn at random; ConfigError if there are not so many."""
+        """Return ``n`` different windows drawn at random; ConfigError if there are fewer."""
         if not 1 <= n <= len(self.windows):
             raise ConfigError(f"{n} windows were asked for, and the corpus has {len(self.windows)}. Ask for 1 to that.")
         return np.random.default_rng(seed).choice(self.windows, size=n, replace=False)
 
     def without(self, windows: Indices, text_key: int | np.uint64) -> Indices:
         """Return those of some windows in which no sentence, at the centre or a side, has the words of this key."""
-        places = np.flatnonzero(self.text_keys == text_key)
+        copies = np.flatnonzero(self.text_keys == text_key)
         first, end = self.window_bounds(windows)
-        kept: Indices = windows[np.searchsorted(places, first) == np.searchsorted(places, end)]
-        return kept
+        remaining: Indices = windows[np.searchsorted(copies, first) == np.searchsorted(copies, end)]
+        return remaining
 
     def _check(self, i: int) -> None:
         if not 0 <= i < len(self):
@@ -254,7 +254,7 @@ class WindowTraining:
     warmup_ratio: float = 0.05  # share of the steps in which it rises to the peak; it falls linearly after that
     weight_decay: float = 0.01  # not applied to biases and layer norms
     eval_steps: int | None = None  # between evaluations on the held-out windows, and checkpoints; None: ten a run
-    held_out_windows: int = HELD_OUT_WINDOWS  # about so many are not trained on and choose the best state
+    held_out_windows: int = HELD_OUT_WINDOWS  # about this number are not trained on and choose the best state
     precision: Literal["float32", "bfloat16"] = "float32"  # arithmetic
     seed: int = 42  # of weights, order, dropout and what is drawn
 
@@ -278,10 +278,10 @@ def hold_out(corpus: Corpus, count: int, seed: int) -> tuple[Indices, Indices]:
         return windows[:-count], windows[-count:]
     held = 0
     drawn = []
-    for at in np.random.default_rng(seed).permutation(len(names)):
-        if held < count and held + sizes[at] <= len(windows) // 2:
-            held += sizes[at]
-            drawn.append(names[at])
+    for index in np.random.default_rng(seed).permutation(len(names)):
+        if held < count and held + sizes[index] <= len(windows) // 2:
+            held += sizes[index]
+            drawn.append(names[index])
     out = np.isin(documents, drawn)
     return windows[~out], windows[out]
 

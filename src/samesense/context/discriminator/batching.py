@@ -24,7 +24,7 @@ Allowed = npt.NDArray[np.bool_]
 """Which sentences of a corpus may replace others."""
 
 ATTEMPTS = 100
-"""How often a sentence is drawn anew that is one of the window's or has the same words as its centre."""
+"""How often a draw is repeated whose sentence is in the window or has the same words as its centre."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Steps(Dataset[Batch]):
         return self._an_epoch * self._schedule.epochs
 
     def __getitem__(self, step: int) -> Batch:
-        epoch, place = divmod(step, self._an_epoch)
+        epoch, index = divmod(step, self._an_epoch)
         if epoch != self._epoch:
             self._begin(epoch)
-        rows = slice(place * self._schedule.batch_size, (place + 1) * self._schedule.batch_size)
+        rows = slice(index * self._schedule.batch_size, (index + 1) * self._schedule.batch_size)
         return _batch(self._windows[rows], self._negatives[rows])
 
     def _begin(self, epoch: int) -> None:
@@ -89,8 +89,12 @@ class Steps(Dataset[Batch]):
 def _runs(corpus: Corpus, windows: Indices) -> list[Indices]:
     """Return windows in runs of some that follow each other in a document; the last run of a document is shorter."""
     documents = corpus.documents_of(windows)
-    parts = np.split(windows, np.flatnonzero(np.diff(documents)) + 1)
-    return [part[start : start + RUN_WINDOWS] for part in parts for start in range(0, len(part), RUN_WINDOWS)]
+    by_document = np.split(windows, np.flatnonzero(np.diff(documents)) + 1)
+    return [
+        document_windows[start : start + RUN_WINDOWS]
+        for document_windows in by_document
+        for start in range(0, len(document_windows), RUN_WINDOWS)
+    ]
 
 
 class HeldOut(Dataset[Batch]):
@@ -101,20 +105,20 @@ class HeldOut(Dataset[Batch]):
         starts = range(0, len(windows), schedule.batch_size)
         pieces = [slice(start, start + schedule.batch_size) for start in starts]
         self._batches = [_batch(windows[piece], negatives[piece]) for piece in pieces]
-        own = np.ones((len(windows), 1), dtype=np.bool_)
+        true_centres = np.ones((len(windows), 1), dtype=np.bool_)
         kinds = {
-            "all": np.concatenate([own, np.ones_like(near)], axis=1),
-            "positive": np.concatenate([own, np.zeros_like(near)], axis=1),
-            "same document": np.concatenate([~own, near], axis=1),
-            "anywhere": np.concatenate([~own, ~near], axis=1),
+            "all": np.concatenate([true_centres, np.ones_like(near)], axis=1),
+            "positive": np.concatenate([true_centres, np.zeros_like(near)], axis=1),
+            "same document": np.concatenate([~true_centres, near], axis=1),
+            "anywhere": np.concatenate([~true_centres, ~near], axis=1),
         }
         self.kinds = {name: which for name, which in kinds.items() if which.any()}
 
     def __len__(self) -> int:
         return len(self._batches)
 
-    def __getitem__(self, at: int) -> Batch:
-        return self._batches[at]
+    def __getitem__(self, index: int) -> Batch:
+        return self._batches[index]
 
     def accuracies(self, predicted: EvalPrediction) -> dict[str, float]:
         """Return the share of right answers of each kind of example."""
@@ -138,14 +142,14 @@ class Collate:
         sides[:, 0, : shape.left] = batch.windows[:, None] + np.arange(-shape.left, 0)
         sides[:, 1, : shape.right] = batch.windows[:, None] + np.arange(1, shape.right + 1)
         sides[(sides < first[:, None, None]) | (sides >= end[:, None, None])] = -1
-        rows, place = np.unique(np.concatenate([[-1], sides.ravel(), batch.centres.ravel()]), return_inverse=True)
-        place = place[1:] - 1  # -1 stays -1
+        rows, inverse = np.unique(np.concatenate([[-1], sides.ravel(), batch.centres.ravel()]), return_inverse=True)
+        inverse = inverse[1:] - 1  # -1 stays -1
         tokens, lengths = padded(self._reader.numbers(self._corpus.sentences(rows[1:])))
         return {
             "tokens": tokens,
             "lengths": lengths,
-            "sides": torch.from_numpy(place[: sides.size].reshape(sides.shape)),
-            "centres": torch.from_numpy(place[sides.size :].reshape(batch.centres.shape)),
+            "sides": torch.from_numpy(inverse[: sides.size].reshape(sides.shape)),
+            "centres": torch.from_numpy(inverse[sides.size :].reshape(batch.centres.shape)),
             "labels": torch.from_numpy(batch.labels),
         }
 
@@ -160,7 +164,7 @@ def draw_negatives(
     is not ``allowed``, ``(sentences,)``; ``None`` allows all. DataError if the corpus has no sentence that can replace
     a centre.
 
-    Source: Sun et al. 2022, section 3.2.1. Differs: leaving those sentences out, of which the paper says nothing; the
+    Source: Sun et al. 2022, section 3.2.1. Differs: leaving those sentences out, which the paper does not mention; the
         one would teach that neighbours resemble too much, the other is no negative. Where a document has no other
         sentence, its replacement comes from anywhere; the second array tells.
     """
@@ -179,8 +183,8 @@ def draw_negatives(
         inner = (end - first)[missing]
         if np.any(high - low <= inner):
             break
-        place = generator.integers(low, high - inner)
-        drawn[missing] = place + np.where(place >= first[missing], inner, 0)  # steps over the window
+        candidates = generator.integers(low, high - inner)
+        drawn[missing] = candidates + np.where(candidates >= first[missing], inner, 0)  # steps over the window
         same = corpus.text_keys[drawn[missing]] == corpus.text_keys[flat[missing]]
         missing = missing[same if allowed is None else same | ~allowed[drawn[missing]]]
         if len(missing) == 0:

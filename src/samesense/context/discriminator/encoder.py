@@ -81,10 +81,10 @@ class SentenceEncoder:
 
     def identity(self) -> str:
         """Return a hash of everything that decides a vector: weights, words and the longest sentence."""
-        parts: list[bytes | memoryview] = [json.dumps([self.vocabulary.words, self.most_words]).encode()]
+        chunks: list[bytes | memoryview] = [json.dumps([self.vocabulary.words, self.most_words]).encode()]
         for name, value in sorted(self.model.state_dict().items()):
-            parts += [f"{name} {tuple(value.shape)}".encode(), value.detach().cpu().contiguous().numpy().data]
-        return content_hash(parts)
+            chunks += [f"{name} {tuple(value.shape)}".encode(), value.detach().cpu().contiguous().numpy().data]
+        return content_hash(chunks)
 
     def save(self, folder: Path) -> None:
         """Write network and vocabulary to a new folder, in one rename; OutputError if the folder exists."""
@@ -155,7 +155,7 @@ class Discriminator:
 
     The logit of a sentence in a context is its query for the left by the mean of the left vectors, the same for the
     right, and a term of its own; see :class:`~samesense.context.discriminator.lstm.Coherence`. A mean of products is
-    the product of the mean, so each neighbouring sentence is multiplied once, whatever the number of windows it is in.
+    the product of the mean, so each neighbouring sentence is multiplied once, however many windows it is in.
 
     Raises:
         ConfigError: if the corpus is cut into other windows.
@@ -163,11 +163,12 @@ class Discriminator:
     """
 
     def __init__(self, encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> None:
-        trained, given = ((shape.left, shape.right) for shape in (encoder.shape, corpus.shape))
-        if trained != given:
+        trained_shape, corpus_shape = ((shape.left, shape.right) for shape in (encoder.shape, corpus.shape))
+        if trained_shape != corpus_shape:
             raise ConfigError(
-                f"The discriminator was trained on {trained[0]} sentences before and {trained[1]} after the centre, "
-                f"and the corpus is cut into {given[0]} and {given[1]}. Open it with the same shape, or train anew."
+                f"The discriminator was trained on {trained_shape[0]} sentences before and {trained_shape[1]} after the "
+                f"centre, and the corpus is cut into {corpus_shape[0]} and {corpus_shape[1]}. Open it with the same shape, "
+                "or train it again."
             )
         self.encoder = encoder
         self.corpus = corpus
@@ -183,10 +184,10 @@ class Discriminator:
         ids = np.asarray(windows, dtype=np.int64)
         device = self.encoder.model.last.weight.device
         with torch.inference_mode():
-            parts = self.encoder.model.queries(torch.from_numpy(np.asarray(vectors)).to(device))
-        left, right, own = (part.detach().cpu().numpy() for part in parts)
+            queries = self.encoder.model.queries(torch.from_numpy(np.asarray(vectors)).to(device))
+        left, right, centre = (query.detach().cpu().numpy() for query in queries)
         first, end = self.corpus.window_bounds(ids)
-        logits = self._products(left, first, ids) + self._products(right, ids + 1, end) + own[:, None]
+        logits = self._products(left, first, ids) + self._products(right, ids + 1, end) + centre[:, None]
         scores: Floats = -np.logaddexp(0.0, -logits)
         return scores
 
@@ -196,13 +197,15 @@ class Discriminator:
         An empty span, a side that takes no part, gives 0. In float64, so that what is computed beside a product
         changes nothing that a rounding to 9 decimals would show.
         """
-        rows, place = np.unique(spans(starts, ends), return_inverse=True)
+        rows, inverse = np.unique(spans(starts, ends), return_inverse=True)
         products = np.empty((len(rows), len(queries)))
-        wanted = queries.T.astype(np.float64)
-        for at in range(0, len(rows), BLOCK_ROWS):
-            products[at : at + BLOCK_ROWS] = self._vectors[rows[at : at + BLOCK_ROWS]].astype(np.float64) @ wanted
+        query_columns = queries.T.astype(np.float64)
+        for start in range(0, len(rows), BLOCK_ROWS):
+            products[start : start + BLOCK_ROWS] = (
+                self._vectors[rows[start : start + BLOCK_ROWS]].astype(np.float64) @ query_columns
+            )
         lengths = ends - starts
         shares = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
         limits = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-        means: Floats = csr_array((shares, place, limits), shape=(len(starts), len(rows))) @ products
+        means: Floats = csr_array((shares, inverse, limits), shape=(len(starts), len(rows))) @ products
         return means.T

@@ -67,7 +67,7 @@ class Coherence(nn.Module):
             self.embedding.weight[PADDING] = 0.0
 
     def encode(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return vectors ``(sentences, 2 hidden)`` of words ``(sentences, longest)``, of which ``lengths`` count."""
+        """Return vectors ``(sentences, 2 hidden)`` of words ``(sentences, longest)``, padded beyond ``lengths``."""
         embedded = self.dropout(self.embedding(tokens))
         packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
         last: Tensor = self.lstm(packed)[1][0]
@@ -79,8 +79,8 @@ class Coherence(nn.Module):
 
         The logit is q_l l + q_r r + w_s s.
         """
-        left, own, right = self.last.weight.view(3, -1)
-        term = sentences @ own
+        left, centre, right = self.last.weight.view(3, -1)
+        term = sentences @ centre
         if self.meeting is None:
             return left.expand_as(sentences), right.expand_as(sentences), term
         first, second = self.meeting
@@ -102,8 +102,8 @@ class Coherence(nn.Module):
         """
         vectors = self.encode(tokens, lengths)
         left, right = side_means(vectors, sides).unbind(dim=1)
-        for_left, for_right, own = self.queries(vectors[centres])
-        logits = (for_left * left[:, None]).sum(-1) + (for_right * right[:, None]).sum(-1) + own
+        for_left, for_right, centre_term = self.queries(vectors[centres])
+        logits = (for_left * left[:, None]).sum(-1) + (for_right * right[:, None]).sum(-1) + centre_term
         return {"loss": nn.functional.binary_cross_entropy_with_logits(logits, labels), "logits": logits}
 
 
@@ -121,8 +121,8 @@ def padded(numbers: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """Return token numbers filled up on the right ``(sentences, longest)``, and lengths ``(sentences,)``."""
     lengths = torch.tensor([len(row) for row in numbers])
     tokens = torch.full((len(numbers), int(lengths.max())), PADDING)
-    for row, own in zip(tokens, numbers, strict=True):
-        row[: len(own)] = torch.tensor(own)
+    for row, numbers_of_text in zip(tokens, numbers, strict=True):
+        row[: len(numbers_of_text)] = torch.tensor(numbers_of_text)
     return tokens, lengths
 
 
@@ -143,10 +143,10 @@ class Vocabulary:
     def count(cls, sentences: Iterable[str], *, least: int = 2, most: int = 100_000) -> Vocabulary:
         """Return the words that come at least ``least`` times, at most ``most`` of them; ties in the order of words."""
         counts = Counter(word for sentence in sentences for word in words_and_marks(sentence))
-        kept = sorted((-count, word) for word, count in counts.items() if count >= least)[:most]
-        if not kept:
+        retained = sorted((-count, word) for word, count in counts.items() if count >= least)[:most]
+        if not retained:
             raise ConfigError(f"No word of the corpus comes {least} times. Lower the least count, or give more text.")
-        return cls([word for _, word in kept])
+        return cls([word for _, word in retained])
 
     def __len__(self) -> int:
         return len(self.words) + UNKNOWN + 1

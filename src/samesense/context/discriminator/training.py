@@ -33,7 +33,7 @@ class DiscriminatorTraining(WindowTraining):
     dropout: float = 0.2  # share of the entries of word and sentence vectors that is dropped
     least_count: int = 2  # rarer words are unknown
     most_words: int = 64  # further words of a sentence are not read
-    negatives: int = 1  # replacements of the centre of each window, drawn anew in each epoch
+    negatives: int = 1  # replacements of the centre of each window, drawn again in each epoch
     epochs: int = 3  # passes over the windows
 
 
@@ -44,7 +44,7 @@ class TrainedDiscriminator:
     encoder: SentenceEncoder  # the network at its best checkpoint, with its vocabulary
     # share of right answers, at the threshold of a half, over all held-out examples ("all"), the centres that
     # stood there ("positive"), and replacements from the same document ("same document") and from anywhere
-    # ("anywhere"); a kind of which there is none is absent, and so are all where it was stopped
+    # ("anywhere"); a kind without windows is absent, and all are if training was stopped
     accuracies: dict[str, float]
     held_out: int  # windows held out
     steps: int  # done in all
@@ -87,10 +87,10 @@ def train_discriminator(
     )
     interrupted = run_trainer(trainer, resume_from)
     encoder.model.eval()
-    found = {} if interrupted else trainer.evaluate()
+    figures = {} if interrupted else trainer.evaluate()
     return TrainedDiscriminator(
         encoder=encoder,
-        accuracies={name: float(found[f"eval_{name}"]) for name in evaluated.kinds if found},
+        accuracies={name: float(figures[f"eval_{name}"]) for name in evaluated.kinds if figures},
         held_out=len(held),
         steps=trainer.state.global_step,
         interrupted=interrupted,

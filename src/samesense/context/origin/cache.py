@@ -53,13 +53,13 @@ class CellCache:
     def find(self, keys: Keys) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
         """Return the numbers of each cell ``(n, width)``, 0 where they are not known, and whether they are ``(n,)``."""
         values = np.zeros((len(keys), self.width), dtype=np.float32)
-        known = np.zeros(len(keys), dtype=np.bool_)
+        hits = np.zeros(len(keys), dtype=np.bool_)
         for run in self._runs:
-            at = np.minimum(np.searchsorted(run["first"], keys[:, 0]), len(run) - 1)
-            hit = (run["first"][at] == keys[:, 0]) & (run["second"][at] == keys[:, 1])
-            values[hit] = run["values"][at[hit]]
-            known |= hit
-        return values, known
+            rows = np.minimum(np.searchsorted(run["first"], keys[:, 0]), len(run) - 1)
+            hit = (run["first"][rows] == keys[:, 0]) & (run["second"][rows] == keys[:, 1])
+            values[hit] = run["values"][rows[hit]]
+            hits |= hit
+        return values, hits
 
     def write(self, keys: Keys, values: npt.NDArray[np.floating]) -> None:
         """Add the numbers ``(n, width)`` of some cells."""
@@ -127,4 +127,4 @@ def _load(path: Path) -> npt.NDArray[Any]:
 
 
 def _damaged(path: Path) -> DataError:
-    return DataError(f"A file of kept numbers is damaged: {path}. Delete its folder; it will be made anew.")
+    return DataError(f"A file of kept numbers is damaged: {path}. Delete its folder; it will be made again.")

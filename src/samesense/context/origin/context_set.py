@@ -92,58 +92,59 @@ class ContextSets:
         self.terms = terms
         self.selection = selection
         self.reference = list(reference)
-        self.short = self.widened = 0
+        self.short = 0
+        self.widened = 0
         self._sets = ArrayCache(folder, self._identity())
         self._previous: dict[int, frozenset[str]] = {}
 
     def of(self, sentences: Sequence[str]) -> dict[str, Indices]:
         """Return the context set of each distinct sentence: numbers of windows, the best fitting first."""
-        found: dict[str, Indices] = {}
-        wanted = []
+        cached: dict[str, Indices] = {}
+        missing = []
         for sentence in dict.fromkeys(sentences):
-            known = self._sets.find(sentence)
-            if known is None:
-                wanted.append(sentence)
+            stored = self._sets.find(sentence)
+            if stored is None:
+                missing.append(sentence)
             else:
-                found[sentence] = known
-        for start in range(0, len(wanted), BLOCK_SENTENCES):
-            block = wanted[start : start + BLOCK_SENTENCES]
+                cached[sentence] = stored
+        for start in range(0, len(missing), BLOCK_SENTENCES):
+            block = missing[start : start + BLOCK_SENTENCES]
             sets = self._random(block) if self.selection.strategy == "random" else self._chosen(block)
             for sentence, ids in zip(block, sets, strict=True):
                 if not len(ids):
                     raise NoContextError(f"There is no context for {sentence[:60]!r} in {self.corpus.folder}.")
                 self._sets.write(sentence, ids)
-                found[sentence] = ids
-        self.short = sum(len(ids) < self.selection.size for ids in found.values())
-        return found
+                cached[sentence] = ids
+        self.short = sum(len(ids) < self.selection.size for ids in cached.values())
+        return cached
 
     def candidates(self, sentences: Sequence[str]) -> list[Indices]:
         """Return the windows of each sentence that are scored by Eq. 3, in the order of the discriminator.
 
         Where screening finds fewer than a set takes, all windows of the corpus are ranked.
         """
-        blocks = (sentences[at : at + BLOCK_SEARCHES] for at in range(0, len(sentences), BLOCK_SEARCHES))
+        blocks = (sentences[start : start + BLOCK_SEARCHES] for start in range(0, len(sentences), BLOCK_SEARCHES))
         return [ranked for block in blocks for ranked in self._ranked(block)]
 
     def _ranked(self, sentences: Sequence[str]) -> list[Indices]:
         windows = self.corpus.windows
         pools = self.tfidf.search(sentences, self.selection.screened)
-        for at, own in enumerate(text_keys(sentences)):
-            pools[at] = self.corpus.without(pools[at], own)
-            if len(pools[at]) < min(self.selection.size, len(windows)):
-                pools[at] = self.corpus.without(windows, own)
+        for row, sentence_key in enumerate(text_keys(sentences)):
+            pools[row] = self.corpus.without(pools[row], sentence_key)
+            if len(pools[row]) < min(self.selection.size, len(windows)):
+                pools[row] = self.corpus.without(windows, sentence_key)
                 self.widened += 1
         return self.terms.ranked(sentences, pools, self.selection.rescored)
 
     def _chosen(self, sentences: Sequence[str]) -> list[Indices]:
         candidates = self.candidates(sentences)
         ids, columns = np.unique(np.concatenate(candidates), return_inverse=True)
-        counts = np.array([len(own) for own in candidates])
+        counts = np.array([len(windows) for windows in candidates])
         rows = np.repeat(np.arange(len(sentences), dtype=np.int64), counts)
         scores = self._scores(Cells(sentences, self.corpus.windows_at(ids), rows, columns))
         return [
-            self._greedy(own, part)
-            for own, part in zip(candidates, np.split(scores, np.cumsum(counts)[:-1]), strict=True)
+            self._greedy(windows, window_scores)
+            for windows, window_scores in zip(candidates, np.split(scores, np.cumsum(counts)[:-1]), strict=True)
         ]
 
     def _scores(self, cells: Cells) -> Floats:
@@ -174,31 +175,35 @@ class ContextSets:
         return self._previous[window]
 
     def _random(self, sentences: Sequence[str]) -> list[Indices]:
-        """Return random windows for each sentence, the same whatever else is asked for with it."""
+        """Return random windows for each sentence, the same for a sentence in any batch."""
         sets = []
         windows = self.corpus.windows
-        for own in text_keys(sentences):
-            held = len(windows) - len(self.corpus.without(windows, own))
+        for sentence_key in text_keys(sentences):
+            held = len(windows) - len(self.corpus.without(windows, sentence_key))
             drawn = self.corpus.random_windows(
-                int(own) ^ self.selection.seed, min(len(windows), self.selection.size + held)
+                int(sentence_key) ^ self.selection.seed, min(len(windows), self.selection.size + held)
             )
-            sets.append(self.corpus.without(drawn, own)[: self.selection.size])
+            sets.append(self.corpus.without(drawn, sentence_key)[: self.selection.size])
         return sets
 
     def _identity(self) -> str:
         """Return all that decides a set."""
         shape = asdict(self.corpus.shape)
-        parts: dict[str, object] = {"corpus": self.corpus.sha256, "shape": shape, "selection": asdict(self.selection)}
+        identity: dict[str, object] = {
+            "corpus": self.corpus.sha256,
+            "shape": shape,
+            "selection": asdict(self.selection),
+        }
         if self.selection.strategy != "random":
-            parts |= {
+            identity |= {
                 "screening": self.tfidf.identity,
                 "discriminator": self.terms.discriminator.encoder.identity(),
                 "generator": self.terms.generator.identity,
             }
-            parts |= {"weights": self.terms.weights.values(), "right_given": self.terms.right_given}
+            identity |= {"weights": self.terms.weights.values(), "right_given": self.terms.right_given}
         if self.selection.by == "standardised":
-            parts |= {"reference": self.reference}
-        return json.dumps(parts)
+            identity |= {"reference": self.reference}
+        return json.dumps(identity)
 
 
 def diverse(previous: Sequence[frozenset[str]], chunks: Indices, size: int, jaccard: float) -> Indices:
@@ -209,21 +214,24 @@ def diverse(previous: Sequence[frozenset[str]], chunks: Indices, size: int, jacc
 
     Source: Sun et al. 2022 (TACL), section 3.3.
     """
-    vocabulary = {word: at for at, word in enumerate(dict.fromkeys(word for own in previous for word in own))}
-    sizes = np.array([len(own) for own in previous], dtype=np.int64)
-    columns = [vocabulary[word] for own in previous for word in own]
+    vocabulary = {
+        word: index
+        for index, word in enumerate(dict.fromkeys(word for context_words in previous for word in context_words))
+    }
+    sizes = np.array([len(context_words) for context_words in previous], dtype=np.int64)
+    columns = [vocabulary[word] for context_words in previous for word in context_words]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     has = sparse.csr_matrix((np.ones(len(columns)), columns, starts), shape=(len(previous), len(vocabulary)))
     free = np.ones(len(previous), dtype=np.bool_)
     taken: list[int] = []
-    for at in range(len(previous)):
-        if not free[at]:
+    for index in range(len(previous)):
+        if not free[index]:
             continue
-        taken.append(at)
+        taken.append(index)
         if len(taken) == size:
             break
-        wanted = np.zeros(len(vocabulary))
-        wanted[columns[starts[at] : starts[at + 1]]] = 1
-        shared = has @ wanted
-        free &= (chunks != chunks[at]) & (shared < jaccard * (sizes + sizes[at] - shared))
+        selected = np.zeros(len(vocabulary))
+        selected[columns[starts[index] : starts[index + 1]]] = 1
+        shared = has @ selected
+        free &= (chunks != chunks[index]) & (shared < jaccard * (sizes + sizes[index] - shared))
     return np.array(taken, dtype=np.int64)

@@ -74,9 +74,9 @@ class Explanation(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types."""
         content = asdict(self)
-        for part in ("alike", "apart"):
-            content[part] = [
-                {**entry, "left": list(entry["left"]), "right": list(entry["right"])} for entry in content[part]
+        for direction in ("alike", "apart"):
+            content[direction] = [
+                {**entry, "left": list(entry["left"]), "right": list(entry["right"])} for entry in content[direction]
             ]
         return {**content, "sentences": list(self.sentences)}
 

@@ -99,12 +99,12 @@ class Origin:
         content = origin_content(folder)
         corpus = Corpus(folder / "corpus", Shape(**content["shape"]))
         scheme = scheme or Scheme.from_dict(content["scheme"])
-        wanted = scheme.weights.generative
+        generative = scheme.weights.generative
         return cls(
             corpus,
             Tfidf(corpus, folder / "index", unigrams=content["unigrams"]),
             Discriminator.open(folder / "discriminator", corpus, folder / "index", device=device),
-            _open_generator(folder, content, device) if wanted else NoGenerator(),
+            _open_generator(folder, content, device) if generative else NoGenerator(),
             scheme,
             folder=folder / "cache",
         )
@@ -139,9 +139,9 @@ class Origin:
             for start in range(0, len(pairs), BLOCK_PAIRS):
                 block = pairs[start : start + BLOCK_PAIRS]
                 view = self._view(block, sets)
-                for at, pair in enumerate(block, start):
+                for index, pair in enumerate(block, start):
                     _, first, second = view.vectors(pair)
-                    scores[at] = cosine(first, second, pair)
+                    scores[index] = cosine(first, second, pair)
                 self.undefined += view.undefined
                 bar.update(len(block))
         return scores
@@ -152,26 +152,26 @@ class Origin:
         self._check([pair])
         self.terms.note_unread(pair)
         sets = self.sets.of(pair)
-        ids, one, other = self._view([pair], sets).vectors(pair)
-        shares = contributions(one, other, pair)
-        distinct, place = np.unique(ids, return_inverse=True)
-        summed = np.bincount(place, shares)
-        at = np.array([int(np.argmax(ids == i)) for i in distinct])
+        ids, first_fits, second_fits = self._view([pair], sets).vectors(pair)
+        shares = contributions(first_fits, second_fits, pair)
+        distinct, inverse = np.unique(ids, return_inverse=True)
+        summed = np.bincount(inverse, shares)
+        positions = np.array([int(np.argmax(ids == i)) for i in distinct])
 
         def entry(k: int) -> Contribution:
             i = int(distinct[k])
             return Contribution.of(
                 self.corpus.window(i),
                 _whose(i, sets[first], sets[second]),
-                float(one[at[k]]),
-                float(other[at[k]]),
+                float(first_fits[positions[k]]),
+                float(second_fits[positions[k]]),
                 float(summed[k]),
             )
 
         order = np.argsort(-summed, kind="stable")
         return Explanation(
             sentences=pair,
-            score=cosine(one, other, pair),
+            score=cosine(first_fits, second_fits, pair),
             contexts=len(ids),
             alike=[entry(k) for k in order[:top] if summed[k] > 0],
             apart=[entry(k) for k in order[::-1][:top] if summed[k] < 0],
@@ -179,9 +179,9 @@ class Origin:
 
     def normalised(self, normalisation: Normalisation) -> Origin:
         """Return the same with another normalisation; what is computed is shared."""
-        other = copy.copy(self)
-        other.scheme = replace(self.scheme, normalisation=normalisation)
-        return other
+        origin = copy.copy(self)
+        origin.scheme = replace(self.scheme, normalisation=normalisation)
+        return origin
 
     def _view(self, pairs: Sequence[Pair], sets: dict[str, Indices]) -> PairVectors:
         return PairVectors(self.corpus, self.terms, self.reference, self.scheme, pairs, sets)
@@ -233,9 +233,11 @@ def _open_generator(folder: Path, content: dict[str, Any], device: str) -> Gener
 
 
 def _whose(window: int, first: Indices, second: Indices) -> Whose:
-    own = bool((first == window).any())
-    other = bool((second == window).any())
-    return "both" if own and other else "first" if own else "second"
+    in_first = bool((first == window).any())
+    in_second = bool((second == window).any())
+    if in_first and in_second:
+        return "both"
+    return "first" if in_first else "second"
 
 
 class PairVectors:
@@ -264,8 +266,8 @@ class PairVectors:
             self._usual = terms.statistics(windows, reference)
             self._defined = self._usual.defined(self._scheme.weights)
         self.undefined = int((~self._defined).sum())
-        wanted = [self._rows[text] * len(windows) + self._columns(pair) for pair in pairs for text in pair]
-        self._keys = np.unique(np.concatenate(wanted))
+        pair_keys = [self._rows[text] * len(windows) + self._columns(pair) for pair in pairs for text in pair]
+        self._keys = np.unique(np.concatenate(pair_keys))
         rows, columns = np.divmod(self._keys, len(windows))
         values = terms.values(Cells(list(self._rows), windows, rows, columns))
         if self._usual is not None:
@@ -284,10 +286,10 @@ class PairVectors:
     def _columns(self, pair: Pair) -> Indices:
         ids = np.concatenate([self._sets[text] for text in pair])
         columns = np.searchsorted(self._windows, ids if self._scheme.twice else np.unique(ids))
-        kept = columns[self._defined[columns]]
-        if not len(kept):
+        defined = columns[self._defined[columns]]
+        if not len(defined):
             raise DataError(
                 f"In none of the {len(ids)} contexts of {pair[0][:60]!r} and {pair[1][:60]!r} do all terms vary over "
                 "the reference sentences. Take a larger reference."
             )
-        return kept
+        return defined

@@ -36,10 +36,10 @@ class Scheme:
     def from_dict(cls, content: dict[str, Any]) -> Scheme:
         """Return the scheme that ``dataclasses.asdict`` turned into JSON types."""
         try:
-            parts = {"weights": Weights(**content["weights"]), "selection": Selection(**content["selection"])}
-            return cls(**(content | parts))
+            fields = {"weights": Weights(**content["weights"]), "selection": Selection(**content["selection"])}
+            return cls(**(content | fields))
         except (KeyError, TypeError) as error:
-            raise ConfigError(f"A scheme of Origin cannot be read: {error}. Make it anew.") from error
+            raise ConfigError(f"A scheme of Origin cannot be read: {error}. Make it again.") from error
 
 
 def reference_sentences(corpus: Corpus, count: int, seed: int, *, fewest: int | None = None) -> list[str]:

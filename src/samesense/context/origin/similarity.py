@@ -75,8 +75,8 @@ class Statistics:
     def defined(self, weights: Weights) -> npt.NDArray[np.bool_]:
         """Return in which contexts every term that counts varies, ``(windows,)``."""
         varies = self.deviations > SMALLEST_SPREAD * (1 + np.abs(self.means))
-        found: npt.NDArray[np.bool_] = np.logical_and.reduce(varies[weights.used()])
-        return found
+        all_vary: npt.NDArray[np.bool_] = np.logical_and.reduce(varies[weights.used()])
+        return all_vary
 
     def standardise(self, terms: Floats, columns: Indices) -> Floats:
         """Return the terms ``(4, n)`` as deviations from what is usual in their contexts ``columns``.
@@ -84,8 +84,8 @@ class Statistics:
         A term without any deviation gives 0 if it does not count; see :meth:`defined` for those that do.
         """
         deviations = self.deviations[:, columns]
-        known = deviations > 0
-        return np.divide(terms - self.means[:, columns], deviations, out=np.zeros_like(terms), where=known)
+        varying = deviations > 0
+        return np.divide(terms - self.means[:, columns], deviations, out=np.zeros_like(terms), where=varying)
 
 
 def vector(fits: Floats, normalisation: Normalisation) -> Floats:

@@ -32,7 +32,7 @@ class Terms:
 
     Source: Sun et al. 2022 (TACL), Eq. 3.
     Differs: with ``right_given="sentence"`` the last term is log p(R | s) in place of log p(R | L, s). Contexts that
-        share L say much of R by L alone, whatever s is.
+        share L predict much of R from L alone, for any s.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class Terms:
         self.generator = generator
         self.weights = weights
         self.right_given = right_given
-        self._places: dict[Kind, int] = {kind: at for at, kind in enumerate(kinds_of(right_given), 1)}  # in TERMS
-        self.kinds = tuple(kind for kind, at in self._places.items() if weights.values()[at] > 0)
+        self._places: dict[Kind, int] = {kind: index for index, kind in enumerate(kinds_of(right_given), 1)}  # in TERMS
+        self.kinds = tuple(kind for kind, index in self._places.items() if weights.values()[index] > 0)
         self.computed = 0
         self._cells = {kind: CellCache(folder, json.dumps([generator.identity, kind])) for kind in self.kinds}
         self._usual = {
@@ -57,7 +57,7 @@ class Terms:
         }
 
     def note_unread(self, sentences: Sequence[str]) -> None:
-        """Count sentences of which a model does not read the end; see :mod:`samesense.execution.unread`."""
+        """Count sentences that a model reads only in part; see :mod:`samesense.execution.unread`."""
         unread = Unread()
         distinct = list(dict.fromkeys(sentences))
         unread.see(distinct)
@@ -83,8 +83,8 @@ class Terms:
             order = np.argsort(cells.columns, kind="stable")
             for start in range(0, len(order), BLOCK_CELLS):
                 members = order[start : start + BLOCK_CELLS]
-                for kind, found in self._generative(cells.take(members), keys[members]).items():
-                    terms[self._places[kind], members] = found
+                for kind, fits in self._generative(cells.take(members), keys[members]).items():
+                    terms[self._places[kind], members] = fits
         return terms
 
     def statistics(self, windows: Sequence[Window], reference: Sequence[str]) -> Statistics:
@@ -101,15 +101,15 @@ class Terms:
             block = windows[start : start + BLOCK_WINDOWS]
             span = slice(start, start + len(block))
             keys = cell_keys(np.repeat(population, len(block), axis=0), window_keys(block))
-            for kind, found in self._usual_of(block, reference, keys).items():
-                means[self._places[kind], span], deviations[self._places[kind], span] = found.T
+            for kind, moments in self._usual_of(block, reference, keys).items():
+                means[self._places[kind], span], deviations[self._places[kind], span] = moments.T
         return Statistics(means, deviations)
 
     def ranked(self, sentences: Sequence[str], pools: Sequence[Indices], most: int) -> list[Indices]:
         """Return the best windows of each sentence's pool in the order of the discriminator, equals by number."""
         ascending = [np.sort(pool) for pool in pools]
         fits = self._fits_of(self.discriminator.encoder.encode(sentences), ascending)
-        return [pool[top_k(own, most)] for pool, own in zip(ascending, fits, strict=True)]
+        return [pool[top_k(sentence_fits, most)] for pool, sentence_fits in zip(ascending, fits, strict=True)]
 
     def _fits_of(self, vectors: Embeddings, pools: Sequence[Indices]) -> list[Floats]:
         """Return log p(y = 1) of each sentence in the windows of its pool, ascending.
@@ -122,7 +122,7 @@ class Terms:
         if len(union) * len(pools) > 2 * sum(len(pool) for pool in pools):
             return [self._fits(vector, pool) for vector, pool in zip(vectors, pools, strict=True)]
         fits = self.discriminator.scores(vectors, union)
-        return [own[np.searchsorted(union, pool)] for own, pool in zip(fits, pools, strict=True)]
+        return [sentence_fits[np.searchsorted(union, pool)] for sentence_fits, pool in zip(fits, pools, strict=True)]
 
     def _fits(self, vector: Embeddings, windows: Indices) -> Floats:
         """Return log p(y = 1) of one sentence, ``(windows,)``."""
@@ -132,10 +132,10 @@ class Terms:
     def _discriminative(self, cells: Cells) -> Floats:
         ids = np.array([window.id for window in cells.windows], dtype=np.int64)
         vectors = self.discriminator.encoder.encode(cells.sentences)
-        found = np.empty(len(cells))
+        logits = np.empty(len(cells))
         for members in groups_of(cells.rows):
-            found[members] = self._fits(vectors[cells.rows[members[0]]], ids[cells.columns[members]])
-        return found
+            logits[members] = self._fits(vectors[cells.rows[members[0]]], ids[cells.columns[members]])
+        return logits
 
     def _generative(self, cells: Cells, keys: Keys) -> dict[Kind, Floats]:
         """Return the terms of a generator for each kind ``(n,)``."""
@@ -143,13 +143,13 @@ class Terms:
         def measured(missing: Indices) -> Floats:
             return self._per_token(cells.take(missing))[..., None]
 
-        return {kind: found[:, 0] for kind, found in self._kept(self._cells, keys, measured).items()}
+        return {kind: figures[:, 0] for kind, figures in self._kept(self._cells, keys, measured).items()}
 
     def _usual_of(self, windows: Sequence[Window], reference: Sequence[str], keys: Keys) -> dict[Kind, Floats]:
         """Return mean and deviation of each kind over the reference, ``(windows, 2)``."""
 
         def measured(missing: Indices) -> Floats:
-            cells = Cells.grid(reference, [windows[int(at)] for at in missing])
+            cells = Cells.grid(reference, [windows[int(index)] for index in missing])
             each = self._per_token(cells).reshape(len(self.kinds), len(reference), -1)
             return np.stack([each.mean(axis=1), each.std(axis=1)], axis=2)
 
@@ -165,17 +165,17 @@ class Terms:
     ) -> dict[Kind, Floats]:
         """Return what the caches hold for each kind ``(n, width)``, measuring and keeping what one of them lacks."""
         looked = {kind: cache.find(keys) for kind, cache in caches.items()}
-        found = {kind: values.astype(np.float64) for kind, (values, _) in looked.items()}
-        missing = np.flatnonzero(~np.logical_and.reduce([known for _, known in looked.values()]))
+        cached = {kind: values.astype(np.float64) for kind, (values, _) in looked.items()}
+        missing = np.flatnonzero(~np.logical_and.reduce([hits for _, hits in looked.values()]))
         if len(missing):
             fresh = measure(missing).astype(np.float32)
-            for (kind, (_, known)), values in zip(looked.items(), fresh, strict=True):
-                new = ~known[missing]
+            for (kind, (_, hits)), values in zip(looked.items(), fresh, strict=True):
+                new = ~hits[missing]
                 caches[kind].write(keys[missing[new]], values[new])
-                found[kind][missing[new]] = values[new]
-        return found
+                cached[kind][missing[new]] = values[new]
+        return cached
 
 
 def window_keys(windows: Sequence[Window]) -> Keys:
-    """Return a key for the context of each window ``(windows, 2)``, whatever stands in it."""
+    """Return a key for the context of each window, ``(windows, 2)``; the centre does not change it."""
     return content_keys([json.dumps([window.left, window.right]) for window in windows])

@@ -34,7 +34,7 @@ BLOCK_CHUNKS = 4096
 """Chunks counted at a time: what a killed build may lose."""
 
 RANGE_POSTINGS = 4_000_000
-"""About so many postings are merged at a time."""
+"""The approximate number of postings merged at a time."""
 
 _POSTING = np.dtype([("key", np.uint64), ("chunk", np.int32), ("count", np.float32)])
 
@@ -46,7 +46,7 @@ _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _word_key = lru_cache(maxsize=1 << 18)(key)
 
 DECIMALS = 9
-"""Scores that are equal to so many decimals are equal: their last bits depend on what was computed beside them."""
+"""Decimals to which scores are compared: their last bits depend on the other scores of the batch."""
 
 
 def term_weights(counts: npt.NDArray[Any]) -> Floats:
@@ -87,12 +87,12 @@ class Postings:
 
     def find(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], Indices, Indices]:
         """Return which terms are known, and of the known ones where their postings start and end."""
-        at = np.searchsorted(self._keys, keys)
-        known = np.zeros(len(keys), dtype=np.bool_)
-        inside = at < len(self._keys)
-        known[inside] = self._keys[at[inside]] == keys[inside]
-        at = at[known]
-        return known, np.where(at > 0, self._ends[at - 1], 0), np.asarray(self._ends[at])
+        rows = np.searchsorted(self._keys, keys)
+        hits = np.zeros(len(keys), dtype=np.bool_)
+        inside = rows < len(self._keys)
+        hits[inside] = self._keys[rows[inside]] == keys[inside]
+        rows = rows[hits]
+        return hits, np.where(rows > 0, self._ends[rows - 1], 0), np.asarray(self._ends[rows])
 
     def read(self, starts: Indices, ends: Indices) -> tuple[npt.NDArray[np.int32], Floats]:
         """Return chunks and weights of postings, one span after the other."""
@@ -124,27 +124,28 @@ def build_postings(folder: Path, chunks: int, texts: Callable[[int], Sequence[st
 
 
 def _write_block(path: Path, first: int, chunks: Sequence[Sequence[str]], unigrams: bool) -> None:
-    parts = []
+    blocks = []
     for chunk, texts in enumerate(chunks, first):
         keys, counts = counted(texts, unigrams)
-        part = np.empty(len(keys), dtype=_POSTING)
-        part["key"] = keys
-        part["chunk"] = chunk
-        part["count"] = counts
-        parts.append(part)
-    block = np.concatenate(parts)
+        postings = np.empty(len(keys), dtype=_POSTING)
+        postings["key"] = keys
+        postings["chunk"] = chunk
+        postings["count"] = counts
+        blocks.append(postings)
+    block = np.concatenate(blocks)
     write_array(path, block[np.argsort(block["key"], kind="stable")])
 
 
 def _merge(folder: Path, blocks: Sequence[npt.NDArray[Any]], chunks: int) -> None:
     total = sum(map(len, blocks))
     ranges = 1 + total // RANGE_POSTINGS
-    edges = np.array([(1 << 64) * part // ranges for part in range(1, ranges)], dtype=np.uint64)
+    edges = np.array([(1 << 64) * index // ranges for index in range(1, ranges)], dtype=np.uint64)
     cuts = [[0, *np.searchsorted(block["key"], edges), len(block)] for block in blocks]
     squares = np.zeros(chunks)
-    terms = postings = 0
-    for part in range(ranges):
-        rows = np.concatenate([b[cut[part] : cut[part + 1]] for b, cut in zip(blocks, cuts, strict=True)])
+    terms = 0
+    postings = 0
+    for index in range(ranges):
+        rows = np.concatenate([b[bounds[index] : bounds[index + 1]] for b, bounds in zip(blocks, cuts, strict=True)])
         rows = rows[np.argsort(rows["key"], kind="stable")]
         keys, frequencies = np.unique(rows["key"], return_counts=True)
         weights = term_weights(rows["count"]) * np.repeat(inverse_frequencies(chunks, frequencies), frequencies)
@@ -165,16 +166,16 @@ def term_keys(text: str, unigrams: bool) -> Keys:
     The pair of two words is hashed in order. Keys of 64 bits collide with a chance of 3 in 100 million among a million
     terms.
     """
-    found = words(text)
-    single = np.fromiter((_word_key(word) for word in found), dtype=np.uint64, count=len(found))
+    text_words = words(text)
+    single = np.fromiter((_word_key(word) for word in text_words), dtype=np.uint64, count=len(text_words))
     pairs = _mixed(single[:-1] * _FIRST + _mixed(single[1:] ^ _SECOND))
     return np.concatenate([pairs, single]) if unigrams else pairs
 
 
 def counted(texts: Iterable[str], unigrams: bool) -> tuple[Keys, npt.NDArray[np.int64]]:
     """Return the distinct terms of some sentences, ascending, and how often each comes; no pair crosses sentences."""
-    found = [term_keys(text, unigrams) for text in texts]
-    return np.unique(np.concatenate(found) if found else np.zeros(0, dtype=np.uint64), return_counts=True)
+    keys_by_text = [term_keys(text, unigrams) for text in texts]
+    return np.unique(np.concatenate(keys_by_text) if keys_by_text else np.zeros(0, dtype=np.uint64), return_counts=True)
 
 
 def _mixed(keys: Keys) -> Keys:
@@ -185,9 +186,9 @@ def _mixed(keys: Keys) -> Keys:
 
 
 def top_k(scores: Floats, most: int) -> Indices:
-    """Return the places of the highest scores, at most so many, the highest first and equals by place."""
+    """Return the indices of at most ``most`` highest scores, highest first, ties by index."""
     scores = scores.round(DECIMALS)
-    places = np.arange(len(scores))
+    indices = np.arange(len(scores))
     if most < len(scores):
-        places = np.flatnonzero(scores >= np.partition(scores, -most)[-most])
-    return places[np.argsort(-scores[places], kind="stable")][:most]
+        indices = np.flatnonzero(scores >= np.partition(scores, -most)[-most])
+    return indices[np.argsort(-scores[indices], kind="stable")][:most]

@@ -85,16 +85,16 @@ class Tfidf:
         if k < 1:
             raise ConfigError(f"At least 1 chunk must be asked for; received {k}.")
         keys, counts = counted([sentence], self._unigrams)
-        known, starts, ends = self._postings.find(keys)
+        hits, starts, ends = self._postings.find(keys)
         frequencies = ends - starts
         inverse = inverse_frequencies(self._postings.chunks, frequencies)
-        weights = term_weights(counts[known]) * inverse
+        weights = term_weights(counts[hits]) * inverse
         length = np.sqrt(weights @ weights)
         read = self._rarest(frequencies)
-        found, values = self._postings.read(starts[read], ends[read])
+        chunk_ids, values = self._postings.read(starts[read], ends[read])
         values *= np.repeat(weights[read] * inverse[read], frequencies[read])
-        ids, place = np.unique(found, return_inverse=True)
-        cosines = np.bincount(place, values, minlength=len(ids)) / (self._postings.norms[ids] * length)
+        ids, groups = np.unique(chunk_ids, return_inverse=True)
+        cosines = np.bincount(groups, values, minlength=len(ids)) / (self._postings.norms[ids] * length)
         best = top_k(cosines, k)
         return ids[best].astype(np.int64), cosines[best]
 
@@ -112,12 +112,12 @@ class Tfidf:
         with the sentence.
         """
         return [
-            self._windows(self.chunks(sentence, k)[0], own)
-            for sentence, own in zip(sentences, text_keys(sentences), strict=True)
+            self._windows(self.chunks(sentence, k)[0], sentence_key)
+            for sentence, sentence_key in zip(sentences, text_keys(sentences), strict=True)
         ]
 
-    def _windows(self, chunks: Indices, own: np.uint64) -> Indices:
+    def _windows(self, chunks: Indices, sentence_key: np.uint64) -> Indices:
         ids = spans(*self.corpus.chunk_bounds(chunks))
         ids = ids[self.corpus.is_window(ids)]
-        others: Indices = ids[self.corpus.text_keys[ids] != own]
-        return others
+        windows: Indices = ids[self.corpus.text_keys[ids] != sentence_key]
+        return windows

@@ -56,11 +56,11 @@ def _cost(spec: str, model: Scorer, speed: Speed | None, disturbed: str) -> Cost
     if not isinstance(model, Model):
         return Cost(computed=_computed(model.protocol, "", function=True))
     base = split_maps(spec)[0]
-    kind, place = split_kind(base)
+    kind, location = split_kind(base)
     parameters = None
     size = None
     if model.home is not None:  # it was opened by a name
-        parameters, size = _weights(kind, place if kind else split_options(base)[0], model.backend)
+        parameters, size = _weights(kind, location if kind else split_options(base)[0], model.backend)
     computed = _computed(model.protocol, model.backend, function=bool(kind))
     return Cost(
         computed=computed,
@@ -101,8 +101,8 @@ def _timed(run: Callable[[Sequence[str]], object], texts: Sequence[str]) -> floa
 
 def _computed(protocol: str, backend: str, *, function: bool) -> str:
     """Return arithmetic and processor; what has no backend says its arithmetic in its protocol, if it has one."""
-    said = f"{backend} {protocol}"
-    arithmetic = next((f"in {name}" for name in ("int8", "bfloat16", "float32") if name in said), "")
+    description = f"{backend} {protocol}"
+    arithmetic = next((f"in {name}" for name in ("int8", "bfloat16", "float32") if name in description), "")
     threads = torch.get_num_threads()
     where = f"on {threads} {'thread' if threads == 1 else 'threads'}"
     if torch.cuda.is_available() and not function and not backend.startswith("onnx"):
@@ -115,10 +115,10 @@ def _weights(kind: str, name: str, backend: str) -> tuple[int | None, float | No
     if kind in ("python", "python-score", "origin"):
         return None, None
     if kind:
-        place = Path(name.partition("?")[0]).expanduser()
-        return None, _megabytes([place] if place.is_file() else place.glob("*"))
+        path = Path(name.partition("?")[0]).expanduser()
+        return None, _megabytes([path] if path.is_file() else path.glob("*"))
     if backend.startswith("onnx") and is_exported(name):
-        graphs = {str(one): graph for one, graph in read_description(name).graphs.items()}
+        graphs = {str(graph_backend): graph for graph_backend, graph in read_description(name).graphs.items()}
         return _parameters(Path(name).expanduser()), graphs[backend].bytes / 1e6
     folder = local_folder(name)
     if folder is None:

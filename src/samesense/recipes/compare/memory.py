@@ -81,7 +81,7 @@ def measure_memory(needs_torch: dict[str, bool], texts: Sequence[str], precision
 
 
 def _read_peaks(output: bytes) -> dict[str, float]:
-    """Return the peaks by model from lines of JSON, the last of which may be cut."""
+    """Return the peaks by model from lines of JSON; the last line may be cut off."""
     peaks: dict[str, float] = {}
     for line in output.decode("utf-8", "replace").splitlines():
         try:
@@ -109,7 +109,7 @@ def _read_texts(spec: str, texts: Sequence[str], precision: Precision) -> None:
 def main() -> None:
     """Read models and texts on standard input, and fork for each model."""
     deadline = time.monotonic() + SECONDS
-    signal.alarm(SECONDS)  # ends this process, whatever it waits for
+    signal.alarm(SECONDS)  # ends this process even while it waits
     request = json.load(sys.stdin)
     for model in request["models"]:
         if model["torch"]:

@@ -89,10 +89,10 @@ def named(models: Models) -> list[tuple[str, Any]]:
 def _short_names(specs: Sequence[Any]) -> list[str]:
     """Return a name for each specification: of a path as many of its last parts as tell it from the others."""
     split_specs = [_parts(spec) for spec in specs]
-    deepest = max((len(parts) for _, parts, _ in split_specs), default=1)
+    deepest = max((len(segments) for _, segments, _ in split_specs), default=1)
     names = [""] * len(split_specs)
     for depth in range(1, deepest + 1):
-        short = [f"{before}{'/'.join(parts[-depth:])}{after}" for before, parts, after in split_specs]
+        short = [f"{before}{'/'.join(segments[-depth:])}{after}" for before, segments, after in split_specs]
         names = [
             name if short.count(name) == 1 and names[index] == "" else names[index] for index, name in enumerate(short)
         ]

@@ -40,7 +40,7 @@ from samesense.types import Evidence, Marked, Pair, Precision, Result, Scorer
 logger = logging.getLogger(__name__)
 
 NOT_RANKED = (
-    "No model is recommended: no suite asked for has a figure that is tested and of which more is better. Add sts, "
+    "No model is recommended: no requested suite has a tested figure where higher is better. Add sts, "
     "which takes any labelled pairs, or binary, which takes pairs labelled 0 and 1."
 )
 """What is said where only figures without a test were asked for."""

@@ -16,19 +16,23 @@ def read_runs(specs: Sequence[str]) -> list[Run]:
     """
     runs = [read_run(folder, name) for name, folder in named(specs)]
     first: dict[str, Run] = {}
-    seen: set[tuple[str, str]] = set()
+    names: set[tuple[str, str]] = set()
     for run in runs:
-        one = first.setdefault(run.name, run).settings
-        other = run.settings
-        differing = [key for key in {**one, **other} if key != "seed" and one.get(key) != other.get(key)]
-        seed = run.name, repr(other.get("seed"))
-        if differing or seed in seen:
-            why = f"differ in {', '.join(differing)}" if differing else f"have seed {other.get('seed')}"
+        first_settings = first.setdefault(run.name, run).settings
+        settings = run.settings
+        differing = [
+            key
+            for key in {**first_settings, **settings}
+            if key != "seed" and first_settings.get(key) != settings.get(key)
+        ]
+        seed = run.name, repr(settings.get("seed"))
+        if differing or seed in names:
+            why = f"differ in {', '.join(differing)}" if differing else f"have seed {settings.get('seed')}"
             raise ConfigError(
                 f"Runs of one name are seeds of one thing; two named {run.name!r} {why}. Give them names of their own, "
                 "as in: `runs` first=FOLDER second=FOLDER"
             )
-        seen.add(seed)
+        names.add(seed)
     return runs
 
 

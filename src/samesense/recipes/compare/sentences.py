@@ -35,12 +35,12 @@ def own_sentences(tasks: Sequence[Task]) -> Sentences:
     if data is None:
         return Sentences((), "")
     pairs = data.pairs()
-    rows = [at for at, pair in enumerate(pairs) if max(map(len, pair)) <= SHOWN_CHARS]
+    rows = [index for index, pair in enumerate(pairs) if max(map(len, pair)) <= SHOWN_CHARS]
     if len(rows) < PAIRS:
         rows = list(range(len(pairs)))
-    chosen = _spread(pairs, sorted(rows, key=lambda at: -data.labels[at]))
-    labels = ", ".join(number_text(data.labels[at]) for at in chosen)
-    return Sentences([pairs[at] for at in chosen], f"pairs of {data.name}, whose labels are {labels}")
+    chosen = _spread(pairs, sorted(rows, key=lambda index: -data.labels[index]))
+    labels = ", ".join(number_text(data.labels[index]) for index in chosen)
+    return Sentences([pairs[index] for index in chosen], f"pairs of {data.name}, whose labels are {labels}")
 
 
 def _spread(pairs: Sequence[Pair], rows: Sequence[int]) -> list[int]:

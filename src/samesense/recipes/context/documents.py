@@ -29,7 +29,7 @@ class Documents:
 
     @property
     def name(self) -> str:
-        """Short name for people."""
+        """Return a short name for messages."""
         return JOINT.join(Path(source).name for source in self.sources)
 
     @property
@@ -39,7 +39,7 @@ class Documents:
 
     @property
     def summary(self) -> str:
-        """One line for people."""
+        """Return a description in one line."""
         return f"documents of {self.name}"
 
     def take(self, indices: Iterable[int]) -> NoReturn:
@@ -49,10 +49,10 @@ class Documents:
 
 def name_documents(sources: Sequence[str], settings: object) -> Documents:
     """Return the sources with their fingerprints; whether they hold documents is seen when they are read."""
-    named = tuple(map(str, sources))
-    for source in named:
+    names = tuple(map(str, sources))
+    for source in names:
         _check_present(source)
-    return Documents(sources=named, fingerprints={source: fingerprint(source) for source in named})
+    return Documents(sources=names, fingerprints={source: fingerprint(source) for source in names})
 
 
 def _check_present(source: str) -> None:

@@ -47,14 +47,14 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
             if not origin_recipe.run(list(job.data.sources), little, folder / "origin"):
                 raise KeyboardInterrupt
         corpus = Corpus(folder / "origin" / "corpus", origin.shape())
-        share = whole / len(corpus)
+        scale = whole / len(corpus)
         stages = manifest.read(folder / "origin")["stages"]
-        times = {name: _times(name, origin, round(len(corpus.windows) * share), share) for name in stages}
+        times = {name: _times(name, origin, round(len(corpus.windows) * scale), scale) for name in stages}
         seconds = {name: stages[name]["seconds"] * times[name] for name in stages}
         mixture = settings.harvest_settings()
         few = mixture.model_copy(update=_fewer(mixture, by_words))
-        made = harvest(folder / "origin", folder / "harvest", few, check=False)
-        each = made.cost["seconds"] / max(1.0, made.cost["rows"])
+        harvest_run = harvest(folder / "origin", folder / "harvest", few, check=False)
+        each = harvest_run.cost["seconds"] / max(1.0, harvest_run.cost["rows"])
         seconds["harvest"] = each * mixture.pairs / (mixture.workers or 1)
         if by_words:  # sentences take the time, and pairs none
             sentences = min(mixture.sentences, whole)
@@ -108,16 +108,16 @@ def _fewer(mixture: HarvestSettings, by_words: bool) -> dict[str, Any]:
     return {**few, "sentences": sentences} if by_words else few
 
 
-def _times(name: str, origin: OriginSettings, windows: int, share: float) -> float:
+def _times(name: str, origin: OriginSettings, windows: int, scale: float) -> float:
     """Return by how much a stage takes longer with all documents and settings."""
     if name == "generator":
         targets = math.ceil(windows * len(KINDS) / origin.generator_batch_size)
         return (origin.generator_max_steps or targets * origin.generator_epochs) / STEPS
     if name == "discriminator":
-        return share * origin.discriminator_epochs
+        return scale * origin.discriminator_epochs
     if name == "reference":
         return origin.reference / min(REFERENCE, origin.reference) / _workers(origin, origin.reference)
-    return share if name == "corpus" else 1.0
+    return scale if name == "corpus" else 1.0
 
 
 def _workers(settings: OriginSettings | HarvestSettings, sentences: int) -> int:

@@ -5,7 +5,7 @@
 
 The folder holds ``origin/`` (with stages of its own), ``harvest/``, ``surrogate/`` (a run folder), ``model/``,
 ``results.jsonl``, ``report.md`` and ``manifest.json``. Each stage is done once for its inputs; stopped or killed, the
-same command goes on; with ``--overwrite`` a changed setting has the stages made anew that depend on it, and no others.
+same command goes on; with ``--overwrite`` only the stages that depend on a changed setting are repeated.
 
 Source: Sun et al. 2022 (TACL), section 3; settings in ``configs/context.toml``.
 Differs: see :mod:`samesense.recipes.origin.recipe` and :mod:`samesense.recipes.surrogate.recipe`.
@@ -59,7 +59,7 @@ def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> Tra
     settings = job.settings
     output = job.output
     check_settings(settings)  # which is needed last
-    pairs = data_identity({"dev": job.dev, "test": job.test, **{f"guard {one.name}": one for one in job.guards}})
+    pairs = data_identity({"dev": job.dev, "test": job.test, **{f"guard {guard.name}": guard for guard in job.guards}})
     data = {"documents": job.data.fingerprints, **pairs}
     stages = Stages(output, manifest.describe("context", settings.model_dump(), data), overwrite=overwrite)
     later = _Later(job)
@@ -74,8 +74,8 @@ def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> Tra
         try:
             stages.run("harvest", later.harvest_inputs(), [HARVEST], later.harvest)
             stages.run("surrogate", later.surrogate_inputs(), [SURROGATE], later.surrogate)
-            made = [MODEL, RESULTS, COMPARED, VERDICT, PAGE]
-            stages.run("evaluation", later.evaluation_inputs(), made, later.evaluation)
+            outputs = [MODEL, RESULTS, COMPARED, VERDICT, PAGE]
+            stages.run("evaluation", later.evaluation_inputs(), outputs, later.evaluation)
         except Interrupted:
             return TrainingRun(output, later.train_output(), Results())
         write_report(output)
@@ -99,11 +99,11 @@ class _Later:
     def harvest_inputs(self) -> dict[str, Any]:
         """Return the content of the Origin, its own stages among it, and what is harvested."""
         folder = self.job.output / ORIGIN
-        made = {name: stage["inputs"] for name, stage in manifest.read(folder)["stages"].items()}
+        stage_inputs = {name: stage["inputs"] for name, stage in manifest.read(folder)["stages"].items()}
         scheme = read_json(folder / ORIGIN_FILE)
         if scheme["language_model"] is not None:
             scheme["language_model"] = fingerprint(scheme["language_model"])
-        return {"origin": made, "scoring": scheme, "settings": self.job.settings.harvest_settings().identity()}
+        return {"origin": stage_inputs, "scoring": scheme, "settings": self.job.settings.harvest_settings().identity()}
 
     def harvest(self) -> list[str]:
         """Harvest, or go on."""
@@ -134,14 +134,14 @@ class _Later:
         job = Job(method="surrogate", data=harvested, settings=settings, output=folder, dev=dev)
         if not run_or_resume(folder, partial(run_job, job, prepare)):
             raise Interrupted
-        kept = describe_kept(manifest.read(folder)[KEPT])
+        selected = describe_kept(manifest.read(folder)[KEPT])
         measured = speed(folder, harvested.held.pairs())
-        told = f"{measured.median:,.0f} ({measured.low:,.0f} to {measured.high:,.0f}) pairs a second"
-        return [kept, f"{told}, each sentence read once"]
+        speed_text = f"{measured.median:,.0f} ({measured.low:,.0f} to {measured.high:,.0f}) pairs a second"
+        return [selected, f"{speed_text}, each sentence read once"]
 
     def evaluation_inputs(self) -> dict[str, Any]:
         """Return the content of the model, what it is evaluated on, and what is written of it."""
-        guards = {f"guard {one.name}": one for one in self.job.guards}
+        guards = {f"guard {guard.name}": guard for guard in self.job.guards}
         return {
             "model": fingerprint(str(self.job.output / SURROGATE / MODEL)),
             **self.job.settings.model_dump(include={"report", *RIGHTS}),

@@ -72,14 +72,14 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
     """Evaluate the Surrogate beside its start model, and that whitened, and test the differences.
 
     On the labelled pairs that were given, and on the sections of the documents that were held out. Returns lines about
-    the outcome, of which the first say which model to take: by the test pairs, or else by the sections, and by the
+    the outcome; the first ones say which model to take: by the test pairs, or else by the sections, and by the
     pairs that selected the Surrogate only where there is nothing else.
     """
     folder = output / SURROGATE
     path = output / RESULTS
     settings = job.settings
-    own = [row for row in read_results(folder / RESULTS) if row.task == TASK]
-    sections, said = _sections(job)
+    surrogate_rows = [row for row in read_results(folder / RESULTS) if row.task == TASK]
+    sections, section_lines = _sections(job)
     pairs = [None if data is None else StsTask(data, dataset=data.name) for data in (job.test, job.dev)]
     guards = [StsTask(data, dataset=data.name) for data in job.guards]
     tasks: list[Task] = [task for task in (pairs[0], sections, pairs[1], *guards) if task is not None]
@@ -87,28 +87,33 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
     if settings.encoder == "bi":  # a cross-encoder begins with a head that says nothing yet
         specs = [f"{START}={settings.model}", f"{WHITENED}={settings.model}+whiten", *specs]
     models = open_models(specs, fit_texts=_some_sentences(output, settings)) if tasks else []
-    found = evaluate_candidates(models, tasks)
-    comparisons, problems = paired_comparisons(found.evidence, found.results, against=START)
+    evaluations = evaluate_candidates(models, tasks)
+    comparisons, problems = paired_comparisons(evaluations.evidence, evaluations.results, against=START)
     path.unlink(missing_ok=True)
-    append_results(path, [*found.results, *own])
+    append_results(path, [*evaluations.results, *surrogate_rows])
     write_text(output / COMPARED, f"{difference_table(comparisons)}\n" if comparisons else "")
-    lines = [f"{one.dataset}: no figure of {one.model}, {one.reason}" for one in found.failures]
+    lines = [f"{one.dataset}: no figure of {one.model}, {one.reason}" for one in evaluations.failures]
     evaluated = [data for data in (job.test, job.dev, *job.guards) if data is not None]
-    shown = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in evaluated]
-    _conclude(output, job, found, [("test", pairs[0]), (HELD_OUT, sections), *(("guard", one) for one in guards)])
-    advice = _recommended(found, tasks[0].dataset, settings) if tasks and len(specs) > 1 else []
-    return [*advice, said, *shown, *lines, *problems]
+    messages = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in evaluated]
+    _conclude(output, job, evaluations, [("test", pairs[0]), (HELD_OUT, sections), *(("guard", one) for one in guards)])
+    advice = _recommended(evaluations, tasks[0].dataset, settings) if tasks and len(specs) > 1 else []
+    return [*advice, section_lines, *messages, *lines, *problems]
 
 
 def _conclude(
-    output: Path, job: Job[Documents, ContextSettings], found: Evaluations, tasks: Sequence[tuple[Role, Task | None]]
+    output: Path,
+    job: Job[Documents, ContextSettings],
+    evaluations: Evaluations,
+    tasks: Sequence[tuple[Role, Task | None]],
 ) -> None:
     """Write whether the Surrogate is better than the start, for the manifest, and the page of the run."""
     findings = []
-    problems = [f"{one.dataset}: {one.reason}" for one in found.failures]
+    problems = [f"{one.dataset}: {one.reason}" for one in evaluations.failures]
     for role, task in tasks:
         with suppress(DataError, StopIteration):  # StopIteration: a failure is among the problems, or there is no start
-            findings += [] if task is None else [compare(role, *[_of(found, task, one) for one in (START, SURROGATE)])]
+            findings += (
+                [] if task is None else [compare(role, *[_of(evaluations, task, one) for one in (START, SURROGATE)])]
+            )
     first = next((one for one in findings if one.role != "guard"), None)
     guards = tuple(one for one in findings if one.role == "guard")
     reason = NO_START if job.settings.encoder == "cross" else f"neither test pairs nor {FEWEST_TRIPLETS} triplets"
@@ -119,7 +124,7 @@ def _conclude(
     verdict = replace(verdict, advice=advice(verdict, observations))
     write_json(output / VERDICT, verdict.to_dict())
     if job.settings.report:
-        before, after = ([e for e in found.evidence if e.model == one] for one in (START, SURROGATE))
+        before, after = ([e for e in evaluations.evidence if e.model == one] for one in (START, SURROGATE))
         page = RunPage(
             name=output.resolve().name,
             verdict=verdict,
@@ -131,10 +136,10 @@ def _conclude(
         write_page(page, load(output / SURROGATE, precision="float32"), output)
 
 
-def _of(found: Evaluations, task: Task, model: str) -> TaskResult:
+def _of(evaluations: Evaluations, task: Task, model: str) -> TaskResult:
     """Return what is known of a model on a task; StopIteration for nothing."""
-    rows = [row for row in found.results if (row.dataset, row.model) == (task.dataset, model)]
-    return TaskResult(rows, [next(e for e in found.evidence if (e.dataset, e.model) == (task.dataset, model))])
+    rows = [row for row in evaluations.results if (row.dataset, row.model) == (task.dataset, model)]
+    return TaskResult(rows, [next(e for e in evaluations.evidence if (e.dataset, e.model) == (task.dataset, model))])
 
 
 def _sections(job: Job[Documents, ContextSettings]) -> tuple[SectionTask | None, str]:
@@ -151,9 +156,9 @@ def _sections(job: Job[Documents, ContextSettings]) -> tuple[SectionTask | None,
 
 def _held_out_triplets(documents: Documents, origin: OriginSettings) -> list[Triplet]:
     """Return triplets of sections in the documents that the corpus leaves out, none if no document allows one."""
-    own = list(held_out(documents_of(documents.sources, origin), origin.held_out_documents))
+    documents_held_out = list(held_out(documents_of(documents.sources, origin), origin.held_out_documents))
     try:
-        return section_triplets(own, PER_DOCUMENT, TRIPLET_SEED)
+        return section_triplets(documents_held_out, PER_DOCUMENT, TRIPLET_SEED)
     except DataError:
         return []
 
@@ -165,18 +170,18 @@ def _some_sentences(output: Path, settings: ContextSettings) -> list[str]:
     return corpus.sentences(np.random.default_rng(0).permutation(ids)[:FITTED])
 
 
-def _recommended(found: Evaluations, dataset: str, settings: ContextSettings) -> list[str]:
+def _recommended(evaluations: Evaluations, dataset: str, settings: ContextSettings) -> list[str]:
     """Return which of the models is best on a data set, how sure that is, and how to have it."""
-    own = [one for one in found.results if one.dataset == dataset]
-    ranking = rank([one for one in found.evidence if one.dataset == dataset], own, against=START)
+    rows = [row for row in evaluations.results if row.dataset == dataset]
+    ranking = rank([row for row in evaluations.evidence if row.dataset == dataset], rows, against=START)
     if ranking is None:
         return []
-    how = {
+    selection = {
         SURROGATE: "take the folder model of this run",
         START: f"stay with {settings.model}; nothing that was made here is better",
         WHITENED: f"whitening alone does more: samesense whiten {settings.model} TEXTS --output FOLDER",
     }
-    return [*verdict_lines(ranking), f"recommended: {how[ranking.standings[0].model]}"]
+    return [*verdict_lines(ranking), f"recommended: {selection[ranking.standings[0].model]}"]
 
 
 TIMED = 512
@@ -199,15 +204,17 @@ def speed(folder: Path, pairs: Sequence[Pair]) -> Speed:
 
 def write_report(output: Path) -> None:
     """Write ``report.md``: what was kept of Origin, the figures on labelled pairs, and the stages with their times."""
-    kept = manifest.read(output / SURROGATE)[KEPT]
+    selected = manifest.read(output / SURROGATE)[KEPT]
     results = read_results(output / RESULTS)
     stages = manifest.read(output)["stages"]
-    rows = [row for part in PARTS for row in _stages(part, manifest.read(output / part)["stages"])]
+    rows = [
+        row for stage_folder in PARTS for row in _stages(stage_folder, manifest.read(output / stage_folder)["stages"])
+    ]
     figures = markdown_table([row for row in results if row.task != TASK and row.subset == "all"])
     compared = (output / COMPARED).read_text(encoding="utf-8").strip()
-    parts = [
+    blocks = [
         "# From documents to a model",
-        plain(describe_kept(kept)),
+        plain(describe_kept(selected)),
         "## Beside the start",
         *map(plain, stages["evaluation"]["summary"]),
         *([figures] if any(row.task != TASK for row in results) else []),
@@ -215,11 +222,11 @@ def write_report(output: Path) -> None:
         "## Stages",
         markdown(["stage", "seconds", "outcome"], rows, numeric=("seconds",)),
     ]
-    write_text(output / REPORT, "\n\n".join(parts) + "\n")
+    write_text(output / REPORT, "\n\n".join(blocks) + "\n")
 
 
-def _stages(part: str, stages: Mapping[str, Any]) -> list[list[str]]:
-    prefix = f"{part}: " if part else ""
+def _stages(folder_name: str, stages: Mapping[str, Any]) -> list[list[str]]:
+    prefix = f"{folder_name}: " if folder_name else ""
     return [
         [f"{prefix}{name}", f"{stage['seconds']:,.0f}", "; ".join(stage["summary"])]
         for name, stage in stages.items()

@@ -33,7 +33,7 @@ class ContextSettings(SurrogateSettings):
     @field_validator("origin", "harvest")
     @classmethod
     def _named_as_fields(cls, value: Part | None) -> Part | None:
-        return None if value is None else {key.replace("-", "_"): given for key, given in value.items()}
+        return None if value is None else {key.replace("-", "_"): field_value for key, field_value in value.items()}
 
     @model_validator(mode="after")
     def _parts_are_settings(self) -> ContextSettings:
@@ -46,7 +46,7 @@ class ContextSettings(SurrogateSettings):
         return self
 
     def _check_held_out(self, pairs: int) -> None:
-        """Raise before hours are spent on pairs of which next to none would select, or test, what learns from them."""
+        """Raise, before hours are spent, if hardly any pair would be held out to select or test the Surrogate."""
         if pairs * self.held_out_share < FEWEST_HELD_OUT:
             raise ConfigError(
                 f"At least {FEWEST_HELD_OUT} harvested pairs must select the best state; held_out_share "
@@ -79,7 +79,7 @@ class ContextSettings(SurrogateSettings):
         return bind(HarvestSettings, self.harvest or {})
 
 
-def surrogate_settings(settings: ContextSettings, **other: Any) -> SurrogateSettings:
-    """Return those of the Surrogate, ``other`` ones in their place; epochs that were not given are left to its data."""
+def surrogate_settings(settings: ContextSettings, **overrides: Any) -> SurrogateSettings:
+    """Return the settings of the Surrogate with ``overrides``; epochs that were not given are left to its data."""
     names = set(SurrogateSettings.model_fields) - ({"epochs"} - settings.model_fields_set)
-    return SurrogateSettings(**{name: getattr(settings, name) for name in names} | other)
+    return SurrogateSettings(**{name: getattr(settings, name) for name in names} | overrides)

@@ -6,7 +6,7 @@
 
 Source: Huang et al. 2024 (TASLP); for cross-encoders Eq. 11 and section V-E. Settings in ``configs/cosent.toml``,
     ``configs/cosent-nli.toml`` and ``configs/cosent-cross.toml``. Every loss is trained alike and selected by Spearman.
-Differs: batches are drawn anew each epoch, where some public codes keep the file's order; poolings ignore padding.
+Differs: batches are drawn again each epoch, where some public codes keep the file's order; poolings ignore padding.
     On NLI data batch and epoch are those of the paper's unsupervised tasks, whose pooling (first-last for BERT, CLS for
     RoBERTa) must be set: without it a bare transformer has that of its other tasks, the mean.
     Of cross-encoders, λ is 1 unless a temperature is given; texts keep the segment ids of the model's tokenizer, where
@@ -26,7 +26,7 @@ from samesense.recipes.runner import as_dataset
 from samesense.training.batches import share_without_comparison
 
 WORTH_SAYING = 0.01
-"""Share of batches without a comparison from which on it is said."""
+"""Share of batches without a comparison from which on it is reported."""
 
 
 def prepare(model: SentenceTransformer | CrossEncoder, job: Job[PairData, CosentSettings]) -> TrainingInputs:
@@ -50,6 +50,6 @@ def _summary(formed: Targets, settings: CosentSettings) -> list[str]:
         return [formed.summary, f"batches: each with two labels; of random ones {lacking:.1%} would have one only"]
     if lacking >= WORTH_SAYING:
         most = "warning: " if lacking >= 0.5 else ""
-        said = f"{most}batches: {lacking:.1%} have one label only and teach nothing; batches label-aware has none"
-        return [formed.summary, said]
+        message = f"{most}batches: {lacking:.1%} have one label only and teach nothing; batches label-aware has none"
+        return [formed.summary, message]
     return [formed.summary]

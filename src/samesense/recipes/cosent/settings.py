@@ -68,20 +68,26 @@ def belongs(name: str, loss: str, encoder: Encoder = "bi") -> bool:
     return PAIR_LOSSES.belongs(name, loss, encoder) and (encoder == "bi" or name not in BI_ONLY)
 
 
-def choose(config: str, given: Mapping[str, Any], *, kind: str) -> tuple[str, CosentSettings]:
+def choose(config: str, overrides: Mapping[str, Any], *, kind: str) -> tuple[str, CosentSettings]:
     """Return the settings of a run: the shipped ones for its kind of data, then the user's file, then flags.
 
     ``config`` is the name of a shipped file, the path of the user's own, or ``"auto"`` for the paper's on data of this
-    ``kind``; the name returned is for people.
+    ``kind``; the name returned is for display.
     """
-    named = {} if config == "auto" else read_settings(config)
-    encoder, loss = ({**named, **given}.get(key, default) for key, default in (("encoder", "bi"), ("loss", "cosent")))
-    check_belongs(given, loss, encoder)
-    paper = "cosent-cross" if encoder == "cross" else "cosent-nli" if kind == "nli" and config == "auto" else "cosent"
+    file_settings = {} if config == "auto" else read_settings(config)
+    encoder, loss = (
+        {**file_settings, **overrides}.get(key, default) for key, default in (("encoder", "bi"), ("loss", "cosent"))
+    )
+    check_belongs(overrides, loss, encoder)
+    paper = "cosent"
+    if encoder == "cross":
+        paper = "cosent-cross"
+    elif kind == "nli" and config == "auto":
+        paper = "cosent-nli"
     papers = {**read_settings("cosent"), **read_settings(paper)}
-    own = named
+    user_settings = file_settings
     if config in shipped():
-        papers = {**papers, **named}
-        own = {}
+        papers = {**papers, **file_settings}
+        user_settings = {}
     fitting = {name: value for name, value in papers.items() if belongs(name, loss, encoder)}
-    return paper if config == "auto" else config, bind(CosentSettings, fitting, own, given)
+    return paper if config == "auto" else config, bind(CosentSettings, fitting, user_settings, overrides)

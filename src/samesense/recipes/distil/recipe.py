@@ -75,8 +75,8 @@ def run(
     def report() -> tuple[list[Result], dict[str, Any]]:
         evaluated = tests or ([] if dev is None else [dev])
         reports.append(report_student(output, settings, train.texts, evaluated))
-        known = {tests[0].name} if tests else set()  # on which the run itself evaluates the student
-        results = [row for row in reports[0].results if row.seed is None or row.dataset not in known]
+        scored_by_run = {tests[0].name} if tests else set()  # on which the run itself evaluates the student
+        results = [row for row in reports[0].results if row.seed is None or row.dataset not in scored_by_run]
         return results, {KEPT: reports[0].content(), SECTIONS: {"Distilled": reports[0].section()}}
 
     def prepared(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:

@@ -56,7 +56,7 @@ class StudentReport:
     notes: list[str]
 
     def table(self, *, marked: bool = True) -> str:
-        """Return the lines as a Markdown table; Spearman x100. Names are escaped unless ``marked``, as for people."""
+        """Return the lines as a Markdown table; Spearman x100. Names are escaped unless ``marked``."""
         names = list(self.lines[0].spearman)
         numeric = [*names, *(["mean"] if len(names) > 1 else []), *_FIGURES]
         if not names:
@@ -95,12 +95,14 @@ def report_student(
     logger.info(f"evaluating and timing the student and {len(models) - 1} of {len(settings.teacher)} teachers")
     results = []
     spearman = []
-    for at, (name, model) in enumerate(zip(names, models, strict=True)):
-        seed = None if at else settings.seed
+    for index, (name, model) in enumerate(zip(names, models, strict=True)):
+        seed = None if index else settings.seed
         scorer = load(model, name=name, precision="float32", seed=seed)
-        found = [evaluate_pairs(scorer, data) for data in evaluated]
-        results += [result for own in found for result in own]
-        spearman.append({data.name: _whole(own) for data, own in zip(evaluated, found, strict=True)})
+        by_dataset = [evaluate_pairs(scorer, data) for data in evaluated]
+        results += [result for dataset_results in by_dataset for result in dataset_results]
+        spearman.append(
+            {data.name: _whole(dataset_results) for data, dataset_results in zip(evaluated, by_dataset, strict=True)}
+        )
     sample = list(texts[:: max(1, len(texts) // TIMED)][:TIMED])
     speeds, disturbed = time_in_turns([_reading(as_encode(model), sample) for model in models])
     arithmetic = inference_precision("auto", models[0].device)
@@ -112,15 +114,15 @@ def report_student(
         notes.append(f"The machine was not quiet while speeds were measured ({disturbed}): compare ranges.")
     lines = [
         Line(
-            model="student" if at == 0 else name,
-            spearman=spearman[at],
+            model="student" if index == 0 else name,
+            spearman=spearman[index],
             parameters=sum(p.numel() for p in model.parameters()),
             megabytes=sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6,
-            sentences_per_second=_with_range(speeds[at]),
-            faster=_with_range(_ratios(speeds[0], speeds[at])) if at else None,
-            kept=_share(spearman[0], spearman[at]) if at else None,
+            sentences_per_second=_with_range(speeds[index]),
+            faster=_with_range(_ratios(speeds[0], speeds[index])) if index else None,
+            kept=_share(spearman[0], spearman[index]) if index else None,
         )
-        for at, (name, model) in enumerate(zip(names, models, strict=True))
+        for index, (name, model) in enumerate(zip(names, models, strict=True))
     ]
     return StudentReport(lines, results, notes)
 
@@ -138,7 +140,9 @@ def _reading(encode: Encode, texts: Sequence[str]) -> Callable[[], int]:
 
 def _ratios(student: Speed, teacher: Speed) -> Speed:
     """Return how many times as fast the student was in each round."""
-    return Speed(tuple(own / theirs for own, theirs in zip(student.rounds, teacher.rounds, strict=True)))
+    return Speed(
+        tuple(student_speed / theirs for student_speed, theirs in zip(student.rounds, teacher.rounds, strict=True))
+    )
 
 
 def _with_range(speed: Speed) -> tuple[float, float, float]:
@@ -156,12 +160,12 @@ def _share(student: dict[str, float], teacher: dict[str, float]) -> float | None
 
 
 def _cells(line: Line, columns: Sequence[str]) -> list[str]:
-    told = {name: f"{100 * value:.2f}" for name, value in line.spearman.items()}
+    figures = {name: f"{100 * value:.2f}" for name, value in line.spearman.items()}
     if line.spearman:
-        told["mean"] = f"{100 * statistics.mean(line.spearman.values()):.2f}"
-    told["quality kept"] = "-" if line.kept is None else f"{100 * line.kept:.1f} %"
-    told["times as fast"] = "-" if line.faster is None else "{:.2f} ({:.2f} to {:.2f})".format(*line.faster)
-    told["sentences/s"] = "{:,.0f} ({:,.0f} to {:,.0f})".format(*line.sentences_per_second)
-    told["M parameters"] = f"{line.parameters / 1e6:.1f}"
-    told["MB"] = f"{line.megabytes:.0f}"
-    return [line.model, *(told[name] for name in columns)]
+        figures["mean"] = f"{100 * statistics.mean(line.spearman.values()):.2f}"
+    figures["quality kept"] = "-" if line.kept is None else f"{100 * line.kept:.1f} %"
+    figures["times as fast"] = "-" if line.faster is None else "{:.2f} ({:.2f} to {:.2f})".format(*line.faster)
+    figures["sentences/s"] = "{:,.0f} ({:,.0f} to {:,.0f})".format(*line.sentences_per_second)
+    figures["M parameters"] = f"{line.parameters / 1e6:.1f}"
+    figures["MB"] = f"{line.megabytes:.0f}"
+    return [line.model, *(figures[name] for name in columns)]

@@ -58,15 +58,15 @@ class DistilSettings(RankcseSettings):
             )
 
 
-def choose_distil(config: str, given: Mapping[str, Any]) -> tuple[str, DistilSettings]:
+def choose_distil(config: str, overrides: Mapping[str, Any]) -> tuple[str, DistilSettings]:
     """Return the settings of a run: the shipped ones for the kind of student, the user's own file, and what was given.
 
-    ``config`` is ``"auto"`` for no file of the user's own; the name returned is for people.
+    ``config`` is ``"auto"`` for no file of the user's own; the name returned is for display.
     """
-    named = {} if config == "auto" else read_settings(config, "distil")
-    static = str({**named, **given}.get("model", "")).partition(":")[0] == "static"
+    file_settings = {} if config == "auto" else read_settings(config, "distil")
+    static = str({**file_settings, **overrides}.get("model", "")).partition(":")[0] == "static"
     kinds = ("encoder", "static") if static else ("encoder",)
-    settings = bind(DistilSettings, *(read_settings(kind, "distil") for kind in kinds), named, given)
+    settings = bind(DistilSettings, *(read_settings(kind, "distil") for kind in kinds), file_settings, overrides)
     if not settings.teacher:
         raise ConfigError(NO_TEACHER)
     return f"distil of {kinds[-1]}" if config == "auto" else config, settings

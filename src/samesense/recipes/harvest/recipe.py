@@ -78,16 +78,16 @@ class ShardWork:
         return Shard(content, len(scored.rows), time.perf_counter() - started, figures, unread.summary)
 
 
-def opened(work: ShardWork, *, anew: bool = False) -> tuple[OriginScorer, Plan]:
-    """Return the scorer and the plan of some work, opened once in a process unless they are wanted anew."""
-    if anew:
+def opened(work: ShardWork, *, reopen: bool = False) -> tuple[OriginScorer, Plan]:
+    """Return the scorer and the plan of some work, opened once a process unless ``reopen``."""
+    if reopen:
         _opened.cache_clear()
     scorer, plan = _opened(work.origin, work.settings, work.open)
     if work.expected is not None and tuple(sorted(scorer.identity.items())) != work.expected:
-        other = [name for name, value in work.expected if scorer.identity.get(name) != value]
+        differing = [name for name, value in work.expected if scorer.identity.get(name) != value]
         raise ModelError(
             f"Every worker must have the same Origin; {work.origin} holds another one here, with another "
-            f"{', '.join(other)}. Copy the folder of the Origin to this machine again."
+            f"{', '.join(differing)}. Copy the folder of the Origin to this machine again."
         )
     return scorer, plan
 
@@ -102,15 +102,15 @@ def _opened(
 
 def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> bytes:
     """Return a shard as Parquet, with the counts of what was wanted and what it holds in its footer."""
-    kept = planned.take(scored.rows)
+    retained = planned.take(scored.rows)
     pairs = (
-        pa.array(corpus.sentences(kept.first), pa.string()),
-        pa.array(corpus.sentences(kept.second), pa.string()),
+        pa.array(corpus.sentences(retained.first), pa.string()),
+        pa.array(corpus.sentences(retained.second), pa.string()),
         pa.array(scored.scores, pa.float64()),
-        pa.array(kept.kinds, pa.string()),
+        pa.array(retained.kinds, pa.string()),
     )
     columns = dict(zip(COLUMNS, pairs, strict=True))
-    for name, ids in (("1", kept.first), ("2", kept.second)):
+    for name, ids in (("1", retained.first), ("2", retained.second)):
         columns |= {
             f"document{name}": pa.array(corpus.documents_of(ids), pa.int64()),
             f"position{name}": pa.array(ids - corpus.document_bounds(ids)[0], pa.int64()),
@@ -119,7 +119,7 @@ def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> byt
         "shard": shard,
         "wanted": planned.wanted,
         "planned": dict(Counter(planned.kinds)),
-        "scored": dict(Counter(kept.kinds)),
+        "scored": dict(Counter(retained.kinds)),
         "undefined": scored.undefined,
     }
     table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(counts, sort_keys=True).encode()})
@@ -133,7 +133,7 @@ def read_counts(path: Path) -> dict[str, Any]:
     try:
         counts = as_object(pq.read_schema(path).metadata[METADATA], path)
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is no whole shard of a harvest ({error}). Delete it; it will be made anew.") from error
+        raise DataError(f"{path} is no whole shard of a harvest ({error}). Delete it to make it again.") from error
     return counts
 
 
@@ -231,20 +231,22 @@ def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
     with sharded_job(output, "harvest", ".parquet") as job:
         job.check("settings", work.settings.identity())
         with stage("opening the Origin"):
-            scorer, plan = opened(work, anew=True)
+            scorer, plan = opened(work, reopen=True)
         job.begin(settings=work.settings.identity(), origin=scorer.identity)
         for line in plan.describe():
             logger.info(line)
         job.make(work.expecting(scorer.identity), executor, [*map(plan.size, range(plan.shards))], unit="pair")
-        made = _summary(job, output, plan.shards)
-        note(job.unread(int(made.cost.get("texts", 0))), job)
-        return made
+        summary = _summary(job, output, plan.shards)
+        note(job.unread(int(summary.cost.get("texts", 0))), job)
+        return summary
 
 
 def _summary(job: ShardedJob, output: Path, shards: int, *, by_vectors: bool = False) -> HarvestSummary:
     """Finish the job, and say what it came to."""
     counts = [read_counts(job.path(shard)) for shard in range(shards)]
-    entries = [{"pairs": sum(one["scored"].values()), "counts": one["scored"]} for one in counts]
+    entries = [
+        {"pairs": sum(shard_counts["scored"].values()), "counts": shard_counts["scored"]} for shard_counts in counts
+    ]
     totals = _totals(counts)
     cost = job.finish(entries, **totals)
     summary = HarvestSummary(
@@ -258,9 +260,9 @@ def _summary(job: ShardedJob, output: Path, shards: int, *, by_vectors: bool = F
 def _totals(counts: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """Return the sums over all shards."""
     sums: dict[str, Counter[str]] = {name: Counter() for name in COUNTS}
-    for one in counts:
+    for shard_counts in counts:
         for name, counter in sums.items():
-            counter.update(one[name])
+            counter.update(shard_counts[name])
     return {name: dict(counter) for name, counter in sums.items()}
 
 

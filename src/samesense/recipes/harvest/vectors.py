@@ -98,15 +98,20 @@ def scored_pairs(
 ) -> list[tuple[Planned, Scored]]:
     """Return the pairs of each shard with their scores; if ``check``, ModelError if all are alike.
 
-    They are cosines of vectors, so that an encoder could have them whatever their mean.
+    They are cosines of vectors, so an encoder can reach them for any mean.
     """
     planned, scores = draw_pairs(origin.corpus, *read_vectors(origin, folder, output, settings), settings)
     if check:
         check_spread(scores)
-    found = []
+    shards = []
     for start in range(0, len(scores), settings.shard_size):
-        part = slice(start, start + settings.shard_size)
-        own = Planned(planned.first[part], planned.second[part], planned.kinds[part], {} if start else planned.wanted)
-        rows = np.arange(len(own.kinds), dtype=np.int64)
-        found.append((own, Scored(rows, scores[part], {}, 0)))
-    return found
+        shard_rows = slice(start, start + settings.shard_size)
+        shard = Planned(
+            planned.first[shard_rows],
+            planned.second[shard_rows],
+            planned.kinds[shard_rows],
+            {} if start else planned.wanted,
+        )
+        rows = np.arange(len(shard.kinds), dtype=np.int64)
+        shards.append((shard, Scored(rows, scores[shard_rows], {}, 0)))
+    return shards

@@ -30,7 +30,7 @@ class Part:
 
     @property
     def described(self) -> str:
-        """One line for people."""
+        """Return a description in one line."""
         return f"method {self.method}, {self.batches:,} batches of {self.settings.batch_size} a pass"
 
 
@@ -41,22 +41,22 @@ class Mixture:
     parts: tuple[Part, ...]
 
     def __len__(self) -> int:
-        return sum(len(part.data) for part in self.parts)
+        return sum(len(component.data) for component in self.parts)
 
     @property
     def source(self) -> str:
         """The sources as the user gave them."""
-        return JOINT.join(part.data.source for part in self.parts)
+        return JOINT.join(component.data.source for component in self.parts)
 
     @property
     def name(self) -> str:
-        """Short name for people."""
-        return JOINT.join(part.data.name for part in self.parts)
+        """Return a short name for messages."""
+        return JOINT.join(component.data.name for component in self.parts)
 
     @property
     def sha256(self) -> str:
         """Fingerprint of the parts in order."""
-        return json_hash([[part.name, part.data.sha256] for part in self.parts])
+        return json_hash([[component.name, component.data.sha256] for component in self.parts])
 
     def take(self, indices: Iterable[int]) -> NoReturn:
         """Raise ConfigError: rows of different kinds are not cut as one."""
@@ -64,14 +64,16 @@ class Mixture:
 
     def labelled(self) -> Part | None:
         """Return the labelled pairs among the parts, if any: scored ones rather than those of fewer labels."""
-        pairs = [part for part in self.parts if isinstance(part.data, PairData)]
+        pairs = [component for component in self.parts if isinstance(component.data, PairData)]
         order = ("scored", "binary", "nli", "triple")
-        return min(pairs, key=lambda part: order.index(part.data.kind), default=None)
+        return min(pairs, key=lambda component: order.index(component.data.kind), default=None)
 
     def with_data(self, name: str, data: Examples) -> Mixture:
         """Return the mixture with other data in one of its parts."""
-        parts = tuple(replace(part, data=data) if part.name == name else part for part in self.parts)
-        return replace(self, parts=parts)
+        components = tuple(
+            replace(component, data=data) if component.name == name else component for component in self.parts
+        )
+        return replace(self, parts=components)
 
 
 def refuse(sources: object, settings: object) -> NoReturn:

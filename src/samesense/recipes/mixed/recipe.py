@@ -38,11 +38,13 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
             f"Data of several kinds are trained on by one process; received {world_size()}, whose batches would be of "
             "different kinds in one step. Start it without torchrun."
         )
-    parts = job.data.parts
+    components = job.data.parts
     settings = job.settings
-    inputs_by_name = {part.name: _prepared(model, job, part) for part in parts}
+    inputs_by_name = {component.name: _prepared(model, job, component) for component in components}
     texts = {
-        part.name: TrainingTexts(model, _length(job, part)) for part in parts if not inputs_by_name[part.name].collator
+        component.name: TrainingTexts(model, _length(job, component))
+        for component in components
+        if not inputs_by_name[component.name].collator
     }
     mix = Mix(
         mixing=settings.mixing,
@@ -51,13 +53,15 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
         batches={
             name: inputs.batches for name, inputs in inputs_by_name.items() if not isinstance(inputs.batches, Mix)
         },
-        sizes={part.name: part.settings.batch_size for part in parts},
+        sizes={component.name: component.settings.batch_size for component in components},
     )
     return TrainingInputs(
         dataset=DatasetDict({name: inputs.dataset for name, inputs in inputs_by_name.items()}),
         loss=lambda: nn.ModuleDict({name: inputs.loss() for name, inputs in inputs_by_name.items()}),
         summary=[
-            f"{part.name}: {line}" for part in parts for line in (part.described, *inputs_by_name[part.name].summary)
+            f"{component.name}: {line}"
+            for component in components
+            for line in (component.described, *inputs_by_name[component.name].summary)
         ],
         batches=mix,
         collator=MixedCollator(
@@ -72,19 +76,19 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
     )
 
 
-def _length(job: Job[Mixture, MixedSettings], part: Part) -> int | None:
+def _length(job: Job[Mixture, MixedSettings], component: Part) -> int | None:
     """Return the longest input of a part: its own, or that of the run."""
-    length: int | None = part.settings.max_seq_length or job.settings.max_seq_length
+    length: int | None = component.settings.max_seq_length or job.settings.max_seq_length
     return length
 
 
-def _prepared(model: SentenceTransformer, job: Job[Mixture, MixedSettings], part: Part) -> TrainingInputs:
+def _prepared(model: SentenceTransformer, job: Job[Mixture, MixedSettings], component: Part) -> TrainingInputs:
     """Return what the method of a part makes of it."""
-    settings = part.settings.model_copy(update={"max_seq_length": _length(job, part)})
+    settings = component.settings.model_copy(update={"max_seq_length": _length(job, component)})
     part_job: Any = Job(
-        method=part.method, data=part.data, settings=settings, output=job.output, dev=job.dev, begun=job.begun
+        method=component.method, data=component.data, settings=settings, output=job.output, dev=job.dev, begun=job.begun
     )
-    inputs: TrainingInputs = resolve_name(part.prepare)(model, part_job)
+    inputs: TrainingInputs = resolve_name(component.prepare)(model, part_job)
     return inputs
 
 

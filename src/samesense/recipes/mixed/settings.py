@@ -45,13 +45,13 @@ class MixedSettings(EncoderSettings):
     def for_data(self, train: Mixture) -> Self:
         """Return the settings with the number of steps, which depends on the sizes of all kinds."""
         if self.weights is not None and len(self.weights) != len(train.parts):
-            names = ", ".join(part.name for part in train.parts)
+            names = ", ".join(component.name for component in train.parts)
             raise ConfigError(
                 f"weights takes a number for each kind, {names}; received {len(self.weights)} for {len(train.parts)}."
             )
         return self if self.max_steps else self.model_copy(update={"max_steps": self._steps(train)})
 
     def _steps(self, train: Mixture) -> int:
-        counts = [part.batches for part in train.parts]
+        counts = [component.batches for component in train.parts]
         batches = len(counts) * min(counts) if self.mixing == "round-robin" else sum(counts)
         return max(1, math.ceil(self.epochs * batches))

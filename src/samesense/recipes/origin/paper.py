@@ -148,13 +148,13 @@ def _model(
 ) -> Seq2Seq:
     """Train a model for some directions, or take it up where it was left."""
     name = "all" if len(kinds) > 1 else kinds[0]
-    kept = work / f"{name}.safetensors"
-    if kept.is_file():
+    weights_path = work / f"{name}.safetensors"
+    if weights_path.is_file():
         shape = Architecture.of(
             training.size, tokenizer.get_vocab_size(), max_tokens=training.max_tokens, dropout=training.dropout
         )
         model = Seq2Seq(shape)
-        model.load_state_dict(load_file(kept))
+        model.load_state_dict(load_file(weights_path))
         return model
     checkpoints = work / f"{name}-checkpoints"
     trained = train_generator(
@@ -169,7 +169,7 @@ def _model(
     if trained.interrupted:
         raise Interrupted
     weights = {key: value.detach().cpu().contiguous() for key, value in trained.model.state_dict().items()}
-    with replacing(kept) as beside:
+    with replacing(weights_path) as beside:
         save_file(weights, beside)
     shutil.rmtree(checkpoints, ignore_errors=True)
     return trained.model
@@ -187,12 +187,12 @@ def _perplexities(generator: Seq2SeqGenerator, corpus: Corpus, training: Generat
     """Return, in words, the perplexity of each direction on windows that were held out."""
     held = hold_out(corpus, training.held_out_windows, training.seed)[1][:CHECKED_WINDOWS]
     windows = corpus.windows_at(held)
-    at = np.arange(len(windows))
+    indices = np.arange(len(windows))
     kinds = tuple(generator.models)
-    measured = generator.measure(Cells([window.centre for window in windows], windows, at, at), kinds)
+    measured = generator.measure(Cells([window.centre for window in windows], windows, indices, indices), kinds)
     perplexities = np.exp(-measured.totals.sum(axis=1) / measured.tokens.sum(axis=1))
-    found = ", ".join(f"{kind} {value:.1f}" for kind, value in zip(kinds, perplexities, strict=True))
-    return f"perplexity a token on {len(windows)} windows held out: {found}"
+    summary = ", ".join(f"{kind} {value:.1f}" for kind, value in zip(kinds, perplexities, strict=True))
+    return f"perplexity a token on {len(windows)} windows held out: {summary}"
 
 
 def _windows(corpus: Corpus) -> dict[str, Any]:

@@ -21,11 +21,11 @@ REFERENCE = 32
 """Sentences that say what is usual here, at most: each is one more cell in every context."""
 
 
-def score_random_pairs(stages: Stages, settings: OriginSettings, made: Mapping[str, object], device: str) -> None:
+def score_random_pairs(stages: Stages, settings: OriginSettings, recorded: Mapping[str, object], device: str) -> None:
     """Say the mean score of random pairs by each normalisation; raises Interrupted."""
     if settings.random_sentences > 1:
-        others = {name: entry["inputs"] for name, entry in stages.record["stages"].items() if name != STAGE}
-        inputs = {"sentences": settings.random_sentences, "origin": dict(made), "stages": others}
+        stage_inputs = {name: entry["inputs"] for name, entry in stages.record["stages"].items() if name != STAGE}
+        inputs = {"sentences": settings.random_sentences, "origin": dict(recorded), "stages": stage_inputs}
         scheme = settings.scheme()
         stages.run(STAGE, inputs, [], lambda: _scored(stages.folder, scheme, settings.random_sentences, device))
 
@@ -35,8 +35,10 @@ def _scored(folder: Path, scheme: Scheme, count: int, device: str) -> list[str]:
     texts = reference_sentences(origin.corpus, min(count, len(origin.reference)), scheme.seed + 1)
     pairs = list(combinations(texts, 2))
     try:
-        found = {name: score_pairs(origin.normalised(name), pairs).scores for name in get_args(Normalisation)}
+        scores_by_name = {name: score_pairs(origin.normalised(name), pairs).scores for name in get_args(Normalisation)}
     except KeyboardInterrupt:
         raise Interrupted from None
-    shown = (f"{name} {scores.mean():.3f} ± {scores.std():.3f}" for name, scores in found.items() if len(scores))
-    return [f"mean score of {len(pairs)} pairs by each normalisation: {', '.join(shown) or 'none has a score'}"]
+    summaries = (
+        f"{name} {scores.mean():.3f} ± {scores.std():.3f}" for name, scores in scores_by_name.items() if len(scores)
+    )
+    return [f"mean score of {len(pairs)} pairs by each normalisation: {', '.join(summaries) or 'none has a score'}"]

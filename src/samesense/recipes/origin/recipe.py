@@ -62,15 +62,15 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
         stages.leave(OF_OTHERS[settings.contexts], "an Origin with other contexts")
         try:
             corpus = _corpus(stages, sources, prints, settings)
-            made = maker.make(stages, corpus)
-            write_json(output / FILE, {"contexts": settings.contexts, "shape": asdict(corpus.shape), **made})
+            recorded = maker.make(stages, corpus)
+            write_json(output / FILE, {"contexts": settings.contexts, "shape": asdict(corpus.shape), **recorded})
             with stage("opening the Origin"):
-                opened = open_origin(output, device=str(device))
-            logger.info(opened.protocol)
-            if isinstance(opened, Origin):
-                _note_unread(opened)
+                origin = open_origin(output, device=str(device))
+            logger.info(origin.protocol)
+            if isinstance(origin, Origin):
+                _note_unread(origin)
                 with counted(apart=True):  # of the same corpus
-                    random_pairs.score_random_pairs(stages, settings, made, str(device))
+                    random_pairs.score_random_pairs(stages, settings, recorded, str(device))
         except Interrupted:
             return False
         stages.finish()
@@ -94,15 +94,15 @@ def documents_of(sources: Sequence[str], settings: OriginSettings) -> Iterator[l
 
 
 def learnt_from(sources: Sequence[str], settings: OriginSettings) -> Iterator[list[list[str]]]:
-    """Yield the documents of which the corpus is made: without those that are held out, up to so many words."""
-    kept = without_held_out(documents_of(sources, settings), settings.held_out_documents)
-    return first_words(kept, settings.corpus_words)
+    """Yield the documents of the corpus: those not held out, up to ``corpus_words`` words."""
+    documents = without_held_out(documents_of(sources, settings), settings.held_out_documents)
+    return first_words(documents, settings.corpus_words)
 
 
 def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], settings: OriginSettings) -> Corpus:
     folder = stages.folder / "corpus"
     shape = settings.shape()
-    how = {"language": settings.language, "paragraphs": settings.paragraphs}
+    options = {"language": settings.language, "paragraphs": settings.paragraphs}
 
     def documents() -> Iterator[list[list[str]]]:
         with progress_bar("corpus", "document") as bar:
@@ -114,7 +114,7 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
         corpus = Corpus(folder, shape) if folder.exists() else Corpus.build(folder, documents(), shape)
         return [describe_corpus(corpus)]
 
-    cut = {"corpus_words": settings.corpus_words, "held_out_documents": settings.held_out_documents}
-    inputs = {"sources": [prints[source] for source in sources], **cut, **how}
+    limits = {"corpus_words": settings.corpus_words, "held_out_documents": settings.held_out_documents}
+    inputs = {"sources": [prints[source] for source in sources], **limits, **options}
     stages.run("corpus", inputs, ["corpus", ".corpus-building", FILE], make)
     return Corpus(folder, shape)

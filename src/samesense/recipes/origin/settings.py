@@ -119,7 +119,9 @@ class OriginSettings(Settings):
     language: Language = Field("auto", description="corpus: language, for the splitting of texts into sentences")
     paragraphs: Paragraphs = Field("sections", description="corpus: what a paragraph of a text file is")
     corpus_words: int | None = Field(
-        None, ge=1, description="corpus: stop after the document that reaches so many words, spaces part them [all]"
+        None,
+        ge=1,
+        description="corpus: stop after the document that reaches this number of words [all]",
     )
     held_out_documents: float = Field(
         0.0, ge=0, lt=1, description="corpus: share of the documents with sections that is left out, to evaluate on"
@@ -127,7 +129,7 @@ class OriginSettings(Settings):
     windows: int = Field(100, ge=1, description="context set: contexts of a sentence")
     left: int = Field(2, ge=1, description="corpus: most sentences of a context before the sentence")
     right: int = Field(2, ge=1, description="corpus: most sentences after it")
-    chunk: int = Field(5, ge=1, description="corpus: sentences of a chunk, of which one context at most is chosen")
+    chunk: int = Field(5, ge=1, description="corpus: sentences of a chunk; at most one context is chosen from it")
     unigrams: bool = Field(True, description="screening: single words count as well as pairs of words")
 
     interaction: Literal["none", "product", "bilinear"] = Field(
@@ -139,7 +141,7 @@ class OriginSettings(Settings):
     discriminator_epochs: int = Field(3, ge=1, description="discriminator: passes over the windows")
     discriminator_batch_size: int = Field(64, ge=1, description="discriminator: windows in a step")
     discriminator_learning_rate: float = Field(1e-3, gt=0, description="discriminator: peak of AdamW")
-    negatives: int = Field(1, ge=1, description="discriminator: replacements of each centre, drawn anew in each epoch")
+    negatives: int = Field(1, ge=1, description="discriminator: replacements of each centre, drawn again in each epoch")
 
     models: Literal["one", "three"] = Field("one", description="generator: one model for all directions, or one each")
     size: Size = Field("tiny", description="generator: tiny, small, base or large, the paper's")
@@ -150,7 +152,7 @@ class OriginSettings(Settings):
     max_tokens: int = Field(64, ge=2, description="generator: longest sentence in tokens; longer ones are cut")
     dropout: float = Field(0.1, ge=0, lt=1, description="generator: share of values dropped in training")
     generator_epochs: float = Field(3.0, gt=0, description="generator: passes over the windows in each direction")
-    generator_max_steps: int | None = Field(None, ge=1, description="generator: stop there, whatever the epochs")
+    generator_max_steps: int | None = Field(None, ge=1, description="generator: stop there; overrides epochs")
     generator_batch_size: int = Field(64, ge=1, description="generator: texts to be generated in a step")
     generator_learning_rate: float = Field(1e-3, gt=0, description="generator: peak of AdamW")
     held_out_windows: int = Field(
@@ -280,9 +282,9 @@ class OriginSettings(Settings):
             check_model(name, "language model")
 
 
-def choose_origin(config: str, given: Mapping[str, Any]) -> OriginSettings:
+def choose_origin(config: str, overrides: Mapping[str, Any]) -> OriginSettings:
     """Return the settings of a shipped file (by name) or the user's own (by path), and then those that were given."""
-    return bind(OriginSettings, read_settings(config, "origin"), given)
+    return bind(OriginSettings, read_settings(config, "origin"), overrides)
 
 
 def settled(model: str | None) -> str | None:

@@ -84,23 +84,24 @@ class Stages:
         self._note(name, {"inputs": inputs, "status": "running"})
         with stage(name):
             summary = make()
-        self.spent[name] = seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - started
+        self.spent[name] = seconds
         self._note(name, {"inputs": inputs, "status": "done", "summary": summary, "seconds": round(seconds, 3)})
         for line in summary:
             logger.info(f"{name}: {line}")
 
     def leave(self, outputs: Mapping[str, Sequence[str]], of: str) -> None:
         """Remove stages of something else, given with their outputs; OutputError if ``overwrite`` is not set."""
-        found = [name for name in outputs if name in self.record["stages"]]
-        if not self.overwrite and any((self.folder / output).exists() for name in found for output in outputs[name]):
+        finished = [name for name in outputs if name in self.record["stages"]]
+        if not self.overwrite and any((self.folder / output).exists() for name in finished for output in outputs[name]):
             raise OutputError(
-                f"{self.folder} holds the stages {', '.join(found)} of {of}. Pass `overwrite` to remove them, or "
+                f"{self.folder} holds the stages {', '.join(finished)} of {of}. Pass `overwrite` to remove them, or "
                 "choose another output folder."
             )
-        for name in found:
+        for name in finished:
             self._note(name, {**self.record["stages"][name], "status": "removed"})
-        self._remove(output for name in found for output in outputs[name])
-        for name in found:
+        self._remove(output for name in finished for output in outputs[name])
+        for name in finished:
             del self.record["stages"][name]
 
     def finish(self) -> None:
@@ -118,9 +119,9 @@ class Stages:
         if not self.overwrite and any((self.folder / output).exists() for output in outputs):
             raise OutputError(
                 f"The stage {name} in {self.folder} was made with other inputs: {'; '.join(changes)}. Pass `overwrite` "
-                "to make it anew, or choose another output folder."
+                "to make it again, or choose another output folder."
             )
-        logger.info(f"{name}: made anew, since {'; '.join(changes)}")
+        logger.info(f"{name}: made again, since {'; '.join(changes)}")
         self._note(name, {"inputs": old, "status": "removed"})  # killed here, it must not count as done
         self._remove(outputs)
 
@@ -142,11 +143,11 @@ def _short(value: Any) -> str:
 def fingerprint(source: str) -> str:
     """Return a hash over the content of a file or of all files in a folder, with its split; of a hub name, the name."""
     path = Path(source).expanduser()
-    found = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     if not path.exists():
         folder, _, split = source.rpartition(":")
         return f"{fingerprint(folder)} {split}" if folder and Path(folder).expanduser().is_dir() else f"name {source}"
-    headed = ((f"{file.relative_to(path)} {file.stat().st_size}".encode(), file) for file in found)
+    headed = ((f"{file.relative_to(path)} {file.stat().st_size}".encode(), file) for file in files)
     return content_hash(chain.from_iterable(headed))
 
 

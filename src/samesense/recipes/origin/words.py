@@ -109,7 +109,7 @@ class WordMaker:
         }
 
     def _check_language(self, reference: list[str]) -> None:
-        """Warn if the tokenizer cuts the sentences into so many tokens that it is for another language."""
+        """Warn if the tokenizer needs too many tokens a character, as one of another language does."""
         tokens = self._reader.tokens_per_character(reference)
         if tokens > MOST_TOKENS_PER_CHARACTER:
             logger.warning(

@@ -74,7 +74,7 @@ class Pretraining(TrainingRun):
     new_head: bool = False  # whether the start had none, so that before says nothing of it
 
     def conclusion(self) -> list[str]:
-        """Return, for people, what was gained over the start."""
+        """Return in words what was gained over the start."""
         if self.before is None or self.after is None:
             return []
         before = "" if self.new_head else f"{self.before:.4g} before, "
@@ -117,11 +117,13 @@ def run(
         model, new_head = open_masked_lm(_transformer_of(encoder, settings.model), settings.layers)
     make = Blocks(encoder.tokenizer, settings.max_seq_length, settings.masked, decoder=is_decoder(model.config))
     read = {source: _cut(source, settings, make) for source in sources}
-    data = {name: {"source": name, "sha256": fingerprint(name), "rows": len(own)} for name, own in read.items()}
+    data = {
+        name: {"source": name, "sha256": fingerprint(name), "rows": len(documents)} for name, documents in read.items()
+    }
     record = manifest.describe(run_folder.PRETRAIN, settings.model_dump(), data)
     before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
     settings = settings.model_copy(update={"precision": inference_precision(settings.precision, encoder.device)})
-    learnt, held = _held_out_blocks([document for own in read.values() for document in own], settings)
+    learnt, held = _held_out_blocks([document for documents in read.values() for document in documents], settings)
     record[NEW_HEAD] = new_head
     if new_head:
         logger.info("the head is new, as the file of the model has none")
@@ -185,8 +187,8 @@ def _ended(output: Path, record: dict[str, Any], trained: TrainOutput, laps: Lap
     done = Pretraining(
         output, trained, Results(), laps.seconds, **record.get(PERPLEXITY, {}), new_head=record[NEW_HEAD]
     )
-    said = "".join(f"{line[0].upper()}{line[1:]}." for line in done.conclusion())
-    run_folder.end(output, record, trained, {run_folder.SECTIONS: {"Evaluation": said} if said else {}})
+    conclusion = "".join(f"{line[0].upper()}{line[1:]}." for line in done.conclusion())
+    run_folder.end(output, record, trained, {run_folder.SECTIONS: {"Evaluation": conclusion} if conclusion else {}})
     laps.count("saving")
     return done
 

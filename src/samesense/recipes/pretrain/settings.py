@@ -13,7 +13,7 @@ class PretrainSettings(TrainerSettings):
     """Settings of pretraining; the defaults are for some million words, and a model that has read others before."""
 
     model: str = Field(description="what is trained on: folder, hub name, or default")
-    layers: int | None = Field(None, ge=1, description="keep so many of the lowest layers [all]")
+    layers: int | None = Field(None, ge=1, description="keep this number of the lowest layers [all]")
     masked: float = Field(0.15, gt=0, lt=1, description="share of the tokens that are to be told")
     max_seq_length: int = Field(128, ge=8, description="tokens of a block of text")
     held_out: float = Field(

@@ -54,7 +54,7 @@ class Line:
 
     @property
     def speed_text(self) -> str:
-        """Its speed for people: median and range, or marked where it was timed by itself."""
+        """Return its speed in words: median and range, or marked where it was timed by itself."""
         return f"~{self.speed:,.0f}" if self.timed is None else speed_text(self.timed)
 
 
@@ -124,7 +124,7 @@ class RaceResult(Shown):
         return self.model if self.cpu == self.quality else self.folder / "cpu"
 
     def table(self) -> str:
-        """Return the best lines as a table for people, the recommended ones marked; Spearman x100."""
+        """Return the best lines as a Markdown table, the recommended ones marked; Spearman x100."""
         return _aligned(_HEADER, [self._cells(line) for line in self._shown()])
 
     def markdown(self) -> str:
@@ -143,7 +143,7 @@ class RaceResult(Shown):
         return [one_line(line.name), line.form, *figures, ", ".join(marks)]
 
     def said(self) -> list[str]:
-        """Return, for people, what is recommended, and what the time was used for."""
+        """Return in words what is recommended, and what the time was used for."""
         backend = ", with backend onnx-int8" if self.cpu.form == "int8" else ""
         faster = self.cpu.speed / self.quality.speed
         lost = 100 * (self.cpu.dev - self.quality.dev)

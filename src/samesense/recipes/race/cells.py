@@ -32,7 +32,7 @@ DEV = "dev"
 """Name of the pairs that select, on which cells are evaluated."""
 
 LOOKS, LOOKS_SHARE = 4, 0.2
-"""Evaluations on dev within a run of the last rung, of which the best state is kept, and the most of its training time
+"""Evaluations on dev within a run of the last rung, which keeps its best state, and the most of its training time
 that they may take: measured on MRPC in three minutes, four of them took as long as 43 steps."""
 
 
@@ -71,7 +71,7 @@ class Cells:
         return settings.steps(settings.examples(self.asked.planned.train))
 
     def run(self, entrant: Entrant, steps: int, *, final: bool = False) -> None:
-        """Train an entrant for so many steps, or evaluate its start for 0, unless that is done.
+        """Train an entrant for ``steps`` steps, or evaluate its start for 0, unless that is done.
 
         In the ``final`` rung the best state on dev is kept, else the last. KeyboardInterrupt if it was interrupted.
         """
@@ -111,7 +111,7 @@ class Cells:
         self.save()
 
     def line(
-        self, name: str, form: str, scores: Scores, speed: float, megabytes: float, steps: int, place: str
+        self, name: str, form: str, scores: Scores, speed: float, megabytes: float, steps: int, location: str
     ) -> Line:
         """Return a line of the leaderboard from the scores of the pairs of dev."""
         labels = np.asarray(self.dev.labels)
@@ -127,7 +127,7 @@ class Cells:
             speed=round(speed, 1),
             megabytes=round(megabytes, 1),
             steps=steps,
-            place=place,
+            place=location,
         )
 
     def save(self) -> None:
@@ -149,8 +149,10 @@ class Cells:
         return min(steps, max(1, steps // LOOKS, rarest))
 
     def _job(self, entrant: Entrant, steps: int, *, final: bool) -> CellJob:
-        every = {"max_steps": steps, "eval_steps": self._looks_every(steps) if final else steps} if steps else {}
-        settings = self._settings(entrant, every)
+        limits: dict[str, Any] = {}
+        if steps:
+            limits = {"max_steps": steps, "eval_steps": self._looks_every(steps) if final else steps}
+        settings = self._settings(entrant, limits)
         planned = self.asked.planned
         splits = Splits(planned.train, self.dev if final else None, {DEV: self.dev})
         identity = {
@@ -168,7 +170,7 @@ class Cells:
             settings=settings,
             reading="",
             layers=None,
-            given={**entrant.given, **every},
+            given={**entrant.given, **limits},
             identity=identity,
         )
         return CellJob(cell, splits, cell.folder(self.asked.output), "float32")

@@ -15,7 +15,7 @@ LEAST = 30.0
 """Seconds of the smallest budget: below, nothing is trained."""
 
 KEPT = 3
-"""One in so many goes on into the next rung. Source: Li et al. 2017 (Hyperband), who take 3 or 4."""
+"""One entrant in this number goes on into the next rung. Source: Li et al. 2017 (Hyperband), who take 3 or 4."""
 
 FEW_STEPS = 20
 """Steps below which a run says nothing: fewer entrants take part where time does not suffice for that."""
@@ -110,7 +110,7 @@ class Costs:
         return max(entrant.start.speed, self.rate.get(entrant.start.name, 0.0))
 
     def steps_in(self, entrant: Entrant, seconds: float) -> int:
-        """Return the steps that a run of so many seconds may have; below 1 if there is no time for one."""
+        """Return the steps that a run of ``seconds`` may have; below 1 if there is no time for one."""
         return int((seconds - self.overhead_of(entrant)) / self.step_of(entrant))
 
     def learn(self, name: str, start: str, steps: int, training: float, whole: float) -> None:
@@ -119,18 +119,20 @@ class Costs:
         if not steps:
             self.rate[start] = self.dev_texts / max(whole, 1e-3)
         else:
-            self.step[name] = self.step[start] = max(training, 1e-3) / steps
+            seconds = max(training, 1e-3) / steps
+            self.step[name] = seconds
+            self.step[start] = seconds
 
 
 def rungs(count: int) -> int:
-    """Return how many rungs there are with so many entrants in the first: the last one has one."""
+    """Return the number of rungs for the entrants of the first; the last rung has one entrant."""
     return 1 if count <= 1 else 1 + rungs(-(-count // KEPT))
 
 
-def that_fit(found: Sequence[Entrant], costs: Costs, seconds: float) -> list[Entrant]:
+def that_fit(entrants: Sequence[Entrant], costs: Costs, seconds: float) -> list[Entrant]:
     """Return the first entrants for which a first rung has time."""
-    for count in range(len(found), 0, -1):
-        need = sum(costs.overhead_of(one) + FEW_STEPS * costs.step_of(one) for one in found[:count])
+    for count in range(len(entrants), 0, -1):
+        need = sum(costs.overhead_of(entrant) + FEW_STEPS * costs.step_of(entrant) for entrant in entrants[:count])
         if need <= seconds / rungs(count):
-            return list(found[:count])
+            return list(entrants[:count])
     return []

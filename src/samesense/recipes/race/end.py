@@ -52,7 +52,7 @@ def finish(cells: Cells) -> RaceResult:
         if cpu != quality:
             _put(cpu, request.output / "cpu")
         test_rows = [] if test is None else [row for line in dict.fromkeys([quality, cpu]) for row in _test(line, test)]
-        outcome = state.result = {
+        outcome = {
             "models": models,
             "test": [row.to_dict() for row in test_rows],
             "spent": cells.clock.spent,
@@ -60,9 +60,11 @@ def finish(cells: Cells) -> RaceResult:
             "speeds": rounds,
             "disturbed": disturbed,
         }
+        state.result = outcome
         cells.save()
     elif rounds != outcome.get("speeds"):
-        outcome = state.result = {**outcome, "speeds": rounds, "disturbed": disturbed}
+        outcome = {**outcome, "speeds": rounds, "disturbed": disturbed}
+        state.result = outcome
         cells.save()
     result = RaceResult(
         folder=request.output,
@@ -80,20 +82,20 @@ def finish(cells: Cells) -> RaceResult:
     return result
 
 
-def time_models(cells: Cells, lines: Sequence[Line], known: Mapping[str, Any]) -> tuple[dict[str, list[float]], str]:
+def time_models(cells: Cells, lines: Sequence[Line], outcome: Mapping[str, Any]) -> tuple[dict[str, list[float]], str]:
     """Return the sentences a second in each round of the models by their place, and why the machine was not quiet.
 
-    The best model is timed in turns with those of which one may be recommended for a CPU, the first of them by the
-    speeds that each had by itself, unless ``known`` has them all.
+    The best model is timed in turns with the candidates for a CPU, the first of them by the speeds that each had by
+    itself, unless ``outcome`` has the speeds of them all.
     """
     best = quality_of(lines)
     other_lines = sorted((line for line in good_enough(lines, cells.asked.cpu_drop) if line != best), key=_slowness)
     most = min(MOST_TIMED, max(LEAST_TIMED, int(RESERVE_SHARE * cells.asked.budget / TIMING_SECONDS)))
     timed = [best, *other_lines[: most - 1]]
-    if {str(line.place) for line in timed} <= known.get("speeds", {}).keys():
-        return known["speeds"], known["disturbed"]
+    if {str(line.place) for line in timed} <= outcome.get("speeds", {}).keys():
+        return outcome["speeds"], outcome["disturbed"]
     backends = [{"backend": "onnx-int8"} if line.form == "int8" else {} for line in timed]
-    models = [load(str(line.place), **how) for line, how in zip(timed, backends, strict=True)]  # type: ignore[arg-type]
+    models = [load(str(line.place), **backend_options) for line, backend_options in zip(timed, backends, strict=True)]  # type: ignore[arg-type]
     costs = measure_costs(list(zip([str(line.place) for line in timed], models, strict=True)), cells.dev_texts)
     rounds = {
         str(line.place): [] if cost.speed is None else list(cost.speed.rounds)

@@ -102,13 +102,13 @@ def entrants(planned: TrainingPlan, starts: Sequence[Start]) -> list[Entrant]:
             for second, rate in enumerate(rates):
                 entrant = Entrant(start=start, given={**loss, "learning_rate": rate})
                 ranked.append((rank + position + second, rank, entrant))
-    return [entrant for *_, entrant in sorted(ranked, key=lambda one: one[:2])]
+    return [entrant for *_, entrant in sorted(ranked, key=lambda item: item[:2])]
 
 
-def fits(planned: TrainingPlan, given: Mapping[str, Any]) -> bool:
+def fits(planned: TrainingPlan, overrides: Mapping[str, Any]) -> bool:
     """Return whether the data can be trained on with these settings."""
     try:
-        _, settings = planned.method.choose(planned.config, given, lambda: planned.train)
+        _, settings = planned.method.choose(planned.config, overrides, lambda: planned.train)
         planned.method.check(planned.train, settings)
         settings.examples(planned.train)
     except SamesenseError:

@@ -72,9 +72,9 @@ Make = Callable[[Winner, Path, Clock], Form | str | None]
 """Makes a form in a folder; returns why not, in words, or None if it was interrupted; may raise SamesenseError."""
 
 
-def shape_of(place: str) -> tuple[int, int]:
+def shape_of(location: str) -> tuple[int, int]:
     """Return the layers of a model, 0 for a static one, and the width of its vectors."""
-    model = build(place)
+    model = build(location)
     config = getattr(getattr(model[0], "model", None), "config", None)
     return int(getattr(config, "num_hidden_layers", 0)), int(model.get_embedding_dimension() or 0)
 

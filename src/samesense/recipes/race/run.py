@@ -2,14 +2,14 @@
 
 race.json  runs/  starts/  forms/  model/ (the best)  cpu/ (the one for a CPU, if it is another)  leaderboard.md
 
-Each rung trains what is left of the entrants anew, for longer, and passes on one in three. Every rung has the same
+Each rung trains the remaining entrants from scratch, for longer, and passes on one in three. Every rung has the same
 time, and every entrant of it the same share. Where runs end early, as those of static models do, the next combinations
 take part in another bracket of rungs. Selection sees dev alone; test is evaluated once, at the end, for what is
 recommended.
 
 Source: Jamieson and Talwalkar 2016, "Non-stochastic Best Arm Identification and Hyperparameter Optimization", for
     successive halving.
-Differs: the resource is time, not steps, so that small models have more steps in it. An entrant begins anew in each
+Differs: the resource is time, not steps, so that small models have more steps in it. An entrant starts again in each
     rung, as its learning rate falls to 0 at the end of a run. The best score of all rungs wins, and an untrained start
     takes part.
 """
@@ -41,20 +41,22 @@ DEV_PAIRS_A_SECOND, LEAST_DEV, MOST_DEV = 2.0, 200, 2000
 """Pairs of dev that are used, by the seconds of the budget, and their bounds: every run is evaluated on them."""
 
 
-def race(asked: Race) -> RaceResult:
+def race(request: Race) -> RaceResult:
     """Hold a race, or go on with it; see :func:`samesense.race`."""
-    local_models = _checked(asked)
-    cells = _cells(asked)
+    local_models = _checked(request)
+    cells = _cells(request)
     sample = _sample(cells)
-    named = [] if cells.state.starts else open_named(asked.models, sample)  # so that a wrong name leaves nothing behind
-    with only_writer(asked.output):
+    named_starts = (
+        [] if cells.state.starts else open_named(request.models, sample)
+    )  # so that a wrong name leaves nothing behind
+    with only_writer(request.output):
         try:
             cells.save()
             if not cells.state.starts:
-                other_models = [name for name in local_models if name not in asked.models]
+                other_models = [name for name in local_models if name not in request.models]
                 texts = _texts(cells)
-                static = asked.output / "starts" / "static-of-default"
-                starts = [*named, *open_at_hand(other_models, static, texts, sample, cells.clock)]
+                static = request.output / "starts" / "static-of-default"
+                starts = [*named_starts, *open_at_hand(other_models, static, texts, sample, cells.clock)]
                 if not starts:
                     raise ModelError("No start model could be opened in the time. Give a larger `budget`.")
                 cells.state.starts = [asdict(start) for start in starts]

@@ -112,11 +112,11 @@ def _static(folder: Path, texts: Sequence[str], sample: Sequence[str]) -> Start:
         return measured(STATIC, str(folder), build(str(folder)), sample)
 
 
-def measured(name: str, place: str, model: SentenceTransformer, sample: Sequence[str]) -> Start:
+def measured(name: str, location: str, model: SentenceTransformer, sample: Sequence[str]) -> Start:
     """Return a model with its speed on the texts of a sample, and its size."""
     return Start(
         name=name,
-        model=place,
+        model=location,
         static=isinstance(model[0], StaticEmbedding),
         speed=round(speed(as_encode(model), sample), 1),
         megabytes=round(sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6, 1),

@@ -100,7 +100,7 @@ class State:
             if folder.is_dir() and not is_empty(folder):
                 raise OutputError(f"{folder} is not empty and holds no race. Choose another output folder.")
             return cls(folder, identity)
-        fix = f"Delete the folder {folder} to begin anew."
+        fix = f"Delete the folder {folder} to start again."
         record = read_object(folder / FILE, StateRecord, fix=fix)
         try:
             state = cls(folder, **record)
@@ -118,13 +118,13 @@ class State:
         content = {name: value for name, value in vars(self).items() if name != "folder"}
         write_json(self.folder / FILE, content, sync=True)
 
-    def note(self, said: str) -> None:
+    def note(self, message: str) -> None:
         """Note what was left out, once."""
-        if said not in self.notes:
-            self.notes.append(said)
+        if message not in self.notes:
+            self.notes.append(message)
 
     def line(self, name: str, steps: int, *, final: bool = False) -> dict[str, Any] | None:
-        """Return what is known of an entrant after so many steps, or of its run in the last rung."""
+        """Return the results of an entrant after ``steps`` steps, or of its run in the last rung."""
         key = name, steps, final
         return next(
             (
@@ -137,7 +137,7 @@ class State:
 
     def board(self) -> list[Line]:
         """Return the lines of the leaderboard."""
-        names = [one.name for one in fields(Line)]
+        names = [line_field.name for line_field in fields(Line)]
         return [Line(**{name: line[name] for name in names}) for line in self.lines]
 
     def entrant(self, name: str) -> Entrant:

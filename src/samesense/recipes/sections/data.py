@@ -39,7 +39,7 @@ class SectionTriplets:
     triplets: list[Triplet]  # anchor, positive and negative, in the order of the documents
     documents: int  # how many they were drawn from
     source: str  # the files as the user gave them
-    name: str  # short name for people
+    name: str  # short name for messages
     held_out: HeldOutSections | None = None  # documents that are not trained on, where some were asked for
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class SectionTriplets:
 
     @property
     def summary(self) -> str:
-        """One line for people."""
+        """Return a description in one line."""
         return f"{len(self):,} triplets of {self.documents:,} documents of {self.name}"
 
     def columns(self) -> dict[str, list[str]]:

@@ -65,7 +65,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         settings.augment, fraction=settings.augment_share, seed=settings.seed, paraphraser=settings.paraphraser
     )
 
-    # anchors by the numbers of their rows, out of which TupleBatches makes tuples
+    # anchors by their row numbers; TupleBatches makes the tuples
     formed = Targets({"anchor": rows.anchors, "label": list(range(len(rows)))}, "", {"positives": settings.places[0]})
     return TrainingInputs(
         dataset=as_dataset(formed.columns),
@@ -81,17 +81,23 @@ def _key(rows: TupleData, settings: SupmpnSettings) -> Callable[[str], int]:
     """Return what gives texts that are no negatives of each other one number: those of a class, where there are any."""
     key = key_of(settings.false_negative_filter)
     classes = rows.classes
-    return key if classes is None else lambda text: classes[text] if text in classes else key(text)
+    if classes is None:
+        return key
+
+    def class_or_key(text: str) -> int:
+        return classes[text] if text in classes else key(text)
+
+    return class_or_key
 
 
 def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings: SupmpnSettings) -> None:
     """Show what the augmentation does, and have the tuples made with what it gives."""
     for line in ("augmented positives, such as:", *example_lines(rows, augment)):
         logger.info(line)
-    more = augment_positives(rows, augment, settings.places[0])
-    batches.complete = completion(more, settings)
-    batches.positives = more.positives
-    batches.key = _key(more, settings)
+    augmented = augment_positives(rows, augment, settings.places[0])
+    batches.complete = completion(augmented, settings)
+    batches.positives = augmented.positives
+    batches.key = _key(augmented, settings)
 
 
 def completion(rows: TupleData, settings: SupmpnSettings) -> Completion:
@@ -110,22 +116,22 @@ def completion(rows: TupleData, settings: SupmpnSettings) -> Completion:
 
 def _formed(rows: TupleData, anchors: int, settings: SupmpnSettings) -> list[str]:
     """Return what tuples are made of, and how many sentences a step encodes."""
-    places = settings.places
+    side_sizes = settings.places
     lines = []
     if len(rows) < anchors:
         hint = "; tuples padded would use them" if settings.several else ""
         lines.append(f"{anchors - len(rows):,} anchors without {settings.needed} are not used{hint}")
     shares = [
-        1 - sum(min(len(own), most) for own in side) / max(1, most * len(rows))
-        for side, most in zip((rows.positives, rows.negatives), places, strict=True)
+        1 - sum(min(len(texts), most) for texts in side) / max(1, most * len(rows))
+        for side, most in zip((rows.positives, rows.negatives), side_sizes, strict=True)
     ]
     if settings.tuples == "ragged":
-        lines.append(f"tuples: at most {places[0]} positives and {places[1]} negatives, nothing filled up")
+        lines.append(f"tuples: at most {side_sizes[0]} positives and {side_sizes[1]} negatives, nothing filled up")
     else:
         filled = "copies of the anchor" if settings.augment == "none" else f"made by {settings.augment}, else copies"
         lines.append(
-            f"tuples: {places[0]} positives, {shares[0]:.0%} of them {filled}; {places[1]} negatives, {shares[1]:.0%} "
-            "of them drawn from other anchors"
+            f"tuples: {side_sizes[0]} positives, {shares[0]:.0%} of them {filled}; {side_sizes[1]} negatives, "
+            f"{shares[1]:.0%} of them drawn from other anchors"
         )
     each = settings.sentences_each(rows)
     joined = settings.batch_size * world_size()
@@ -133,7 +139,7 @@ def _formed(rows: TupleData, anchors: int, settings: SupmpnSettings) -> list[str
 
 
 def _warnings(rows: TupleData, settings: SupmpnSettings, dropout: bool) -> list[str]:
-    copies = settings.tuples == "padded" and any(len(own) < settings.places[0] for own in rows.positives)
+    copies = settings.tuples == "padded" and any(len(positives) < settings.places[0] for positives in rows.positives)
     if not copies or dropout:
         return []
     return [

@@ -37,7 +37,7 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
     label_order: str | None = Field(None, description="names of the labels 0, 1, 2 of NLI data")
     drop_bad_rows: bool = Field(False, description="leave out rows that break a rule, and say how many")
     sentences_per_step: int | None = Field(
-        None, ge=1, description="choose batch_size so that about so many sentences are encoded in a step"
+        None, ge=1, description="choose batch_size so that about this number of sentences are encoded in a step"
     )
     pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's first-last]")
     max_seq_length: int | None = Field(
@@ -80,7 +80,7 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
             return 1.0 + sum(self.places)
         rows = self.usable(train)
         sides = zip((rows.positives, rows.negatives), self.places, strict=True)
-        return 1.0 + sum(min(len(own), most) for side, most in sides for own in side) / len(rows)
+        return 1.0 + sum(min(len(texts), most) for side, most in sides for texts in side) / len(rows)
 
     def usable(self, train: TupleData) -> TupleData:
         """Return the anchors that can be trained on: those with all that is not filled up.
@@ -95,7 +95,7 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
             return train
         both = self.tuples == "ragged" and self.loss == "triplet"
         sides = zip(train.positives, train.negatives, strict=True)
-        rows = [row for row, (own, other) in enumerate(sides) if own and (other or not both)]
+        rows = [row for row, (positives, negatives) in enumerate(sides) if positives and (negatives or not both)]
         if not rows:
             raise DataError(
                 f"{train.source}: no anchor of {len(train)} has {self.needed}, which loss {self.loss} with tuples "
@@ -134,8 +134,8 @@ def read_for_supmpn(sources: Sequence[Source], settings: SupmpnSettings) -> Tupl
             read_sentences(source, columns=settings.columns, drop_bad_rows=settings.drop_bad_rows) for source in sources
         ]
         return tuples_of_classes(
-            [text for part in read for text in part.texts],
-            [label for part in read for label in part.labels],
+            [text for labelled_texts in read for text in labelled_texts.texts],
+            [label for labelled_texts in read for label in labelled_texts.labels],
             source=JOINT.join(map(name_of, sources)),
             name=JOINT.join(map(short_name, sources)),
         )

@@ -105,10 +105,10 @@ def read_record(folder: Path) -> dict[str, Any]:
     path = folder / RECORD
     if not path.is_file():
         return {}
-    return read_object(path, CellRecord, fix=f"Delete the folder {folder} to run it anew.")
+    return read_object(path, CellRecord, fix=f"Delete the folder {folder} to run it again.")
 
 
-def record(job: CellJob, status: str, started: float | None = None, **more: Any) -> str:
+def record(job: CellJob, status: str, started: float | None = None, **entries: Any) -> str:
     """Write the record of the cell, with the seconds that it took in all calls; returns ``status``.
 
     ``started`` is the time less that of the calls before; without it they stay as they were.
@@ -129,7 +129,7 @@ def record(job: CellJob, status: str, started: float | None = None, **more: Any)
         "rows": _rows(job.splits),
         "identity": cell.identity,
         "seconds": seconds,
-        **more,
+        **entries,
     }
     write_json(job.folder / RECORD, content, sync=True)
     return status
@@ -157,9 +157,9 @@ def _note_places(job: CellJob) -> None:
     """
     if not (job.folder / manifest.FILE).is_file():
         return
-    kept = manifest.read(job.folder)
+    record = manifest.read(job.folder)
     now = job.cell.settings.model_dump(mode="json", include=set(APART | OTHERWISE))
-    manifest.write(job.folder, kept | {"settings": kept["settings"] | now})
+    manifest.write(job.folder, record | {"settings": record["settings"] | now})
 
 
 def with_cut_start(cell: Cell, output: Path) -> Cell:
@@ -205,9 +205,12 @@ def evaluate(candidate: Scorer, splits: Splits) -> tuple[list[Result], dict[str,
     scores: dict[str, Scores] = {}
     for name, test in splits.tests.items():
         for task in _tasks(name, test, splits.dev):
-            found = task.evaluate(candidate)
-            results += found.results
-            scores |= {f"{one.task}:{one.dataset}:{one.metric}": one.values for one in found.evidence}
+            task_result = task.evaluate(candidate)
+            results += task_result.results
+            scores |= {
+                f"{evidence.task}:{evidence.dataset}:{evidence.metric}": evidence.values
+                for evidence in task_result.evidence
+            }
     if splits.dev is not None and splits.dev.kind == "binary":
         scores[DEV] = candidate.scores(splits.dev.pairs())
     return results, scores
@@ -216,8 +219,8 @@ def evaluate(candidate: Scorer, splits: Splits) -> tuple[list[Result], dict[str,
 def _tasks(name: str, test: PairData, dev: PairData | None) -> list[Task]:
     tasks: list[Task] = [StsTask(test, dataset=name, intervals=False)]
     if test.kind == "binary":
-        others = dev is not None and dev.kind == "binary" and dev.sha256 != test.sha256  # a race tests on dev
-        tasks.append(BinaryTask(test, dev if others else None, dataset=name))
+        separate_dev = dev is not None and dev.kind == "binary" and dev.sha256 != test.sha256  # a race tests on dev
+        tasks.append(BinaryTask(test, dev if separate_dev else None, dataset=name))
     return tasks
 
 

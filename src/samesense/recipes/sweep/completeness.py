@@ -61,7 +61,7 @@ def list_failed(cells: Sequence[CellResults]) -> list[str]:
 
 
 def list_waiting(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[str]:
-    """Return the variants of which something is neither finished nor failed, and which seeds."""
+    """Return the variants with unfinished cells that have not failed, and their seeds."""
     waiting = [trial for trial in tuning if trial.status not in ENDED]
     names = dict.fromkeys(f"{trial.dataset}, {trial.variant}" for trial in waiting)
     lines = [f"{name}: not tuned yet" for name in names]

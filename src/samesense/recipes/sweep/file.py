@@ -107,16 +107,16 @@ class SweepFile(Table):
 
     def _check_names(self, variants: list[str]) -> None:
         """Raise ConfigError if two things of a kind have one name; those of variants are given."""
-        for what, given in (
+        for what, names in (
             ("seeds", list(map(str, self.seeds))),
             ("data sets", [entry.name for entry in self.data]),
             ("variants", variants),
             ("test sets", [name for entry in self.data for name in entry.tests()]),
         ):
-            twice = next((name for name in given if given.count(name) > 1), None)
+            twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
                 raise ConfigError(f"The {what} of a sweep must differ; {twice} stands there twice.")
-            mean = next((name for name in given if re.fullmatch(r"mean of \d+", name)), None)
+            mean = next((name for name in names if re.fullmatch(r"mean of \d+", name)), None)
             if mean is not None and what == "test sets":
                 raise ConfigError(f"A test set of a sweep is not called as their mean is; received {mean!r}.")
 
@@ -157,15 +157,17 @@ class SweepFile(Table):
         for variant in variants:
             start_settings = {key: variant.settings[key] for key in STARTING if key in variant.settings}
             groups.setdefault(repr(start_settings), (start_settings, []))[1].append(variant)
-        hows = self.start if isinstance(self.start, tuple) else ("none",) if self.start else ()
+        whitenings: tuple[Untrained, ...] = ("none",) if self.start is True else ()
+        if isinstance(self.start, tuple):
+            whitenings = self.start
         return [
             Start(
-                name=", ".join([STARTS[how], *_each(start_settings, shared)]),
-                how=how,
+                name=", ".join([STARTS[whitening], *_each(start_settings, shared)]),
+                how=whitening,
                 settings=start_settings,
                 variants=tuple(variants),
             )
-            for how, (start_settings, variants) in product(hows, groups.values())
+            for whitening, (start_settings, variants) in product(whitenings, groups.values())
         ]
 
     def variants(self) -> list[Variant]:

@@ -24,11 +24,11 @@ FOLLOWED = ("logging_", "run_name", "project")
 """How fields of the trainer begin that say how a run is followed."""
 
 
-def deciding(settings: EncoderSettings, known: dict[str, str]) -> dict[str, Any]:
+def deciding(settings: EncoderSettings, fingerprints: dict[str, str]) -> dict[str, Any]:
     """Return the settings that decide the figures of a cell; models that teach count by their content."""
     dumped = settings.model_dump(exclude_defaults=True, exclude=set(APART))
     if "teacher" in dumped:
-        dumped["teacher"] = [_teacher(name, known) for name in dumped["teacher"]]
+        dumped["teacher"] = [_teacher(name, fingerprints) for name in dumped["teacher"]]
     if "paraphraser" in dumped:
         dumped["paraphraser"] = fingerprint(dumped["paraphraser"])
     followed = [name for name in dumped.get("trainer", {}) if name.startswith(FOLLOWED)]
@@ -54,17 +54,19 @@ def _teacher(name: str, fingerprints: dict[str, str]) -> str:
     return fingerprints[base] + maps
 
 
-def fingerprint_of(model: str, known: dict[str, str]) -> str:
+def fingerprint_of(model: str, fingerprints: dict[str, str]) -> str:
     """Return what tells a start model from others: a hash of its files, or its name on the hub; of adapters both."""
-    if model not in known:
+    if model not in fingerprints:
         from samesense.encoder.names import base_of, resolve
 
         folder = Path(resolve(model))
         paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
         content_hash = folder_hash(folder, paths) if folder.is_dir() else model
         base = base_of(folder)
-        known[model] = content_hash if base is None else f"{content_hash} on {fingerprint_of(base, known)}"
-    return known[model]
+        fingerprints[model] = (
+            content_hash if base is None else f"{content_hash} on {fingerprint_of(base, fingerprints)}"
+        )
+    return fingerprints[model]
 
 
 def _decides(path: Path) -> bool:

@@ -69,11 +69,11 @@ class RunClock:
         self.done += 1
         spent = time.perf_counter() - self.started
         left = spent / self.done * (self.cells - self.done)
-        how = read_record(job.folder)["error"].splitlines()[-1] if status == "failed" else _figures(job)
-        logger.info(f"{self.done} of {self.cells}: {job.cell.name}: {how}; about {clock_time(left)} left")
+        outcome = read_record(job.folder)["error"].splitlines()[-1] if status == "failed" else _figures(job)
+        logger.info(f"{self.done} of {self.cells}: {job.cell.name}: {outcome}; about {clock_time(left)} left")
 
 
 def _figures(job: CellJob) -> str:
-    found = read_results(job.folder / RESULTS)
-    shown = [row for row in found if (row.metric, row.subset) == ("spearman", "all")]
-    return ", ".join(f"{row.dataset} {100 * row.value:.2f}" for row in shown)
+    results = read_results(job.folder / RESULTS)
+    main_rows = [row for row in results if (row.metric, row.subset) == ("spearman", "all")]
+    return ", ".join(f"{row.dataset} {100 * row.value:.2f}" for row in main_rows)

@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Name for people."""
+        """Return the name for messages."""
         return f"{self.dataset}, {self.variant}" + ("" if self.seed is None else f", seed {self.seed}")
 
     def folder(self, output: Path) -> Path:

@@ -81,10 +81,12 @@ def _label_use(trained: Sequence[CellResults]) -> list[str]:
     """Return in how many bins scores were cut, for variants that cut them."""
     bins: dict[str, None] = {}
     for cell in trained:
-        given = None if cell.run is None else cell.run.settings.get("bins")
-        if given is not None:
+        label_bins = None if cell.run is None else cell.run.settings.get("bins")
+        if label_bins is not None:
             width = (
-                f"{given} bins of equal width" if isinstance(given, int) else f"bins with the edges {_listed(given)}"
+                f"{label_bins} bins of equal width"
+                if isinstance(label_bins, int)
+                else f"bins with the edges {_listed(label_bins)}"
             )
             bins[f"{cell.entry['variant']} is trained on scores in {width}."] = None
     return list(bins)

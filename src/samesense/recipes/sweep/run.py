@@ -41,7 +41,7 @@ class SweepOutput:
 
 
 def describe(plan: Plan) -> Iterator[str]:
-    """Yield for people what each data set is: rows used, pairs that leak, and warnings."""
+    """Yield lines on each data set: rows used, pairs that leak, and warnings."""
     for (name, _), splits in plan.splits.items():
         sizes = ", ".join(f"{set_name} {len(data)}" for set_name, data in splits.others().items())
         kind = f" ({splits.train.kind})" if isinstance(splits.train, PairData) else ""
@@ -255,7 +255,7 @@ def _say_gone(plan: Plan, datasets: set[str], output: Path) -> None:
     if gone:
         logger.warning(
             f'keep = "{plan.file.keep}": {len(gone)} finished runs have no model any more, as it was not kept when '
-            f"they ended. To train them anew, delete their folders: {', '.join(folder.name for folder in gone)}"
+            f"they ended. To train them again, delete their folders: {', '.join(folder.name for folder in gone)}"
         )
 
 

@@ -98,7 +98,7 @@ def read_splits(
 
 
 def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
-    """Return a random part of so many rows, in the order of the source; all of them if there are no more."""
+    """Return a random sample of ``rows`` rows in their order; all rows if there are no more."""
     drawn = data if rows is None or rows >= len(data) else data.take(drawn_from(len(data), rows, seed))
     if isinstance(drawn, PairData) and len(set(drawn.labels)) < 2:
         raise DataError(

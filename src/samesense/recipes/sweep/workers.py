@@ -69,7 +69,13 @@ class Places:
 
     def __init__(self, jobs: Jobs) -> None:
         self.asked = jobs
-        self._jobs = jobs if jobs != "auto" else None if cores() > 1 and not _has_gpu() else 1
+        self._jobs: int | None  # None until it is measured which is faster
+        if jobs != "auto":
+            self._jobs = jobs
+        elif cores() > 1 and not _has_gpu():
+            self._jobs = None
+        else:
+            self._jobs = 1
         self._seconds: dict[str, dict[int, float]] = {}
 
     @property
@@ -78,14 +84,14 @@ class Places:
         return self._jobs or (TOGETHER if self._seconds else 1)
 
     def learn(self, job: CellJob, beside: int) -> None:
-        """Take how long a step took in a cell that ended as one of so many."""
+        """Record the seconds a step of a finished cell that ran among ``beside`` cells."""
         seconds = _seconds_a_step(job)
         if self._jobs is not None or seconds is None:
             return
-        known = self._seconds.setdefault(_kind_of(job.cell), {})
-        known[beside] = seconds
-        if len(known) == TOGETHER:
-            gain = TOGETHER * known[1] / known[TOGETHER]
+        seconds_by_count = self._seconds.setdefault(_kind_of(job.cell), {})
+        seconds_by_count[beside] = seconds
+        if len(seconds_by_count) == TOGETHER:
+            gain = TOGETHER * seconds_by_count[1] / seconds_by_count[TOGETHER]
             self._jobs = TOGETHER if gain > 1 else 1
             logger.info(
                 f"two runs at a time make {gain:.2f} times the steps of one: {self._jobs} at a time from now on"
@@ -176,7 +182,7 @@ def _in_processes(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) ->
 
 def _process_of(job: CellJob, threads: int) -> BaseProcess:
     """Return a process for a cell, to be started."""
-    record(job, "running")  # whatever an earlier run left there no longer counts
+    record(job, "running")  # replaces the status that an earlier run left there
     return get_context("spawn").Process(target=_child, args=(job, threads))
 
 

@@ -80,26 +80,26 @@ def with_teachers(
 
 def columns(train: Sentences, settings: RankcseSettings) -> dict[str, Sequence[Any]]:
     """Return the sentences, and as label of each the number of its row if there are teachers to be asked by it."""
-    found: dict[str, Sequence[Any]] = {"sentence": train.texts}
+    columns_by_name: dict[str, Sequence[Any]] = {"sentence": train.texts}
     if settings.asked:
-        found["label"] = range(len(train))
-    return found
+        columns_by_name["label"] = range(len(train))
+    return columns_by_name
 
 
 def describe(settings: RankcseSettings, regress: float = 0.0) -> str:
     """Return, in one line, which terms are learnt, and from whom; ``regress`` is the weight of teachers' vectors."""
-    named = {"js": "JS consistency", "community": "minus entropy, the community code's consistency"}
-    parts = [("InfoNCE", settings.contrast), (named[settings.consistency], settings.beta)]
+    names = {"js": "JS consistency", "community": "minus entropy, the community code's consistency"}
+    terms_and_weights = [("InfoNCE", settings.contrast), (names[settings.consistency], settings.beta)]
     teachers = [f"{weight:g} x {name}" for name, weight in zip(settings.teacher, weights(settings), strict=True)]
-    parts.append((f"{settings.rank} of {' + '.join(teachers)}", settings.gamma))
-    parts.append((f"distance from {' + '.join(teachers)}", regress))
-    return "loss: " + " + ".join(f"{weight:g} x {name}" for name, weight in parts if weight)
+    terms_and_weights.append((f"{settings.rank} of {' + '.join(teachers)}", settings.gamma))
+    terms_and_weights.append((f"distance from {' + '.join(teachers)}", regress))
+    return "loss: " + " + ".join(f"{weight:g} x {name}" for name, weight in terms_and_weights if weight)
 
 
 def weights(settings: RankcseSettings) -> list[float]:
     """Return the share of each teacher, with a sum of 1."""
-    given = settings.teacher_weights or [1.0] * len(settings.teacher)
-    return [weight / sum(given) for weight in given]
+    relative = settings.teacher_weights or [1.0] * len(settings.teacher)
+    return [weight / sum(relative) for weight in relative]
 
 
 def terms(model: SentenceTransformer, settings: RankcseSettings, stores: list[TeacherStore]) -> dict[str, Any]:

@@ -68,14 +68,14 @@ def loss_of(model: SentenceTransformer, settings: SimcseSettings, masked: dict[s
 
     A kept head is put into ``model``.
     """
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "head": new_head(model, settings.head),
         "temperature": settings.temperature,
         "own_negative_weight": settings.own_negative_weight,
     }
     if masked:
-        return InfoNCEWithMLM(model, **masked, **how)
-    return InfoNCE(model, mini_batch_num_tokens=settings.mini_batch_num_tokens, **how)
+        return InfoNCEWithMLM(model, **masked, **options)
+    return InfoNCE(model, mini_batch_num_tokens=settings.mini_batch_num_tokens, **options)
 
 
 def _masked(model: SentenceTransformer, settings: SimcseSettings) -> dict[str, Any]:

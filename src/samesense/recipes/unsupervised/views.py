@@ -36,9 +36,9 @@ def check_two_views(model: SentenceTransformer, texts: Sequence[str], advice: st
     """Raise if a model in training gives a text the same vector twice; leaves the random state as it was."""
     features = batch_to_device(tokenize_texts(model, texts[:8]), model.device)
     with in_mode(model, training=True), torch.random.fork_rng(), torch.no_grad():
-        one = forward(model, features)
-        other = forward(model, features)
-    if torch.equal(one, other):
+        first = forward(model, features)
+        second = forward(model, features)
+    if torch.equal(first, second):
         raise ConfigError(
             "Two views of a sentence differ by dropout, and this model has none: it embeds a text twice alike. "
             f"{advice}"
@@ -76,8 +76,8 @@ class GeometryPath(TrainerCallback):
     def on_evaluate(self, args: Any, state: TrainerState, control: Any, model: Any = None, **kwargs: Any) -> None:
         """Measure the model as it was just evaluated on dev."""
         trained = load(getattr(model, "module", model), name="dev", precision="float32")
-        found = {result.metric: result.value for result in self.task.evaluate(trained).results}
-        measured = {f"dev_{name}": found[name] for name in ("alignment", "uniformity")}
+        figures = {result.metric: result.value for result in self.task.evaluate(trained).results}
+        measured = {f"dev_{name}": figures[name] for name in ("alignment", "uniformity")}
         state.log_history.append({"epoch": state.epoch or 0.0, "step": state.global_step, **measured})
 
 
