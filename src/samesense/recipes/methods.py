@@ -62,7 +62,7 @@ class Method:
     ) -> tuple[str, EncoderSettings]:
         """Return the settings of a run: the shipped ones, then the user's own file, then what was given.
 
-        ``config`` is the name of a shipped file, whose settings that have no effect beside ``overrides`` are left out, the
+        ``config`` is the name of a shipped file, whose settings without effect beside ``overrides`` are left out, the
         path of the user's own, or ``"auto"`` for the method's; the name returned is for display. ``read`` reads the
         data, for a method whose settings depend on their kind. ``form`` is a shipped file of what differs for the data
         at hand.

@@ -166,9 +166,9 @@ class Discriminator:
         trained_shape, corpus_shape = ((shape.left, shape.right) for shape in (encoder.shape, corpus.shape))
         if trained_shape != corpus_shape:
             raise ConfigError(
-                f"The discriminator was trained on {trained_shape[0]} sentences before and {trained_shape[1]} after the "
-                f"centre, and the corpus is cut into {corpus_shape[0]} and {corpus_shape[1]}. Open it with the same shape, "
-                "or train it again."
+                f"The discriminator was trained on {trained_shape[0]} sentences before and {trained_shape[1]} after "
+                f"the centre, and the corpus is cut into {corpus_shape[0]} and {corpus_shape[1]}. Open it with the "
+                "same shape, or train it again."
             )
         self.encoder = encoder
         self.corpus = corpus
