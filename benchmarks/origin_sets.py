@@ -191,7 +191,7 @@ def check_product(library: Library, arguments: argparse.Namespace) -> None:
     dev = PairSet(arguments.data, "stsb.dev")
     reference = reference_sentences(arguments.data, 1500)[: arguments.reference]
     fitted = fit_parts(library.reader, library.read(reference), OriginSettings())
-    origin = WordOrigin(None, library.reader, fitted)  # type: ignore[arg-type]
+    origin = WordOrigin(None, library.reader, fitted)
     expected = origin_rows(fitted, library.read(dev.texts), dev.sides)["next words, joined"][:20]
     np.testing.assert_allclose(origin(dev.pairs[:20]), expected, atol=0.02)
 
