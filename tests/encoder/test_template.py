@@ -61,13 +61,13 @@ def test_every_reader_of_the_folder_applies_it(decoder, tmp_path):
 
 def test_a_long_text_loses_its_own_end_and_not_that_of_the_template(decoder):
     model = build(decoder, pooling="lasttoken", max_seq_length=40)
-    tokenizer = set_template(model, TEMPLATE).tokenizer
+    tokenizer = set_template(model, TEMPLATE)
     ids = tokenizer("the dog runs " * 100, truncation=True, max_length=40)["input_ids"]
     assert len(ids) == 40 and tokenizer.decode(ids).endswith('" is in one word:"')
 
 
 def test_marks_of_the_tokenizer_stay_around_it(tiny_trunk):
-    tokenizer = set_template(build(str(tiny_trunk)), "the {text} sings").tokenizer
+    tokenizer = set_template(build(str(tiny_trunk)), "the {text} sings")
     ids = tokenizer("the dog sings", add_special_tokens=False)["input_ids"]
     assert tokenizer("dog")["input_ids"] == [tokenizer.cls_token_id, *ids, tokenizer.sep_token_id]
 
@@ -78,7 +78,7 @@ def test_a_training_keeps_it(decoder, toy_pairs, tmp_path):
         precision="float32", batch_size=4, folds="none", report=False,
     )  # fmt: skip
     saved = SentenceTransformer(str(run.model))
-    assert saved.tokenizer("rain")["input_ids"] == set_template(build(decoder), TEMPLATE).tokenizer("rain")["input_ids"]
+    assert saved.tokenizer("rain")["input_ids"] == set_template(build(decoder), TEMPLATE)("rain")["input_ids"]
     assert "lasttoken pooling" in load(str(run.model)).protocol
 
 

@@ -1,6 +1,7 @@
 """RankCSE: the ranking of teachers, learnt from unlabelled sentences; each term a switch."""
 
 import json
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -62,6 +63,29 @@ def test_a_student_learns_what_its_teacher_knows(corpus, settings, toy_pairs, tm
     assert after > before + 0.4
     stores = list((tmp_path / "run" / "teachers").glob("*/vectors.npy"))
     assert [np.load(store).shape for store in stores] == [(len(corpus), 6)]
+
+
+@pytest.mark.parametrize(("rank", "equal"), [("listmle", math.lgamma(33)), ("listnet", math.log(31))])
+def test_the_terms_of_the_loss_are_logged_beside_the_ranking_of_equal_scores(corpus, settings, tmp_path, rank, equal):
+    lines = listen()
+    settings = settings.model_copy(update={"rank": rank, "max_steps": 8, "logging_steps": 2})
+    METHODS["rankcse"].run(corpus, settings, tmp_path / "run")
+    log = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    terms = [entry for entry in log if "loss_rank" in entry]
+    assert terms and all({"loss", "loss_contrast", "loss_consistency"} <= entry.keys() for entry in terms)
+    for entry in terms:
+        assert entry["loss_rank_if_equal"] == pytest.approx(equal, abs=2e-4)
+        total = entry["loss_contrast"] + entry["loss_consistency"] + entry["loss_rank"]
+        assert entry["loss"] == pytest.approx(total, rel=1e-3)
+    assert terms[-1]["loss_rank"] < terms[0]["loss_rank"] < equal
+    assert not any("was not learnt" in line for line in lines)
+
+
+def test_a_ranking_that_is_not_learnt_is_said(corpus, settings, tmp_path):
+    lines = listen()
+    settings = settings.model_copy(update={"learning_rate": 1e-9, "tau2": 1e3, "max_steps": 4, "logging_steps": 2})
+    METHODS["rankcse"].run(corpus, settings, tmp_path / "run")
+    assert sum("the ranking of the teachers was not learnt: its term ended at 81.56" in line for line in lines) == 1
 
 
 def test_every_setting_reaches_the_loss(tiny):

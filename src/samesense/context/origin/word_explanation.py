@@ -117,7 +117,9 @@ def explain_words(reader: Reader, parts: Parts, pair: Pair, score: float, top: i
     unit = weights[WORDS] ** 0.5 * values / lengths[:, None]
     words = float(unit[0] @ unit[1])
     groups = _groups(reader, parts, pair, np.where(_likely(readings.log_probs), values, 0.0))
-    both, only_first, only_second = [], [], []
+    both: list[WordShare] = []
+    only_first: list[WordShare] = []
+    only_second: list[WordShare] = []
     for word, members in groups.items():
         first, second = unit[:, members]
         strengths = [float(side.max()) for side in values[:, members]]
@@ -174,8 +176,7 @@ def _groups(reader: Reader, parts: Parts, pair: Pair, values: Floats) -> dict[st
 def _likely(log_probs: Embeddings) -> npt.NDArray[np.bool_]:
     """Return which words are among the likeliest after either sentence, ``(words,)``."""
     least = np.sort(log_probs, axis=1)[:, -LIKELY:][:, 0]
-    likely: npt.NDArray[np.bool_] = (log_probs >= least[:, None]).any(axis=0)
-    return likely
+    return np.asarray((log_probs >= least[:, None]).any(axis=0))
 
 
 def _spellings(reader: Reader, parts: Parts, sentence: str, columns: Indices) -> list[str]:

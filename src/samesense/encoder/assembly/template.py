@@ -11,7 +11,7 @@ Differs: the parts of the template are tokenized apart from the text.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
@@ -20,13 +20,11 @@ from tokenizers.processors import TemplateProcessing
 from samesense.encoder.names import PLACE
 from samesense.errors import ConfigError, ModelError
 
-Model = TypeVar("Model", SentenceTransformer, CrossEncoder)
-
 _BEFORE, _BEHIND = "[before]", "[behind]"
 
 
-def set_template(model: Model, template: str) -> Model:
-    """Put every text into a template from now on, in place, and return the model; it is saved with it.
+def set_template(model: SentenceTransformer | CrossEncoder, template: str) -> Any:
+    """Put every text into a template from now on, in place, and return the tokenizer; it is saved with the model.
 
     Raises:
         ConfigError: if the template holds ``{text}`` more than once, or the model is a cross-encoder.
@@ -43,14 +41,14 @@ def set_template(model: Model, template: str) -> Model:
             "A template needs a transformer with a fast tokenizer; this model begins with "
             f"{type(trunk).__name__}. Give a prompt without {PLACE}."
         )
-    before, behind = _marks(tokenizer)
+    marks_before, marks_behind = _marks(tokenizer)
     first, last = template.split(PLACE)
-    pieces = {_BEFORE: [*before, *_ids(tokenizer, first)], _BEHIND: [*_ids(tokenizer, last), *behind]}
+    pieces = {_BEFORE: [*marks_before, *_ids(tokenizer, first)], _BEHIND: [*_ids(tokenizer, last), *marks_behind]}
     used = {name: ids for name, ids in pieces.items() if ids}
     single = " ".join(name for name in (_BEFORE, "$A", _BEHIND) if name == "$A" or name in used)
     tokens = [{"id": name, "ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)} for name, ids in used.items()]
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single=single, special_tokens=tokens)
-    return model
+    return tokenizer
 
 
 def _ids(tokenizer: Any, text: str) -> list[int]:

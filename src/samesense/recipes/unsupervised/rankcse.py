@@ -25,7 +25,7 @@ from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.runner import as_dataset
 from samesense.recipes.teachers import open_teacher
 from samesense.recipes.unsupervised.settings import RankcseSettings
-from samesense.recipes.unsupervised.views import check_two_views, geometry_callbacks, new_head, set_dropout
+from samesense.recipes.unsupervised.views import LossTerms, check_two_views, geometry_callbacks, new_head, set_dropout
 from samesense.training.losses.sentences import RankCSE
 from samesense.training.teachers import TeacherStore, teacher_store
 
@@ -69,11 +69,12 @@ def with_teachers(
         while teachers:  # each is let go of before the next one works
             stores.append(teacher_store(teachers.pop(0), train, cache, dtype=settings.teacher_dtype))
 
+    terms_of_loss = LossTerms()
     return TrainingInputs(
         dataset=as_dataset(columns(train, settings)),
-        loss=lambda: loss(stores),
+        loss=lambda: terms_of_loss.follow(loss(stores)),
         summary=[train.summary, summary],
-        callbacks=geometry_callbacks(settings, job.dev),
+        callbacks=[*geometry_callbacks(settings, job.dev), terms_of_loss],
         before_training=encode_by_teachers if teachers else None,
     )
 

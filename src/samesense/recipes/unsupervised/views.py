@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.util import batch_to_device
-from torch import nn
+from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerState
 
 from samesense.data import PairData
@@ -21,6 +22,8 @@ from samesense.evaluation.geometry import GeometryTask
 from samesense.inference.models.load import load
 from samesense.recipes.unsupervised.settings import Head, ViewSettings
 from samesense.training.losses.tuples import projection
+
+logger = logging.getLogger(__name__)
 
 
 def set_dropout(model: nn.Module, p: float) -> None:
@@ -79,6 +82,52 @@ class GeometryPath(TrainerCallback):
         figures = {result.metric: result.value for result in self.task.evaluate(trained).results}
         measured = {f"dev_{name}": figures[name] for name in ("alignment", "uniformity")}
         state.log_history.append({"epoch": state.epoch or 0.0, "step": state.global_step, **measured})
+
+
+LEAST_LEARNT = 0.01
+"""Share by which the ranking term must fall below that of equal scores, so that the ranking counts as learnt."""
+
+TERM = "loss_"
+"""Before the name of a term of the loss in the history."""
+
+
+class LossTerms(TrainerCallback):
+    """Writes the terms of a loss into the history, beside the loss, and warns of a ranking that was not learnt.
+
+    ``loss_rank_if_equal`` is the ranking term where all scores are equal: log n! for ListMLE over n sentences, log n
+    for ListNet. A ranking term that stays there has learnt nothing from the teachers.
+    """
+
+    def __init__(self) -> None:
+        self._loss: nn.Module | None = None
+        self._last: dict[str, float] = {}
+
+    def follow(self, loss: nn.Module) -> nn.Module:
+        """Take the loss whose terms are written, and return it."""
+        self._loss = loss
+        return loss
+
+    def on_log(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Add the means since the last log to the entry of the loss."""
+        steps: list[dict[str, Tensor]] = getattr(self._loss, "observed_terms", [])
+        if not steps or "loss" not in state.log_history[-1]:
+            return
+        means = {name: float(torch.stack([step[name] for step in steps]).mean()) for name in steps[0]}
+        steps.clear()
+        state.log_history[-1].update({f"{TERM}{name}": round(value, 4) for name, value in means.items()})
+        self._last = means
+
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Warn if the ranking term ended where it would be if all scores were equal."""
+        rank, equal = self._last.get("rank"), self._last.get("rank_if_equal")
+        if rank is None or equal is None or not state.is_world_process_zero:
+            return
+        if rank > (1 - LEAST_LEARNT) * equal:
+            logger.warning(
+                f"the ranking of the teachers was not learnt: its term ended at {rank:.4g}, and scores that are all "
+                f"equal have {equal:.4g}. Train longer, raise gamma or tau2, or take batches of neighbours or another "
+                "teacher."
+            )
 
 
 def geometry_callbacks(settings: ViewSettings, dev: PairData | None) -> list[TrainerCallback]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 
 from samesense.losses import batch_all, batch_hard, cosine_matrix, rank_cse, sup_con, teacher_scores
 from samesense.losses.cosine import check_number
-from samesense.losses.rank_distillation import Rank
+from samesense.losses.rank_distillation import Rank, RankDistillation
 from samesense.training.losses.base import EmbeddingLoss, LabelKind
 
 Teacher = Callable[[Tensor], Tensor]
@@ -123,6 +124,7 @@ class RankCSE(EmbeddingLoss):
             check_number("weight of a teacher", weight, least=0)
         self.two_views = two_views
         self.head = head
+        self.observed_terms: list[dict[str, Tensor]] = []
         if not self.teachers:
             self.labels = "none"
 
@@ -149,7 +151,19 @@ class RankCSE(EmbeddingLoss):
         ``views`` are one or two tensors of embeddings ``(sentences, dim)``; ``teacher_vectors`` those of each teacher.
         """
         teacher = teacher_scores(teacher_vectors, self.weights) if teacher_vectors else None
-        return rank_cse(cosine_matrix(views[0], views[-1]), teacher, **self.settings).total
+        scores = cosine_matrix(views[0], views[-1])
+        terms = rank_cse(scores, teacher, **self.settings)
+        self._observe(terms, scores, teacher)
+        return terms.total
+
+    def _observe(self, terms: RankDistillation, scores: Tensor, teacher: Tensor | None) -> None:
+        """Keep the terms of a training step, and the ranking term of scores that are all equal, for the log."""
+        if not torch.is_grad_enabled():
+            return
+        values = {"contrast": terms.info_nce, "consistency": terms.consistency, "rank": terms.rank}
+        if terms.rank is not None:
+            values["rank_if_equal"] = rank_cse(torch.zeros_like(scores), teacher, **self.settings).rank
+        self.observed_terms.append({name: value.detach() for name, value in values.items() if value is not None})
 
     def _teacher_embeddings(self, sentences: int, rows: Tensor | None) -> list[Tensor]:
         """Return the embeddings of this process's sentences by each teacher."""
