@@ -111,6 +111,7 @@ class Reader:
         self._before, self._behind = prompt.split("{text}")
         self.longest = self._longest()
         self._prefix = self._prompt_prefix()
+        self._prefix_keys: Any = None
         self._token_budget = CPU_TOKENS if self._model.device.type == "cpu" else ACCELERATOR_TOKENS
 
     def order(self, sentences: Sequence[str]) -> Indices:
@@ -270,7 +271,7 @@ class Reader:
 
     def _prefix_cache(self, rows: int) -> Any:
         """Return the keys and values of the prompt's beginning, for a number of rows."""
-        if not hasattr(self, "_prefix_keys"):
+        if self._prefix_keys is None:
             ids = torch.tensor([self._prefix], device=self._model.device)
             self._prefix_keys = self._model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
         cache = copy.deepcopy(self._prefix_keys)  # a forward pass adds to it
