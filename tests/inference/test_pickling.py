@@ -140,7 +140,7 @@ def test_pipelines_of_scikit_learn_are_cloned_and_pickled(openers, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["bi", "cross", "exported", "continuations"])
+@pytest.mark.parametrize("kind", ["bi", "cross", "exported", "origin"])
 def test_other_processes_give_the_same_answers(openers, kind):
     model = openers[kind]()
     run = model.encode if model.embeds else model.scores
