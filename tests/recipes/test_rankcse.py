@@ -19,7 +19,7 @@ from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
 from samesense.recipes.unsupervised import rankcse
 from samesense.recipes.unsupervised.settings import RankcseSettings
-from samesense.recipes.unsupervised.views import GeometryPath
+from samesense.recipes.unsupervised.views import GeometryPath, LossTerms
 from samesense.training import teachers
 from samesense.training.losses.sentences import RankCSE
 from tests.conftest import WORDS
@@ -121,7 +121,7 @@ def test_the_geometry_of_dev_is_followed(tiny, corpus, toy_pairs, tmp_path):
     settings = RankcseSettings(gamma=0, geometry=True)
     dev = read_pairs(toy_pairs / "dev.tsv")
     job = Job(method="rankcse", data=corpus, settings=settings, output=tmp_path, dev=dev)
-    assert [type(callback) for callback in rankcse.prepare(tiny, job).callbacks] == [GeometryPath]
+    assert [type(callback) for callback in rankcse.prepare(tiny, job).callbacks] == [GeometryPath, LossTerms]
 
 
 def test_every_ranking_loss_is_said(corpus, settings, tmp_path):
