@@ -84,7 +84,7 @@ def test_another_pooling(tiny_trunk, sentences, tmp_path):
     assert (model.name, model.protocol.split(", ")[1]) == (f"{tiny_trunk}?cls", "cls pooling")
     assert opened(tiny_trunk, pooling="cls").identity == model.identity
     assert opened(f"{tiny_trunk}?cls+whiten:8", fit_texts=sentences[:30]).encode(sentences).shape == (40, 8)
-    with pytest.raises(ConfigError, match=r"one of mean, cls, max, lasttoken, first-last, last-2, or template=TEXT .*; received \?sum\."):
+    with pytest.raises(ConfigError, match=r"one of mean, .*, last-2, or template=TEXT .*; received \?sum\."):
         opened(f"{tiny_trunk}?sum")
     folder = tmp_path / "model?cls"
     save(build(str(tiny_trunk), pooling="max", device="cpu"), folder)
