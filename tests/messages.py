@@ -12,6 +12,15 @@ class _Kept(logging.Handler):
         self.lines.append(record.getMessage())
 
 
+PROGRESS = (" so far", " gone", " left")
+"""Endings of the lines that say how far an operation is; a slow machine writes them where a fast one does not."""
+
+
+def without_progress(error):
+    """Return the lines of standard error but those of progress."""
+    return [line for line in error.splitlines() if not line.endswith(PROGRESS)]
+
+
 def listen():
     """Return a list to which each message from now on is added, until the end of the test."""
     lines = []

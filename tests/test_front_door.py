@@ -15,6 +15,7 @@ from samesense.cli.main import COMMANDS
 from samesense.cli.output import PairOptions, TableFormat
 from samesense.data import sample_path
 from samesense.results import Results
+from tests.messages import without_progress
 
 COMMAND_ONLY = {"quickstart", "index", "augment"}
 """Commands that are no single call: a demonstration, a collection (a class), a preview."""
@@ -130,6 +131,5 @@ def test_nothing_is_printed_unasked(tiny_desk, tmp_path):
     environment = {name: value for name, value in os.environ.items() if name not in theirs}
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    progress = (" so far", " gone", " left")  # lines of operations that take longer than eight seconds
-    lines = [line for line in done.stderr.splitlines() if not line.endswith(progress)]
+    lines = without_progress(done.stderr)
     assert [line for line in lines if "unknown to the model" not in line] == []  # nothing from logging

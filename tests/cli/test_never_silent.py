@@ -8,7 +8,7 @@ from samesense.cli.main import BeforeTorch
 from samesense.execution import progress
 from samesense.execution.progress import stage
 from tests.context.worlds import some_documents
-from tests.messages import listen
+from tests.messages import PROGRESS, listen
 from tests.recipes.test_context import ORIGIN
 
 pytestmark = pytest.mark.usefixtures("shown")
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("shown")
 
 def heads(error):
     """What progress was shown, without its figures."""
-    lines = [line for line in error.splitlines() if line.endswith((" so far", " gone", " left"))]
+    lines = [line for line in error.splitlines() if line.endswith(PROGRESS)]
     return list(dict.fromkeys(line.split(",")[0].split(": ")[0] for line in lines))
 
 

@@ -10,6 +10,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from samesense.encoder.encode import encode
+from tests.messages import without_progress
 
 BLOCKED = """
 import sys
@@ -74,5 +75,5 @@ def test_what_needs_torch_says_so_in_one_sentence(tiny_trunk, toy_pairs, tmp_pat
     ):
         done = run(*command)
         assert done.returncode == 2, done.stderr
-        messages = [line for line in done.stderr.splitlines() if not line.endswith(" so far")]  # progress
+        messages = without_progress(done.stderr)
         assert len(messages) == 1 and "pip install 'samesense[torch]'" in messages[0], done.stderr
