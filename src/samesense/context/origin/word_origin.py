@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +101,7 @@ class WordOrigin:
             f"{self.reader.longest} tokens of a text"
         )
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """A text that is the same only for what gives the same vectors."""
         arrays = self.parts.arrays()
@@ -107,7 +109,9 @@ class WordOrigin:
 
     def fresh(self) -> WordOrigin:
         """Return the same with nothing cached, so that what is read together decides the last bits of a vector."""
-        return WordOrigin(self.corpus, self.reader, self.parts, reference=self._reference)
+        fresh = copy.copy(self)  # with the identity, a hash of all parts
+        fresh._cache = CellCache(None, self.identity, self._dimensions)
+        return fresh
 
     def encode(self, texts: Sequence[str]) -> Embeddings:
         """Return unit vectors, float32 ``(texts, dim)``; a dot product is the similarity.
