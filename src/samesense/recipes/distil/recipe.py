@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
-from torch import nn
 
 from samesense.data import PairData, read_pairs
 from samesense.data.sentences import Sentences
@@ -152,7 +151,7 @@ def prepare(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> 
     return with_teachers(model, job, partial(loss_of, model, settings), describe(settings, settings.regress))
 
 
-def loss_of(model: SentenceTransformer, settings: DistilSettings, stores: list[TeacherStore]) -> nn.Module:
+def loss_of(model: SentenceTransformer, settings: DistilSettings, stores: list[TeacherStore]) -> Distillation:
     """Return the loss; the weights of its maps are drawn here, so the seed must be set."""
     arguments = terms(model, settings, stores)
     dim = model.get_embedding_dimension()

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
-from torch import nn
 
 from samesense.data.sentences import Sentences
 from samesense.errors import ConfigError
@@ -45,7 +44,7 @@ def prepare(model: SentenceTransformer, job: Job[Sentences, RankcseSettings]) ->
 
 
 def with_teachers(
-    model: SentenceTransformer, job: Job[Sentences, Any], loss: Callable[[list[TeacherStore]], nn.Module], summary: str
+    model: SentenceTransformer, job: Job[Sentences, Any], loss: Callable[[list[TeacherStore]], RankCSE], summary: str
 ) -> TrainingInputs:
     """Return what a model is trained on: the sentences, and what the teachers make of them.
 

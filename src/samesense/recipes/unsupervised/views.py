@@ -10,7 +10,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.util import batch_to_device
-from torch import Tensor, nn
+from torch import nn
 from transformers import TrainerCallback, TrainerState
 
 from samesense.data import PairData
@@ -21,6 +21,8 @@ from samesense.errors import ConfigError, ModelError
 from samesense.evaluation.geometry import GeometryTask
 from samesense.inference.models.load import load
 from samesense.recipes.unsupervised.settings import Head, ViewSettings
+from samesense.training.losses.base import TermMeans
+from samesense.training.losses.sentences import RankCSE
 from samesense.training.losses.tuples import projection
 
 logger = logging.getLogger(__name__)
@@ -99,21 +101,21 @@ class LossTerms(TrainerCallback):
     """
 
     def __init__(self) -> None:
-        self._loss: nn.Module | None = None
+        self._means: TermMeans | None = None
         self._last: dict[str, float] = {}
 
-    def follow(self, loss: nn.Module) -> nn.Module:
+    def follow(self, loss: RankCSE) -> RankCSE:
         """Take the loss whose terms are written, and return it."""
-        self._loss = loss
+        self._means = loss.term_means
         return loss
 
     def on_log(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Add the means since the last log to the entry of the loss."""
-        steps: list[dict[str, Tensor]] = getattr(self._loss, "observed_terms", [])
-        if not steps or "loss" not in state.log_history[-1]:
+        if self._means is None or "loss" not in state.log_history[-1]:
             return
-        means = {name: float(torch.stack([step[name] for step in steps]).mean()) for name in steps[0]}
-        steps.clear()
+        means = self._means.take()
+        if not means:
+            return
         state.log_history[-1].update({f"{TERM}{name}": round(value, 4) for name, value in means.items()})
         self._last = means
 

@@ -8,6 +8,7 @@ autocast.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -23,6 +24,27 @@ from samesense.losses.cosine import check_number
 LabelKind = Literal["none", "order", "binary", "number", "class", "row"]
 """Labels that a loss takes: none, numbers whose order counts, 0 and 1, numbers on the cosine's scale, integer classes
 from 0, or the row number of each example."""
+
+
+class TermMeans:
+    """Means of the terms of a loss over the training steps since they were last taken."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Tensor] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, name: str, value: Tensor) -> None:
+        """Add the value of a term in one step; what is not computed for training is left out."""
+        if torch.is_grad_enabled():
+            self._sums[name] = value.detach() + self._sums.get(name, 0.0)
+            self._counts[name] += 1
+
+    def take(self) -> dict[str, float]:
+        """Return the mean of each term, and begin again."""
+        means = {name: float(total) / self._counts[name] for name, total in self._sums.items()}
+        self._sums.clear()
+        self._counts.clear()
+        return means
 
 
 class LossModule(nn.Module):

@@ -76,17 +76,9 @@ class Distillation(RankCSE):
             terms.append(super().total(views, teacher_vectors if self.settings["gamma"] else []))
         if self.regress:
             distance = self.distance(views, teacher_vectors)
-            self._observe_distance(distance)
+            self.term_means.add("regress", distance)
             terms.append(self.regress * distance)
         return torch.stack(terms).sum()
-
-    def _observe_distance(self, distance: Tensor) -> None:
-        """Keep the distance from the teachers beside the other terms of a training step, for the log."""
-        if not torch.is_grad_enabled():
-            return
-        if not self.ranks:
-            self.observed_terms.append({})
-        self.observed_terms[-1]["regress"] = distance.detach()
 
     def distance(self, views: list[Tensor], teacher_vectors: list[Tensor]) -> Tensor:
         """Return the weighted mean distance of all views from the teachers."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from samesense.losses import batch_all, batch_hard, cosine_matrix, rank_cse, sup_con, teacher_scores
 from samesense.losses.cosine import check_number
 from samesense.losses.rank_distillation import Rank, RankDistillation
-from samesense.training.losses.base import EmbeddingLoss, LabelKind
+from samesense.training.losses.base import EmbeddingLoss, LabelKind, TermMeans
 
 Teacher = Callable[[Tensor], Tensor]
 """Function from row numbers ``(batch,)`` to the embeddings ``(batch, dim)`` of these sentences."""
@@ -124,7 +124,7 @@ class RankCSE(EmbeddingLoss):
             check_number("weight of a teacher", weight, least=0)
         self.two_views = two_views
         self.head = head
-        self.observed_terms: list[dict[str, Tensor]] = []
+        self.term_means = TermMeans()
         if not self.teachers:
             self.labels = "none"
 
@@ -158,12 +158,14 @@ class RankCSE(EmbeddingLoss):
 
     def _observe(self, terms: RankDistillation, scores: Tensor, teacher: Tensor | None) -> None:
         """Keep the terms of a training step, and the ranking term of scores that are all equal, for the log."""
-        if not torch.is_grad_enabled():
-            return
         values = {"contrast": terms.info_nce, "consistency": terms.consistency, "rank": terms.rank}
         if terms.rank is not None:
-            values["rank_if_equal"] = rank_cse(torch.zeros_like(scores), teacher, **self.settings).rank
-        self.observed_terms.append({name: value.detach() for name, value in values.items() if value is not None})
+            ranking_alone = {**self.settings, "contrast": 0.0, "beta": 0.0}
+            with torch.no_grad():
+                values["rank_if_equal"] = rank_cse(torch.zeros_like(scores), teacher, **ranking_alone).rank
+        for name, value in values.items():
+            if value is not None:
+                self.term_means.add(name, value)
 
     def _teacher_embeddings(self, sentences: int, rows: Tensor | None) -> list[Tensor]:
         """Return the embeddings of this process's sentences by each teacher."""
