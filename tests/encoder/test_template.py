@@ -90,10 +90,15 @@ def test_by_its_name_in_a_command(decoder, capsys):
 def test_names_and_refusals(decoder, tiny_trunk):
     assert split_options("m?cls") == ("m", "cls", None)
     assert split_options("m?template=is {text}?") == ("m", None, "is {text}?")
+    assert split_options("a?b?cls") == ("a?b", "cls", None)
+    assert split_options("a?b?cls&template=is {text}?") == ("a?b", "cls", "is {text}?")
     with pytest.raises(ConfigError, match=r"After \? stands the pooling of a model"):
         split_options("m?neither")
     with pytest.raises(ConfigError, match=r"A template holds \{text\} once"):
         load(f"{decoder}?template=" + "{text} {text}")
+    templated = set_prompt(build(decoder), TEMPLATE)
+    with pytest.raises(ConfigError, match="has a template already"):
+        set_prompt(templated, TEMPLATE)
     with pytest.raises(ConfigError, match="A template is a prompt; received both"):
         load(f"{decoder}?template={TEMPLATE}", prompt="query: ")
     with pytest.raises(ConfigError, match="a cross-encoder reads both together"):

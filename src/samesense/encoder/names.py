@@ -110,12 +110,14 @@ def split_options(name: str) -> tuple[str, PoolingName | None, str | None]:
     """
     if "?" not in name or Path(name).expanduser().exists():
         return name, None, None
-    base, _, options = name.partition("?")
-    pooling, _, template = options.partition("template=")
-    pooling = pooling.removesuffix("&")
+    head, marker, template = name.partition("template=")
+    if marker and head.endswith("?"):
+        base, pooling = head.removesuffix("?"), ""
+    else:
+        base, _, pooling = head.removesuffix("&" if marker else "").rpartition("?")
     if (pooling and pooling not in get_args(PoolingName)) or not (pooling or template):
         raise ConfigError(
             f"After ? stands the pooling of a model, one of {', '.join(get_args(PoolingName))}, or template=TEXT with "
-            f"{{text}} in it, or both with & between them; received ?{options}."
+            f"{{text}} in it, or both with & between them; received ?{name.removeprefix(base + '?')}."
         )
     return base, cast("PoolingName | None", pooling or None), template or None

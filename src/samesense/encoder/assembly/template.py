@@ -27,7 +27,8 @@ def set_template(model: SentenceTransformer | CrossEncoder, template: str) -> An
     """Put every text into a template from now on, in place, and return the tokenizer; it is saved with the model.
 
     Raises:
-        ConfigError: if the template holds ``{text}`` more than once, or the model is a cross-encoder.
+        ConfigError: if the template holds ``{text}`` more than once, or the model has one already or is a
+            cross-encoder.
         ModelError: if the model has no fast tokenizer.
     """
     if template.count(PLACE) != 1:
@@ -41,6 +42,9 @@ def set_template(model: SentenceTransformer | CrossEncoder, template: str) -> An
             "A template needs a transformer with a fast tokenizer; this model begins with "
             f"{type(trunk).__name__}. Give a prompt without {PLACE}."
         )
+    existing = str(tokenizer.backend_tokenizer.post_processor)
+    if _BEFORE in existing or _BEHIND in existing:
+        raise ConfigError("The model has a template already, which would stand within the new one. Leave prompt out.")
     marks_before, marks_behind = _marks(tokenizer)
     first, last = template.split(PLACE)
     pieces = {_BEFORE: [*marks_before, *_ids(tokenizer, first)], _BEHIND: [*_ids(tokenizer, last), *marks_behind]}
