@@ -46,7 +46,7 @@ def files_to_touch() -> list[tuple[str, str, list[str]]]:
     suite = "binary"
     command = "mine"
     loss_module = PAIR_LOSSES.spec(loss).module.rpartition(".")[0].replace(".", "/")
-    prepare = _file(METHODS[method].prepare.partition(":")[0])
+    prepare = _file("samesense.recipes.unsupervised.simcse")
     settings = _file(METHODS[method].settings.__module__)
     examples = [
         (

@@ -10,7 +10,7 @@ from samesense.data import concat, examine, read_pairs
 from samesense.data.pairs.read import read_bare_pairs
 from samesense.data.pairs.targets import labels_as_classes, labels_from_0_to_1
 from samesense.errors import DataError
-from samesense.recipes.held_out_pairs import write_pairs
+from samesense.recipes.held_out.pairs import write_pairs
 
 SHARED = Path(__file__).parents[2].parent / "shared/data"
 ROWS = [

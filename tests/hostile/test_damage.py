@@ -116,7 +116,7 @@ class Formats:
         harvest_world.make(harvest_world.world(folder.parent / "world"), folder, **HARVEST)
 
     def open_harvest(self, folder):
-        from samesense.recipes.surrogate.data import read_harvest
+        from samesense.recipes.surrogate.reading import read_harvest
         from samesense.recipes.surrogate.settings import SurrogateSettings
 
         harvest = read_harvest([str(folder)], SurrogateSettings(held_out_share=0.2))

@@ -16,7 +16,7 @@ from samesense.inference.calibration.calibration import Calibration, Isotonic, L
 from samesense.inference.calibration.fit import CalibrationSettings, calibrate, fold_numbers, read_as_share
 from samesense.metrics import best_threshold, f1_at, precision_at, recall_at
 from samesense.metrics.guarantee import share_lower_bound
-from samesense.recipes.outcome.held_out_scores import HeldOutScores, write_held_out
+from samesense.recipes.held_out.scores import HeldOutScores, write_held_out
 from tests.inference.made_labelled import binary, graded, labelled, reader
 from tests.references import calibration as reference
 

@@ -20,6 +20,7 @@ from samesense.recipes.context.documents import name_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.origin import paper
+from samesense.recipes.outcome import conclude
 from samesense.recipes.outcome.measure import NO_START
 from samesense.recipes.surrogate import recipe as surrogate
 from samesense.training.fit import TrainOutput
@@ -90,6 +91,31 @@ def harvested(whole, output):
     record |= {"status": "running", "stages": {"harvest": record["stages"]["harvest"]}}
     (output / "manifest.json").write_text(json.dumps(record))
     return output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep_start", [True, False])
+def test_a_start_that_the_surrogate_does_not_surpass_is_kept(
+    keep_start, whole, given, toy_pairs, documents, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(conclude, "NARROW", 1.1)  # else a random start counts as never tuned for sentences
+    harvested(whole, tmp_path)
+    test = read_pairs(toy_pairs / "test.tsv")
+    changes = {"keep_start": keep_start, "standardize": "whiten"}  # whitened, so that the two differ
+    trained, lines = make(documents, tmp_path, given | changes, test=test)
+    assert trained.verdict.word != "better"
+    start_scores, surrogate_scores, kept_scores = (
+        load(str(path), precision="float32").scores(test.pairs())
+        for path in (given["model"], tmp_path / "surrogate", tmp_path / "model")
+    )
+    assert start_scores != pytest.approx(surrogate_scores)
+    assert kept_scores == pytest.approx(start_scores if keep_start else surrogate_scores, abs=1e-6)
+    assert (
+        ("surrogate/" in trained.verdict.kept)
+        == keep_start
+        == any("kept: model/ is the start" in line for line in lines)
+    )
+    assert ("kept: model/ is the start" in (tmp_path / "report.md").read_text()) == keep_start
 
 
 def begun(lines):

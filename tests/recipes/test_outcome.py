@@ -19,9 +19,9 @@ from samesense.errors import ConfigError, DataError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes.cosent.settings import CosentSettings
+from samesense.recipes.held_out.sets import FEWEST, most_selecting, sets_of
 from samesense.recipes.outcome import conclude, learning_curve
 from samesense.recipes.outcome.merge import merge
-from samesense.recipes.outcome.sets import FEWEST, most_selecting, sets_of
 from tests.messages import listen
 
 GOOD = {"learning_rate": 2e-3, "max_steps": 20, "eval_steps": 10, "batch_size": 16, "precision": "float32"}

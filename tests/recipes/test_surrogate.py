@@ -23,7 +23,8 @@ from samesense.metrics import spearman
 from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
 from samesense.recipes.surrogate import recipe as surrogate
-from samesense.recipes.surrogate.data import read_harvest, targets_of
+from samesense.recipes.surrogate.data import targets_of
+from samesense.recipes.surrogate.reading import read_harvest
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.sweep.file import SweepFile
 from samesense.recipes.sweep.plan import make_plan

@@ -12,9 +12,9 @@ from samesense.inference.calibration.storage import read_of
 from samesense.metrics import spearman
 from samesense.recipes import train as planning
 from samesense.recipes.dev_part import held_share
-from samesense.recipes.outcome import cross_validation
-from samesense.recipes.outcome.choose_steps import ScoredFold, choose_scores, choose_share
-from samesense.recipes.outcome.held_out_scores import HELD_OUT_SCORES, read_held_out
+from samesense.recipes.held_out import cross_validation
+from samesense.recipes.held_out.choose_steps import ScoredFold, choose_scores, choose_share
+from samesense.recipes.held_out.scores import HELD_OUT_SCORES, read_held_out
 from samesense.recipes.train import plan
 from tests.command import run_command
 from tests.messages import listen

@@ -244,7 +244,6 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     Returns:
         Training data for :func:`samesense.train`: ``anchors``, with lists of texts as ``positives`` and ``negatives``.
     """
-    from samesense.api.use import texts_of
     from samesense.inference.models.load import load
     from samesense.inference.negatives import Choice, Sampling
     from samesense.inference.negatives import mine_negatives as run
@@ -309,3 +308,15 @@ def _score_of(score: Any, precision: Precision) -> Score:
 
     scorer: Score = score if is_function(score) else load(score, precision=precision).scores
     return scorer
+
+
+def texts_of(source: Source, columns: str | None) -> list[str]:
+    """Return the texts of a source, in order, and register their row numbers; DataError if one is empty."""
+    from samesense.data.sentences import read_text_column
+    from samesense.execution.unread import name_rows
+    from samesense.inference.stream import read_texts
+
+    check_columns(columns)
+    texts = read_text_column(source, columns) if in_memory(source) else read_texts(str(source), columns)
+    name_rows(texts)
+    return texts

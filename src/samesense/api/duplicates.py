@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.api.data import labelled_pairs
-from samesense.api.use import texts_of
+from samesense.api.data import labelled_pairs, texts_of
 from samesense.choices import check_choice
 from samesense.data.formats.memory import Source
 from samesense.data.formats.options import Header, Quoting, reads_tables

@@ -294,7 +294,7 @@ def _held_out_scores(model: str, reading: Mapping[str, Any]) -> tuple[Model | No
     The model is ``None`` where the run stored no scores, and the pairs are yet to be scored.
     """
     from samesense.inference.models.model import Model
-    from samesense.recipes.held_out_pairs import read_dev, read_held_out_scores
+    from samesense.recipes.held_out.pairs import read_dev, read_held_out_scores
 
     held_out = read_held_out_scores(model)
     if held_out is None:

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.api.data import labelled_pairs
+from samesense.api.data import labelled_pairs, texts_of
 from samesense.choices import check_choice, check_columns, check_named
-from samesense.data.formats.memory import Source, as_sources, in_memory, names_among, short_name
+from samesense.data.formats.memory import Source, as_sources, names_among, short_name
 from samesense.data.formats.options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError, ModelError
-from samesense.execution.unread import logs_unread, name_rows
+from samesense.execution.unread import logs_unread
 from samesense.failures import DAMAGED
 from samesense.hashes import rows_hash
 
@@ -116,17 +116,6 @@ def read_vectors(place: str | Path) -> Embeddings:
             f"{place} cannot be read as {Path(place).suffix} of vectors{reason}. Give a file that samesense encode "
             "wrote."
         ) from error
-
-
-def texts_of(source: Source, columns: str | None) -> list[str]:
-    """Return the texts of a source, in order, and register their row numbers; DataError if one is empty."""
-    from samesense.data.sentences import read_text_column
-    from samesense.inference.stream import read_texts
-
-    check_columns(columns)
-    texts = read_text_column(source, columns) if in_memory(source) else read_texts(str(source), columns)
-    name_rows(texts)
-    return texts
 
 
 def _unit_vectors(model: Any, texts: list[str], precision: Precision, chunk: Chunk | None) -> Embeddings:

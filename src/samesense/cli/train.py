@@ -137,7 +137,7 @@ def train(
             logger.info(line)
         put_json([planned.settings.model_dump()])
         return
-    with on_interrupt(RERUN if planned.method.pipeline else RERUN_WITH_FLAG, output / FILE):
+    with on_interrupt(RERUN if planned.method.has_stages else RERUN_WITH_FLAG, output / FILE):
         trained = planned.run(output, resume=resume, overwrite=overwrite)
         if trained.output.interrupted:
             raise KeyboardInterrupt

@@ -14,10 +14,10 @@ from transformers import TrainerCallback, set_seed
 from samesense.data.examples import spread_over
 from samesense.execution.progress import stage, time_summary
 from samesense.execution.ranks import world_size
+from samesense.recipes.held_out.cross_validation import CrossValidation
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.model_adapters import adapter_of, start_settings
 from samesense.recipes.outcome.conclude import check_outcome
-from samesense.recipes.outcome.cross_validation import CrossValidation
 from samesense.recipes.outcome.learning_curve import COST
 from samesense.recipes.runner import checked
 from samesense.training.fit import fit, pick_precision

@@ -19,11 +19,11 @@ from samesense.errors import ModelError
 from samesense.evaluation.task import checked_scores
 from samesense.execution.progress import stage
 from samesense.recipes import run_folder
+from samesense.recipes.held_out.cross_validation import FOLDS_FOLDER, FoldScores, OutOfFold, cross_validate
+from samesense.recipes.held_out.sets import Sets
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.model_adapters import Adapter, adapter_of
-from samesense.recipes.outcome.cross_validation import FOLDS_FOLDER, FoldScores, OutOfFold, cross_validate
 from samesense.recipes.outcome.measure import Measured
-from samesense.recipes.outcome.sets import Sets
 from samesense.reports.figures.curves import Curve
 from samesense.training.fit import fit
 from samesense.training.step_scores import STEP_SCORES, StepScores, StopAtStep

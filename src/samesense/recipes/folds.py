@@ -24,8 +24,8 @@ from samesense.execution.progress import progress_bar
 from samesense.files import only_writer, write_json
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
+from samesense.recipes.held_out.cross_validation import SPLIT_SEED, read_folds, warn_of_leaks
 from samesense.recipes.methods import Method
-from samesense.recipes.outcome.cross_validation import SPLIT_SEED, read_folds, warn_of_leaks
 from samesense.recipes.run_folder import FOLD_SCORES, FOLDS, RESULTS, check_inputs, check_new, clear, data_identity
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results

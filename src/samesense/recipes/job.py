@@ -13,8 +13,8 @@ from transformers import TrainerCallback
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.recipes.outcome.cross_validation import CrossValidation
-from samesense.recipes.outcome.sets import Sets, sets_of_run
+from samesense.recipes.held_out.cross_validation import CrossValidation
+from samesense.recipes.held_out.sets import Sets, sets_of_run
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.batches import Batches
 from samesense.training.mixing import Mix

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samesense.data import PairData
 from samesense.data.documents import running_documents
@@ -22,17 +21,21 @@ from samesense.recipes import lessons
 from samesense.recipes.context.documents import Documents, name_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.cosent.settings import CosentSettings, choose
+from samesense.recipes.held_out.cross_validation import CrossValidation
 from samesense.recipes.mixed.data import Mixture, refuse
 from samesense.recipes.mixed.settings import MixedSettings
-from samesense.recipes.outcome.cross_validation import CrossValidation
 from samesense.recipes.reading import Reading, read_labelled
 from samesense.recipes.sections.data import SectionsSettings, SectionTriplets, read_triplets
 from samesense.recipes.settings import EncoderSettings, bind, read_settings, shipped
 from samesense.recipes.supmpn.settings import SupmpnSettings, read_for_supmpn
-from samesense.recipes.surrogate.data import Harvested, read_harvest
+from samesense.recipes.surrogate.data import Harvested
+from samesense.recipes.surrogate.reading import read_harvest
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
+
+if TYPE_CHECKING:
+    from samesense.recipes.job import Job, TrainingInputs
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,9 @@ class Method:
     settings: type[EncoderSettings]
     data: tuple[type, ...]  # classes of the data that it takes
     reader: Callable[[Sequence[str], Any], Examples]  # reads them from sources; the settings of the method say how
-    # module:function that gives :class:`~samesense.recipes.runner.TrainingInputs` for a start model and a
-    # :class:`~samesense.recipes.runner.Job`; by name, since it imports torch
-    prepare: str = ""
-    # module:function of a method that is more than one training: takes the job in place of the runner
-    pipeline: str = ""
-    estimator: str = ""  # module:function that says in words how long that takes
+    # gives the training inputs for a start model and a job
+    prepare: Callable[[Any, Job[Any, Any]], TrainingInputs] | None = None
+    has_stages: bool = False  # whether it is more than one training
     reading: tuple[str, ...] = ()  # the settings that decide what is read
     from_files: bool = False  # data in memory are not taken
     # says of data and settings what share of the batches teaches nothing; DataError where all of them do
@@ -126,9 +126,6 @@ class Method:
         begun = time.perf_counter()
         with stage("loading torch"):
             from samesense.recipes.job import Job
-            from samesense.recipes.runner import run
-
-            means = resolve_name(self.pipeline or self.prepare)
         self.made(train, settings)
         remarks = self.lessons(train, settings)
         settings = settings.for_data(train)
@@ -145,24 +142,35 @@ class Method:
             begun=begun,
             remarks=remarks,
         )
-        if self.pipeline:
-            training_run: TrainingRun = means(job, overwrite=overwrite)  # which always goes on
-            return training_run
-        return run(job, means, resume=resume, overwrite=overwrite)
+        return self._train(job, resume=resume, overwrite=overwrite)
+
+    def _train(self, job: Job[Any, Any], *, resume: bool, overwrite: bool) -> TrainingRun:
+        from samesense.recipes.runner import run
+
+        return run(job, self.prepared, resume=resume, overwrite=overwrite)
+
+    def prepared(self, model: Any, job: Job[Any, Any]) -> TrainingInputs:
+        """Return what a start model is trained on.
+
+        Raises:
+            ConfigError: if the method is more than one training.
+        """
+        if self.prepare is None:
+            raise ConfigError(f"Method {self.name} is more than one training, and cannot be one of a mixture.")
+        return self.prepare(model, job)
 
     def estimate(self, train: Examples, settings: EncoderSettings, output: Path, **pairs: Any) -> list[str]:
         """Return, in words, the steps and the time of a run; see :mod:`samesense.recipes.estimate`.
 
         ``pairs`` are ``dev``, ``test``, ``guards`` and ``cross_validation``, as for :meth:`run`.
         """
+        return self._estimate(self._job_to_estimate(train, settings, output, pairs))
+
+    def _estimate(self, job: Job[Any, Any]) -> list[str]:
         with stage("loading torch"):
             from samesense.recipes.estimate import estimate
 
-        job = self._job_to_estimate(train, settings, output, pairs)
-        if self.pipeline:
-            lines: list[str] = resolve_name(self.estimator)(job)
-            return lines
-        return estimate(job, resolve_name(self.prepare))
+        return estimate(job, self.prepared)
 
     def estimated_seconds(self, train: Examples, settings: EncoderSettings, output: Path, **pairs: Any) -> float:
         """Return the seconds that a run takes, folds included, as :meth:`estimate` has them."""
@@ -170,11 +178,11 @@ class Method:
             from samesense.recipes.estimate import measure_time
 
         job = self._job_to_estimate(train, settings, output, pairs)
-        return sum(measure_time(job, resolve_name(self.prepare)).seconds.values())
+        return sum(measure_time(job, self.prepared).seconds.values())
 
     def _job_to_estimate(
         self, train: Examples, settings: EncoderSettings, output: Path, pairs: Mapping[str, Any]
-    ) -> Any:
+    ) -> Job[Any, Any]:
         from samesense.recipes.job import Job
 
         data_settings = settings.for_data(train)
@@ -216,6 +224,16 @@ class _Context(Method):
             next(running_documents(source, language=origin.language, paragraphs=origin.paragraphs))
         return []
 
+    def _train(self, job: Job[Any, Any], *, resume: bool, overwrite: bool) -> TrainingRun:
+        from samesense.recipes.context.recipe import run
+
+        return run(job, overwrite=overwrite)  # which always resumes
+
+    def _estimate(self, job: Job[Any, Any]) -> list[str]:
+        from samesense.recipes.context.estimate import estimate
+
+        return estimate(job)
+
 
 class _Mixed(Method):
     """Data of several kinds, each with a method of its own."""
@@ -235,6 +253,51 @@ def _of_parts(train: Mixture, settings: MixedSettings) -> list[str]:
     return [f"{component.name}: {line}" for component, lines in lines_by_part for line in lines]
 
 
+# Each is imported when it is called, as it imports torch: the command line reads this file for its flags.
+
+
+def _prepare_cosent(model: Any, job: Job[Any, Any]) -> TrainingInputs:
+    from samesense.recipes.cosent.recipe import prepare
+
+    return prepare(model, job)
+
+
+def _prepare_simcse(model: Any, job: Job[Any, Any]) -> TrainingInputs:
+    from samesense.recipes.unsupervised.simcse import prepare
+
+    return prepare(model, job)
+
+
+def _prepare_rankcse(model: Any, job: Job[Any, Any]) -> TrainingInputs:
+    from samesense.recipes.unsupervised.rankcse import prepare
+
+    return prepare(model, job)
+
+
+def _prepare_supmpn(model: Any, job: Job[Any, Any]) -> TrainingInputs:
+    from samesense.recipes.supmpn.recipe import prepare
+
+    return prepare(model, job)
+
+
+def _prepare_sections(model: Any, job: Job[Any, Any]) -> TrainingInputs:
+    from samesense.recipes.sections.recipe import prepare
+
+    return prepare(model, job)
+
+
+def _prepare_surrogate(model: Any, job: Job[Any, Any]) -> TrainingInputs:
+    from samesense.recipes.surrogate.recipe import prepare
+
+    return prepare(model, job)
+
+
+def _prepare_mixed(model: Any, job: Job[Any, Any]) -> TrainingInputs:
+    from samesense.recipes.mixed.recipe import prepare
+
+    return prepare(model, job)
+
+
 _BARE = ("columns", "keep_repeated", "min_chars", "max_chars")
 
 METHODS: dict[str, Method] = {
@@ -247,7 +310,7 @@ METHODS: dict[str, Method] = {
             data=(PairData,),
             reader=read_labelled,
             lessons=lessons.of_pairs,
-            prepare="samesense.recipes.cosent.recipe:prepare",
+            prepare=_prepare_cosent,
         ),
         Method(
             name="simcse",
@@ -256,7 +319,7 @@ METHODS: dict[str, Method] = {
             data=(Sentences, PairData),
             reader=read_for_simcse,
             lessons=lessons.of_views,
-            prepare="samesense.recipes.unsupervised.simcse:prepare",
+            prepare=_prepare_simcse,
             reading=("supervised", *_BARE),
         ),
         Method(
@@ -266,7 +329,7 @@ METHODS: dict[str, Method] = {
             data=(Sentences,),
             reader=read_bare,
             lessons=lessons.of_rankings,
-            prepare="samesense.recipes.unsupervised.rankcse:prepare",
+            prepare=_prepare_rankcse,
             reading=_BARE,
         ),
         Method(
@@ -276,7 +339,7 @@ METHODS: dict[str, Method] = {
             data=(TupleData,),
             reader=read_for_supmpn,
             lessons=lessons.of_tuples,
-            prepare="samesense.recipes.supmpn.recipe:prepare",
+            prepare=_prepare_supmpn,
             reading=("columns", "group_anchors", "label_order", "drop_bad_rows"),
         ),
         Method(
@@ -286,7 +349,7 @@ METHODS: dict[str, Method] = {
             data=(SectionTriplets,),
             reader=read_triplets,
             lessons=lessons.of_sections,
-            prepare="samesense.recipes.sections.recipe:prepare",
+            prepare=_prepare_sections,
             reading=("per_document", "triplets_seed"),
             from_files=True,
         ),
@@ -296,7 +359,7 @@ METHODS: dict[str, Method] = {
             settings=SurrogateSettings,
             data=(Harvested,),
             reader=read_harvest,
-            prepare="samesense.recipes.surrogate.recipe:prepare",
+            prepare=_prepare_surrogate,
             reading=("held_out_share", "most_pairs", "learn_from", "encoder", "targets"),
             from_files=True,
         ),
@@ -306,8 +369,7 @@ METHODS: dict[str, Method] = {
             settings=ContextSettings,
             data=(Documents,),
             reader=name_documents,
-            pipeline="samesense.recipes.context.recipe:run",
-            estimator="samesense.recipes.context.estimate:estimate",
+            has_stages=True,
             from_files=True,
             selects="Spearman on pairs held out of the harvest; labelled pairs as dev replace them",
         ),
@@ -318,7 +380,7 @@ METHODS: dict[str, Method] = {
             data=(Mixture,),
             reader=refuse,
             lessons=_of_parts,
-            prepare="samesense.recipes.mixed.recipe:prepare",
+            prepare=_prepare_mixed,
         ),
     )
 }

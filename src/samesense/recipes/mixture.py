@@ -137,4 +137,4 @@ def _part(name: str, method: Method, group: Sequence[Found], overrides: Mapping[
         raise ConfigError(f"{name}: data of several kinds train one encoder of sentences; received encoder cross.")
     if data is None:
         data = method.read(sources, settings, Reading())
-    return Part(name=name, method=method.name, prepare=method.prepare, data=data, settings=settings.for_data(data))
+    return Part(name=name, method=method.name, prepare=method.prepared, data=data, settings=settings.for_data(data))

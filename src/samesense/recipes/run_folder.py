@@ -32,9 +32,9 @@ from samesense.failures import shortened
 from samesense.files import only_writer, read_json
 from samesense.inference.names import place_of
 from samesense.places import check_folder
-from samesense.recipes.held_out_pairs import DEV, MODEL, TEST
-from samesense.recipes.outcome.cross_validation import FOLDS_FOLDER
-from samesense.recipes.outcome.held_out_scores import HELD_OUT_SCORES
+from samesense.recipes.held_out.cross_validation import FOLDS_FOLDER
+from samesense.recipes.held_out.pairs import DEV, MODEL, TEST
+from samesense.recipes.held_out.scores import HELD_OUT_SCORES
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
 from samesense.training import manifest

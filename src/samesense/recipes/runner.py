@@ -35,15 +35,15 @@ from samesense.recipes.fold_runs import (
     train_folds,
     training_texts,
 )
+from samesense.recipes.held_out.cross_validation import SPLIT_SEED, OutOfFold
+from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.matryoshka import described, evaluate_widths
 from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
 from samesense.recipes.outcome.conclude import check_outcome, conclude, some_texts
-from samesense.recipes.outcome.cross_validation import SPLIT_SEED, OutOfFold
 from samesense.recipes.outcome.learning_curve import Train, settings_of_part
 from samesense.recipes.outcome.measure import Measured, UnbiasedScores, measure, rows_of
 from samesense.recipes.outcome.merge import merge
-from samesense.recipes.outcome.sets import ComparedSet, Sets
 from samesense.recipes.outcome.unbiased import keep_held_out, results_by_fold, unbiased_scores
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results

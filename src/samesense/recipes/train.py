@@ -33,14 +33,14 @@ from samesense.recipes.dev_part import (
     texts_of,
 )
 from samesense.recipes.fitting import Fitting, fitting_method
+from samesense.recipes.held_out.cross_validation import CrossValidation, deal_pairs
+from samesense.recipes.held_out.section_set import SectionSet
+from samesense.recipes.held_out.sets import LEAST, ComparedSet, Sets, sets_of, sets_of_run
 from samesense.recipes.held_out_documents import are_documents, read_with_held_out
 from samesense.recipes.learning_rate import rate_for
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.mixed.data import Mixture
 from samesense.recipes.mixture import mixture
-from samesense.recipes.outcome.cross_validation import CrossValidation, deal_pairs
-from samesense.recipes.outcome.section_set import SectionSet
-from samesense.recipes.outcome.sets import LEAST, ComparedSet, Sets, sets_of, sets_of_run
 from samesense.recipes.reading import Reading
 from samesense.recipes.sections.data import SectionTriplets
 from samesense.recipes.settings import EncoderSettings, read_settings, shipped
@@ -135,7 +135,7 @@ class TrainingPlan:
     @cached_property
     def sets(self) -> Sets:
         """What selects, and on what the trained model is compared with its start."""
-        if self.method.pipeline:
+        if self.method.has_stages:
             return sets_of(self.dev, self.test, self.guards, split_dev=False)
         return sets_of_run(self.settings, self.train, split_dev=True, **self._pairs())
 
@@ -218,7 +218,7 @@ class TrainingPlan:
     def _write_held_out(self, output: Path) -> None:
         if not is_main():
             return
-        from samesense.recipes.held_out_pairs import DEV, TEST, write_pairs
+        from samesense.recipes.held_out.pairs import DEV, TEST, write_pairs
 
         if self.held_out and self.dev is not None:
             write_pairs(output, self.dev, DEV)
@@ -263,7 +263,7 @@ def plan(
     pairs, or a hundredth of a harvest; ``"none"`` or ``None`` keeps the last state. ``test`` are pairs on which the
     model is evaluated before and after; of either, ``"hold 0.2"`` holds out that share of labelled training pairs.
     ``guard`` is one source of pairs or several on which the model must not get worse; ``None`` takes those of the
-    settings. ``folds`` are those of :func:`~samesense.recipes.outcome.cross_validation.deal_pairs`; ``"auto"``
+    settings. ``folds`` are those of :func:`~samesense.recipes.held_out.cross_validation.deal_pairs`; ``"auto"``
     cross-validates few labelled pairs where neither dev nor test is given, and ``"none"`` never does. ``config`` is the
     name of a shipped file of settings, the path of the user's own, or ``"auto"`` for the paper's; ``settings`` win over
     it. ConfigError for an unknown method or setting, or a value out of range; DataError if a source cannot be used.
@@ -296,7 +296,7 @@ def plan(
         **({} if config == "auto" else read_settings(config)),
         **options,
     }
-    rate = None if rate_is_set or fitting.method.pipeline else rate_for(bound, examples)
+    rate = None if rate_is_set or fitting.method.has_stages else rate_for(bound, examples)
     if rate is not None:
         bound = bound.model_copy(update={"learning_rate": rate.value})
         if is_main():
@@ -347,7 +347,7 @@ def _folds_of(
     unselected = dev is None or (isinstance(dev, str) and dev == "none")
     if folds == "auto":
         is_small = isinstance(train, PairData) and LEAST <= len(train) < FEW_PAIRS
-        if not (alone and is_small) or method.pipeline:
+        if not (alone and is_small) or method.has_stages:
             return None
         if hindrance:
             logger.info(f"cross-validation: none, as {hindrance}; pairs are held out for the verdict")

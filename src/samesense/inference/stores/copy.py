@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
@@ -13,13 +12,8 @@ from samesense.inference.stores.source import Write, source_of
 
 StoreName = Literal["parquet", "lancedb", "qdrant", "pgvector"]
 
-_STORES = {
-    "parquet": ("parquet", "pyarrow"),
-    "lancedb": ("lance", "lancedb"),
-    "qdrant": ("qdrant", "qdrant-client"),
-    "pgvector": ("pgvector", "psycopg"),
-}
-"""Module and package of each store; the extra has the store's name."""
+_PACKAGES = {"parquet": "pyarrow", "lancedb": "lancedb", "qdrant": "qdrant-client", "pgvector": "psycopg"}
+"""Package of each store; the extra has the store's name."""
 
 
 def copy(
@@ -50,14 +44,13 @@ def copy(
         OutputError: if the table exists and ``overwrite`` is not given, the output is inside the collection, or the
             store fails.
     """
-    module, package = _STORES[to]
-    MissingExtraError.check(to, package)
+    MissingExtraError.check(to, _PACKAGES[to])
     if to == "parquet" and table is not None:
         raise ConfigError("A Parquet file holds one table without a name; leave `table` out.")
     on_disk = to != "pgvector" and "://" not in str(output)
     if on_disk and Path(output).resolve().is_relative_to(Path(folder).resolve()):
         raise OutputError(f"{output} lies in {folder}, which is read here. Name an output outside of it.")
-    write: Write = import_module(f"samesense.inference.stores.{module}").write
+    write = _writer(to)
     reader = Reader(Path(folder))
     name = table or Path(folder).resolve().stem
     with reader.held() as about:
@@ -65,3 +58,17 @@ def copy(
             raise DataError(f"{folder} holds no text to copy; at least one is needed.")
         write(source_of(reader, about, on_progress), str(output), name, overwrite=overwrite)
         return count
+
+
+def _writer(store: StoreName) -> Write:
+    """Return what writes into a store; imported here, as only its package may be installed."""
+    match store:
+        case "parquet":
+            from samesense.inference.stores.parquet import write
+        case "lancedb":
+            from samesense.inference.stores.lance import write
+        case "qdrant":
+            from samesense.inference.stores.qdrant import write
+        case "pgvector":
+            from samesense.inference.stores.pgvector import write
+    return write

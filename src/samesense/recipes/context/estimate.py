@@ -23,7 +23,7 @@ from samesense.recipes.harvest.vectors import SHARD
 from samesense.recipes.job import Job
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.settings import OriginSettings
-from samesense.recipes.surrogate.data import read_harvest
+from samesense.recipes.surrogate.reading import read_harvest
 from samesense.recipes.surrogate.recipe import prepare
 from samesense.training import manifest
 

@@ -22,20 +22,22 @@ from typing import Any
 
 from samesense.context.origin.origin import FILE as ORIGIN_FILE
 from samesense.encoder.saving.card import RIGHTS, set_rights
+from samesense.encoder.saving.storage import save
 from samesense.execution.sharded import SHARDS
 from samesense.files import only_writer, read_json, replacing_folder
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.report import COMPARED, REPORT, SURROGATE, VERDICT, evaluate, speed, write_report
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings
 from samesense.recipes.harvest.recipe import harvest
-from samesense.recipes.held_out_pairs import MODEL
+from samesense.recipes.held_out.pairs import MODEL
 from samesense.recipes.job import Job
+from samesense.recipes.model_adapters import adapter_of
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
 from samesense.recipes.run_folder import REPORT as PAGE
 from samesense.recipes.run_folder import RESULTS, data_identity, run_or_resume
 from samesense.recipes.runner import run as run_job
-from samesense.recipes.surrogate.data import read_harvest
+from samesense.recipes.surrogate.reading import read_harvest
 from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.training_run import TrainingRun
@@ -144,17 +146,22 @@ class _Later:
         guards = {f"guard {guard.name}": guard for guard in self.job.guards}
         return {
             "model": fingerprint(str(self.job.output / SURROGATE / MODEL)),
-            **self.job.settings.model_dump(include={"report", *RIGHTS}),
+            **self.job.settings.model_dump(include={"keep_start", "report", *RIGHTS}),
             **data_identity({"dev": self.job.dev, "test": self.job.test, **guards}),
         }
 
     def evaluation(self) -> list[str]:
-        """Put the model in its place, and evaluate it beside its start model."""
+        """Evaluate the Surrogate beside its start model, and put the one that is kept in ``model/``."""
+        settings = self.job.settings
         output = self.job.output
+        verdict, lines = evaluate(output, self.job)
         with replacing_folder(output / MODEL) as beside:
-            shutil.copytree(output / SURROGATE / MODEL, beside, dirs_exist_ok=True)
-            set_rights(beside, self.job.settings.license, self.job.settings.language)
-        return evaluate(output, self.job)
+            if verdict.kept:
+                save(adapter_of(settings).build(settings), beside, overwrite=True)
+            else:
+                shutil.copytree(output / SURROGATE / MODEL, beside, dirs_exist_ok=True)
+                set_rights(beside, settings.license, settings.language)
+        return [f"kept: {verdict.kept}", *lines] if verdict.kept else lines
 
     def train_output(self) -> TrainOutput:
         """Return how the training of the Surrogate ended."""

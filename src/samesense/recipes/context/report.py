@@ -27,8 +27,8 @@ from samesense.recipes.job import Job
 from samesense.recipes.origin.recipe import documents_of
 from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.outcome.advice import Observations, advice
-from samesense.recipes.outcome.conclude import write_page
-from samesense.recipes.outcome.measure import NO_START
+from samesense.recipes.outcome.conclude import reason_to_keep, write_page
+from samesense.recipes.outcome.measure import CONE, NO_START, random_cosines
 from samesense.recipes.run_folder import RESULTS
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
@@ -68,12 +68,12 @@ PARTS = ("origin", "")
 """Folders with stages, as seen from that of the report."""
 
 
-def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
+def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> tuple[Verdict, list[str]]:
     """Evaluate the Surrogate beside its start model, and that whitened, and test the differences.
 
-    On the labelled pairs that were given, and on the sections of the documents that were held out. Returns lines about
-    the outcome; the first ones say which model to take: by the test pairs, or else by the sections, and by the
-    pairs that selected the Surrogate only where there is nothing else.
+    On the labelled pairs that were given, and on the sections of the documents that were held out. Returns the verdict,
+    and lines about the outcome; the first ones say which model to take: by the test pairs, or else by the sections, and
+    by the pairs that selected the Surrogate only where there is nothing else.
     """
     folder = output / SURROGATE
     path = output / RESULTS
@@ -86,7 +86,8 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
     specs = [f"{SURROGATE}={folder}"]
     if settings.encoder == "bi":  # a cross-encoder begins with a head that says nothing yet
         specs = [f"{START}={settings.model}", f"{WHITENED}={settings.model}+whiten", *specs]
-    models = open_models(specs, fit_texts=_some_sentences(output, settings)) if tasks else []
+    sentences = _some_sentences(output, settings)
+    models = open_models(specs, fit_texts=sentences) if tasks else []
     evaluations = evaluate_candidates(models, tasks)
     comparisons, problems = paired_comparisons(evaluations.evidence, evaluations.results, against=START)
     path.unlink(missing_ok=True)
@@ -95,9 +96,16 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> list[str]:
     lines = [f"{one.dataset}: no figure of {one.model}, {one.reason}" for one in evaluations.failures]
     evaluated = [data for data in (job.test, job.dev, *job.guards) if data is not None]
     messages = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in evaluated]
-    _conclude(output, job, evaluations, [("test", pairs[0]), (HELD_OUT, sections), *(("guard", one) for one in guards)])
+    tasks_by_role: list[tuple[Role, Task | None]] = [("test", pairs[0]), (HELD_OUT, sections)]
+    tasks_by_role += [("guard", guard) for guard in guards]
+    verdict = _conclude(output, job, evaluations, tasks_by_role)
+    if verdict.task is not None:
+        verdict = replace(verdict, kept=_reason_to_keep(job, verdict, sentences[:CONE]))
+    write_json(output / VERDICT, verdict.to_dict())
+    if settings.report:
+        _write_page(output, verdict, evaluations)
     advice = _recommended(evaluations, tasks[0].dataset, settings) if tasks and len(specs) > 1 else []
-    return [*advice, section_lines, *messages, *lines, *problems]
+    return verdict, [*advice, section_lines, *messages, *lines, *problems]
 
 
 def _conclude(
@@ -105,15 +113,17 @@ def _conclude(
     job: Job[Documents, ContextSettings],
     evaluations: Evaluations,
     tasks: Sequence[tuple[Role, Task | None]],
-) -> None:
-    """Write whether the Surrogate is better than the start, for the manifest, and the page of the run."""
+) -> Verdict:
+    """Return whether the Surrogate is better than the start, with advice."""
     findings = []
     problems = [f"{one.dataset}: {one.reason}" for one in evaluations.failures]
     for role, task in tasks:
+        if task is None:
+            continue
         with suppress(DataError, StopIteration):  # StopIteration: a failure is among the problems, or there is no start
-            findings += (
-                [] if task is None else [compare(role, *[_of(evaluations, task, one) for one in (START, SURROGATE)])]
-            )
+            before = _of(evaluations, task, START)
+            after = _of(evaluations, task, SURROGATE)
+            findings.append(compare(role, before, after))
     first = next((one for one in findings if one.role != "guard"), None)
     guards = tuple(one for one in findings if one.role == "guard")
     reason = NO_START if job.settings.encoder == "cross" else f"neither test pairs nor {FEWEST_TRIPLETS} triplets"
@@ -121,19 +131,29 @@ def _conclude(
     run = read_run(output / SURROGATE)
     record = manifest.read(output / SURROGATE)
     observations = Observations(job.settings, job.data, record["outcome"]["steps"], run.curve)
-    verdict = replace(verdict, advice=advice(verdict, observations))
-    write_json(output / VERDICT, verdict.to_dict())
-    if job.settings.report:
-        before, after = ([e for e in evaluations.evidence if e.model == one] for one in (START, SURROGATE))
-        page = RunPage(
-            name=output.resolve().name,
-            verdict=verdict,
-            history=run,
-            before=before,
-            after=[replace(one, model="trained") for one in after],
-            record=record,
-        )
-        write_page(page, load(output / SURROGATE, precision="float32"), output)
+    return replace(verdict, advice=advice(verdict, observations))
+
+
+def _reason_to_keep(job: Job[Documents, ContextSettings], verdict: Verdict, sentences: Sequence[str]) -> str:
+    """Return why ``model/`` is the start, and where the Surrogate is; empty where ``model/`` is the Surrogate."""
+    cosines = random_cosines(load(job.settings.model, precision="float32"), sentences)
+    mean_cosine = None if cosines is None else float(cosines.mean())
+    reason = reason_to_keep(job, verdict, mean_cosine)
+    return f"{reason}, which is in {SURROGATE}/" if reason else ""
+
+
+def _write_page(output: Path, verdict: Verdict, evaluations: Evaluations) -> None:
+    """Write the page of the run."""
+    before, after = ([e for e in evaluations.evidence if e.model == name] for name in (START, SURROGATE))
+    page = RunPage(
+        name=output.resolve().name,
+        verdict=verdict,
+        history=read_run(output / SURROGATE),
+        before=before,
+        after=[replace(evidence, model="trained") for evidence in after],
+        record=manifest.read(output / SURROGATE),
+    )
+    write_page(page, load(output / SURROGATE, precision="float32"), output)
 
 
 def _of(evaluations: Evaluations, task: Task, model: str) -> TaskResult:
@@ -177,7 +197,7 @@ def _recommended(evaluations: Evaluations, dataset: str, settings: ContextSettin
     if ranking is None:
         return []
     selection = {
-        SURROGATE: "take the folder model of this run",
+        SURROGATE: f"take the Surrogate, {SURROGATE}/model of this run",
         START: f"stay with {settings.model}; nothing that was made here is better",
         WHITENED: f"whitening alone does more: samesense whiten {settings.model} TEXTS --output FOLDER",
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -19,7 +19,7 @@ class Part:
 
     name: str  # what the data are, in a word
     method: str  # its name
-    prepare: str  # its module:function, see :class:`~samesense.recipes.methods.Method`
+    prepare: Callable[[Any, Any], Any]  # of the method: gives the training inputs for a model and a job
     data: Any  # as the method takes them
     settings: Any  # of the method
 

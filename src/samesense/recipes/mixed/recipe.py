@@ -12,7 +12,6 @@ Source: sentence-transformers' training on several data sets with several losses
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from pkgutil import resolve_name
 from typing import Any
 
 from datasets import DatasetDict
@@ -88,7 +87,7 @@ def _prepared(model: SentenceTransformer, job: Job[Mixture, MixedSettings], comp
     part_job: Any = Job(
         method=component.method, data=component.data, settings=settings, output=job.output, dev=job.dev, begun=job.begun
     )
-    inputs: TrainingInputs = resolve_name(component.prepare)(model, part_job)
+    inputs: TrainingInputs = component.prepare(model, part_job)
     return inputs
 
 

@@ -16,13 +16,13 @@ from samesense.execution.progress import stage
 from samesense.files import write_text
 from samesense.inference.explain import marked
 from samesense.inference.models.model import Model
+from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.recipes.job import Job
 from samesense.recipes.model_adapters import has_new_head
 from samesense.recipes.outcome.advice import OUT_OF_FOLD_PAIRS, Observations, advice
 from samesense.recipes.outcome.learning_curve import Train, check_learning_curve, measure_curve
 from samesense.recipes.outcome.measure import CONE, Measured, compared
 from samesense.recipes.outcome.merge import check_merge
-from samesense.recipes.outcome.sets import ComparedSet, Sets
 from samesense.recipes.run_folder import REPORT
 from samesense.reports.figures.curves import Curve
 from samesense.reports.run_page import RunPage, cases_of, run_page
@@ -78,7 +78,7 @@ def conclude(
     selecting = "dev" if out_of_fold is None else OUT_OF_FOLD_PAIRS
     observations = Observations(job.settings, job.data, trained.steps, run.curve, cones, selecting)
     verdict = replace(verdict, advice=advice(verdict, observations))
-    verdict = replace(verdict, kept=reason_to_keep(job, verdict, cones))
+    verdict = replace(verdict, kept=reason_to_keep(job, verdict, None if cones is None else cones[0]))
     first = sets.verdict
     if job.settings.learning_curve and isinstance(first, ComparedSet) and first.name in end.by_set:
         scores = end.by_set[first.name].evidence[0].values
@@ -105,18 +105,18 @@ def conclude(
     return verdict
 
 
-def reason_to_keep(job: Job[Any, Any], verdict: Verdict, cones: tuple[float, float] | None) -> str:
+def reason_to_keep(job: Job[Any, Any], verdict: Verdict, mean_cosine: float | None) -> str:
     """Return why the start is kept in place of the trained model; empty where it is not.
 
-    A start that was never tuned for sentences, judged by the mean cosine of random pairs, is kept only if training did
+    A start that was never tuned for sentences, judged by its mean cosine of random pairs, is kept only if training did
     harm: training was shown to improve such models on meaning, which sections of documents do not measure.
     """
     if not getattr(job.settings, "keep_start", False) or verdict.word == "better":
         return ""
-    if cones is not None and cones[0] >= NARROW and verdict.word != "worse":
+    if mean_cosine is not None and mean_cosine >= NARROW and verdict.word != "worse":
         logger.info(
             f"model/ is the trained model: the start was never tuned for sentences (random pairs have a mean cosine of "
-            f"{cones[0]:.2f}), and training was not shown to do harm"
+            f"{mean_cosine:.2f}), and training was not shown to do harm"
         )
         return ""
     outcome = "training was not shown to help" if verdict.word != "worse" else "training did harm"

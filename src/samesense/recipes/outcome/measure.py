@@ -12,8 +12,8 @@ from samesense.data.others import trained_on
 from samesense.encoder.cosine import unit
 from samesense.errors import DataError, ModelError
 from samesense.inference.models.model import Model
-from samesense.recipes.outcome.section_set import SectionSet
-from samesense.recipes.outcome.sets import ComparedSet, Sets
+from samesense.recipes.held_out.section_set import SectionSet
+from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.reports.run_verdict import OUT_OF_FOLD, Finding, Verdict, compare
 from samesense.results import measure_of
 from samesense.types import Floats, Result, Scores, TaskResult
@@ -73,14 +73,17 @@ def measure(
             )
         except (DataError, ModelError) as error:
             failures[compared_set.name] = str(error)
-    return Measured(by_set, failures, model, _cosines(model, texts) if model.embeds and len(texts) > 1 else None)
+    return Measured(by_set, failures, model, random_cosines(model, texts))
 
 
 def _standing_in(model: Model, unbiased: UnbiasedScores) -> Model:
     return Model(score=lambda pairs: unbiased.scores, name=model.name, protocol=unbiased.protocol, seed=model.seed)
 
 
-def _cosines(model: Model, texts: Sequence[str]) -> Floats | None:
+def random_cosines(model: Model, texts: Sequence[str]) -> Floats | None:
+    """Return the cosines of pairs of texts ``(pairs,)``; ``None`` without embeddings, or of fewer than two texts."""
+    if not model.embeds or len(texts) < 2:
+        return None
     rows = unit(np.asarray(model.encode(texts), dtype=np.float32)).astype(np.float64)
     cosines: Floats = (rows @ rows.T)[np.triu_indices(len(rows), 1)]
     if not np.isfinite(cosines).all():

@@ -18,8 +18,8 @@ from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
 from samesense.inference.models.load import load
-from samesense.recipes.outcome.section_set import SectionSet
-from samesense.recipes.outcome.sets import ComparedSet, Sets
+from samesense.recipes.held_out.section_set import SectionSet
+from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.reports.run_verdict import Merged, compare
 from samesense.types import TaskResult
 

@@ -12,12 +12,12 @@ from samesense.data.pairs.data import concat
 from samesense.errors import SamesenseError
 from samesense.inference.calibration.fit import CalibrationSettings, check_labels
 from samesense.inference.models.model import Model
+from samesense.recipes.held_out.choose_steps import ScoredFold, choose_scores
+from samesense.recipes.held_out.cross_validation import OutOfFold
+from samesense.recipes.held_out.scores import HeldOutScores, write_held_out
+from samesense.recipes.held_out.sets import LEAST, ComparedSet, Sets, folds_of_dev
 from samesense.recipes.job import Job
-from samesense.recipes.outcome.choose_steps import ScoredFold, choose_scores
-from samesense.recipes.outcome.cross_validation import OutOfFold
-from samesense.recipes.outcome.held_out_scores import HeldOutScores, write_held_out
 from samesense.recipes.outcome.measure import Measured, UnbiasedScores
-from samesense.recipes.outcome.sets import LEAST, ComparedSet, Sets, folds_of_dev
 from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD
 from samesense.training.step_scores import STEP_SCORES, read_step_scores
 from samesense.types import Result

@@ -20,8 +20,8 @@ from samesense.evaluation.argument import ArgumentTask, Fold
 from samesense.execution.progress import progress_bar
 from samesense.files import write_json
 from samesense.inference.calibration.fit import fold_numbers
-from samesense.recipes.outcome.choose_steps import ScoredFold, choose_scores, choose_share, step_curve
-from samesense.recipes.outcome.held_out_scores import HeldOutScores
+from samesense.recipes.held_out.choose_steps import ScoredFold, choose_scores, choose_share, step_curve
+from samesense.recipes.held_out.scores import HeldOutScores
 from samesense.reports.figures.curves import Curve
 from samesense.schemas import Record, read_object
 from samesense.types import Floats, Scores

@@ -14,8 +14,8 @@ from samesense.data.pairs.keys import Groups
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import StsTask
 from samesense.inference.calibration.fit import FOLDS, fold_numbers
-from samesense.recipes.outcome.cross_validation import CrossValidation
-from samesense.recipes.outcome.section_set import SectionSet
+from samesense.recipes.held_out.cross_validation import CrossValidation
+from samesense.recipes.held_out.section_set import SectionSet
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD, Role
 from samesense.training.settings import TrainerSettings

@@ -17,7 +17,7 @@ from samesense.data.formats.options import table_options
 from samesense.data.pairs.read import holds_scores
 from samesense.errors import ConfigError, DataError
 from samesense.files import write_json_lines, write_lines
-from samesense.recipes.outcome.held_out_scores import HeldOutScores, read_held_out
+from samesense.recipes.held_out.scores import HeldOutScores, read_held_out
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
