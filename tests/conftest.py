@@ -14,6 +14,9 @@ from tests.messages import forget_listeners
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+if "PYTEST_XDIST_WORKER" in os.environ:  # a core for each process: threads that wait for a core spin
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("MKL_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; tests of Ctrl-C would hang
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -99,7 +99,7 @@ def test_what_no_student_can_be_made_of_is_refused(tiny_trunk, sentences, studen
 
 def test_a_student_is_made_from_a_model():
     models = ("default", "/home/c++/model", "a/b")
-    no_models = ("vectors:x.npz", "words:w", "a/b+whiten:8", "a+whiten+flow")
+    no_models = ("vectors:x.npz", "words:w", "a/b+whiten:8", "a+whiten+whiten:2")
     assert [is_model(name) for name in (*models, *no_models)] == [True] * 3 + [False] * 4
     for teacher in no_models:
         with pytest.raises(ConfigError, match=r"made from the first teacher, which must be a model then; received "):

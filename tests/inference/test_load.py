@@ -10,9 +10,8 @@ from sentence_transformers import CrossEncoder
 import samesense
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.build_cross import build_cross
-from samesense.encoder.cosine import cosine_score
+from samesense.encoder.cosine import cosine_score, unit
 from samesense.encoder.encode import encode
-from samesense.encoder.maps.flow import fit_flow
 from samesense.encoder.maps.whitening import Whitening
 from samesense.encoder.saving.storage import model_identity, save
 from samesense.errors import ConfigError, ModelError
@@ -183,19 +182,13 @@ def test_whitening_is_fitted_on_the_texts_given(folder, sentences, rows):
     assert model.identity != opened(f"{folder}+whiten:8", fit_texts=sentences[:29]).identity
 
 
-def test_flow_is_fitted_with_the_seed(folder, sentences, rows):
-    model = opened(f"{folder}+flow", fit_texts=sentences, seed=5)
-    np.testing.assert_allclose(model.encode(sentences), fit_flow(rows, seed=5).apply_to(rows), atol=1e-3)
-    assert model.protocol.endswith(", flow of seed 5 fitted on 40 texts")
-
-
 def test_maps_follow_one_another_and_anything_that_embeds(sentences, rows, tmp_path):
     np.savez(tmp_path / "a+b.npz", texts=np.array(sentences), embeddings=rows)
-    model = opened(f"vectors:{tmp_path / 'a+b.npz'}+whiten:16+flow", fit_texts=sentences, cache=False)
+    model = opened(f"vectors:{tmp_path / 'a+b.npz'}+whiten:16+dim:8", fit_texts=sentences, cache=False)
     white = Whitening.fit(rows, 16).apply(rows)
-    np.testing.assert_allclose(model.encode(sentences), fit_flow(white).apply_to(white), atol=1e-4)
+    np.testing.assert_allclose(model.encode(sentences), unit(white[:, :8]), atol=1e-4)
     assert model.protocol == (
-        "cosine, vectors from a+b.npz, whitened to 16 dimensions fitted on 40 texts, flow of seed 0 fitted on 40 texts"
+        "cosine, vectors from a+b.npz, whitened to 16 dimensions fitted on 40 texts, first 8 dimensions"
     )
 
 
@@ -208,8 +201,7 @@ def test_a_map_fills_what_is_under_it_from_disk(folder, sentences, tmp_path):
     ("suffix", "texts", "message"),
     [
         ("+whiten", None, r"\+whiten is fitted on unlabelled texts, and there are none"),
-        ("+flow", [], r"\+flow is fitted on unlabelled texts, and there are none"),
-        ("+flow:64", ["a dog", "a cat"], r"received \+flow:64\. Write \+flow"),
+        ("+whiten:2", [], r"\+whiten is fitted on unlabelled texts, and there are none"),
         ("+whiten:31", ["a dog", "a cat", "the sun"], r"2 of 32, from 3 embeddings; received 31"),
     ],
 )

@@ -51,7 +51,6 @@ def openers(tiny_trunk, tmp_path_factory):
         "remembering": partial(bi, cache=True),
         "kept": partial(bi, cache=folder / "kept"),
         "whitened": partial(load, f"{tiny_trunk}+whiten:4+dim:2", device="cpu", fit_texts=FITTED),
-        "flow": partial(load, f"{tiny_trunk}+flow", device="cpu", fit_texts=FITTED),
         "memory": lambda: load(SentenceTransformer(str(tiny_trunk), device="cpu")),
         "cross": partial(load, str(folder / "c"), device="cpu"),
         "cross remembering": partial(load, str(folder / "c"), device="cpu", cache=True),
@@ -67,7 +66,7 @@ def openers(tiny_trunk, tmp_path_factory):
 
 
 KINDS = [
-    "bi", "remembering", "kept", "whitened", "flow", "memory", "cross", "cross remembering", "exported", "int8",
+    "bi", "remembering", "kept", "whitened", "memory", "cross", "cross remembering", "exported", "int8",
     "vectors", "words", "function", "python", "python-score", "origin",
 ]  # fmt: skip
 

@@ -245,7 +245,7 @@ def test_pooling_tells_teachers_apart_and_is_that_of_the_vectors(tiny_trunk, tex
     vectors = cls.encode(texts, tmp_path)(texts)
     expected = encode(build(str(tiny_trunk), pooling="cls"), texts, precision="float32")
     np.testing.assert_allclose(unit(vectors), unit(expected), atol=1e-6)
-    assert split_maps("/models/c++/a+whiten:8+flow") == ("/models/c++/a", "+whiten:8+flow")
+    assert split_maps("/models/c++/a+whiten:8+dim:4") == ("/models/c++/a", "+whiten:8+dim:4")
     assert split_maps("a/model") == ("a/model", "")
 
 

@@ -54,7 +54,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
         data: one source of labelled pairs or several, see :func:`samesense.read`; folders or names of benchmarks.
         suites: of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``, ``sections``, ``probes``.
         fast: transfer with 5 folds instead of 10.
-        texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+flow`` are fitted.
+        texts: unlabelled texts on which ``MODEL+whiten`` is fitted.
         output: ``results.jsonl`` to which the results are added.
         columns, label_order, label_range, drop_bad_rows: for your own pairs; see :func:`samesense.read`.
         precision: arithmetic; float32 keeps the figures comparable between machines.
@@ -141,7 +141,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         output: one self-contained HTML page; the report can also be saved later, by ``save``.
         against: name of the model to compare the others with; by default the first.
         fast: transfer with 5 folds instead of 10.
-        texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+flow`` are fitted.
+        texts: unlabelled texts on which ``MODEL+whiten`` is fitted.
         sentences: file with sentences for the heatmap, an empty line between topics; by default evaluated pairs.
         speed: measure time per text, in five rounds of all models in turn, memory and size; some seconds a model.
         runs: run folders for learning curves; ``NAME=FOLDER`` gives a name.

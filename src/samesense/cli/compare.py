@@ -58,7 +58,7 @@ def compare(
         suite: one or more of sts, transfer, ranking, geometry, binary, argument, sections, probes, as in: sts,transfer
         against: name of the model to compare the others with; by default the first.
         fast: transfer with 5 folds instead of 10.
-        texts: text files or tables on whose texts MODEL+whiten, MODEL+whiten:256 and MODEL+flow are fitted.
+        texts: text files or tables on whose texts MODEL+whiten and MODEL+whiten:256 are fitted.
         sentences: file with sentences for the heatmap, an empty line between topics; by default evaluated pairs.
         speed: measure time per text, in five rounds of all models in turn, memory and size; some seconds a model.
         runs: run folders of train for learning curves; NAME=FOLDER gives a name, and runs of one name are seeds.

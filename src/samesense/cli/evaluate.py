@@ -53,7 +53,7 @@ def evaluate(
         data: files with labelled pairs, folders of benchmarks, or names of benchmarks; probes needs none.
         suite: one or more of sts, transfer, ranking, geometry, binary, argument, sections, probes, as in: sts,transfer
         fast: transfer with 5 folds instead of 10.
-        texts: text files or tables on whose texts MODEL+whiten, MODEL+whiten:256 and MODEL+flow are fitted.
+        texts: text files or tables on whose texts MODEL+whiten and MODEL+whiten:256 are fitted.
         output: results.jsonl to which the results are added.
         precision: arithmetic; float32 keeps the figures comparable between machines.
         intervals: compute bootstrap intervals.

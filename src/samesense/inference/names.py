@@ -13,7 +13,7 @@
 
 Whatever gives embeddings may be followed by maps that are fitted on unlabelled texts, applied from left to right:
 
-    NAME+whiten  NAME+whiten:256  NAME+flow
+    NAME+whiten  NAME+whiten:256
 
 One map is fitted on nothing: NAME+dim:64 keeps the first 64 numbers of each vector, at unit length.
 """
@@ -27,8 +27,8 @@ from pathlib import Path
 KINDS = ("vectors", "words", "python", "python-score", "origin", "chat")
 """What may stand before the first colon of a name; any other name is that of a model."""
 
-_MAPS = re.compile(r"(?P<base>.+?)(?P<maps>(?:\+(?:whiten|flow|dim)(?::\d+)?)*)")
-_MAP = re.compile(r"\+(whiten|flow|dim)(?::(\d+))?")
+_MAPS = re.compile(r"(?P<base>.+?)(?P<maps>(?:\+(?:whiten|dim)(?::\d+)?)*)")
+_MAP = re.compile(r"\+(whiten|dim)(?::(\d+))?")
 
 
 def split_maps(name: str) -> tuple[str, str]:
@@ -38,7 +38,7 @@ def split_maps(name: str) -> tuple[str, str]:
 
 
 def parse_maps(maps: str) -> list[tuple[str, int | None]]:
-    """Return each map of ``"+whiten:64+flow"`` with its dimensions, where they are stated."""
+    """Return each map of ``"+whiten:64+dim:32"`` with its dimensions, where they are stated."""
     return [(name, int(dim) if dim else None) for name, dim in _MAP.findall(maps)]
 
 

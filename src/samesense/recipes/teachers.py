@@ -16,7 +16,7 @@ from samesense.types import Encode, PoolingName, Precision
 def open_teacher(name: str, *, precision: Precision = "auto", pooling: PoolingName | None = None) -> Teacher:
     """Open what ``name`` names.
 
-    With ``+whiten`` or ``+flow`` behind the name, the map is fitted on the corpus to be embedded, whose embeddings are
+    With ``+whiten`` behind the name, the map is fitted on the corpus to be embedded, whose embeddings are
     then held in memory meanwhile. ``pooling`` is ``None`` for the model's own, or mean for a bare transformer.
 
     Raises:

@@ -28,7 +28,7 @@ Spacing = Literal["even", "first"]
 """Which layers of a teacher its student keeps: evenly spaced ones, including first and last, or the first ones."""
 
 _MADE_OF_TEACHER = re.compile(r"(?P<kind>layers|static)(?::(?P<number>.*))?")
-_NO_MODEL = re.compile(r"(vectors|words):.*|.*\+(whiten|flow)(:\d+)?")
+_NO_MODEL = re.compile(r"(vectors|words):.*|.*\+whiten(:\d+)?")
 
 
 def is_model(teacher: str) -> bool:

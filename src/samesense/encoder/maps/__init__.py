@@ -1,1 +1,1 @@
-"""Maps behind a model that spread its embeddings: centring, whitening, flow."""
+"""Maps behind a model that spread its embeddings: centring and whitening."""

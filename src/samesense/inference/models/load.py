@@ -85,11 +85,11 @@ def load(  # noqa: PLR0913 - the options of every kind of model
         texts: all texts that the model is opened for, if they are known, or ``sample``. If they are few, NumPy encodes
             them in float32, to the same six digits, where it can read the model's folder, so that torch need not be
             imported.
-        fit_texts: unlabelled texts on which ``+whiten`` and ``+flow`` are fitted; duplicates count as often as they
+        fit_texts: unlabelled texts on which ``+whiten`` is fitted; duplicates count as often as they
             occur.
         cache: encode each distinct text once, and score each distinct pair of a cross-encoder once. A folder keeps the
             embeddings of models between runs; other kinds are quick to read, or may change.
-        seed: seed of the training run, if known; a flow is fitted with it, or with 0.
+        seed: seed of the training run, if known.
         calibration: file made by ``samesense calibrate``; ``None`` for the one in the model's folder, which is read
             when it is needed.
         threads: number of threads; ``None`` takes ``OMP_NUM_THREADS`` if set, else those the process may use.
@@ -140,7 +140,7 @@ def load(  # noqa: PLR0913 - the options of every kind of model
         loaded = _open(base, options)
     if cache:
         loaded.remember(None if cache is True or split_kind(base)[0] else Path(cache))
-    loaded = apply_maps(loaded, maps, fit_texts, seed=seed or 0, cache=bool(cache))
+    loaded = apply_maps(loaded, maps, fit_texts, cache=bool(cache))
     loaded.name = name or f"{model}{narrow}"
     loaded.seed = seed
     # The calibration in the folder is for the scores with the model's own prompt and pooling.

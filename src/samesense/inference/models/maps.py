@@ -1,4 +1,4 @@
-"""Maps after a model: whitening and flows, which are fitted on texts, and truncation to the first dimensions."""
+"""Maps after a model: whitening, which is fitted on texts, and truncation to the first dimensions."""
 
 from __future__ import annotations
 
@@ -14,20 +14,17 @@ from samesense.inference.names import parse_maps
 from samesense.types import Embeddings, TaskName
 
 
-def apply_maps(
-    model: Model, maps: str, fit_texts: Sequence[str] | None, *, seed: int = 0, cache: bool = False
-) -> Model:
-    """Return the model followed by maps such as ``"+whiten:64+flow"``, which are fitted here.
+def apply_maps(model: Model, maps: str, fit_texts: Sequence[str] | None, *, cache: bool = False) -> Model:
+    """Return the model followed by maps such as ``"+whiten:64"``, which are fitted here.
 
-    Maps are applied from left to right (``""``: none), and fitted on ``fit_texts``, a flow with ``seed``; ``+dim:64``
-    needs no fitting.
+    Maps are applied from left to right (``""``: none), and fitted on ``fit_texts``; ``+dim:64`` needs no fitting.
     """
     for name, dim in parse_maps(maps):
         if not model.embeds:
             raise ConfigError(f"+{name} maps embeddings, and this model only scores pairs: {model.protocol}.")
         if not fit_texts and name != "dim":
             raise ConfigError(f"+{name} is fitted on unlabelled texts, and there are none. Name some (fit_texts).")
-        encoder = _narrowed(model, dim) if name == "dim" else _mapped(model, name, dim, fit_texts or (), seed)
+        encoder = _narrowed(model, dim) if name == "dim" else _whitened(model, dim, fit_texts or ())
         mapped_name = f"{model.name}+{name}"
         if dim is not None:
             mapped_name += f":{dim}"
@@ -79,22 +76,16 @@ def _mapped_identity(model: Model, words: str) -> str:
     return f"{model.identity} {words}"
 
 
-def _mapped(model: Model, name: str, dim: int | None, fit_texts: Sequence[str], seed: int) -> FunctionEncoder:
-    """Return a model followed by a whitening or a flow, fitted on texts."""
-    if name == "flow" and dim is not None:
-        raise ConfigError(f"A flow keeps every dimension; received +flow:{dim}. Write +flow.")
-    vectors = model.encode(fit_texts)
-    if name == "whiten":
-        from samesense.encoder.maps.whitening import Whitening
+def _whitened(model: Model, dim: int | None, fit_texts: Sequence[str]) -> FunctionEncoder:
+    """Return a model followed by a whitening, fitted on texts."""
+    from samesense.encoder.maps.whitening import Whitening
 
-        whitening = Whitening.fit(vectors, dim)
-        apply: Callable[[Embeddings], Embeddings] = whitening.apply
-        words = f"whitened to {whitening.matrix.shape[1]} dimensions"
-    else:
-        from samesense.encoder.maps.flow import fit_flow
-
-        apply = fit_flow(vectors, seed=seed).apply_to
-        words = f"flow of seed {seed}"
-
+    whitening = Whitening.fit(model.encode(fit_texts), dim)
+    words = f"whitened to {whitening.matrix.shape[1]} dimensions"
     content = text_hash("\0".join(fit_texts))
-    return _behind(model, apply, f"{words} fitted on {len(fit_texts)} texts", f"{words} fitted on sha256 {content}")
+    return _behind(
+        model,
+        whitening.apply,
+        f"{words} fitted on {len(fit_texts)} texts",
+        f"{words} fitted on sha256 {content}",
+    )

@@ -1,0 +1,350 @@
+"""How good ``samesense train DATA --output RUN`` is without a flag, beside the recipes that people copy.
+
+Twenty tasks of all kinds of supervision (``supervision.py``): ten on which defaults are chosen, and ten that are run
+once. Rivals are the documented recipes of sentence-transformers and SetFit and the bare defaults of its trainer
+(``rivals.py``), a linear model on the start's frozen vectors, the untouched start, and untouched bge-small. All have
+the same rows and the same start model. Only ``--model`` and ``--seed`` are added to our command.
+
+    python benchmarks/without_a_flag.py run --data DATA --models MODELS --folder FOLDER --part development --seeds 1 2 3
+    python benchmarks/without_a_flag.py table --folder FOLDER --part development
+
+``run`` makes what is missing, and can be stopped at any time; ``--limit MINUTES`` ends it after the run at hand.
+Seconds are those of the processor, of the whole command, on all cores together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rivals import SETFIT, names_of
+from supervision import NLI_LABELS, PARTS, Row, Task, Test, write_training_file
+
+from samesense.metrics import average_precision, spearman
+from samesense.reports.significance import compare_runs
+from samesense.types import Evidence
+
+Floats = npt.NDArray[np.float64]
+
+OURS, START, FROZEN, LARGER = "samesense", "start", "linear on frozen vectors", "bge-small, untouched"
+"""Systems beside the rivals that train; the last two are not trained encoders."""
+
+SAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Place:
+    """Folders of a call."""
+
+    data: Path
+    models: Path
+    folder: Path
+
+    def start(self, task: Task) -> str:
+        """Return the start model of a task as commands take it."""
+        return task.start if task.start == "default" else str(self.models / task.start)
+
+    def results(self, task: Task, system: str, seed: int) -> Path:
+        """Return the file of the values of a run; what describes it is beside it as JSON."""
+        name = f"{system}-{seed}.npz".replace(" ", "_").replace(",", "")
+        return self.folder / task.name.replace(" ", "_").replace(",", "") / name
+
+
+def systems_of(task: Task) -> list[str]:
+    """Return the systems of a task, ours first."""
+    english = task.start != "me5-small"
+    frozen = [FROZEN] if task.kind in ("scored", "binary", "nli") else []
+    return [OURS, START, *names_of(task.kind), *frozen, *([LARGER] if english and task.start != "bge-small-en" else [])]
+
+
+# --- runs
+
+
+def run(place: Place, tasks: Sequence[Task], seeds: Sequence[int], systems: Sequence[str], limit: float) -> None:
+    """Make the runs that are missing, seed by seed, so that a stopped call has whole seeds."""
+    ends = time.monotonic() + 60 * limit
+    for seed in seeds:
+        for task in tasks:
+            for system in systems_of(task):
+                path = place.results(task, system, seed)
+                if path.is_file() or (systems and system not in systems):
+                    continue
+                if time.monotonic() > ends:
+                    return
+                with tempfile.TemporaryDirectory() as scratch:
+                    values, facts = run_system(place, task, system, seed, Path(scratch))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.with_suffix(".json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
+                np.savez(path, values=values)
+                figure = score(task.test(place.data), values)
+                print(f"{task.name}, seed {seed}, {system}: {figure:.2f} in {facts['seconds']:.0f} s", flush=True)
+
+
+def run_system(place: Place, task: Task, system: str, seed: int, scratch: Path) -> tuple[Floats, dict[str, Any]]:
+    """Return the values of a system on the test of a task, and what describes the run."""
+    rows = task.training_rows(place.data, seed)
+    test = task.test(place.data)
+    start = place.start(task)
+    facts: dict[str, Any] = {"seconds": 0.0}
+    model = start
+    if system == OURS:
+        facts, model = train_ours(task, rows, start, seed, scratch)
+    elif system == LARGER:
+        model = str(place.models / "bge-small-en")
+    elif system not in (START, FROZEN):
+        facts, model = train_rival(task, rows, system, start, seed, scratch)
+    before = processor_seconds()
+    encode = encoder_of(model)
+    if task.kind == "classes":
+        head = scratch / "output" / "head.pickle"
+        values = classified(encode, rows, test, head if system == SETFIT else None)
+    elif system == FROZEN:
+        values = linear_scores(encode, rows, test, task.kind)
+        facts = {"seconds": processor_seconds() - before}
+    elif task.kind == "positives":
+        values = reciprocal_ranks(encode, test)
+    else:
+        first, second = (encode([row[side] for row in test.rows]) for side in (0, 1))
+        values = np.einsum("nd,nd->n", first, second)
+    return values, facts
+
+
+def processor_seconds() -> float:
+    """Return the seconds that this process and those that it waited for have used of all cores."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def timed(words: list[str]) -> dict[str, Any]:
+    """Run a command; return its seconds of the processor and of the clock."""
+    before, started = processor_seconds(), time.perf_counter()
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words)}\n{done.stderr[-3000:]}")
+    return {"seconds": processor_seconds() - before, "clock": time.perf_counter() - started}
+
+
+def train_ours(task: Task, rows: list[Row], start: str, seed: int, scratch: Path) -> tuple[dict[str, Any], str]:
+    """Train by our command without a flag, and return what its verdict says."""
+    output = scratch / "run"
+    file = write_training_file(task, rows, scratch)
+    words = [sys.executable, "-m", "samesense", "train", str(file), "--output", str(output), "--seed", str(seed)]
+    facts = timed([*words, *(["--model", start] if start != "default" else [])])
+    record = json.loads((output / "manifest.json").read_text(encoding="utf-8"))
+    verdict = record.get("verdict") or {}
+    facts |= {"method": record["method"], "verdict": verdict.get("verdict", "none"), "kept": bool(verdict.get("kept"))}
+    facts |= {name: record["settings"].get(name) for name in ("loss", "learning_rate", "epochs", "batch_size")}
+    facts["steps"] = record["outcome"]["steps"]
+    return facts, str(output)
+
+
+def train_rival(
+    task: Task, rows: list[Row], recipe: str, start: str, seed: int, scratch: Path
+) -> tuple[dict[str, Any], str]:
+    """Train by a recipe in a process of its own."""
+    from samesense.encoder.names import resolve
+
+    output = scratch / "output"
+    output.mkdir()
+    job = {"kind": task.kind, "recipe": recipe, "rows": rows, "start": resolve(start), "seed": seed}
+    file = scratch / "job.json"
+    file.write_text(json.dumps(job | {"output": str(output)}), encoding="utf-8")
+    facts = timed([sys.executable, str(Path(__file__).with_name("rivals.py")), str(file)])
+    return facts, str(output / "model")
+
+
+# --- tests
+
+
+def encoder_of(model: str) -> Callable[[Sequence[str]], Floats]:
+    """Return what gives unit vectors of texts by a model in float32."""
+    from samesense.inference.models.load import load
+
+    opened = load(model, precision="float32")
+    return lambda texts: np.asarray(opened.encode(list(texts), normalize=True), dtype=np.float64)
+
+
+def reciprocal_ranks(encode: Callable[[Sequence[str]], Floats], test: Test) -> Floats:
+    """Return for each title 1 over the rank of its own text among the texts of all."""
+    titles, texts = (encode([row[side] for row in test.rows]) for side in (0, 1))
+    cosines = titles @ texts.T
+    return 1.0 / (1 + (cosines > np.diag(cosines)[:, None]).sum(axis=1))
+
+
+def classified(
+    encode: Callable[[Sequence[str]], Floats], rows: list[Row], test: Test, head_file: Path | None
+) -> Floats:
+    """Return for each text whether a logistic regression on the training rows' vectors has its class right."""
+    from sklearn.linear_model import LogisticRegression
+
+    if head_file is None:
+        head = LogisticRegression(max_iter=1000).fit(encode([row[0] for row in rows]), [row[1] for row in rows])
+    else:
+        head = pickle.loads(head_file.read_bytes())
+    predicted = head.predict(encode([row[0] for row in test.rows]))
+    return np.array([name == row[1] for name, row in zip(predicted, test.rows, strict=True)], dtype=np.float64)
+
+
+def linear_scores(encode: Callable[[Sequence[str]], Floats], rows: list[Row], test: Test, kind: str) -> Floats:
+    """Return scores of a ridge regression, of yes and no a logistic one, on differences and products of vectors."""
+    from sklearn.linear_model import LogisticRegressionCV, RidgeCV
+
+    def features(pairs: Iterable[Row]) -> Floats:
+        first, second = (encode([row[side] for row in pairs]) for side in (0, 1))
+        return np.hstack([np.abs(first - second), first * second])
+
+    labels = np.array([NLI_LABELS.get(row[2], 0.0) if kind == "nli" else float(row[2]) for row in rows])
+    if kind == "binary":
+        fitted = LogisticRegressionCV(Cs=10, cv=5, max_iter=1000, scoring="average_precision")
+        return fitted.fit(features(rows), labels).decision_function(features(test.rows))
+    return RidgeCV(np.logspace(-3, 3, 13)).fit(features(rows), labels).predict(features(test.rows))
+
+
+def score(test: Test, values: Floats) -> float:
+    """Return the figure of a run, times 100."""
+    if test.statistic == "mean":
+        return 100 * float(values.mean())
+    measure = spearman if test.statistic == "spearman" else average_precision
+    return 100 * float(measure(values, np.array(test.labels)))
+
+
+# --- the table
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a system on a task."""
+
+    evidence: list[Evidence]
+    facts: list[dict[str, Any]]
+    figures: list[float]
+
+    @property
+    def mean(self) -> float:
+        """The mean figure over seeds."""
+        return statistics.mean(self.figures)
+
+    @property
+    def seconds(self) -> float:
+        """The median of the processor's seconds."""
+        return statistics.median(facts["seconds"] for facts in self.facts)
+
+
+def read_runs(place: Place, task: Task, system: str) -> Runs | None:
+    """Return the finished runs of a system, ``None`` if there is none."""
+    test = task.test(place.data)
+    runs = Runs([], [], [])
+    for path in sorted(place.results(task, system, 0).parent.glob("*.npz")):
+        seed = int(path.stem.rpartition("-")[2])
+        if path != place.results(task, system, seed):
+            continue
+        values = np.load(path)["values"]
+        examples = ["\t".join(row) for row in test.rows]
+        labels = np.array(test.labels) if test.labels else None
+        runs.evidence.append(
+            Evidence(
+                task=task.kind,
+                dataset=task.name,
+                metric=test.statistic,
+                model=system,
+                statistic=test.statistic,
+                values=values,
+                labels=labels,
+                examples=examples,
+                seed=seed,
+            )
+        )
+        runs.facts.append(json.loads(path.with_suffix(".json").read_text(encoding="utf-8")))
+        runs.figures.append(score(test, values))
+    return runs if runs.figures else None
+
+
+def table(place: Place, tasks: Sequence[Task]) -> str:
+    """Return figures, differences to the best rival and to the start, regret, seconds and verdicts as Markdown."""
+    lines = [
+        "| task | start | samesense | best rival | | difference [95 %] | regret | seconds, ours / its | verdict |",
+        "|---|---:|---:|---|---:|---:|---:|---:|---|",
+    ]
+    regrets, differences, ratios = [], [], []
+    right = judged = 0
+    for task in tasks:
+        runs_by_system = {system: read_runs(place, task, system) for system in systems_of(task)}
+        runs = {system: finished for system, finished in runs_by_system.items() if finished is not None}
+        if OURS not in runs or START not in runs or len(runs) < 3:
+            continue
+        ours, start = runs[OURS], runs[START]
+        trained = {name: run for name, run in runs.items() if name not in (OURS, START, LARGER)}
+        best = max(trained, key=lambda name: trained[name].mean)
+        comparison = compare_runs(ours.evidence, trained[best].evidence, SAMPLES)
+        regret = max(run.mean for run in runs.values()) - ours.mean
+        gain = compare_runs(ours.evidence, start.evidence[: len(ours.evidence)], SAMPLES)
+        truth = "better" if gain.low > 0 else "worse" if gain.high < 0 else "no difference"
+        words = [("kept" if facts["kept"] else facts["verdict"]) for facts in ours.facts]
+        judged += len(words)
+        right += sum(is_right(word, truth) for word in words)
+        regrets.append(regret)
+        differences.append(100 * comparison.difference)
+        if trained[best].seconds:
+            ratios.append(ours.seconds / trained[best].seconds)
+        interval = f"{100 * comparison.difference:+.2f} [{100 * comparison.low:+.1f}, {100 * comparison.high:+.1f}]"
+        verdict = f"{', '.join(f'{words.count(word)} {word}' for word in dict.fromkeys(words))} (test: {truth})"
+        cells = [task.name, f"{start.mean:.2f}", f"{ours.mean:.2f}", best, f"{trained[best].mean:.2f}", interval]
+        cells += [f"{regret:.2f}", f"{ours.seconds:.0f} / {trained[best].seconds:.0f}", verdict]
+        lines.append(f"| {' | '.join(cells)} |")
+    if regrets:
+        lines += [
+            "",
+            f"Mean difference to the best rival {statistics.mean(differences):+.2f}; regret "
+            f"{statistics.mean(regrets):.2f} on average, {max(regrets):.2f} at worst; "
+            f"{statistics.median(ratios):.2f} times the best rival's seconds (median); verdicts right in {right} of "
+            f"{judged} runs.",
+        ]
+    return "\n".join(lines)
+
+
+def is_right(word: str, truth: str) -> bool:
+    """Return whether a verdict agrees with the test: one that is less sure is right unless it names the wrong side."""
+    if word == "better":
+        return truth == "better"
+    if word in ("worse", "kept"):
+        return truth != "better"
+    return truth != "worse"
+
+
+def main() -> None:
+    """Run, or write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=("run", "table"))
+    parser.add_argument("--data", type=Path, required=True, help="folder with en, zh, nli and docs")
+    parser.add_argument("--models", type=Path, required=True, help="folder with bge-small-en, me5-small, raw-bert-l6")
+    parser.add_argument("--folder", type=Path, required=True, help="of the results")
+    parser.add_argument("--part", choices=PARTS, default="development")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--tasks", nargs="*", default=[], help="only those whose names begin so")
+    parser.add_argument("--systems", nargs="*", default=[], help="only these")
+    parser.add_argument("--limit", type=float, default=float("inf"), help="minutes after which no run begins")
+    args = parser.parse_args()
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    place = Place(args.data, args.models, args.folder)
+    tasks = [task for task in PARTS[args.part] if not args.tasks or task.name.startswith(tuple(args.tasks))]
+    if args.action == "run":
+        run(place, tasks, args.seeds, args.systems, args.limit)
+    print(table(place, tasks))
+
+
+if __name__ == "__main__":
+    main()
